@@ -1,0 +1,1 @@
+"""System checks: misconfiguration is told at start, with a hint, not at the first request."""

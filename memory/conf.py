@@ -1,0 +1,27 @@
+"""The knobs of the domain: one line each, read once from the environment under the same name with MEMORY_ before it."""
+
+import os
+
+
+def knob(name: str, default: int, *, low: int, high: int) -> int:
+    """The integer in `MEMORY_<name>`, or the default. Raises ValueError naming the bounds when it is nonsense."""
+    text = os.environ.get(f"MEMORY_{name}", str(default))
+    if not text.strip().lstrip("-").isdigit() or not low <= int(text) <= high:
+        raise ValueError(f"MEMORY_{name} must be a whole number from {low} to {high}, not {text!r}")
+    return int(text)
+
+
+WORKING_MEMORY_TTL_SECONDS = knob("WORKING_MEMORY_TTL_SECONDS", 86_400, low=1, high=604_800)  # seconds, refreshed
+WORKING_MEMORY_LIMIT_BYTES = knob("WORKING_MEMORY_LIMIT_BYTES", 65_536, low=1_024, high=1_048_576)  # bytes a conversation
+EXACT_SEARCH_ROWS = knob("EXACT_SEARCH_ROWS", 5_000, low=0, high=1_000_000)  # rows of an owner, above: the vector index
+EMBED_BATCH_ROWS = knob("EMBED_BATCH_ROWS", 64, low=1, high=1_000)  # rows a claim
+EMBED_LEASE_SECONDS = knob("EMBED_LEASE_SECONDS", 120, low=10, high=3_600)  # seconds until another worker may retry
+EMBED_BACKOFF_SECONDS = knob("EMBED_BACKOFF_SECONDS", 15, low=1, high=3_600)  # seconds, doubled a failed attempt
+EMBED_BACKOFF_LIMIT_SECONDS = knob("EMBED_BACKOFF_LIMIT_SECONDS", 3_600, low=1, high=86_400)  # seconds
+EMBEDDING_CACHE_SECONDS = knob("EMBEDDING_CACHE_SECONDS", 86_400, low=0, high=2_592_000)  # seconds, 0 = no cache
+JOB_LEASE_SECONDS = knob("JOB_LEASE_SECONDS", 120, low=5, high=3_600)  # seconds, renewed a batch
+AUDIT_RETENTION_DAYS = knob("AUDIT_RETENTION_DAYS", 365, low=1, high=36_500)  # days
+AUDIT_PARTITIONS_AHEAD = knob("AUDIT_PARTITIONS_AHEAD", 7, low=1, high=60)  # days
+IDEMPOTENCY_HOURS = knob("IDEMPOTENCY_HOURS", 24, low=1, high=168)  # hours
+EPISODES_IN_CONTEXT = knob("EPISODES_IN_CONTEXT", 3, low=0, high=20)  # episodes
+AUDIT_LEVEL = os.environ.get("MEMORY_AUDIT_LEVEL", "writes")  # off, writes, reads, verbose

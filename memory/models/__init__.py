@@ -1,0 +1,32 @@
+"""One row's truth: tables, constraints, chainable filters, one-row methods. One module a noun.
+
+To add a kind of memory: a member of `Kind`, a child of `Memory` with what it needs more, a migration, and a service
+that stores it through `write_memories`. Embedding, recall, audit and erasure need nothing new.
+"""
+
+from memory.models.accounts import Account, Agent, ApiKey, Team, TeamMember
+from memory.models.audit import AuditEntry
+from memory.models.conversations import Participant
+from memory.models.episodes import EpisodicMemory
+from memory.models.idempotency import IdempotentRequest
+from memory.models.jobs import JobRun
+from memory.models.links import Link
+from memory.models.memory import Kind, Memory
+from memory.models.vectors import Vector
+
+__all__ = [
+    "Account",
+    "Agent",
+    "ApiKey",
+    "AuditEntry",
+    "EpisodicMemory",
+    "IdempotentRequest",
+    "JobRun",
+    "Kind",
+    "Link",
+    "Memory",
+    "Participant",
+    "Team",
+    "TeamMember",
+    "Vector",
+]

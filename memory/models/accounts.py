@@ -1,0 +1,151 @@
+"""Who may come in: accounts (the wall), their teams and agents, and the keys that open the API."""
+
+import hashlib
+import secrets
+from datetime import datetime, timedelta
+from typing import Self
+from uuid import UUID
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from memory_project.ids import uuid7
+
+LAST_USED_RESOLUTION = timedelta(minutes=1)
+
+
+class Account(models.Model):
+    """A tenant. Nothing crosses it, ever."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=100, unique=True)
+    settings = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "accounts"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AgentQuerySet(models.QuerySet["Agent"]):
+    def in_account(self, account_id: UUID) -> Self:
+        return self.filter(account_id=account_id)
+
+
+class Agent(models.Model):
+    """Somebody who remembers. Made on its first write; `agent_id` is the name that clients use."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="agents", db_index=False)
+    agent_id = models.CharField(max_length=100)
+    description = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = AgentQuerySet.as_manager()
+
+    class Meta:
+        db_table = "agents"
+        constraints = [
+            models.UniqueConstraint(fields=["account", "agent_id"], name="agent_once_in_account"),
+            models.CheckConstraint(condition=~Q(agent_id=""), name="agent_has_an_id"),
+        ]
+
+    def __str__(self) -> str:
+        return self.agent_id
+
+
+class TeamQuerySet(models.QuerySet["Team"]):
+    def in_account(self, account_id: UUID) -> Self:
+        return self.filter(account_id=account_id)
+
+
+class Team(models.Model):
+    """Agents that share what has team scope."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="teams", db_index=False)
+    name = models.CharField(max_length=100)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = TeamQuerySet.as_manager()
+
+    class Meta:
+        db_table = "teams"
+        constraints = [models.UniqueConstraint(fields=["account", "name"], name="team_once_in_account")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TeamMember(models.Model):
+    """An agent in a team, by the agent's name: agents may be named before their first write."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    team = models.ForeignKey(Team, models.CASCADE, related_name="members")
+    agent_id = models.CharField(max_length=100)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "team_members"
+        constraints = [models.UniqueConstraint(fields=["account", "team", "agent_id"], name="member_once_in_team")]
+
+    def __str__(self) -> str:
+        return self.agent_id
+
+
+class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
+    def usable(self, now: datetime) -> Self:
+        """Neither revoked nor expired."""
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
+
+    def touch(self, key_id: UUID, now: datetime) -> int:
+        """Note that the key was used; at most one write a minute, so that busy keys are no hot rows."""
+        stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_RESOLUTION)
+        return self.filter(stale, id=key_id).update(last_used_at=now)
+
+
+class ApiKey(models.Model):
+    """A bearer secret of 256 random bits, kept as its SHA-256: enough for random secrets, and found by one index look-up."""
+
+    class Scope(models.TextChoices):
+        READ = "read"
+        WRITE = "write"
+        OPERATE = "operate"
+        DEEP_REPLAY = "deep_replay"
+
+    PREFIX_LENGTH = 12
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="api_keys", db_index=False)
+    agent_id = models.CharField(max_length=100, blank=True, default="", help_text="Bound to this agent; empty: to none.")
+    name = models.CharField(max_length=100, blank=True, default="")
+    prefix = models.CharField(max_length=20, editable=False)
+    secret_hash = models.CharField(max_length=64, unique=True, editable=False)
+    scopes = ArrayField(models.CharField(max_length=20, choices=Scope), default=list)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, editable=False)
+
+    objects = ApiKeyQuerySet.as_manager()
+
+    class Meta:
+        db_table = "api_keys"
+        indexes = [models.Index(fields=["account", "prefix"], name="api_key_prefix")]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}…"
+
+    @staticmethod
+    def make_secret() -> str:
+        """`mem_` and 43 characters; shown once, never stored."""
+        return f"mem_{secrets.token_urlsafe(32)}"
+
+    @staticmethod
+    def hash_secret(secret: str) -> str:
+        return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

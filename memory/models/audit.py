@@ -1,0 +1,60 @@
+"""The audit log: a table partitioned by day (see the migration), with the documented columns and indexes."""
+
+from uuid import UUID
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from memory_project.ids import uuid7
+
+
+class AuditQuerySet(models.QuerySet["AuditEntry"]):
+    def in_account(self, account_id: UUID) -> "AuditQuerySet":
+        return self.filter(account_id=account_id)
+
+
+class AuditEntry(models.Model):
+    """What happened to memory, by whom. Outlives the rows it speaks of, and therefore has no foreign keys."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    timestamp = models.DateTimeField(db_default=Now())
+    account_id = models.UUIDField()
+    actor = models.CharField(max_length=150, blank=True, default="")
+    agent_id = models.CharField(max_length=100, blank=True, default="")
+    operation = models.CharField(max_length=50)
+    memory_type = models.CharField(max_length=50)
+    affected_ids = ArrayField(models.CharField(max_length=200), default=list)
+    user_id = models.CharField(max_length=100, blank=True, default="")
+    session_id = models.CharField(max_length=100, blank=True, default="")
+    conversation_id = models.CharField(max_length=100, blank=True, default="")
+    source_channel = models.CharField(max_length=100, blank=True, default="")
+    target_channels = ArrayField(models.CharField(max_length=100), default=list)
+    query_text = models.TextField(blank=True, default="")
+    result_count = models.IntegerField(null=True)
+    latency_ms = models.IntegerField(null=True)
+    success = models.BooleanField(default=True)
+    error_message = models.TextField(blank=True, default="")
+    promoted_from_channel = models.CharField(max_length=100, blank=True, default="")
+    promotion_confidence = models.FloatField(null=True)
+    promotion_access_count = models.IntegerField(null=True)
+    promotion_conversation_count = models.IntegerField(null=True)
+    config_snapshot = models.JSONField(default=dict)
+    metadata = models.JSONField(default=dict)
+
+    objects = AuditQuerySet.as_manager()
+
+    class Meta:
+        db_table = "memory_audit_log"
+        verbose_name_plural = "audit entries"
+        indexes = [
+            models.Index(fields=["account_id", "timestamp"], name="idx_audit_account"),
+            models.Index(fields=["account_id", "user_id", "timestamp"], name="idx_audit_user"),
+            models.Index(fields=["account_id", "session_id", "timestamp"], name="idx_audit_session"),
+            models.Index(fields=["account_id", "operation", "timestamp"], name="idx_audit_operation"),
+            models.Index(fields=["account_id", "memory_type", "timestamp"], name="idx_audit_memory_type"),
+            models.Index(fields=["account_id", "source_channel", "timestamp"], name="idx_audit_source_channel"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.operation} {self.memory_type} {self.timestamp:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,34 @@
+"""`Link`: every relation between two memories; with `Memory` the graph that the documents draw."""
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from memory.models.accounts import Account
+from memory.models.memory import Memory
+from memory_project.ids import uuid7
+
+
+class Link(models.Model):
+    """A typed, weighted edge. Both ends lie in the link's account: a foreign key over (account, id) sees to it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    source = models.ForeignKey(Memory, models.CASCADE, related_name="links_out", db_index=False, db_constraint=False)
+    target = models.ForeignKey(Memory, models.CASCADE, related_name="links_in", db_index=False, db_constraint=False)
+    type = models.CharField(max_length=50)
+    weight = models.FloatField(default=1.0)
+    properties = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "memory_links"
+        constraints = [
+            models.UniqueConstraint(fields=["account", "source", "type", "target"], name="link_once"),
+            models.CheckConstraint(condition=~Q(source=F("target")), name="link_between_two"),
+            models.CheckConstraint(condition=~Q(type=""), name="link_has_a_type"),
+        ]
+        indexes = [models.Index(fields=["account", "target", "type"], name="link_backwards")]
+
+    def __str__(self) -> str:
+        return f"{self.source_id} {self.type} {self.target_id}"

@@ -1,0 +1,63 @@
+"""`Vector`: one row a memory and embedding model; the owner's columns stand beside it, so that filters need no join.
+
+Another embedding model means more rows, never another column. A trigger keeps the owner's columns and `live` equal to
+the memory's, whoever changes it. Stored as half precision and out of TOAST: a row fits a page up to 4,000 dimensions.
+"""
+
+from typing import Self
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from pgvector.django import HalfVectorField
+
+from memory.models.accounts import Account
+from memory.models.memory import Kind, Memory, visible_rows
+from memory.owner import Owner
+from memory_project.ids import uuid7
+
+MAX_WIDTH = 4000
+
+
+class VectorQuerySet(models.QuerySet["Vector"]):
+    def visible_to(self, owner: Owner) -> Self:
+        return self.filter(visible_rows(owner))
+
+    def in_channels(self, owner: Owner) -> Self:
+        return self.filter(channel__in=owner.channels)
+
+    def of_model(self, model: str, width: int) -> Self:
+        """Models never mix in one search."""
+        return self.filter(model=model, width=width)
+
+
+class Vector(models.Model):
+    """The embedding of one memory by one model: `width` dimensions, unit length."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    memory = models.ForeignKey(Memory, models.CASCADE, related_name="vectors", db_constraint=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    kind = models.CharField(max_length=20, choices=Kind)
+    agent_id = models.CharField(max_length=100, default="")
+    user_id = models.CharField(max_length=100, default="")
+    channel = models.CharField(max_length=100)
+    conversation_id = models.CharField(max_length=100, default="")
+    live = models.BooleanField(default=True)
+    expires_at = models.DateTimeField(null=True)
+    model = models.CharField(max_length=100)
+    width = models.PositiveSmallIntegerField()
+    vector = HalfVectorField()
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = VectorQuerySet.as_manager()
+
+    class Meta:
+        db_table = "memory_vectors"
+        constraints = [
+            models.UniqueConstraint(fields=["memory", "model"], name="vector_once_a_model"),
+            models.CheckConstraint(condition=Q(width__range=(1, MAX_WIDTH)), name="vector_width_in_range"),
+        ]
+        indexes = [models.Index(fields=["account", "agent_id", "kind", "model"], name="vector_owner")]
+
+    def __str__(self) -> str:
+        return f"{self.model} of {self.memory_id}"

@@ -1,0 +1,13 @@
+"""Primary keys: UUIDv7, made by the application, so that rows sort by creation and can be linked before they are stored."""
+
+import os
+import time
+import uuid
+
+
+def uuid7() -> uuid.UUID:
+    """A UUID of version 7 (RFC 9562, 5.7): 48 bits of Unix milliseconds, then 74 random bits."""
+    milliseconds = time.time_ns() // 1_000_000
+    value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
+    value = value & ~(0xF << 76) | 0x7 << 76
+    return uuid.UUID(int=value & ~(0x3 << 62) | 0x2 << 62)

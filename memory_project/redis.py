@@ -1,0 +1,75 @@
+"""Redis as a tier: one client per process, one registry of key patterns.
+
+Every key starts with its account and carries its conversation as the hash tag, so that a cluster keeps what one
+script touches in one slot, and no account can name another's key. Durations are seconds.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+import redis
+from django.conf import settings
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.retry import Retry
+
+
+KEY_PATTERNS = {
+    "working_memory": "account:{account_id}:working_memory:{{{conversation_id}}}",
+    "ledger": "account:{account_id}:skill:ledger:{{{conversation_id}}}",
+}
+"""Every key of one conversation: name to pattern. The doubled braces leave a literal hash tag."""
+
+SHARED_KEYS = {
+    "ledger_journal": "ledger:journal",
+    "ledger_epoch": "ledger:epoch",
+}
+"""Keys that belong to no account: the stream of injections not yet in PostgreSQL, the mark that no ledger was lost."""
+
+_ESCAPES = str.maketrans({"%": "%25", "{": "%7B", "}": "%7D"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a conversation's key lives: the account is the wall, the conversation the hash tag."""
+
+    account_id: UUID
+    conversation_id: str
+
+
+def conversation_key(name: str, place: Place) -> str:
+    """The key of `name` (see KEY_PATTERNS). Braces in an id are escaped, or they would change the hash tag."""
+    tag = place.conversation_id.translate(_ESCAPES)
+    return KEY_PATTERNS[name].format(account_id=place.account_id, conversation_id=tag)
+
+
+def conversation_ids_pattern(name: str, account_id: UUID) -> str:
+    """The SCAN pattern for all conversations of an account that have the key `name`."""
+    return KEY_PATTERNS[name].format(account_id=account_id, conversation_id="*")
+
+
+def conversation_id_of(key: str) -> str:
+    """The conversation a key belongs to; the inverse of `conversation_key`."""
+    tag = key[key.index("{") + 1 : key.rindex("}")]
+    return tag.replace("%7B", "{").replace("%7D", "}").replace("%25", "%")
+
+
+@cache
+def client() -> "redis.Redis":
+    """This process's client: text in and out, short timeouts, one retry on a fresh connection (a restarted server)."""
+    return redis.Redis.from_url(
+        settings.REDIS_URL,
+        decode_responses=True,
+        socket_timeout=settings.REDIS_TIMEOUT_SECONDS,
+        socket_connect_timeout=settings.REDIS_TIMEOUT_SECONDS,
+        retry=Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), 1),
+        protocol=2,
+    )
+
+
+@cache
+def script(source: str) -> Callable[..., Any]:
+    """A Lua script, called by its digest (EVALSHA): one round trip, `script(source)(keys=[…], args=[…])`."""
+    return client().register_script(source)

@@ -1,0 +1,209 @@
+"""One settings file, read from the environment. Nonsense raises; what each knob means is in the README."""
+
+from pathlib import Path
+
+import environ
+
+env = environ.Env()
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = Path(env.str("MEMORY_DATA_DIR", default=str(BASE_DIR / ".data")))
+
+
+def read_or_refuse_secret_key() -> str:
+    """The key from the environment, else the one that `make up` wrote beside the data."""
+    kept = DATA_DIR / "secret_key"
+    return env.str("MEMORY_SECRET_KEY", default="") or (kept.read_text().strip() if kept.exists() else "")
+
+
+DEBUG = env.bool("MEMORY_DEBUG", default=False)
+# Django refuses to start with an empty key as soon as something needs one
+SECRET_KEY = read_or_refuse_secret_key()
+ALLOWED_HOSTS = env.list("MEMORY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("MEMORY_CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "memory",
+    "ledger",
+]
+
+MIDDLEWARE = [
+    "memory.api.middleware.RequestIds",
+    "memory.api.middleware.UnavailableStores",
+    "memory.api.middleware.ContentSecurityPolicy",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "memory_project.urls"
+WSGI_APPLICATION = "memory_project.wsgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+WEB_THREADS = env.int("MEMORY_WEB_THREADS", default=8)
+
+DATABASES = {"default": env.db_url("DATABASE_URL", default="postgres://memory@127.0.0.1:5432/memory")}
+DATABASES["default"] |= {
+    "CONN_HEALTH_CHECKS": True,
+    "OPTIONS": DATABASES["default"].get("OPTIONS", {})
+    | {
+        "pool": {"min_size": 1, "max_size": WEB_THREADS + 2, "timeout": 5},
+        "connect_timeout": 3,
+        # custom plans: a generic one ignores how many rows an owner has; iterative scans: a filter never costs results
+        "options": " ".join(
+            f"-c {option}"
+            for option in (
+                "plan_cache_mode=force_custom_plan",
+                "jit=off",
+                "hnsw.iterative_scan=relaxed_order",
+                "hnsw.ef_search=100",
+                "hnsw.max_scan_tuples=200000",
+                "ivfflat.iterative_scan=relaxed_order",
+                "ivfflat.probes=10",
+            )
+        ),
+    },
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
+REDIS_TIMEOUT_SECONDS = env.float("REDIS_TIMEOUT_SECONDS", default=2.0)
+
+CACHES = {
+    "default": {
+        "BACKEND": "django_redis.cache.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "cache",
+        "OPTIONS": {
+            "SERIALIZER": "django_redis.serializers.json.JSONSerializer",
+            "SOCKET_TIMEOUT": REDIS_TIMEOUT_SECONDS,
+            "SOCKET_CONNECT_TIMEOUT": REDIS_TIMEOUT_SECONDS,
+        },
+    }
+}
+
+CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default=REDIS_URL.replace("unix://", "redis+socket://", 1))
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_TASK_DEFAULT_QUEUE = "memory"
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 600,
+    "unacked_restore_limit": 100,
+    "socket_timeout": 5,
+    "socket_connect_timeout": 3,
+}
+# publishing is a nudge (the row is the queue): it may fail at once, it may not hold a request up
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_TIMEZONE = "UTC"
+# keeps nothing on disk: what is due is known from the rows
+CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["memory.api.authentication.ApiKeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["memory.api.authentication.HasScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["memory.api.throttling.KeyThrottle"],
+    "DEFAULT_PARSER_CLASSES": ["memory.api.parsers.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "memory.api.parsers.AlwaysJSON",
+    "DEFAULT_PAGINATION_CLASS": "memory.api.pagination.Cursor",
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_SCHEMA_CLASS": "memory.api.schema.MemorySchema",
+    "EXCEPTION_HANDLER": "memory.api.problems.answer_problem",
+    "UNAUTHENTICATED_USER": None,
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Agent memory",
+    "DESCRIPTION": "What an agent is working on, what was said, what is true, what was already injected.",
+    "VERSION": "0.1.0",
+    "OAS_VERSION": "3.1.0",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SERVE_AUTHENTICATION": [],
+    "SERVE_PERMISSIONS": [],
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+BODY_LIMIT_BYTES = env.int("MEMORY_BODY_LIMIT_BYTES", default=8 * 1024 * 1024)
+DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_LIMIT_BYTES
+RATE_LIMIT_PER_MINUTE = env.int("MEMORY_RATE_LIMIT_PER_MINUTE", default=12_000)
+RETRIEVAL_RATE_LIMIT_PER_MINUTE = env.int("MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE", default=6_000)
+
+OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
+OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")
+EMBEDDING_PROVIDER = env.str("EMBEDDING_PROVIDER", default="")
+EMBEDDING_MODEL = env.str("EMBEDDING_MODEL", default="text-embedding-3-small")
+EMBEDDING_DIMENSIONS = env.int("EMBEDDING_DIMENSIONS", default=1536)
+EMBEDDING_MODEL_DIR = env.str("EMBEDDING_MODEL_DIR", default="")
+EMBEDDING_TIMEOUT_SECONDS = env.float("EMBEDDING_TIMEOUT_SECONDS", default=5.0)
+EMBEDDING_THREADS = env.int("EMBEDDING_THREADS", default=1)
+MEMORY_ALLOW_TINY_EMBEDDINGS = env.bool("MEMORY_ALLOW_TINY_EMBEDDINGS", default=False)
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_DIR / "static"
+# served from the packages: nothing to collect before the first start
+WHITENOISE_USE_FINDERS = True
+
+SESSION_ENGINE = "django.contrib.sessions.backends.db"
+SESSION_COOKIE_HTTPONLY = True
+CSRF_COOKIE_HTTPONLY = True
+SECURE_COOKIES = env.bool("MEMORY_SECURE_COOKIES", default=False)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+LOG_FORMAT = env.str("MEMORY_LOG_FORMAT", default="text")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "text": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
+        "json": {"()": "memory_project.logs.JsonFormatter"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "root": {"handlers": ["console"], "level": env.str("MEMORY_LOG_LEVEL", default="INFO")},
+    # a 4xx is the client's affair and in the access log already
+    "loggers": {"django.request": {"level": "ERROR"}, "httpx2": {"level": "WARNING"}, "openai": {"level": "WARNING"}},
+}
