@@ -1,0 +1,165 @@
+"""One server process in the background: started so that it may outlive us, known to be alive, stopped.
+
+A daemon inherits an exclusive lock, so "is it alive?" asks the kernel. Process ids are taken for dead ones after
+kill -9, for living ones after reuse and by zombies; a lock is none of these.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from memory_project.embedded.errors import EmbeddedServerError, LockHeld
+from memory_project.embedded.locks import POLL_SECONDS, FileLock, is_locked
+from memory_project.embedded.users import ServerUser
+
+# crash recovery replays what was committed: slow is not broken
+READY_SECONDS = 120.0
+STOP_SECONDS = 60.0
+LOCK_SECONDS = 15.0
+LONGEST_LOG_BYTES = 10_000_000
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonFiles:
+    """`pid` is written by the server itself, once it is up."""
+
+    lock: Path
+    pid: Path
+    log: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonKind:
+    """`program`: the name by which its process is recognized; `stop_signal`: ends it cleanly without waiting for clients."""
+
+    name: str
+    program: str
+    stop_signal: signal.Signals
+
+
+class Daemon:
+    """A server that may have been started by us or by an earlier process."""
+
+    def __init__(self, kind: DaemonKind, files: DaemonFiles, user: ServerUser) -> None:
+        self.kind = kind
+        self.files = files
+        self._user = user
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def is_alive(self) -> bool:
+        """True while any process of it lives, whoever started it."""
+        if self._process is not None:
+            self._process.poll()  # reaps it
+        return is_locked(self.files.lock)
+
+    def pid(self) -> int | None:
+        """Its process id, if it is the server that bears it."""
+        try:
+            pid = int(self.files.pid.read_text().split()[0])
+        except (FileNotFoundError, ValueError, IndexError):
+            return self._process.pid if self._process and self._process.poll() is None else None
+        return pid if is_process_of(pid, self.kind.program) else None
+
+    def launch(self, command: Sequence[str], *, dies_with_parent: bool) -> None:
+        """Start it in the background. Waits for a predecessor that is still dying."""
+        with FileLock(self.files.lock) as lock, open_log(self.files.log) as log:
+            try:
+                lock.wait_exclusive(seconds=LOCK_SECONDS)
+            except LockHeld as err:
+                raise EmbeddedServerError(
+                    f"{self.kind.name} is still stopping; try again in a moment."
+                ) from err
+            switch = self._user.must_switch
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                # none of our secrets, and no PG* variable that would change how it starts
+                env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/"},
+                start_new_session=True,
+                pass_fds=(lock.descriptor,),
+                user=self._user.uid if switch else None,
+                group=self._user.gid if switch else None,
+                extra_groups=[] if switch else None,
+                preexec_fn=signal_on_parent_death(self.kind.stop_signal) if dies_with_parent else None,
+            )
+
+    def wait_until(self, answers: Callable[[], bool]) -> None:
+        """Wait until it serves; raises with its last words where it stops instead."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not answers():
+            if not self.is_alive():
+                raise EmbeddedServerError(f"{self.kind.name} stopped while starting: {self._last_words()}")
+            if time.monotonic() > deadline:
+                raise EmbeddedServerError(
+                    f"{self.kind.name} does not answer after {READY_SECONDS:.0f} seconds; see {self.files.log}."
+                )
+            time.sleep(POLL_SECONDS)
+
+    def stop(self) -> None:
+        """Stop it and wait until it is gone; by force where it does not listen."""
+        for number in (self.kind.stop_signal, signal.SIGKILL):
+            pid = self.pid()
+            if pid is not None and self.is_alive():
+                os.kill(pid, number)
+            if self._gone_within(STOP_SECONDS):
+                break
+        else:
+            raise EmbeddedServerError(f"{self.kind.name} (process {self.pid()}) cannot be stopped.")
+        if self._process is not None:
+            self._process.wait()
+
+    def _gone_within(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while self.is_alive():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+        return True
+
+    def _last_words(self) -> str:
+        words = self.files.log.read_text(errors="replace").strip().splitlines()
+        return f"{words[-1]} (see {self.files.log})" if words else f"see {self.files.log}."
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Open a log to append to. One that has grown long makes room, and is kept once."""
+    if path.exists() and path.stat().st_size > LONGEST_LOG_BYTES:
+        path.replace(path.with_suffix(".log.1"))
+    return path.open("ab")
+
+
+def is_process_of(pid: int, program: str) -> bool:
+    """True where the process lives and runs `program`: ids are reused, and zombies keep theirs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    command = Path(f"/proc/{pid}/cmdline")
+    if not Path("/proc/self/cmdline").exists():
+        return True
+    try:
+        return program.encode() in command.read_bytes()
+    except OSError:
+        return False
+
+
+def signal_on_parent_death(number: signal.Signals) -> Callable[[], None] | None:
+    """Something to run in a child: the kernel then sends it `number` when its parent dies. Linux only, else None."""
+    if sys.platform != "linux":
+        return None
+    # looked up before the fork: nothing may be loaded after it
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(PR_SET_PDEATHSIG, int(number)) and None

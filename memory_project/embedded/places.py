@@ -1,0 +1,148 @@
+"""Where the servers keep their data, their sockets and their logs.
+
+The data lies in `.data/` of the clone. Where root runs the servers as somebody who cannot get there (a clone under
+/root), it lies in a folder of ours below /var/lib, and `.data/` holds links to it: no folder that we did not make is
+ever opened to others. Everything else (locks, sockets) goes by the real folder, so a copied link shares the servers
+instead of fighting over them. Sockets lie in a short private folder, since their paths may not pass 107 bytes.
+"""
+
+import hashlib
+import logging
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory_project.embedded.errors import EmbeddedServerError
+from memory_project.embedded.programs import Programs, make_shared_folder, programs_for
+from memory_project.embedded.users import ServerUser, user_for
+
+logger = logging.getLogger(__name__)
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+SYSTEM_DATA = Path("/var/lib")
+PROGRAM_COPIES = SYSTEM_DATA / "agent-memory-programs"
+SERVER_FOLDERS = ("postgres", "valkey")
+LONGEST_SOCKET_BYTES = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The folders of one pair of servers. `dies_with_parent` for servers that nobody is to adopt (tests)."""
+
+    base: Path
+    sockets: Path
+    user: ServerUser
+    programs: Programs
+    dies_with_parent: bool = False
+
+    def log_of(self, server: str) -> Path:
+        """Where a server's own output goes."""
+        return self.base / "log" / f"{server}.log"
+
+    def lock_of(self, holder: str) -> Path:
+        """A lock file beside the data."""
+        return self.base / f"{holder}.lock"
+
+
+def data_folder(environ: Mapping[str, str]) -> Path:
+    """MEMORY_DATA_DIR, `.data` by default; a relative one counts from the project, not from where we were called."""
+    return PROJECT / (environ.get("MEMORY_DATA_DIR") or ".data")
+
+
+def make_data_folder(folder: Path) -> None:
+    """Make it if it is missing: open to pass through only where another user must get to its own part of it."""
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        folder.chmod(0o755 if os.geteuid() == 0 else 0o700)
+
+
+def place_for(folder: Path, *, socket_parent: Path) -> Place:
+    """The place whose data is in `folder`, with its folders made."""
+    make_data_folder(folder)
+    user = user_for(folder / "postgres")
+    base = _base_of(folder, user)
+    _make_private_folder(base / "log")
+    return Place(
+        base=base,
+        sockets=_socket_folder(base, user, socket_parent),
+        user=user,
+        programs=programs_for(user, copies=PROGRAM_COPIES),
+    )
+
+
+def temporary_place(prefix: str) -> Place:
+    """A fresh short folder with everything in it, for servers that end with the process that starts them."""
+    base = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))  # noqa: S108  TMPDIR may be too long for a socket
+    user = user_for(base / "postgres")
+    for folder in (base / "log", base / "s"):
+        folder.mkdir(mode=0o700)
+    for folder in (base, base / "s"):
+        user.own(folder)
+    programs = programs_for(user, copies=PROGRAM_COPIES)
+    return Place(base=base, sockets=base / "s", user=user, programs=programs, dies_with_parent=True)
+
+
+def _base_of(folder: Path, user: ServerUser) -> Path:
+    """The folder that really holds the data: `folder`, or the one that its links lead to."""
+    link = folder / SERVER_FOLDERS[0]
+    if link.is_symlink():
+        base = link.resolve().parent
+        make_shared_folder(base)
+        return base
+    if not user.must_switch or user.can_enter(folder):
+        return folder.resolve()
+    if link.exists():
+        raise EmbeddedServerError(
+            f"User {user.uid}, to whom {link} belongs, cannot get there; move the data or its folder."
+        )
+    return _base_elsewhere(folder.resolve())
+
+
+def _base_elsewhere(folder: Path) -> Path:
+    base = SYSTEM_DATA / f"agent-memory-{_digest(folder)}"
+    make_shared_folder(base)
+    for name in SERVER_FOLDERS:
+        link = folder / name
+        if not link.is_symlink():
+            link.symlink_to(base / name)
+    logger.warning(
+        "the servers run as an unprivileged user, who cannot reach %s: the data is in %s", folder, base
+    )
+    return base
+
+
+def _socket_folder(base: Path, user: ServerUser, parent: Path) -> Path:
+    """Private, ours, and checked before use: anybody may make folders where sockets lie, this one too."""
+    folder = parent / f"agent-memory-{_digest(base)}-{user.uid}"
+    if len(os.fsencode(folder / ".s.PGSQL.5432.lock")) > LONGEST_SOCKET_BYTES:
+        raise EmbeddedServerError(
+            f"{parent} is too long a path for a socket; set MEMORY_SOCKET_DIR to a shorter one."
+        )
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        pass
+    else:
+        user.own(folder)
+    found = folder.lstat()
+    if found.st_uid == os.geteuid() == 0 and stat.S_ISDIR(found.st_mode):
+        # killed between making it and handing it over
+        user.own(folder)
+        found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != user.uid or found.st_mode & 0o077:
+        raise EmbeddedServerError(
+            f"{folder} is not a private folder of user {user.uid}; remove it, or set MEMORY_SOCKET_DIR to another folder."
+        )
+    return folder
+
+
+def _make_private_folder(folder: Path) -> None:
+    if not folder.exists():
+        folder.mkdir(mode=0o700)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:12]

@@ -1,0 +1,176 @@
+"""PostgreSQL with pgvector: made, started and asked."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+
+from memory_project.embedded.daemons import Daemon, DaemonFiles, DaemonKind, is_process_of
+from memory_project.embedded.errors import EmbeddedServerError
+from memory_project.embedded.places import Place
+
+MAJOR_VERSION = "18"
+ROLE = "memory"
+DATABASE = "memory"
+KIND = DaemonKind(name="PostgreSQL", program="postgres", stop_signal=signal.SIGINT)
+INITDB_SECONDS = 120
+# parallel index builds want more shared memory than containers usually have there
+ENOUGH_DEV_SHM_BYTES = 1 << 30
+
+SETTINGS = (
+    "listen_addresses=",
+    "unix_socket_permissions=0700",
+    "max_connections=200",
+    "shared_buffers=256MB",
+    "timezone=UTC",
+    "log_timezone=UTC",
+    # a failing statement carries memories: they do not belong in a log
+    "log_min_error_statement=panic",
+    "log_error_verbosity=terse",
+    "log_checkpoints=off",
+)
+UNDURABLE_SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=64MB")
+"""For servers that end with their tests."""
+
+
+class PostgresServer:
+    """The PostgreSQL of one place."""
+
+    name = KIND.name
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._data = place.base / "postgres"
+        files = DaemonFiles(
+            lock=place.lock_of("postgres"), pid=self._data / "postmaster.pid", log=place.log_of("postgres")
+        )
+        self._daemon = Daemon(KIND, files, place.user)
+
+    def url(self) -> str:
+        """For DATABASE_URL, and for libpq too."""
+        return f"postgres://{ROLE}@/{DATABASE}?host={quote(str(self._place.sockets))}"
+
+    def is_running(self) -> bool:
+        """True while it lives and its socket has not been swept away."""
+        return self._daemon.is_alive() and self._socket().exists()
+
+    def pid(self) -> int | None:
+        """The id of its main process, None where it does not run."""
+        return self._daemon.pid()
+
+    def start(self) -> None:
+        """Make the data folder if there is none, start it unless it runs, and wait until the database is there."""
+        if self._daemon.is_alive() and not self._socket().exists():
+            self._daemon.stop()
+        if not self._daemon.is_alive():
+            self._make_data()
+            self._remove_stale_pid()
+            self._daemon.launch(self._command(), dies_with_parent=self._place.dies_with_parent)
+        self._daemon.wait_until(self._answers)
+        self._create_database()
+
+    def stop(self) -> None:
+        """Stop it without waiting for its clients, and wait until it is gone."""
+        self._daemon.stop()
+
+    def _socket(self) -> Path:
+        return self._place.sockets / ".s.PGSQL.5432"
+
+    def _command(self) -> Sequence[str]:
+        settings = [*SETTINGS, f"unix_socket_directories={self._place.sockets}", _shared_memory_setting()]
+        if self._place.dies_with_parent:
+            settings += UNDURABLE_SETTINGS
+        options = [part for setting in settings for part in ("-c", setting)]
+        return [str(self._place.programs.postgres), "-D", str(self._data), *options]
+
+    def _answers(self) -> bool:
+        try:
+            self._connect().close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def _connect(self) -> "psycopg.Connection[tuple[object, ...]]":
+        return psycopg.connect(
+            host=str(self._place.sockets), user=ROLE, dbname="postgres", connect_timeout=5, autocommit=True
+        )
+
+    def _create_database(self) -> None:
+        with self._connect() as connection:
+            if connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE]).rowcount == 0:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+
+    def _make_data(self) -> None:
+        version_file = self._data / "PG_VERSION"
+        if version_file.exists():
+            self._check_version(version_file.read_text().strip())
+        elif self._data.exists() and any(self._data.iterdir()):
+            raise EmbeddedServerError(
+                f"{self._data} is not a complete PostgreSQL data folder; move it away and run again."
+            )
+        else:
+            self._initialize()
+
+    def _check_version(self, version: str) -> None:
+        if version != MAJOR_VERSION:
+            raise EmbeddedServerError(
+                f"{self._data} was made by PostgreSQL {version}, this is {MAJOR_VERSION}; move it away or use the other one."
+            )
+
+    def _initialize(self) -> None:
+        """Made beside its place and renamed when complete: a killed initdb leaves no half-made folder behind."""
+        unfinished = self._data.with_name("postgres.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(mode=0o700)
+        self._place.user.own(unfinished)
+        user = self._place.user
+        done = subprocess.run(
+            [
+                str(self._place.programs.initdb),
+                *("-D", str(unfinished), "-U", ROLE, "-A", "trust"),
+                *("--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions"),
+            ],
+            cwd="/",
+            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/"},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=INITDB_SECONDS,
+            user=user.uid if user.must_switch else None,
+            group=user.gid if user.must_switch else None,
+            extra_groups=[] if user.must_switch else None,
+        )
+        if done.returncode != 0:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise EmbeddedServerError(f"PostgreSQL could not make its data folder {self._data}: {reason}")
+        if self._data.exists():
+            self._data.rmdir()
+        unfinished.rename(self._data)
+
+    def _remove_stale_pid(self) -> None:
+        """PostgreSQL takes any process, even a zombie, that bears the old id for the old server."""
+        pid_file = self._data / "postmaster.pid"
+        if not pid_file.exists():
+            return
+        pid = int((pid_file.read_text().split() or ["0"])[0])
+        if pid and is_process_of(pid, str(self._data)):
+            raise EmbeddedServerError(
+                f"Another PostgreSQL (process {pid}) runs in {self._data}; stop it first."
+            )
+        pid_file.unlink()
+
+
+def _shared_memory_setting() -> str:
+    try:
+        space = os.statvfs("/dev/shm")  # noqa: S108  it is what PostgreSQL uses
+    except OSError:
+        return "dynamic_shared_memory_type=mmap"
+    enough = space.f_bavail * space.f_frsize >= ENOUGH_DEV_SHM_BYTES
+    return f"dynamic_shared_memory_type={'posix' if enough else 'mmap'}"

@@ -1,0 +1,101 @@
+"""Valkey, which speaks Redis: started and asked. Nothing is ever evicted: ledger and job queue live in it."""
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+import redis
+
+from memory_project.embedded.daemons import Daemon, DaemonFiles, DaemonKind
+from memory_project.embedded.places import Place
+
+KIND = DaemonKind(name="Valkey", program="valkey-server", stop_signal=signal.SIGTERM)
+STORE_DATABASE = 0
+BROKER_DATABASE = 1
+
+SETTINGS = (
+    *("--port", "0"),
+    *("--unixsocketperm", "700"),
+    # two for each process of a parallel test run
+    *("--databases", "64"),
+    *("--maxmemory-policy", "noeviction"),
+    *("--save", ""),
+    *("--daemonize", "no"),
+)
+DURABLE_SETTINGS = ("--appendonly", "yes", "--appendfsync", "everysec")
+
+
+def store_url(socket: Path, *, database: int = STORE_DATABASE) -> str:
+    """For REDIS_URL."""
+    return f"unix://{quote(str(socket))}?db={database}"
+
+
+def broker_url(socket: Path, *, database: int = BROKER_DATABASE) -> str:
+    """For CELERY_BROKER_URL: the same server in Celery's spelling."""
+    return f"redis+socket://{quote(str(socket))}?virtual_host={database}"
+
+
+class ValkeyServer:
+    """The Valkey of one place."""
+
+    name = KIND.name
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._data = place.base / "valkey"
+        files = DaemonFiles(
+            lock=place.lock_of("valkey"), pid=self._data / "valkey.pid", log=place.log_of("valkey")
+        )
+        self._daemon = Daemon(KIND, files, place.user)
+
+    def socket(self) -> Path:
+        """Where it listens."""
+        return self._place.sockets / "valkey.sock"
+
+    def is_running(self) -> bool:
+        """True while it lives and its socket has not been swept away."""
+        return self._daemon.is_alive() and self.socket().exists()
+
+    def pid(self) -> int | None:
+        """The id of its process, None where it does not run."""
+        return self._daemon.pid()
+
+    def start(self) -> None:
+        """Start it unless it runs, and wait until everything is loaded."""
+        if self._daemon.is_alive() and not self.socket().exists():
+            self._daemon.stop()
+        if not self._daemon.is_alive():
+            self._make_data()
+            self._daemon.launch(self._command(), dies_with_parent=self._place.dies_with_parent)
+        self._daemon.wait_until(self._answers)
+
+    def stop(self) -> None:
+        """Stop it; what was written is on disk then."""
+        self._daemon.stop()
+
+    def _make_data(self) -> None:
+        if not self._data.exists():
+            self._data.mkdir(mode=0o700)
+            self._place.user.own(self._data)
+
+    def _command(self) -> Sequence[str]:
+        durable = ("--appendonly", "no") if self._place.dies_with_parent else DURABLE_SETTINGS
+        files = (
+            "--unixsocket",
+            str(self.socket()),
+            "--dir",
+            str(self._data),
+            "--pidfile",
+            str(self._data / "valkey.pid"),
+        )
+        return [str(self._place.programs.valkey), *SETTINGS, *durable, *files]
+
+    def _answers(self) -> bool:
+        client = redis.Redis(unix_socket_path=str(self.socket()), socket_timeout=5)
+        try:
+            return bool(client.ping())
+        except (redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError):
+            return False
+        finally:
+            client.close()
