@@ -1,0 +1,87 @@
+"""Embedding models, and which of them this service uses.
+
+To add one: write a module beside `openai.py` with a class that keeps `EmbeddingProvider`'s promises, and name
+it in PROVIDERS.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from memory.providers.embeddings.base import EmbeddingProvider, Vectors
+from memory.providers.embeddings.local import LocalEmbeddings
+from memory.providers.embeddings.openai import OpenAIEmbeddings, OpenAIEndpoint
+from memory.providers.embeddings.tiny import TinyEmbeddings
+from memory_project.embedded.models import BUNDLED_MODEL, find_bundled_folder, list_graph_folders
+
+DEFAULT_OPENAI_MODEL = "text-embedding-3-small"
+
+__all__ = ["EmbeddingProvider", "Vectors", "embedding_provider"]
+
+
+@lru_cache(maxsize=1)
+def embedding_provider() -> EmbeddingProvider:
+    """The one that the settings name, made once per process; who changes settings calls `.cache_clear()`.
+
+    Makes no connection and loads no weights yet. Raises ImproperlyConfigured for settings that cannot work.
+    """
+    name = settings.EMBEDDING_PROVIDER or choose_provider()
+    try:
+        make = PROVIDERS[name]
+    except KeyError as err:
+        known = ", ".join(sorted(PROVIDERS))
+        raise ImproperlyConfigured(
+            f"EMBEDDING_PROVIDER is {name!r}; it must be empty or one of {known}"
+        ) from err
+    return make()
+
+
+def choose_provider() -> str:
+    """An endpoint where one is configured, else the weights on this machine."""
+    return "openai" if settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL else "local"
+
+
+def make_openai() -> EmbeddingProvider:
+    if not (settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL):
+        raise ImproperlyConfigured(
+            "EMBEDDING_PROVIDER=openai needs OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint without keys"
+        )
+    return OpenAIEmbeddings(
+        OpenAIEndpoint(
+            model=settings.EMBEDDING_MODEL or DEFAULT_OPENAI_MODEL,
+            api_key=settings.OPENAI_API_KEY,
+            base_url=settings.OPENAI_BASE_URL,
+            dimensions=settings.EMBEDDING_DIMENSIONS or 0,
+            timeout_seconds=settings.EMBEDDING_TIMEOUT_SECONDS,
+        )
+    )
+
+
+def make_local() -> EmbeddingProvider:
+    """A folder of one's own goes by EMBEDDING_MODEL, else by its name; the bundled weights go by theirs."""
+    if settings.EMBEDDING_MODEL_DIR:
+        folder = Path(settings.EMBEDDING_MODEL_DIR).resolve()
+        model = settings.EMBEDDING_MODEL or folder.name
+    else:
+        folder, model = find_bundled_folder(), BUNDLED_MODEL
+    kept_in = list_graph_folders(Path(settings.DATA_DIR))
+    return LocalEmbeddings(folder, model=model, kept_in=kept_in, threads=settings.EMBEDDING_THREADS)
+
+
+def make_tiny() -> EmbeddingProvider:
+    if not settings.MEMORY_ALLOW_TINY_EMBEDDINGS:
+        raise ImproperlyConfigured(
+            "EMBEDDING_PROVIDER=tiny knows no meaning and is for tests and synthetic loads only: leave it "
+            "empty for the offline model, or set MEMORY_ALLOW_TINY_EMBEDDINGS=1 if this is such a load"
+        )
+    return TinyEmbeddings()
+
+
+PROVIDERS: Mapping[str, Callable[[], EmbeddingProvider]] = {
+    "local": make_local,
+    "openai": make_openai,
+    "tiny": make_tiny,
+}

@@ -1,0 +1,120 @@
+"""What every embedding provider promises, and the arithmetic that all of them share."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.errors import ProviderReplyInvalid, ProviderUnavailable
+
+Vectors = NDArray[np.float32]
+T = TypeVar("T")
+
+
+class EmbeddingProvider(Protocol):
+    """Turns texts into vectors of one model; vectors of different models never meet in one search."""
+
+    @property
+    def model(self) -> str:
+        """The name stored beside each vector."""
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+
+    @property
+    def max_batch(self) -> int:
+        """Texts in one round of the provider: the size of a sensible unit of work, not a limit of `embed`."""
+
+    def embed(self, texts: Sequence[str], *, deadline_seconds: float | None) -> Vectors:
+        """One row per text in the order given, shape (len(texts), width), each of length 1.
+
+        Raises ValueError before any work for a text that is blank or no valid Unicode, and a `ProviderError`
+        when there is no sound answer within the deadline. All or nothing: there are no partial results.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A moment of the monotonic clock, or never."""
+
+    at: float | None
+
+    @classmethod
+    def after(cls, seconds: float | None) -> "Deadline":
+        return cls(None if seconds is None else time.monotonic() + seconds)
+
+    def remaining_seconds(self, *, at_most: float) -> float:
+        """Raises ProviderUnavailable when nothing remains."""
+        if self.at is None:
+            return at_most
+        remaining = self.at - time.monotonic()
+        if remaining <= 0:
+            raise ProviderUnavailable("the deadline for embedding has passed")
+        return min(remaining, at_most)
+
+    def leaves_room_for(self, seconds: float) -> bool:
+        return self.at is None or time.monotonic() + seconds < self.at
+
+
+class PerProcess(Generic[T]):
+    """A value made at first use, once in each process: threads and sockets do not survive a fork."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._made: tuple[int, T] | None = None
+
+    def get(self) -> T:
+        with self._lock:
+            if self._made is None or self._made[0] != os.getpid():
+                self._made = (os.getpid(), self._make())
+            return self._made[1]
+
+
+def refuse_unembeddable(texts: Sequence[str]) -> None:
+    """Raise ValueError, which names positions and quotes nothing, for what has no meaningful vector."""
+    for position, text in enumerate(texts):
+        if not text.strip():
+            raise ValueError(f"text {position} is blank: there is nothing to embed")
+        if not is_valid_unicode(text):
+            raise ValueError(f"text {position} holds a lone surrogate: it is no valid Unicode")
+
+
+def is_valid_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def normalized_rows(matrix: NDArray[np.float64] | Vectors) -> Vectors:
+    """Each row divided by its L2 norm; a row that is zero or not finite has no direction and is refused."""
+    exact = matrix.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.linalg.norm(exact, axis=1, keepdims=True)
+    if not np.isfinite(norms).all():
+        raise ProviderReplyInvalid(
+            "a vector holds NaN, infinity, or numbers too large for its length to be known"
+        )
+    if not (norms > 0).all():
+        raise ProviderReplyInvalid("a vector is zero: it has no direction")
+    rows: Vectors = (exact / norms).astype(np.float32)
+    return rows
+
+
+def mean_of_chunks(vectors: Vectors, *, text_of_chunk: Sequence[int], lengths: Sequence[int]) -> Vectors:
+    """One vector per text: the normalized mean of its chunks' vectors, each weighted by the chunk's length.
+
+    `text_of_chunk` counts up from 0 without gaps. Weighted, so that a last chunk of three words does not
+    count like a full one.
+    """
+    sums = np.zeros((text_of_chunk[-1] + 1, vectors.shape[1]))
+    np.add.at(sums, list(text_of_chunk), vectors * np.asarray(lengths, dtype=np.float64)[:, None])
+    return normalized_rows(sums)

