@@ -12,7 +12,7 @@ def knob(name: str, default: int, *, low: int, high: int) -> int:
 
 
 WORKING_MEMORY_TTL_SECONDS = knob("WORKING_MEMORY_TTL_SECONDS", 86_400, low=1, high=604_800)  # seconds, refreshed
-WORKING_MEMORY_LIMIT_BYTES = knob("WORKING_MEMORY_LIMIT_BYTES", 65_536, low=1_024, high=1_048_576)  # bytes a conversation
+WORKING_MEMORY_LIMIT_BYTES = knob("WORKING_MEMORY_LIMIT_BYTES", 65_536, low=1_024, high=1_048_576)  # bytes
 EXACT_SEARCH_ROWS = knob("EXACT_SEARCH_ROWS", 5_000, low=0, high=1_000_000)  # rows of an owner, above: the vector index
 EMBED_BATCH_ROWS = knob("EMBED_BATCH_ROWS", 64, low=1, high=1_000)  # rows a claim
 EMBED_LEASE_SECONDS = knob("EMBED_LEASE_SECONDS", 120, low=10, high=3_600)  # seconds until another worker may retry

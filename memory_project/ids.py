@@ -1,4 +1,4 @@
-"""Primary keys: UUIDv7, made by the application, so that rows sort by creation and can be linked before they are stored."""
+"""Primary keys: UUIDv7, made by the application: rows sort by creation and can be linked before they are stored."""
 
 import os
 import time

@@ -110,7 +110,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 
 
 class ApiKey(models.Model):
-    """A bearer secret of 256 random bits, kept as its SHA-256: enough for random secrets, and found by one index look-up."""
+    """A bearer secret of 256 random bits, kept as its SHA-256: enough for random secrets, found by one look-up."""
 
     class Scope(models.TextChoices):
         READ = "read"
@@ -122,7 +122,9 @@ class ApiKey(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="api_keys", db_index=False)
-    agent_id = models.CharField(max_length=100, blank=True, default="", help_text="Bound to this agent; empty: to none.")
+    agent_id = models.CharField(
+        max_length=100, blank=True, default="", help_text="Bound to this agent; empty: to none."
+    )
     name = models.CharField(max_length=100, blank=True, default="")
     prefix = models.CharField(max_length=20, editable=False)
     secret_hash = models.CharField(max_length=64, unique=True, editable=False)

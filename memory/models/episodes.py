@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from memory.models.memory import Memory, MemoryQuerySet
+from memory.models.memory import Memory
 
 
 class EpisodicMemory(Memory):
@@ -11,8 +11,6 @@ class EpisodicMemory(Memory):
     key_decisions = models.JSONField(default=list, blank=True)
     entities_mentioned = models.JSONField(default=list, blank=True)
     tools_called = models.JSONField(default=list, blank=True)
-
-    objects = MemoryQuerySet.as_manager()
 
     class Meta:
         db_table = "episodic_memories"

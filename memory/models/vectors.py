@@ -4,6 +4,7 @@ Another embedding model means more rows, never another column. A trigger keeps t
 the memory's, whoever changes it. Stored as half precision and out of TOAST: a row fits a page up to 4,000 dimensions.
 """
 
+from datetime import datetime
 from typing import Self
 
 from django.db import models
@@ -25,6 +26,13 @@ class VectorQuerySet(models.QuerySet["Vector"]):
 
     def in_channels(self, owner: Owner) -> Self:
         return self.filter(channel__in=owner.channels)
+
+    def of_kind(self, kind: str) -> Self:
+        return self.filter(kind=kind)
+
+    def live(self, now: datetime) -> Self:
+        """The same rows as `MemoryQuerySet.live`: the trigger sees to it."""
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), live=True)
 
     def of_model(self, model: str, width: int) -> Self:
         """Models never mix in one search."""

@@ -1,0 +1,74 @@
+"""The bulk writer: parents and children in two statements, since Django's `bulk_create` refuses children.
+
+Everything runs in the caller's transaction. What is the same thing again (account, kind, identity) is left alone.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db import connection
+from django.db.models.constants import OnConflict
+from django.db.models.sql import InsertQuery
+
+from memory.models.accounts import Agent
+from memory.models.binary import Embedding, binary_cursor, half_vector
+from memory.models.conversations import Participant
+from memory.models.memory import Memory
+from memory.owner import Owner
+from memory_project.ids import uuid7
+
+M = TypeVar("M", bound=Memory)
+
+INSERT_VECTOR = """
+INSERT INTO memory_vectors (id, memory_id, account_id, kind, agent_id, user_id, channel, conversation_id, live,
+    expires_at, model, width, vector)
+SELECT %s, id, account_id, kind, agent_id, user_id, channel, conversation_id, NOT (archived OR quarantined),
+    expires_at, %s, %s, %s
+FROM memories WHERE id = %s AND account_id = %s
+ON CONFLICT (memory_id, model) DO UPDATE SET width = EXCLUDED.width, vector = EXCLUDED.vector
+"""
+
+
+def insert_memories(rows: Sequence[M]) -> list[M]:
+    """Store rows of one kind; returns those that are new, in order. Two statements, or one for plain memories."""
+    if not rows:
+        return []
+    stored = insert_rows(Memory, rows, on_conflict=OnConflict.IGNORE)
+    new = [row for row in rows if row.id in stored]
+    if new and type(new[0]) is not Memory:
+        insert_rows(type(new[0]), new, on_conflict=None)
+    return new
+
+
+def insert_rows(model: type[Memory], rows: Sequence[Memory], *, on_conflict: OnConflict | None) -> set[UUID]:
+    """Insert what `model` itself holds of the rows (not its parents); returns the primary keys stored."""
+    key = model._meta.pk
+    query: Any = InsertQuery(model, on_conflict=on_conflict)
+    query.insert_values(model._meta.local_concrete_fields, rows)
+    returned = query.get_compiler(connection=connection).execute_sql([key])
+    return {row[0] for row in returned if row}
+
+
+def insert_vectors(account_id: UUID, *, model: str, vectors: Sequence[tuple[UUID, Embedding]]) -> int:
+    """Store the embeddings of memories of an account, binary and pipelined; returns how many found their memory."""
+    parameters: list[Any] = [
+        (uuid7(), model, len(vector), half_vector(vector), memory_id, account_id) for memory_id, vector in vectors
+    ]
+    with binary_cursor() as cursor:
+        cursor.executemany(INSERT_VECTOR, parameters)
+        return int(cursor.rowcount)
+
+
+def insert_participants(owner: Owner, *, conversation_ids: Sequence[str]) -> None:
+    """Agents and their part in conversations come to be on first write."""
+    if not owner.agent_id:
+        return
+    agent = Agent(account_id=owner.account_id, agent_id=owner.agent_id)
+    Agent.objects.bulk_create([agent], ignore_conflicts=True)
+    parts = [
+        Participant(account_id=owner.account_id, conversation_id=conversation_id, agent_id=owner.agent_id)
+        for conversation_id in dict.fromkeys(conversation_ids)
+        if conversation_id
+    ]
+    Participant.objects.bulk_create(parts, ignore_conflicts=True)

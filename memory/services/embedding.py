@@ -1,0 +1,93 @@
+"""Texts to vectors for those who write and those who search: cached, under a deadline, never inside a transaction.
+
+A failing embedder never fails a write: the row is stored without its vector and waits in the queue that it is itself.
+"""
+
+import base64
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from django.core.cache import cache
+from redis.exceptions import RedisError
+
+from memory import conf
+from memory.errors import ProviderError
+from memory.models.binary import Embedding
+from memory.providers.embeddings import EmbeddingProvider, embedding_provider
+
+logger = logging.getLogger(__name__)
+
+WRITE_DEADLINE_SECONDS = 5.0
+WRITE_TEXTS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """Vectors by text, of one model. `error` is the code of what went wrong, empty when all is well."""
+
+    model: str
+    width: int
+    vectors: dict[str, Embedding]
+    error: str = ""
+
+
+def content_hash(text: str) -> str:
+    """What makes two texts the same: SHA-256 of their UTF-8, 64 hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLINE_SECONDS) -> Embedded:
+    """Embed each different text once, from the cache where it was met before. Raises nothing of the provider's.
+
+    At most the first 200 different texts within the deadline: what is left over is for the `embed` job.
+    """
+    provider = embedding_provider()
+    wanted = list(dict.fromkeys(text for text in texts if text.strip()))[:WRITE_TEXTS]
+    known = read_cache(provider, wanted)
+    missing = [text for text in wanted if text not in known]
+    error = ""
+    if missing:
+        try:
+            rows = provider.embed(missing, deadline_seconds=deadline_seconds)
+        except ProviderError as err:
+            logger.warning("embedding of %d texts failed: %s", len(missing), err)
+            error = err.code
+        else:
+            fresh = dict(zip(missing, rows, strict=True))
+            write_cache(provider, fresh)
+            known |= fresh
+    return Embedded(model=provider.model, width=provider.width, vectors=known, error=error)
+
+
+def read_cache(provider: EmbeddingProvider, texts: Sequence[str]) -> dict[str, Embedding]:
+    """One round trip. A cache that is down is a cache that knows nothing."""
+    if not texts or not conf.EMBEDDING_CACHE_SECONDS:
+        return {}
+    keys = {cache_key(provider, text): text for text in texts}
+    try:
+        found = cache.get_many(keys)
+    except RedisError as err:
+        logger.warning("embedding cache not read: %s", type(err).__name__)
+        return {}
+    return {keys[key]: np.frombuffer(base64.b64decode(value), dtype=np.float32) for key, value in found.items()}
+
+
+def write_cache(provider: EmbeddingProvider, vectors: dict[str, Embedding]) -> None:
+    if not conf.EMBEDDING_CACHE_SECONDS:
+        return
+    values = {
+        cache_key(provider, text): base64.b64encode(vector.astype(np.float32).tobytes()).decode()
+        for text, vector in vectors.items()
+    }
+    try:
+        cache.set_many(values, timeout=conf.EMBEDDING_CACHE_SECONDS)
+    except RedisError as err:
+        logger.warning("embedding cache not written: %s", type(err).__name__)
+
+
+def cache_key(provider: EmbeddingProvider, text: str) -> str:
+    """By model, width and content, so that another model never answers for this one."""
+    return f"embedding:{provider.model}:{provider.width}:{content_hash(text)}"

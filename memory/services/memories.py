@@ -1,0 +1,106 @@
+"""Storing memories of any kind: rows, vectors, participants and the audit entry in one transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+from uuid import UUID
+
+from django.db import transaction
+
+from memory.audit import record
+from memory.errors import Unprocessable, WrongVectorWidth
+from memory.models import Memory, Vector
+from memory.models.binary import Embedding
+from memory.models.writer import insert_memories, insert_participants, insert_vectors
+from memory.owner import Owner
+from memory.providers.embeddings import embedding_provider
+from memory.services.embedding import Embedded, content_hash
+from memory.tokens import estimate_tokens
+
+M = TypeVar("M", bound=Memory)
+
+MEMORY_TYPES = {"episode": "episodic", "turn": "episodic", "strategy": "procedural"}
+"""The documented word for a kind in the audit log; what is not named is semantic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnVector:
+    """A vector that the client brought, of the model it names."""
+
+    model: str
+    vector: Embedding
+
+
+def fill_derived(row: Memory, *, owner: Owner) -> None:
+    """The columns that follow from owner and text. A row is its own identity unless its kind gave it another."""
+    row.account_id = owner.account_id
+    row.agent_id, row.user_id, row.channel = owner.agent_id, owner.user_id, owner.channel
+    row.identity = row.identity or str(row.id)
+    row.content_hash = content_hash(row.text)
+    row.token_count = estimate_tokens(row.text)
+
+
+def store_memories(
+    owner: Owner, rows: Sequence[M], *, embedded: Embedded, own: Mapping[UUID, OwnVector], now: datetime
+) -> list[M]:
+    """Store rows of one kind; returns those that are new. Rows without a vector of the current model are queued.
+
+    `embedded` comes from `embed_texts`, called before the transaction; `own` are vectors that clients brought,
+    by row id, checked by `check_own_vector`. Raises nothing for what is stored already.
+    """
+    vectors: dict[str, list[tuple[UUID, Embedding]]] = {}
+    for row in rows:
+        fill_derived(row, owner=owner)
+        brought, made = own.get(row.id), embedded.vectors.get(row.text)
+        if brought is not None:
+            vectors.setdefault(brought.model, []).append((row.id, brought.vector))
+        if made is not None and (brought is None or brought.model != embedded.model):
+            vectors.setdefault(embedded.model, []).append((row.id, made))
+        has_current = made is not None or (brought is not None and brought.model == embedded.model)
+        row.embed_after = None if has_current else now
+        row.embed_error = "" if has_current else embedded.error
+    with transaction.atomic():
+        new = insert_memories(rows)
+        stored = {row.id for row in new}
+        for model, found in vectors.items():
+            insert_vectors(owner.account_id, model=model, vectors=[pair for pair in found if pair[0] in stored])
+        insert_participants(owner, conversation_ids=[row.conversation_id for row in new])
+        if new:
+            record_store(owner, new)
+    return new
+
+
+def record_store(owner: Owner, rows: Sequence[Memory]) -> None:
+    conversations = {row.conversation_id for row in rows}
+    conversation_id = conversations.pop() if len(conversations) == 1 else ""
+    record(
+        owner,
+        operation="store",
+        memory_type=MEMORY_TYPES.get(rows[0].kind, "semantic"),
+        affected_ids=[row.id for row in rows],
+        conversation_id=conversation_id,
+        session_id=conversation_id,
+        result_count=len(rows),
+    )
+
+
+def check_own_vector(owner: Owner, own: OwnVector) -> None:
+    """Raise unless the vector fits those of its model: finite, not zero, and of their width.
+
+    Raises WrongVectorWidth (both widths named), Unprocessable.
+    """
+    wanted = known_width(owner, own.model)
+    if wanted and len(own.vector) != wanted:
+        raise WrongVectorWidth(given=len(own.vector), wanted=wanted, model=own.model)
+    if not any(own.vector):
+        raise Unprocessable("a zero vector points nowhere: give the text's embedding, or none")
+
+
+def known_width(owner: Owner, model: str) -> int | None:
+    """The width of a model's vectors: the configured embedder's, else what the account stored first."""
+    provider = embedding_provider()
+    if model == provider.model:
+        return provider.width
+    # a model is one width for the whole account, whoever stored it, and no text is revealed by it
+    return Vector.objects.filter(account_id=owner.account_id, model=model).values_list("width", flat=True).first()
