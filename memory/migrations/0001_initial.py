@@ -162,7 +162,7 @@ class Migration(migrations.Migration):
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('completed', 'Completed'), ('failed', 'Failed')], default='queued', max_length=20)),
                 ('requested_by', models.CharField(blank=True, default='', max_length=150)),
                 ('dry_run', models.BooleanField(default=False)),
-                ('attempts', models.PositiveSmallIntegerField(default=0)),
+                ('attempts', models.PositiveSmallIntegerField(default=0, help_text='Since the last batch that was finished.')),
                 ('examined', models.PositiveIntegerField(default=0)),
                 ('changed', models.PositiveIntegerField(default=0)),
                 ('failed', models.PositiveIntegerField(default=0)),
@@ -172,6 +172,7 @@ class Migration(migrations.Migration):
                 ('started_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),
                 ('lease_until', models.DateTimeField(null=True)),
+                ('leased_by', models.CharField(blank=True, default='', editable=False, max_length=150)),
                 ('account', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='memory.account')),
             ],
             options={
@@ -327,6 +328,14 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='jobrun',
             constraint=models.UniqueConstraint(condition=models.Q(('status', 'running')), fields=('job',), name='job_runs_once_at_a_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='jobrun',
+            constraint=models.UniqueConstraint(condition=models.Q(('requested_by', 'schedule'), ('status', 'queued')), fields=('job',), name='job_runs_one_scheduled_waits'),
+        ),
+        migrations.AddConstraint(
+            model_name='jobrun',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('lease_until__isnull', False), ('status', 'running')), models.Q(models.Q(('status', 'running'), _negated=True), ('lease_until__isnull', True)), _connector='OR'), name='job_run_leased_while_running'),
         ),
         migrations.AddIndex(
             model_name='link',

@@ -1,11 +1,62 @@
-"""Job runs: each run of a job is a row with a lease, so that what a killed worker left is seen and taken up again."""
+"""Job runs: each run of a job is a row with a lease, so that what a killed worker left is seen and taken up again.
 
-from django.db import models
-from django.db.models import Q
-from django.db.models.functions import Now
+Leases are reckoned by the database's clock alone: workers whose clocks differ still agree on who holds what.
+"""
+
+from datetime import timedelta
+from typing import Self
+from uuid import UUID
+
+from django.db import IntegrityError, models, transaction
+from django.db.models import F, Q
+from django.db.models.functions import Coalesce, Now
 
 from memory.models.accounts import Account
 from memory_project.ids import uuid7
+
+SCHEDULE = "schedule"
+"""`requested_by` of the runs that nobody but the clock asked for."""
+
+
+class JobRunQuerySet(models.QuerySet["JobRun"]):
+    def in_account(self, account_id: UUID) -> Self:
+        return self.filter(account_id=account_id)
+
+    def seen_by_operators(self, account_id: UUID) -> Self:
+        """The account's own runs and the installation's, which belong to no account."""
+        return self.filter(Q(account_id=account_id) | Q(account=None))
+
+    def scheduled(self, job: str) -> Self:
+        return self.filter(account=None, job=job, requested_by=SCHEDULE)
+
+    def queued(self) -> Self:
+        return self.filter(status=JobRun.Status.QUEUED)
+
+    def finished(self) -> Self:
+        return self.filter(status__in=(JobRun.Status.COMPLETED, JobRun.Status.FAILED))
+
+    def abandoned(self) -> Self:
+        """Running by their status, but their lease has run out: the worker was killed, or hangs."""
+        return self.filter(status=JobRun.Status.RUNNING, lease_until__lte=Now())
+
+    def waiting(self) -> Self:
+        """What a worker may take: queued or abandoned."""
+        return self.queued() | self.abandoned()
+
+    def held_by(self, run: "JobRun") -> Self:
+        """The row of `run` for as long as nobody else has taken it up, else nothing."""
+        return self.filter(id=run.id, leased_by=run.leased_by, status=JobRun.Status.RUNNING)
+
+    def claim(self, *, leased_by: str, lease: timedelta) -> "JobRun | None":
+        """Take the next of these runs (of one job), begun ones first; None if there is none or another run is on."""
+        # "running" sorts after "queued"
+        waiting = self.waiting().order_by("-status", "created_at", "id").select_for_update(skip_locked=True)
+        try:
+            with transaction.atomic():
+                run = waiting.first()
+                return run and run.take(leased_by=leased_by, lease=lease)
+        except IntegrityError:  # job_runs_once_at_a_time
+            return None
 
 
 class JobRun(models.Model):
@@ -23,7 +74,7 @@ class JobRun(models.Model):
     status = models.CharField(max_length=20, choices=Status, default=Status.QUEUED)
     requested_by = models.CharField(max_length=150, blank=True, default="")
     dry_run = models.BooleanField(default=False)
-    attempts = models.PositiveSmallIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0, help_text="Since the last batch that was finished.")
     examined = models.PositiveIntegerField(default=0)
     changed = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField(default=0)
@@ -33,13 +84,38 @@ class JobRun(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     lease_until = models.DateTimeField(null=True)
+    leased_by = models.CharField(max_length=150, blank=True, default="", editable=False)
+
+    objects = JobRunQuerySet.as_manager()
 
     class Meta:
         db_table = "job_runs"
         constraints = [
             models.UniqueConstraint(fields=["job"], condition=Q(status="running"), name="job_runs_once_at_a_time"),
+            models.UniqueConstraint(
+                fields=["job"],
+                condition=Q(status="queued", requested_by=SCHEDULE),
+                name="job_runs_one_scheduled_waits",
+            ),
+            models.CheckConstraint(
+                condition=Q(status="running", lease_until__isnull=False)
+                | (~Q(status="running") & Q(lease_until__isnull=True)),
+                name="job_run_leased_while_running",
+            ),
         ]
         indexes = [models.Index(fields=["account", "job", "created_at"], name="job_run_history")]
 
     def __str__(self) -> str:
         return f"{self.job} {self.status}"
+
+    def take(self, *, leased_by: str, lease: timedelta) -> Self:
+        """Run it under a lease. IntegrityError if another run of the job is on."""
+        JobRun.objects.filter(id=self.id).update(
+            status=JobRun.Status.RUNNING,
+            leased_by=leased_by,
+            lease_until=Now() + lease,
+            attempts=F("attempts") + 1,
+            started_at=Coalesce("started_at", Now()),
+        )
+        self.refresh_from_db()
+        return self
