@@ -1,18 +1,20 @@
-"""A pytest plugin: one PostgreSQL and one Valkey per test run, made before the settings load and gone with the run.
+"""A pytest plugin: one PostgreSQL and one Valkey per run, up before the settings load and gone with the run.
 
 Servers that the environment names are never used: a test run may not touch anybody's data.
 """
 
 import os
 import shutil
-from collections.abc import Generator
-from contextlib import ExitStack
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from secrets import token_urlsafe
 
 import pytest
 
-from memory_project.embedded.places import Place, temporary_place
+from memory_project.embedded.places import temporary_place
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
 
@@ -33,26 +35,30 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 def start_servers(config: pytest.Config) -> None:
     """Start them and say where they are, in the environment that the workers inherit."""
     with ExitStack() as stack:
+        stack.enter_context(servers_in_environment())
+        config.add_cleanup(stack.pop_all().close)
+
+
+@contextmanager
+def servers_in_environment() -> Iterator[None]:
+    """Servers in a folder of their own, named by the environment."""
+    with ExitStack() as stack:
         place = temporary_place("agent-memory-test-")
         stack.callback(shutil.rmtree, place.base, ignore_errors=True)
         postgres, valkey = PostgresServer(place), ValkeyServer(place)
         for server in (postgres, valkey):
             stack.callback(server.stop)
             server.start()
-        config.add_cleanup(stack.pop_all().close)
-    set_environment(place, postgres, valkey)
-
-
-def set_environment(place: Place, postgres: PostgresServer, valkey: ValkeyServer) -> None:
-    data = place.base / "data"
-    data.mkdir()
-    os.environ |= {
-        "DATABASE_URL": postgres.url(),
-        "MEMORY_DATA_DIR": str(data),
-        "MEMORY_SECRET_KEY": token_urlsafe(32),
-        SOCKET_VARIABLE: str(valkey.socket()),
-    }
-    use_databases_of(0)
+        data = place.base / "data"
+        data.mkdir()
+        os.environ |= {
+            "DATABASE_URL": postgres.url(),
+            "MEMORY_DATA_DIR": str(data),
+            "MEMORY_SECRET_KEY": token_urlsafe(32),
+            SOCKET_VARIABLE: str(valkey.socket()),
+        }
+        use_databases_of(0)
+        yield
 
 
 def use_databases_of(worker: int) -> None:
@@ -60,3 +66,13 @@ def use_databases_of(worker: int) -> None:
     socket = Path(os.environ[SOCKET_VARIABLE])
     os.environ["REDIS_URL"] = store_url(socket, database=2 * worker)
     os.environ["CELERY_BROKER_URL"] = broker_url(socket, database=2 * worker + 1)
+
+
+def main() -> int:
+    """`python -m tests.servers ARGUMENTS`: run `python ARGUMENTS` on servers of its own."""
+    with servers_in_environment():
+        return subprocess.run([sys.executable, *sys.argv[1:]], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

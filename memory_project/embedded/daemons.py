@@ -1,7 +1,7 @@
 """One server process in the background: started so that it may outlive us, known to be alive, stopped.
 
-A daemon inherits an exclusive lock, so "is it alive?" asks the kernel. Process ids are taken for dead ones after
-kill -9, for living ones after reuse and by zombies; a lock is none of these.
+A daemon inherits an exclusive lock, so the kernel answers "is it alive?". A process id cannot: it may be
+reused, or belong to a zombie, or to a server that was killed a moment ago and is still dying.
 """
 
 import ctypes
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from memory_project.embedded.errors import EmbeddedServerError, LockHeld
+from memory_project.embedded.errors import EmbeddedServerError, LockHeldError
 from memory_project.embedded.locks import POLL_SECONDS, FileLock, is_locked
-from memory_project.embedded.users import ServerUser
+from memory_project.embedded.users import ENVIRONMENT, ServerUser
 
 # crash recovery replays what was committed: slow is not broken
 READY_SECONDS = 120.0
@@ -38,7 +38,7 @@ class DaemonFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonKind:
-    """`program`: the name by which its process is recognized; `stop_signal`: ends it cleanly without waiting for clients."""
+    """`program` is how its process is recognized; `stop_signal` ends it cleanly, clients or not."""
 
     name: str
     program: str
@@ -73,19 +73,16 @@ class Daemon:
         with FileLock(self.files.lock) as lock, open_log(self.files.log) as log:
             try:
                 lock.wait_exclusive(seconds=LOCK_SECONDS)
-            except LockHeld as err:
-                raise EmbeddedServerError(
-                    f"{self.kind.name} is still stopping; try again in a moment."
-                ) from err
+            except LockHeldError as err:
+                raise EmbeddedServerError(f"{self.kind.name} is still stopping; try again in a moment.") from err
             switch = self._user.must_switch
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603  our own command line
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd="/",
-                # none of our secrets, and no PG* variable that would change how it starts
-                env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/"},
+                env=dict(ENVIRONMENT),
                 start_new_session=True,
                 pass_fds=(lock.descriptor,),
                 user=self._user.uid if switch else None,
@@ -102,7 +99,7 @@ class Daemon:
                 raise EmbeddedServerError(f"{self.kind.name} stopped while starting: {self._last_words()}")
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(
-                    f"{self.kind.name} does not answer after {READY_SECONDS:.0f} seconds; see {self.files.log}."
+                    f"{self.kind.name} does not answer after {READY_SECONDS:.0f} s; see {self.files.log}."
                 )
             time.sleep(POLL_SECONDS)
 
@@ -157,7 +154,7 @@ def is_process_of(pid: int, program: str) -> bool:
 
 
 def signal_on_parent_death(number: signal.Signals) -> Callable[[], None] | None:
-    """Something to run in a child: the kernel then sends it `number` when its parent dies. Linux only, else None."""
+    """To be run in a child: the kernel sends it `number` when its parent dies. None but on Linux."""
     if sys.platform != "linux":
         return None
     # looked up before the fork: nothing may be loaded after it

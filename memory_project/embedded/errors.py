@@ -1,7 +1,7 @@
 """What can go wrong before the service runs, each said in one sentence to the person at the terminal.
 
 EmbeddedServerError
-  LockHeld    another process holds a lock for longer than we wait
+  LockHeldError    another process holds a lock for longer than we wait
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ class EmbeddedServerError(Exception):
     """The text is a whole sentence: what is wrong and what to do about it."""
 
 
-class LockHeld(EmbeddedServerError):
+class LockHeldError(EmbeddedServerError):
     """Another process has the lock."""
 
 

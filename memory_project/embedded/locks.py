@@ -5,13 +5,13 @@ import os
 import time
 from pathlib import Path
 
-from memory_project.embedded.errors import LockHeld
+from memory_project.embedded.errors import LockHeldError
 
 POLL_SECONDS = 0.02
 
 
 class FileLock:
-    """One open lock file. A child that inherits its descriptor holds the lock too, for as long as it lives."""
+    """One open lock file. A child that inherits its descriptor holds the lock too, as long as it lives."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -27,11 +27,11 @@ class FileLock:
         return self._try(fcntl.LOCK_EX)
 
     def wait_shared(self, *, seconds: float) -> None:
-        """Raises LockHeld after `seconds`."""
+        """Raises LockHeldError after `seconds`."""
         self._wait(fcntl.LOCK_SH, seconds)
 
     def wait_exclusive(self, *, seconds: float) -> None:
-        """Raises LockHeld after `seconds`."""
+        """Raises LockHeldError after `seconds`."""
         self._wait(fcntl.LOCK_EX, seconds)
 
     def close(self) -> None:
@@ -57,12 +57,12 @@ class FileLock:
         deadline = time.monotonic() + seconds
         while not self._try(operation):
             if time.monotonic() > deadline:
-                raise LockHeld(f"{self.path} has been locked by another process for {seconds:.0f} seconds.")
+                raise LockHeldError(f"{self.path} has been locked by another process for {seconds:.0f} seconds.")
             time.sleep(POLL_SECONDS)
 
 
 def is_locked(path: Path) -> bool:
-    """True while another process holds `path` exclusively. Probes by a shared lock, so that probes never collide."""
+    """True while another process holds `path` exclusively. Probes by a shared lock: they never collide."""
     if not path.exists():
         return False
     with FileLock(path) as lock:

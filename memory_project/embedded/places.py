@@ -1,9 +1,10 @@
 """Where the servers keep their data, their sockets and their logs.
 
-The data lies in `.data/` of the clone. Where root runs the servers as somebody who cannot get there (a clone under
-/root), it lies in a folder of ours below /var/lib, and `.data/` holds links to it: no folder that we did not make is
-ever opened to others. Everything else (locks, sockets) goes by the real folder, so a copied link shares the servers
-instead of fighting over them. Sockets lie in a short private folder, since their paths may not pass 107 bytes.
+The data lies in `.data/` of the clone. Where root runs the servers as somebody who cannot get there (a clone
+under /root), it lies in a folder of ours below /var/lib, and `.data/` holds links to it: no folder that we
+did not make is ever opened to others. Everything else (locks, sockets) goes by the real folder, so a copied
+link shares the servers instead of fighting over them. Sockets lie in a short private folder, since their
+paths may not pass 107 bytes.
 """
 
 import hashlib
@@ -48,12 +49,12 @@ class Place:
 
 
 def data_folder(environ: Mapping[str, str]) -> Path:
-    """MEMORY_DATA_DIR, `.data` by default; a relative one counts from the project, not from where we were called."""
+    """MEMORY_DATA_DIR, by default `.data`; a relative one counts from the project, wherever we are called."""
     return PROJECT / (environ.get("MEMORY_DATA_DIR") or ".data")
 
 
 def make_data_folder(folder: Path) -> None:
-    """Make it if it is missing: open to pass through only where another user must get to its own part of it."""
+    """Make it if it is missing: open to pass through only where another user has a part of it."""
     if not folder.exists():
         folder.mkdir(parents=True)
         folder.chmod(0o755 if os.geteuid() == 0 else 0o700)
@@ -75,7 +76,8 @@ def place_for(folder: Path, *, socket_parent: Path) -> Place:
 
 def temporary_place(prefix: str) -> Place:
     """A fresh short folder with everything in it, for servers that end with the process that starts them."""
-    base = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))  # noqa: S108  TMPDIR may be too long for a socket
+    # not TMPDIR, which may be too long for a socket
+    base = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
     user = user_for(base / "postgres")
     for folder in (base / "log", base / "s"):
         folder.mkdir(mode=0o700)
@@ -108,9 +110,7 @@ def _base_elsewhere(folder: Path) -> Path:
         link = folder / name
         if not link.is_symlink():
             link.symlink_to(base / name)
-    logger.warning(
-        "the servers run as an unprivileged user, who cannot reach %s: the data is in %s", folder, base
-    )
+    logger.warning("the servers run as an unprivileged user, who cannot reach %s: the data is in %s", folder, base)
     return base
 
 
@@ -118,9 +118,7 @@ def _socket_folder(base: Path, user: ServerUser, parent: Path) -> Path:
     """Private, ours, and checked before use: anybody may make folders where sockets lie, this one too."""
     folder = parent / f"agent-memory-{_digest(base)}-{user.uid}"
     if len(os.fsencode(folder / ".s.PGSQL.5432.lock")) > LONGEST_SOCKET_BYTES:
-        raise EmbeddedServerError(
-            f"{parent} is too long a path for a socket; set MEMORY_SOCKET_DIR to a shorter one."
-        )
+        raise EmbeddedServerError(f"{parent} is too long a path for a socket; set MEMORY_SOCKET_DIR to a shorter one.")
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
@@ -134,7 +132,7 @@ def _socket_folder(base: Path, user: ServerUser, parent: Path) -> Path:
         found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != user.uid or found.st_mode & 0o077:
         raise EmbeddedServerError(
-            f"{folder} is not a private folder of user {user.uid}; remove it, or set MEMORY_SOCKET_DIR to another folder."
+            f"{folder} is not a private folder of user {user.uid}; remove it, or set MEMORY_SOCKET_DIR."
         )
     return folder
 

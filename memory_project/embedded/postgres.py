@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -20,6 +19,7 @@ ROLE = "memory"
 DATABASE = "memory"
 KIND = DaemonKind(name="PostgreSQL", program="postgres", stop_signal=signal.SIGINT)
 INITDB_SECONDS = 120
+INITDB_OPTIONS = ("-U", ROLE, "-A", "trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions")
 # parallel index builds want more shared memory than containers usually have there
 ENOUGH_DEV_SHM_BYTES = 1 << 30
 
@@ -65,7 +65,7 @@ class PostgresServer:
         return self._daemon.pid()
 
     def start(self) -> None:
-        """Make the data folder if there is none, start it unless it runs, and wait until the database is there."""
+        """Make the data folder if there is none, start it unless it runs, wait until its database is up."""
         if self._daemon.is_alive() and not self._socket().exists():
             self._daemon.stop()
         if not self._daemon.is_alive():
@@ -120,32 +120,17 @@ class PostgresServer:
     def _check_version(self, version: str) -> None:
         if version != MAJOR_VERSION:
             raise EmbeddedServerError(
-                f"{self._data} was made by PostgreSQL {version}, this is {MAJOR_VERSION}; move it away or use the other one."
+                f"{self._data} was made by PostgreSQL {version} and this is {MAJOR_VERSION}; move it away."
             )
 
     def _initialize(self) -> None:
-        """Made beside its place and renamed when complete: a killed initdb leaves no half-made folder behind."""
+        """Made beside its place and renamed when complete: a killed initdb leaves nothing half made."""
         unfinished = self._data.with_name("postgres.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
         self._place.user.own(unfinished)
-        user = self._place.user
-        done = subprocess.run(
-            [
-                str(self._place.programs.initdb),
-                *("-D", str(unfinished), "-U", ROLE, "-A", "trust"),
-                *("--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions"),
-            ],
-            cwd="/",
-            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/"},
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=INITDB_SECONDS,
-            user=user.uid if user.must_switch else None,
-            group=user.gid if user.must_switch else None,
-            extra_groups=[] if user.must_switch else None,
-        )
+        command = [str(self._place.programs.initdb), "-D", str(unfinished), *INITDB_OPTIONS]
+        done = self._place.user.run(command, seconds=INITDB_SECONDS)
         if done.returncode != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
             reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
@@ -161,9 +146,7 @@ class PostgresServer:
             return
         pid = int((pid_file.read_text().split() or ["0"])[0])
         if pid and is_process_of(pid, str(self._data)):
-            raise EmbeddedServerError(
-                f"Another PostgreSQL (process {pid}) runs in {self._data}; stop it first."
-            )
+            raise EmbeddedServerError(f"Another PostgreSQL (process {pid}) runs in {self._data}; stop it first.")
         pid_file.unlink()
 
 

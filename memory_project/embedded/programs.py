@@ -35,7 +35,7 @@ class Programs:
 
 
 def programs_for(user: ServerUser, *, copies: Path) -> Programs:
-    """The installed programs; where `user` cannot reach them, a copy of them under `copies`, made once per version."""
+    """The installed programs; where `user` cannot reach them, a copy below `copies`, one per version."""
     site, valkey = _installed()
     installed = _programs(site, valkey)
     if not user.must_switch or (user.can_run(installed.initdb) and user.can_run(installed.valkey)):
@@ -57,9 +57,7 @@ def make_shared_folder(folder: Path) -> None:
     folder.mkdir(mode=0o755, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != 0 or found.st_mode & 0o022:
-        raise EmbeddedServerError(
-            f"{folder} must be a folder that only root can write to; remove it and run again."
-        )
+        raise EmbeddedServerError(f"{folder} must be a folder that only root can write to; remove it and run again.")
     # ours, whatever the umask was when it was made
     folder.chmod(0o755)
 
@@ -75,7 +73,7 @@ def _installed() -> tuple[Path, Path]:
     site = Path(postgres.origin).parent.parent
     if not found or not (site / POSTGRES_TREE / "bin" / "postgres").exists():
         raise EmbeddedServerError(
-            "The wheels of the embedded servers hold no programs for this machine; set DATABASE_URL and REDIS_URL."
+            "The embedded servers' wheels hold no programs for this machine; set DATABASE_URL and REDIS_URL."
         )
     return site, found[0]
 

@@ -44,9 +44,7 @@ class ValkeyServer:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._data = place.base / "valkey"
-        files = DaemonFiles(
-            lock=place.lock_of("valkey"), pid=self._data / "valkey.pid", log=place.log_of("valkey")
-        )
+        files = DaemonFiles(lock=place.lock_of("valkey"), pid=self._data / "valkey.pid", log=place.log_of("valkey"))
         self._daemon = Daemon(KIND, files, place.user)
 
     def socket(self) -> Path:

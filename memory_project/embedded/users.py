@@ -11,6 +11,8 @@ from memory_project.embedded.errors import EmbeddedServerError
 
 UNPRIVILEGED = "nobody"
 TRIAL_SECONDS = 30
+# none of our secrets, and no PG* variable that would change what a server does
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,23 +36,27 @@ class ServerUser:
         if self.must_switch:
             os.chown(path, self.uid, self.gid)
 
-    def _succeeds(self, command: Sequence[str]) -> bool:
+    def run(self, command: Sequence[str], *, seconds: float) -> "subprocess.CompletedProcess[str]":
+        """Run something short as that user, outside of any folder and without our environment."""
         switch = self.must_switch
+        return subprocess.run(  # noqa: S603  our own command lines
+            command,
+            cwd="/",
+            env=dict(ENVIRONMENT),
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            user=self.uid if switch else None,
+            group=self.gid if switch else None,
+            extra_groups=[] if switch else None,
+        )
+
+    def _succeeds(self, command: Sequence[str]) -> bool:
         try:
-            done = subprocess.run(
-                command,
-                cwd="/",
-                env={},
-                check=False,
-                capture_output=True,
-                timeout=TRIAL_SECONDS,
-                user=self.uid if switch else None,
-                group=self.gid if switch else None,
-                extra_groups=[] if switch else None,
-            )
+            return self.run(command, seconds=TRIAL_SECONDS).returncode == 0
         except OSError:
             return False
-        return done.returncode == 0
 
 
 def user_for(existing_data: Path) -> ServerUser:
@@ -72,7 +78,7 @@ def _owner_of(data: Path) -> ServerUser:
         return ServerUser(uid=owner.st_uid, gid=owner.st_gid, must_switch=True)
     if owner.st_uid != os.geteuid():
         raise EmbeddedServerError(
-            f"{data} belongs to {_name_of(owner.st_uid)}: run as that user or as root, or set MEMORY_DATA_DIR to another folder."
+            f"{data} belongs to {_name_of(owner.st_uid)}: run as that user or root, or set MEMORY_DATA_DIR."
         )
     return ServerUser(uid=owner.st_uid, gid=os.getegid(), must_switch=False)
 

@@ -8,9 +8,7 @@ import redis
 
 def test_postgres_of_the_run_has_the_vector_extension() -> None:
     with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
-        row = connection.execute(
-            "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'"
-        ).fetchone()
+        row = connection.execute("SELECT default_version FROM pg_available_extensions WHERE name = 'vector'").fetchone()
 
     assert row is not None
     assert row[0] >= "0.8"

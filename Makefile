@@ -1,0 +1,45 @@
+# Needs Python 3.11 or newer, pip and make; nothing else.
+PYTHON ?= python3
+BIN := .venv/bin
+# --no-emit-*: a lock names packages and hashes, not where this machine gets them from
+COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras \
+	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+
+.DEFAULT_GOAL := help
+.PHONY: help up test bench lock clean install install-dev python
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | expand -t 10
+
+up: install  ## start everything: PostgreSQL, Valkey, web, worker and beat, on http://127.0.0.1:8002
+	@exec $(BIN)/python -m memory_project.up
+
+test: install-dev  ## the whole gate, on servers of its own
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tests.servers manage.py makemigrations --check --dry-run
+	$(BIN)/pytest -n 2
+
+bench: install-dev  ## print what the service costs over raw Redis and SQL, on servers of its own
+	$(BIN)/python -m tests.servers -m tests.bench $(ARGS)
+
+lock: install-dev  ## resolve pyproject.toml into the two locks again
+	$(COMPILE) --output-file requirements.lock pyproject.toml
+	$(COMPILE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock pyproject.toml
+
+clean:  ## remove what the other targets made, but never the data
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -not -path './.data/*' -prune -exec rm -rf {} +
+
+install: python
+	@$(PYTHON) -I memory_project/install.py requirements.lock
+
+install-dev: python
+	@$(PYTHON) -I memory_project/install.py requirements-dev.lock
+
+python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "Python 3.11 or newer is needed; $(PYTHON) is not one. Set PYTHON to one: make up PYTHON=python3.11" >&2; \
+		exit 1; }

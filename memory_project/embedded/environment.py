@@ -1,0 +1,95 @@
+"""From the environment, and into it: what is configured is used, what is missing is embedded.
+
+DATABASE_URL        missing: the embedded PostgreSQL
+REDIS_URL           missing: the embedded Valkey
+CELERY_BROKER_URL   missing: the same server as REDIS_URL
+"""
+
+import os
+import re
+import secrets
+from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from memory_project.embedded.errors import os_errors_as_sentences
+from memory_project.embedded.places import data_folder, make_data_folder, place_for
+from memory_project.embedded.postgres import PostgresServer
+from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
+from memory_project.embedded.servers import EmbeddedServer, SharedServers
+
+DEFAULT_SOCKET_PARENT = "/tmp"  # noqa: S108  the folder in it is checked before use
+SERVERLESS_COMMANDS = frozenset(
+    ("help", "version", "collectstatic", "findstatic", "diffsettings", "spectacular", "compilemessages")
+)
+"""What manage.py does without a database. A new command needs none of this: it gets its servers."""
+
+Environ = MutableMapping[str, str]
+
+
+@contextmanager
+def servers_for_command(arguments: Sequence[str], environ: Environ) -> Iterator[None]:
+    """What `manage.py` runs in: the command's servers, found or started, for as long as it needs them."""
+    wants_help = any(argument in {"--help", "-h", "--version"} for argument in arguments[1:])
+    if len(arguments) < 2 or wants_help or arguments[1] in SERVERLESS_COMMANDS:
+        yield
+        return
+    servers = acquire_servers(environ)
+    try:
+        yield
+    finally:
+        if servers is not None:
+            servers.release()
+
+
+def acquire_servers(environ: Environ) -> SharedServers | None:
+    """Share every server that the environment does not name, and name it there; None if it names all.
+
+    Also settles the data folder and the secret key. Raises EmbeddedServerError.
+    """
+    with os_errors_as_sentences():
+        folder = data_folder(environ)
+        make_data_folder(folder)
+        environ["MEMORY_DATA_DIR"] = str(folder)
+        ensure_secret_key(folder, environ)
+        needs_postgres, needs_valkey = "DATABASE_URL" not in environ, "REDIS_URL" not in environ
+        _let_broker_follow(environ)
+        if not (needs_postgres or needs_valkey):
+            return None
+        place = place_for(folder, socket_parent=Path(environ.get("MEMORY_SOCKET_DIR") or DEFAULT_SOCKET_PARENT))
+        servers: list[EmbeddedServer] = []
+        if needs_postgres:
+            postgres = PostgresServer(place)
+            servers.append(postgres)
+            environ["DATABASE_URL"] = postgres.url()
+        if needs_valkey:
+            valkey = ValkeyServer(place)
+            servers.append(valkey)
+            environ["REDIS_URL"] = store_url(valkey.socket())
+            environ.setdefault("CELERY_BROKER_URL", broker_url(valkey.socket()))
+        shared = SharedServers(place, servers)
+        shared.acquire()
+        return shared
+
+
+def ensure_secret_key(folder: Path, environ: Environ) -> None:
+    """Make Django's secret key once and keep it beside the data, unless MEMORY_SECRET_KEY gives one."""
+    kept = folder / "secret_key"
+    if environ.get("MEMORY_SECRET_KEY") or kept.exists():
+        return
+    scratch = folder / f"secret_key.{secrets.token_hex(4)}"
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w") as file:
+        file.write(secrets.token_urlsafe(50))
+    # complete or not there at all, and the first one stays where two start at once
+    with suppress(FileExistsError):
+        os.link(scratch, kept)
+    scratch.unlink()
+
+
+def _let_broker_follow(environ: Environ) -> None:
+    """A Redis of one's own carries the queue too; kombu spells its socket otherwise."""
+    if "REDIS_URL" not in environ or "CELERY_BROKER_URL" in environ:
+        return
+    spelled = environ["REDIS_URL"].replace("unix://", "redis+socket://", 1)
+    environ["CELERY_BROKER_URL"] = re.sub(r"([?&])db=", r"\1virtual_host=", spelled)

@@ -1,0 +1,80 @@
+"""The servers that all users of the same data share: first one in starts them, last one out stops them."""
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from memory_project.embedded.locks import FileLock
+from memory_project.embedded.places import Place
+from memory_project.embedded.postgres import PostgresServer
+from memory_project.embedded.redis import ValkeyServer
+
+logger = logging.getLogger(__name__)
+
+# a starter may be replaying a crashed server's log; the last one out may be waiting for a checkpoint
+START_SECONDS = 180.0
+
+
+class EmbeddedServer(Protocol):
+    """One server of a place. `start` and `stop` may be called in any state and return when it is done."""
+
+    name: str
+
+    def is_running(self) -> bool:
+        """True while clients can reach it."""
+
+    def pid(self) -> int | None:
+        """The id of its main process, None where it does not run."""
+
+    def start(self) -> None:
+        """Start it unless it runs; raises EmbeddedServerError with the reason."""
+
+    def stop(self) -> None:
+        """Stop it if it runs."""
+
+
+class SharedServers:
+    """This process's share in the servers of a place: a lock, which even a killed process lets go of."""
+
+    def __init__(self, place: Place, servers: Sequence[EmbeddedServer]) -> None:
+        self._place = place
+        self._servers = servers
+        self._share: FileLock | None = None
+
+    def acquire(self) -> None:
+        """Start what does not run, adopt what does."""
+        self._share = FileLock(self._place.lock_of("users"))
+        # held alone only by a last one out, who is stopping them
+        self._share.wait_shared(seconds=START_SECONDS)
+        self.start_missing()
+
+    def start_missing(self) -> list[str]:
+        """Start every server that does not run; their names."""
+        with FileLock(self._place.lock_of("start")) as starting:
+            starting.wait_exclusive(seconds=START_SECONDS)
+            missing = [server for server in self._servers if not server.is_running()]
+            for server in self._servers:
+                # a running one too: it may be about to come up for a starter that was killed
+                server.start()
+        return [server.name for server in missing]
+
+    def stopped(self) -> list[str]:
+        """The names of the servers that should run and do not."""
+        return [server.name for server in self._servers if not server.is_running()]
+
+    def release(self) -> bool:
+        """Leave; the last one out stops all servers of the place. True if that was us."""
+        if self._share is None:
+            return False
+        share, self._share = self._share, None
+        with share:
+            if not share.try_exclusive():
+                return False
+            for server in reversed(servers_of(self._place)):
+                server.stop()
+        return True
+
+
+def servers_of(place: Place) -> list[EmbeddedServer]:
+    """All servers of a place, in the order in which they start; they stop the other way round."""
+    return [PostgresServer(place), ValkeyServer(place)]
