@@ -13,6 +13,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,26 +115,26 @@ def _base_elsewhere(folder: Path) -> Path:
     return base
 
 
-def _socket_folder(base: Path, user: ServerUser, parent: Path) -> Path:
-    """Private, ours, and checked before use: anybody may make folders where sockets lie, this one too."""
-    folder = parent / f"agent-memory-{_digest(base)}-{user.uid}"
-    if len(os.fsencode(folder / ".s.PGSQL.5432.lock")) > LONGEST_SOCKET_BYTES:
-        raise EmbeddedServerError(f"{parent} is too long a path for a socket; set MEMORY_SOCKET_DIR to a shorter one.")
-    try:
+def make_socket_folder(place: Place) -> None:
+    """Private, ours, and checked before use: it lies where anybody may make folders, this one too."""
+    folder, user = place.sockets, place.user
+    with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    except FileExistsError:
-        pass
-    else:
-        user.own(folder)
     found = folder.lstat()
-    if found.st_uid == os.geteuid() == 0 and stat.S_ISDIR(found.st_mode):
-        # killed between making it and handing it over
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() != user.uid:
+        # made by us, just now or by one of us who was killed here
         user.own(folder)
         found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != user.uid or found.st_mode & 0o077:
         raise EmbeddedServerError(
             f"{folder} is not a private folder of user {user.uid}; remove it, or set MEMORY_SOCKET_DIR."
         )
+
+
+def _socket_folder(base: Path, user: ServerUser, parent: Path) -> Path:
+    folder = parent / f"agent-memory-{_digest(base)}-{user.uid}"
+    if len(os.fsencode(folder / ".s.PGSQL.5432.lock")) > LONGEST_SOCKET_BYTES:
+        raise EmbeddedServerError(f"{parent} is too long for a socket; set MEMORY_SOCKET_DIR to a shorter path.")
     return folder
 
 

@@ -1,15 +1,13 @@
 """The servers that all users of the same data share: first one in starts them, last one out stops them."""
 
-import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from memory_project.embedded.locks import FileLock
-from memory_project.embedded.places import Place
+from memory_project.embedded.places import Place, make_socket_folder
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer
-
-logger = logging.getLogger(__name__)
 
 # a starter may be replaying a crashed server's log; the last one out may be waiting for a checkpoint
 START_SECONDS = 180.0
@@ -52,6 +50,8 @@ class SharedServers:
         """Start every server that does not run; their names."""
         with FileLock(self._place.lock_of("start")) as starting:
             starting.wait_exclusive(seconds=START_SECONDS)
+            # here, not before the lock: the last one out removes it, and so may a cleaner of /tmp
+            make_socket_folder(self._place)
             missing = [server for server in self._servers if not server.is_running()]
             for server in self._servers:
                 # a running one too: it may be about to come up for a starter that was killed
@@ -72,6 +72,8 @@ class SharedServers:
                 return False
             for server in reversed(servers_of(self._place)):
                 server.stop()
+            with suppress(OSError):
+                self._place.sockets.rmdir()
         return True
 
 

@@ -1,0 +1,112 @@
+"""The loop: everything that happens after the start and before the end."""
+
+import http.client
+import signal
+import time
+from collections.abc import Sequence
+from types import FrameType
+from urllib.parse import urlsplit
+
+from memory_project.embedded.errors import EmbeddedServerError
+from memory_project.embedded.servers import SharedServers
+from memory_project.supervisor.log import Log
+from memory_project.supervisor.parts import RunningPart
+from memory_project.supervisor.restarts import Restarts
+
+TICK_SECONDS = 0.1
+SERVER_CHECK_SECONDS = 1.0
+READY_CHECK_SECONDS = 0.25
+OWN_NAME = "up"
+
+
+class StopRequest:
+    """Set by Ctrl-C, SIGTERM or a closed terminal; a second Ctrl-C takes away the parts' time to finish."""
+
+    def __init__(self) -> None:
+        self.is_made = False
+        self.is_impatient = False
+
+    def listen(self) -> None:
+        """From now on. make and process groups may send SIGTERM twice: that is no impatience."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.is_impatient = self.is_made and number == signal.SIGINT
+        self.is_made = True
+
+
+class Loop:
+    """Tends the parts and the servers until it is told to stop."""
+
+    def __init__(self, parts: Sequence[RunningPart], *, servers: SharedServers | None, log: Log) -> None:
+        self._parts = parts
+        self._servers = servers
+        self._log = log
+        self._server_restarts = Restarts("The embedded servers")
+        self._servers_started_at = self._next_server_check = time.monotonic()
+
+    def run(self, stop: StopRequest, *, url: str) -> None:
+        """Until `stop` is made. Raises KeepsDyingError when restarting does not help."""
+        ready = Readiness(url)
+        while not stop.is_made:
+            now = time.monotonic()
+            self._tend_servers(now)
+            for running in self._parts:
+                running.tend(now)
+            if ready.has_come(now):
+                self._log.write(OWN_NAME, f"ready: {url}")
+            time.sleep(TICK_SECONDS)
+
+    def stop(self, stop: StopRequest) -> None:
+        """One part after the other, each with its time to finish."""
+        for running in self._parts:
+            self._log.write(OWN_NAME, f"stopping {running.part.name}")
+            running.ask_to_stop()
+            deadline = time.monotonic() + running.part.grace_seconds
+            while not running.has_stopped() and time.monotonic() < deadline and not stop.is_impatient:
+                for other in self._parts:
+                    other.pump()
+                time.sleep(TICK_SECONDS / 2)
+            running.end()
+
+    def _tend_servers(self, now: float) -> None:
+        if self._servers is None or now < self._next_server_check:
+            return
+        self._next_server_check = now + SERVER_CHECK_SECONDS
+        stopped = self._servers.stopped()
+        if not stopped:
+            return
+        wait = self._server_restarts.wait_seconds(now - self._servers_started_at)
+        self._log.write(OWN_NAME, f"{' and '.join(stopped)} stopped; starting again")
+        try:
+            self._servers.start_missing()
+        except EmbeddedServerError as err:
+            self._log.write(OWN_NAME, str(err))
+        self._servers_started_at = time.monotonic()
+        self._next_server_check = self._servers_started_at + wait
+
+
+class Readiness:
+    """Asks the web part whether it answers, until it does for the first time."""
+
+    def __init__(self, url: str) -> None:
+        self._address = urlsplit(url).netloc
+        self._next_check = 0.0
+        self._has_come = False
+
+    def has_come(self, now: float) -> bool:
+        """True once: any answer will do, since a configured host name may refuse ours."""
+        if self._has_come or now < self._next_check:
+            return False
+        self._next_check = now + READY_CHECK_SECONDS
+        connection = http.client.HTTPConnection(self._address, timeout=1)
+        try:
+            connection.request("GET", "/health/live")
+            connection.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+        self._has_come = True
+        return True

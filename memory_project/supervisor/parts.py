@@ -1,0 +1,148 @@
+"""What runs beside the servers: each part is one command."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memory_project.embedded.daemons import signal_on_parent_death
+from memory_project.embedded.places import PROJECT
+from memory_project.supervisor.leftovers import MARK_VARIABLE, end_marked
+from memory_project.supervisor.log import LineBuffer, Log
+from memory_project.supervisor.restarts import Restarts
+
+READ_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where the web part listens."""
+
+    host: str
+    port: int
+
+    def url(self) -> str:
+        """As seen from this machine."""
+        reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104  compared only
+        return f"http://[{reachable}]:{self.port}" if ":" in reachable else f"http://{reachable}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """`grace_seconds`: how long it may take to finish what it is doing when it is told to stop."""
+
+    name: str
+    command: Sequence[str]
+    grace_seconds: float
+
+
+def parts_from(environ: Mapping[str, str], address: Address) -> list[Part]:
+    """Web, worker and beat, in the order in which they stop."""
+    python = sys.executable
+    celery = (python, "-m", "celery", "--app", "memory_project.celery", "--quiet")
+    web = (
+        *(python, "-m", "granian", "--interface", "wsgi", "memory_project.wsgi:application"),
+        *("--host", address.host, "--port", str(address.port)),
+        *("--workers", environ.get("MEMORY_WEB_WORKERS", "2")),
+        *("--blocking-threads", environ.get("MEMORY_WEB_THREADS", "8")),
+        *("--respawn-failed-workers", "--respawn-interval", "0.5", "--workers-kill-timeout", "8"),
+    )
+    worker = ("worker", "--loglevel", "INFO", "--concurrency", environ.get("MEMORY_WORKER_PROCESSES", "2"))
+    return [
+        Part(name="web", command=web, grace_seconds=15),
+        Part(name="worker", command=(*celery, *worker, "--without-gossip", "--without-mingle"), grace_seconds=30),
+        Part(name="beat", command=(*celery, "beat", "--loglevel", "INFO", "--pidfile="), grace_seconds=10),
+    ]
+
+
+class RunningPart:
+    """One part and its process, restarted when it dies."""
+
+    def __init__(self, part: Part, *, environ: Mapping[str, str], mark: str, log: Log) -> None:
+        self.part = part
+        self._mark = f"{mark}:{part.name}"
+        self._environ = {**environ, MARK_VARIABLE: self._mark, "PYTHONUNBUFFERED": "1"}
+        self._log = log
+        self._lines = LineBuffer()
+        self._restarts = Restarts(part.name)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started_at = self._start_at = 0.0
+
+    def tend(self, now: float) -> None:
+        """Pass on what it says; start it again if it died. Raises KeepsDyingError. `now` is monotonic."""
+        self.pump()
+        if self._process is None:
+            if now >= self._start_at:
+                self._start(now)
+        elif self._process.poll() is not None:
+            self._bury(now)
+
+    def pump(self) -> None:
+        """Pass on what it has said since."""
+        if self._process is None or self._process.stdout is None or self._process.stdout.closed:
+            return
+        while data := self._process.stdout.read(READ_BYTES):
+            for line in self._lines.feed(data):
+                self._log.write(self.part.name, line)
+
+    def ask_to_stop(self) -> None:
+        """Tell its main process, which tells the others."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def has_stopped(self) -> bool:
+        return self._process is None or self._process.poll() is not None
+
+    def end(self) -> None:
+        """By force: nothing of it is left."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        self._clean_up()
+
+    def _start(self, now: float) -> None:
+        self._started_at = now
+        self._process = subprocess.Popen(  # noqa: S603  our own command lines
+            self.part.command,
+            cwd=PROJECT,
+            env=self._environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            # a terminal's Ctrl-C is for us alone: we stop the parts one after the other
+            start_new_session=True,
+            preexec_fn=signal_on_parent_death(signal.SIGTERM),
+        )
+        if self._process.stdout is not None:
+            os.set_blocking(self._process.stdout.fileno(), False)
+
+    def _bury(self, now: float) -> None:
+        process = self._process
+        if process is None:
+            return
+        self._clean_up()
+        wait = self._restarts.wait_seconds(now - self._started_at)
+        self._log.write(self.part.name, f"{_death(process.returncode)}; starting it again in {wait:.1f} s")
+        self._start_at = time.monotonic() + wait
+
+    def _clean_up(self) -> None:
+        """Its last lines, and whatever it left running: a killed leader does not take its children along."""
+        end_marked(self._mark, grace_seconds=0)
+        self.pump()
+        for line in self._lines.flush():
+            self._log.write(self.part.name, line)
+        if self._process is not None and self._process.stdout is not None:
+            self._process.stdout.close()
+        self._process = None
+
+
+def _death(returncode: int) -> str:
+    if returncode < 0:
+        return f"was killed by {signal.Signals(-returncode).name}"
+    return f"ended with exit code {returncode}"

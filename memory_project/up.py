@@ -1,0 +1,162 @@
+"""`make up`: from nothing to a running service, in the foreground.
+
+servers → migrate → first account → the addresses and, the first time, the keys → web, worker, beat → one log
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory_project.embedded.environment import acquire_servers
+from memory_project.embedded.errors import EmbeddedServerError, os_errors_as_sentences
+from memory_project.embedded.locks import FileLock
+from memory_project.embedded.places import PROJECT, data_folder, make_data_folder
+from memory_project.embedded.servers import SharedServers
+from memory_project.supervisor.leftovers import end_marked
+from memory_project.supervisor.log import Log
+from memory_project.supervisor.loop import OWN_NAME, Loop, StopRequest
+from memory_project.supervisor.parts import Address, RunningPart, parts_from
+from memory_project.supervisor.restarts import KeepsDyingError
+
+LEFTOVER_GRACE_SECONDS = 10.0
+
+
+class UpError(Exception):
+    """The service cannot run; the text is a whole sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstAccount:
+    """What `manage.py bootstrap` answers; the secrets are None unless it has just made them."""
+
+    admin_user: str
+    admin_password: str | None
+    api_key: str | None
+
+
+def main() -> int:
+    stop = StopRequest()
+    stop.listen()
+    try:
+        with os_errors_as_sentences():
+            address = address_from_environment()
+            folder = data_folder(os.environ)
+            make_data_folder(folder)
+            with FileLock(folder / "up.lock") as lock:
+                claim(lock, address)
+                run(stop, address, mark=str(lock.path))
+    except (EmbeddedServerError, KeepsDyingError, UpError) as err:
+        sys.stderr.write(f"{err}\n")
+        return 1
+    return 0
+
+
+def address_from_environment() -> Address:
+    """MEMORY_HOST and MEMORY_PORT."""
+    port = os.environ.get("MEMORY_PORT", "8002")
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UpError(f"MEMORY_PORT must be a port number, not {port!r}.")
+    return Address(host=os.environ.get("MEMORY_HOST", "127.0.0.1"), port=int(port))
+
+
+def claim(lock: FileLock, address: Address) -> None:
+    """One `make up` to a data folder, one service to a port; what a killed one left running is ended."""
+    if not lock.try_exclusive():
+        raise UpError(f"The service already runs on {lock.path.parent}; stop that one first.")
+    for part in parts_from(os.environ, address):
+        end_marked(f"{lock.path}:{part.name}", grace_seconds=LEFTOVER_GRACE_SECONDS)
+    check_port(address)
+
+
+def check_port(address: Address) -> None:
+    """Before anything is started: web would only find out at the end."""
+    try:
+        family, kind, protocol, _name, sockaddr = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            # or the connections of a service that has just stopped would count
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(sockaddr)
+            probe.listen()
+    except OSError as err:
+        reason = (err.strerror or str(err)).lower()
+        raise UpError(
+            f"Port {address.port} of {address.host} cannot be used: {reason}. Set MEMORY_PORT to another one."
+        ) from err
+
+
+def run(stop: StopRequest, address: Address, *, mark: str) -> None:
+    """Everything between the lock and its release."""
+    log = Log(os.environ)
+    servers = acquire_servers(os.environ)
+    try:
+        prepare(log, address)
+        parts = [RunningPart(part, environ=os.environ, mark=mark, log=log) for part in parts_from(os.environ, address)]
+        loop = Loop(parts, servers=servers, log=log)
+        try:
+            loop.run(stop, url=address.url())
+        finally:
+            loop.stop(stop)
+    finally:
+        leave(servers, log)
+
+
+def prepare(log: Log, address: Address) -> None:
+    """Migrate, and make the first account."""
+    log.write(OWN_NAME, "migrating the database")
+    manage("migrate", "--no-input", "--verbosity", "0")
+    print_addresses(log, address, FirstAccount(**json.loads(manage("bootstrap"))))
+
+
+def manage(*arguments: str) -> str:
+    """Standard output of a command of manage.py, which uses our servers through the environment."""
+    done = subprocess.run(  # noqa: S603  our own command lines
+        [sys.executable, str(PROJECT / "manage.py"), *arguments],
+        cwd=PROJECT,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        # Ctrl-C is noted by us; a migration ends in its own time
+        start_new_session=True,
+    )
+    if done.returncode != 0:
+        raise UpError(f"`manage.py {arguments[0]}` failed; what it says is above.")
+    return done.stdout
+
+
+def print_addresses(log: Log, address: Address, account: FirstAccount) -> None:
+    """Where everything is; secrets only when they have just been made."""
+    executable = Path(sys.executable)
+    python = executable.relative_to(PROJECT) if executable.is_relative_to(PROJECT) else executable
+    password, key = account.admin_password, account.api_key
+    if password is None:
+        password = f"as before; to reset it: {python} manage.py changepassword {account.admin_user}"
+    if key is None:
+        key = f"as before; for another one: {python} manage.py create_api_key --account NAME"
+    once = "" if account.api_key is None else "\n  The password and the key are shown this once.\n"
+    log.print(
+        f"\n  API docs        {address.url()}/api/docs\n"
+        f"  Admin           {address.url()}/admin/\n"
+        f"  Admin user      {account.admin_user}\n"
+        f"  Admin password  {password}\n"
+        f"  API key         {key}\n{once}"
+    )
+
+
+def leave(servers: SharedServers | None, log: Log) -> None:
+    """The last one out stops the servers: Valkey, then PostgreSQL."""
+    if servers is None:
+        return
+    log.write(OWN_NAME, "stopping Valkey and PostgreSQL")
+    if not servers.release():
+        log.write(OWN_NAME, "they run on: another process uses them")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
