@@ -1,0 +1,61 @@
+"""Upkeep in the background: what nobody waits for, done in batches, by whichever worker is free.
+
+Every job has the same shape, so that the same code runs from beat, `manage.py run_job`, the admin and the API, and
+reports the same figures: `run(*, now, batch) -> Report` does one batch in a transaction of its own. The runner calls it
+until its cursor is empty, under a lease in the run's row (`JobRun`). So a killed worker leaves nothing half done, the next
+worker goes on at the cursor, and the row, not the broker, is the queue.
+
+How to add a job: one module here with such a `run` (idempotent: a batch may be run again; narrowed to `batch.account_id`
+where its rows belong to accounts; changing nothing on a dry run, but moving its cursor all the same), and one entry in
+`JOBS`. Beat, the command and the API then know it.
+"""
+
+from datetime import time, timedelta
+
+from memory import conf
+from memory.errors import NotFound
+from memory.maintenance import audit_partitions, embed, forget_answers, forget_job_runs
+from memory.maintenance.base import Batch, Job, Progress, Report, Run
+
+__all__ = ["JOBS", "Batch", "Job", "Progress", "Report", "Run", "find_job"]
+
+JOBS = {
+    job.name: job
+    for job in (
+        Job(
+            name="audit_partitions",
+            description="Makes the audit log's daily partitions ahead of time and drops those past their retention.",
+            run=audit_partitions.run,
+            every=time(hour=0, minute=10),
+            batch_size=1,
+        ),
+        Job(
+            name="embed",
+            description="Gives pending memories their vector once the embedder answers.",
+            run=embed.run,
+            every=timedelta(seconds=30),
+            batch_size=conf.EMBED_BATCH_ROWS,
+        ),
+        Job(
+            name="forget_answers",
+            description="Deletes answers kept for repeated requests (Idempotency-Key) once they have expired.",
+            run=forget_answers.run,
+            every=timedelta(hours=1),
+            batch_size=1_000,
+        ),
+        Job(
+            name="forget_job_runs",
+            description="Deletes runs of jobs that finished long ago.",
+            run=forget_job_runs.run,
+            every=time(hour=0, minute=40),
+            batch_size=1_000,
+        ),
+    )
+}
+
+
+def find_job(name: str) -> Job:
+    """The job of that name. NotFound if there is none."""
+    if name not in JOBS:
+        raise NotFound("there is no such job")
+    return JOBS[name]

@@ -4,6 +4,8 @@ To add a kind of memory: a member of `Kind`, a child of `Memory` with what it ne
 that stores it through `write_memories`. Embedding, recall, audit and erasure need nothing new.
 """
 
+# Django copies psycopg's adapters at its first connection: what binary vectors need must be registered by then
+from memory.models import binary as binary
 from memory.models.accounts import Account, Agent, ApiKey, Team, TeamMember
 from memory.models.audit import AuditEntry
 from memory.models.conversations import Participant

@@ -60,7 +60,7 @@ class JobRunQuerySet(models.QuerySet["JobRun"]):
 
 
 class JobRun(models.Model):
-    """Asked for (queued), claimed under a lease (running), then completed or failed, with what it examined and changed."""
+    """Asked for (queued), claimed under a lease (running), completed or failed; what it examined, what it changed."""
 
     class Status(models.TextChoices):
         QUEUED = "queued"

@@ -17,6 +17,8 @@ from memory.models.conversations import Participant
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory_project.ids import uuid7
 
+DEFAULT_LANGUAGE = "english"
+
 
 class Kind(models.TextChoices):
     TURN = "turn"
@@ -90,7 +92,7 @@ class Memory(models.Model):
     channel = models.CharField(max_length=100, default=GLOBAL_CHANNEL)
     conversation_id = models.CharField(max_length=100, blank=True, default="")
     text = models.TextField()
-    language = models.CharField(max_length=20, default="english", help_text="A text search configuration.")
+    language = models.CharField(max_length=20, default=DEFAULT_LANGUAGE, help_text="A text search configuration.")
     content_hash = models.CharField(max_length=64, editable=False)
     token_count = models.PositiveIntegerField(default=0)
     salience = models.FloatField(default=0.5)

@@ -37,6 +37,8 @@ def insert_memories(rows: Sequence[M]) -> list[M]:
     stored = insert_rows(Memory, rows, on_conflict=OnConflict.IGNORE)
     new = [row for row in rows if row.id in stored]
     if new and type(new[0]) is not Memory:
+        for row in new:
+            row.pk = row.id
         insert_rows(type(new[0]), new, on_conflict=None)
     return new
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from memory import conf
 from memory.models import Kind, Memory, Vector
 from memory.models.binary import Embedding, binary_cursor, fetch_dicts, half_vector
+from memory.models.memory import DEFAULT_LANGUAGE
 from memory.owner import Owner
 from memory.retrieval.lexical import bm25_ctes
 from memory.retrieval.statements import Where, where_of
@@ -28,6 +29,7 @@ class EpisodeQuery:
     model: str
     width: int
     vector: Embedding | None
+    exact_rows: int = conf.EXACT_SEARCH_ROWS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +89,9 @@ def compose(query: EpisodeQuery, rows: Where, vectors: Where) -> tuple[str, dict
     parts = ["state AS MATERIALIZED (SELECT " + pending + " AS pending)"]
     parameters: dict[str, Any] = {
         "query": query.text,
-        "language": "english",
+        "language": DEFAULT_LANGUAGE,
         "limit": query.top_k,
-        "exact_rows": conf.EXACT_SEARCH_ROWS,
+        "exact_rows": query.exact_rows,
     } | rows.parameters
     if query.vector is None:
         parts.append(bm25_ctes(corpus=rows.sql, wanted="true"))

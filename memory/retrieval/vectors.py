@@ -18,7 +18,7 @@ def nearest_ctes(*, where: str, width: int) -> str:
         WHERE {where} AND """
     return f"""
     size AS MATERIALIZED (
-        SELECT count(*) AS rows FROM (SELECT 1 FROM memory_vectors WHERE {where} LIMIT %(exact_rows)s + 1) AS some
+        SELECT count(*) AS rows FROM (SELECT 1 FROM memory_vectors WHERE {where} LIMIT %(exact_rows)s + 1) AS counted
     ),
     small AS MATERIALIZED (
         {exact} (SELECT rows FROM size) <= %(exact_rows)s ORDER BY distance LIMIT %(limit)s

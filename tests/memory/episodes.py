@@ -1,0 +1,40 @@
+"""Episodes for tests: stored through the service, with vectors whose neighbourhood is known beforehand."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from memory.models import EpisodicMemory
+from memory.models.binary import Embedding
+from memory.owner import Owner
+from memory.retrieval.episodes import EpisodeQuery
+from memory.services.embedding import Embedded
+from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.memories import OwnVector
+
+NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+MODEL = "test-model"
+WIDTH = 8
+NOTHING = Embedded(model=MODEL, width=WIDTH, vectors={})
+
+
+def direction(angle: float, *, width: int = WIDTH) -> Embedding:
+    """A unit vector at `angle` (radians) to the first axis: its similarity to `direction(0)` is cos(angle)."""
+    vector = np.zeros(width, dtype=np.float32)
+    vector[0], vector[1] = np.cos(angle), np.sin(angle)
+    return vector
+
+
+def draft(summary: str, *, angle: float | None = None, conversation_id: str = "c1") -> EpisodeDraft:
+    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    return EpisodeDraft(conversation_id=conversation_id, summary=summary, own=own)
+
+
+def store(owner: Owner, *drafts: EpisodeDraft, now: datetime = NOW) -> Sequence[EpisodicMemory]:
+    return store_episodes(owner, drafts=drafts, embedded=NOTHING, now=now)
+
+
+def query(text: str = "anything", *, angle: float | None = 0.0, top_k: int = 10) -> EpisodeQuery:
+    vector = None if angle is None else direction(angle)
+    return EpisodeQuery(text=text, top_k=top_k, model=MODEL, width=WIDTH, vector=vector)
