@@ -15,18 +15,25 @@ from django.conf import settings
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 
-
 KEY_PATTERNS = {
     "working_memory": "account:{account_id}:working_memory:{{{conversation_id}}}",
     "ledger": "account:{account_id}:skill:ledger:{{{conversation_id}}}",
 }
 """Every key of one conversation: name to pattern. The doubled braces leave a literal hash tag."""
 
+VALUE_PATTERN = "account:{account_id}:value:{name}"
+"""The keys of an account's single values."""
+
 SHARED_KEYS = {
     "ledger_journal": "ledger:journal",
     "ledger_epoch": "ledger:epoch",
+    "ledger_restored": "ledger:restored",
 }
-"""Keys that belong to no account: the stream of injections not yet in PostgreSQL, the mark that no ledger was lost."""
+"""Keys that belong to no account: the stream of injections not yet in PostgreSQL, the mark that no ledger was lost,
+and, while that mark is missing, the set of ledgers that were restored already."""
+
+SCAN_PAGE = 500
+"""Keys looked at in one step of a SCAN: some hundred microseconds."""
 
 _ESCAPES = str.maketrans({"%": "%25", "{": "%7B", "}": "%7D"})
 
@@ -45,6 +52,11 @@ def conversation_key(name: str, place: Place) -> str:
     return KEY_PATTERNS[name].format(account_id=place.account_id, conversation_id=tag)
 
 
+def value_key(account_id: UUID, name: str) -> str:
+    """The key of one of the account's single values."""
+    return VALUE_PATTERN.format(account_id=account_id, name=name)
+
+
 def conversation_ids_pattern(name: str, account_id: UUID) -> str:
     """The SCAN pattern for all conversations of an account that have the key `name`."""
     return KEY_PATTERNS[name].format(account_id=account_id, conversation_id="*")
@@ -54,6 +66,13 @@ def conversation_id_of(key: str) -> str:
     """The conversation a key belongs to; the inverse of `conversation_key`."""
     tag = key[key.index("{") + 1 : key.rindex("}")]
     return tag.replace("%7B", "{").replace("%7D", "}").replace("%25", "%")
+
+
+def scan_conversations(name: str, *, account_id: UUID, cursor: int) -> tuple[list[str], int]:
+    """One SCAN page of the account's conversations that have the key `name`; the end is cursor 0. Ids may repeat."""
+    pattern = conversation_ids_pattern(name, account_id)
+    next_cursor, keys = client().scan(cursor=cursor, match=pattern, count=SCAN_PAGE)
+    return [conversation_id_of(str(key)) for key in keys], int(next_cursor)
 
 
 @cache

@@ -1,0 +1,6 @@
+"""Where keyed values live: what an agent looks up by name rather than remembers.
+
+A tier owns its keys (patterns in `memory_project.redis.KEY_PATTERNS`), its limits and its expiry; each call is one
+round trip, and what must not be seen half done is one Lua script. To add a tier: a key pattern, a module with one
+class that takes its `Owner`, and values through `base.to_json` and `base.from_json`.
+"""

@@ -1,0 +1,246 @@
+"""Working memory: what agents have in hand in one conversation. A Redis hash that expires when nobody looks at it.
+
+Agent-private: a field of the hash is `<agent_id>\\x00<name>`, with an empty agent for the account's own fields.
+
+- an agent reads the account's fields under its own, and writes and deletes only its own;
+- the account reads everything (its own value of a name first, else that of the first agent by id); what it writes
+  replaces the agents' values of that name, so that everybody sees it, and what it deletes is gone for everybody.
+
+Sizes count bare names and serialized values of everything in the hash, in UTF-8 bytes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+from uuid import UUID
+
+from memory import conf
+from memory.errors import TooLarge, Unprocessable
+from memory.owner import Owner
+from memory.tiers.base import check_name, from_json, to_json
+from memory_project.redis import Place, conversation_key, script
+from memory_project.redis import scan_conversations as scan_conversations_with
+
+KEY_NAME = "working_memory"
+REFUSED_FROM_TIMES = 4
+"""A write after which the hash would be larger than this many times the limit changes nothing."""
+
+SPLIT = """
+local function split(field)
+    local at = string.find(field, '\\0', 1, true)
+    return string.sub(field, 1, at - 1), string.sub(field, at + 1)
+end
+"""
+
+READ = """
+redis.call('EXPIRE', KEYS[1], ARGV[1])
+return redis.call('HGETALL', KEYS[1])
+"""
+
+# ttl, agent, refused above so many bytes, then names and values
+MERGE = (
+    SPLIT
+    + """
+local agent, size, incoming, overruled = ARGV[2], 0, {}, {}
+for i = 4, #ARGV, 2 do
+    incoming[ARGV[i]] = true
+    size = size + #ARGV[i] + #ARGV[i + 1]
+end
+local stored = redis.call('HGETALL', KEYS[1])
+for i = 1, #stored, 2 do
+    local writer, name = split(stored[i])
+    if not incoming[name] or (agent ~= '' and writer ~= agent) then
+        size = size + #name + #stored[i + 1]
+    elseif writer ~= agent then
+        overruled[#overruled + 1] = stored[i]
+    end
+end
+if size > tonumber(ARGV[3]) then
+    return {0, size, 0}
+end
+for _, field in ipairs(overruled) do
+    redis.call('HDEL', KEYS[1], field)
+end
+for i = 4, #ARGV, 2 do
+    redis.call('HSET', KEYS[1], agent .. '\\0' .. ARGV[i], ARGV[i + 1])
+end
+redis.call('EXPIRE', KEYS[1], ARGV[1])
+return {1, size, redis.call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 0) or 0}
+"""
+)
+
+# ttl, agent, then names
+REMOVE = (
+    SPLIT
+    + """
+local agent, unwanted, removed = ARGV[2], {}, 0
+for i = 3, #ARGV do
+    unwanted[ARGV[i]] = true
+end
+for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    local writer, name = split(field)
+    if unwanted[name] and (agent == '' or writer == agent) then
+        removed = removed + redis.call('HDEL', KEYS[1], field)
+    end
+end
+redis.call('EXPIRE', KEYS[1], ARGV[1])
+return removed
+"""
+)
+
+# ttl, agent
+CLEAR = (
+    SPLIT
+    + """
+local agent, removed = ARGV[2], 0
+if agent == '' then
+    removed = redis.call('HLEN', KEYS[1])
+    redis.call('UNLINK', KEYS[1])
+    return removed
+end
+for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if split(field) == agent then
+        removed = removed + redis.call('HDEL', KEYS[1], field)
+    end
+end
+redis.call('EXPIRE', KEYS[1], ARGV[1])
+return removed
+"""
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What a write left. `size_bytes` decides; `memory_bytes` is what this server needs for it."""
+
+    size_bytes: int
+    limit_bytes: int
+    memory_bytes: int
+    ttl_seconds: int
+
+
+class WorkingMemory:
+    """The working memory that `owner` sees. Every call is one round trip, and every call renews the expiry."""
+
+    def __init__(self, owner: Owner) -> None:
+        if "\x00" in owner.agent_id:
+            raise ValueError("an agent id holds no NUL")
+        self._owner = owner
+
+    def get(self, conversation_id: str) -> dict[str, Any]:
+        """All fields that the owner sees; empty where nothing is stored."""
+        flat: list[str] = self._run(READ, conversation_id)
+        seen = seen_by(self._owner.agent_id, zip(flat[::2], flat[1::2], strict=True))
+        return {name: from_json(value) for name, value in seen.items()}
+
+    def set(self, conversation_id: str, data: Mapping[str, Any]) -> Stored:
+        """Merge `data` into what is stored, measured in the same step.
+
+        Raises TooLarge over the limit, though the write is kept (`stored=True`), and from four times the limit,
+        where nothing changes (`stored=False`, `size_bytes` as it would have become); ValueError for what
+        is no name or no JSON.
+        """
+        pairs = [text for name, value in data.items() for text in (check_name(name), to_json(value))]
+        # what can never fit is not sent; its size is then that of the write alone
+        alone = sum(len(text.encode("utf-8")) for text in pairs)
+        if alone > refused_above_bytes():
+            raise_too_large(stored=False, size_bytes=alone)
+        kept, size_bytes, memory_bytes = self._run(MERGE, conversation_id, refused_above_bytes(), *pairs)
+        if not kept:
+            raise_too_large(stored=False, size_bytes=size_bytes)
+        if size_bytes > conf.WORKING_MEMORY_LIMIT_BYTES:
+            raise_too_large(stored=True, size_bytes=size_bytes, memory_bytes=memory_bytes)
+        return Stored(
+            size_bytes=size_bytes,
+            limit_bytes=conf.WORKING_MEMORY_LIMIT_BYTES,
+            memory_bytes=memory_bytes,
+            ttl_seconds=conf.WORKING_MEMORY_TTL_SECONDS,
+        )
+
+    def delete(self, conversation_id: str, fields: Sequence[str]) -> int:
+        """Delete these fields where the owner may; how many stored values went. Unknown ones are no error."""
+        names = [check_name(name) for name in fields]
+        return int(self._run(REMOVE, conversation_id, *names))
+
+    def clear(self, conversation_id: str) -> int:
+        """Delete everything that the owner may; how many stored values went."""
+        return int(self._run(CLEAR, conversation_id))
+
+    def set_scratchpad(self, conversation_id: str, content: str) -> Stored:
+        return self.set(conversation_id, {"scratchpad": content})
+
+    def get_scratchpad(self, conversation_id: str) -> str | None:
+        return self._text(conversation_id, "scratchpad")
+
+    def set_entities(self, conversation_id: str, entities: Sequence[Mapping[str, Any]]) -> Stored:
+        return self.set(conversation_id, {"entities": [dict(entity) for entity in entities]})
+
+    def get_entities(self, conversation_id: str) -> list[dict[str, Any]]:
+        """The entities, by convention with type, id and name; none stored is an empty list."""
+        entities = self.get(conversation_id).get("entities", [])
+        if not isinstance(entities, list) or not all(isinstance(entity, dict) for entity in entities):
+            raise Unprocessable("the field entities does not hold a list of objects")
+        return entities
+
+    def set_well_api(self, conversation_id: str, number: str) -> Stored:
+        return self.set(conversation_id, {"well_api": number})
+
+    def get_well_api(self, conversation_id: str) -> str | None:
+        return self._text(conversation_id, "well_api")
+
+    def set_entity_id(self, conversation_id: str, entity_id: str) -> Stored:
+        return self.set(conversation_id, {"entity_id": entity_id})
+
+    def get_entity_id(self, conversation_id: str) -> str | None:
+        return self._text(conversation_id, "entity_id")
+
+    def set_entity_type_key(self, conversation_id: str, key: str) -> Stored:
+        return self.set(conversation_id, {"entity_type_key": key})
+
+    def get_entity_type_key(self, conversation_id: str) -> str | None:
+        return self._text(conversation_id, "entity_type_key")
+
+    def _text(self, conversation_id: str, name: str) -> str | None:
+        value = self.get(conversation_id).get(name)
+        if value is not None and not isinstance(value, str):
+            raise Unprocessable(f"the field {name} does not hold a text")
+        return value
+
+    def _key(self, conversation_id: str) -> str:
+        place = Place(account_id=self._owner.account_id, conversation_id=conversation_id)
+        return conversation_key(KEY_NAME, place)
+
+    def _run(self, source: str, conversation_id: str, *args: str | int) -> Any:
+        """Every script takes the seconds to live and the agent before its own arguments."""
+        shared = (conf.WORKING_MEMORY_TTL_SECONDS, self._owner.agent_id)
+        return script(source)(keys=[self._key(conversation_id)], args=[*shared, *args])
+
+
+def seen_by(agent_id: str, stored: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Name to value as `agent_id` sees a hash of `<writer>\\x00<name>` fields; "" sees for the account. By name."""
+    fields = [(*field.partition("\x00")[::2], value) for field, value in stored]
+    if agent_id:
+        # the account's under one's own
+        visible = sorted(field for field in fields if field[0] in ("", agent_id))
+    else:
+        # the account's over the agents', the first agent's over the others'
+        visible = sorted(fields, reverse=True)
+    seen = {name: value for _, name, value in visible}
+    return dict(sorted(seen.items()))
+
+
+def refused_above_bytes() -> int:
+    return REFUSED_FROM_TIMES * conf.WORKING_MEMORY_LIMIT_BYTES
+
+
+def raise_too_large(*, stored: bool, **sizes: int) -> NoReturn:
+    """Raise TooLarge with what clients are told: whether it was stored, and the sizes."""
+    limit_bytes = conf.WORKING_MEMORY_LIMIT_BYTES
+    outcome = "it was stored all the same" if stored else "nothing was stored"
+    message = f"working memory has {sizes['size_bytes']} bytes, {limit_bytes} are allowed; {outcome}"
+    raise TooLarge(message, stored=stored, limit_bytes=limit_bytes, **sizes)
+
+
+def scan_conversations(account_id: UUID, cursor: int) -> tuple[list[str], int]:
+    """One page of conversations that have working memory; from cursor 0 until it is 0 again. Pages may repeat ids."""
+    return scan_conversations_with(KEY_NAME, account_id=account_id, cursor=cursor)

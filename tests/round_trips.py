@@ -1,0 +1,32 @@
+"""Counts what a call asks of Redis, as the server itself sees it (MONITOR), commands inside of scripts apart."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from secrets import token_hex
+
+from redis.client import Monitor
+
+from memory_project.redis import client
+
+
+@contextmanager
+def counted_commands() -> Iterator[list[str]]:
+    """The commands that clients sent inside of the block; filled in when it ends. Scripts should be loaded before."""
+    commands: list[str] = []
+    begin, end = token_hex(8), token_hex(8)
+    with Monitor(client().connection_pool) as monitor:  # type: ignore[no-untyped-call]  # redis-py has none
+        # the connections are up then, and their greetings are not counted
+        client().echo(begin)
+        yield commands
+        client().echo(end)
+        sent = [seen["command"] for seen in until(end, monitor) if seen["client_type"] != "lua"]
+    first = next(index for index, command in enumerate(sent) if begin in command)
+    commands += sent[first + 1 :]
+
+
+def until(end: str, monitor: Monitor) -> Iterator[dict[str, str]]:
+    """What the monitor saw before the command that names `end`."""
+    for seen in monitor.listen():  # type: ignore[no-untyped-call]
+        if end in seen["command"]:
+            return
+        yield seen
