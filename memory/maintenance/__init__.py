@@ -2,12 +2,12 @@
 
 Every job has the same shape, so that the same code runs from beat, `manage.py run_job`, the admin and the API, and
 reports the same figures: `run(*, now, batch) -> Report` does one batch in a transaction of its own. The runner calls it
-until its cursor is empty, under a lease in the run's row (`JobRun`). So a killed worker leaves nothing half done, the next
-worker goes on at the cursor, and the row, not the broker, is the queue.
+until its cursor is empty, under a lease in the run's row (`JobRun`). So a killed worker leaves nothing half done, the
+next worker goes on at the cursor, and the row, not the broker, is the queue.
 
-How to add a job: one module here with such a `run` (idempotent: a batch may be run again; narrowed to `batch.account_id`
-where its rows belong to accounts; changing nothing on a dry run, but moving its cursor all the same), and one entry in
-`JOBS`. Beat, the command and the API then know it.
+How to add a job: one module here with such a `run` (idempotent: a batch may be run again; narrowed to the batch's
+account where its rows belong to accounts; changing nothing on a dry run, but moving its cursor all the same), and one
+entry in `JOBS`. Beat, the command and the API then know it.
 """
 
 from datetime import time, timedelta

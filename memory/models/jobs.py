@@ -43,6 +43,9 @@ class JobRunQuerySet(models.QuerySet["JobRun"]):
         """What a worker may take: queued or abandoned."""
         return self.queued() | self.abandoned()
 
+    def found_nothing(self) -> Self:
+        return self.filter(status=JobRun.Status.COMPLETED, examined=0, failed=0)
+
     def held_by(self, run: "JobRun") -> Self:
         """The row of `run` for as long as nobody else has taken it up, else nothing."""
         return self.filter(id=run.id, leased_by=run.leased_by, status=JobRun.Status.RUNNING)

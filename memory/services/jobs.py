@@ -28,7 +28,10 @@ def schedule_run(job: str) -> None:
 
 
 def schedule_overdue_run(job: str, *, due: datetime, now: datetime) -> None:
-    """Queue a run if none was asked for since `due`: beat, or the whole service, was down then. Failed ones do not count for long."""
+    """Queue a run if none was asked for since `due`: beat, or the whole service, was down then.
+
+    A failed one counts for RETRY_FAILED_AFTER only.
+    """
     lately = JobRun.objects.scheduled(job).filter(created_at__gte=due)
     if not lately.filter(~Q(status=JobRun.Status.FAILED) | Q(created_at__gte=now - RETRY_FAILED_AFTER)).exists():
         schedule_run(job)

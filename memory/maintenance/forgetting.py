@@ -1,0 +1,24 @@
+"""Deleting rows whose time is over, a batch at a time, in the order of their ids."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from memory.maintenance.base import Batch, Report
+
+
+def forget_rows(rows: QuerySet[Any], batch: Batch) -> Report:
+    """Delete the next of `rows` by id. The condition is tried again on deletion: a row renewed meanwhile stays."""
+    if batch.account_id is not None:
+        rows = rows.filter(account_id=batch.account_id)
+    after = rows.filter(id__gt=UUID(batch.cursor)) if batch.cursor else rows
+    ids = list(after.order_by("id").values_list("id", flat=True)[: batch.size])
+    changed = len(ids) if batch.dry_run else delete_rows(rows, ids)
+    return Report(examined=len(ids), changed=changed, cursor=str(ids[-1]) if len(ids) == batch.size else "")
+
+
+def delete_rows(rows: QuerySet[Any], ids: list[UUID]) -> int:
+    with transaction.atomic():
+        return rows.filter(id__in=ids).delete()[0]

@@ -1,0 +1,142 @@
+"""Runs jobs batch by batch, under a lease, keeping their progress in their rows."""
+
+import logging
+import os
+import socket
+import traceback
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.db import IntegrityError, connection, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from memory import conf
+from memory.errors import Conflict, MemoryServiceError
+from memory.maintenance.base import Batch, Job, Progress, Report
+from memory.models import JobRun
+from memory.models.jobs import SCHEDULE
+from memory_project.ids import uuid7
+
+logger = logging.getLogger(__name__)
+
+
+class LeaseLost(Exception):  # noqa: N818 - it says what happened
+    """Another worker has taken the run up; this one has no say in it any more."""
+
+
+class CursorStuck(MemoryServiceError):  # noqa: N818 - as in the rest of the tree
+    """A job that asks for the same batch for ever is wrong, and must not keep a worker."""
+
+    code = "cursor_stuck"
+
+
+def run_waiting(job: Job, *, now: datetime) -> None:
+    """Do what waits for this job until nothing does, begun runs first. At once if another worker is at it."""
+    give_up_hopeless_runs(job)
+    runs = JobRun.objects.filter(job=job.name)
+    while run := runs.claim(leased_by=new_lease_holder(), lease=lease()):
+        execute(job, run, now=now)
+
+
+def run_at_once(job: Job, run: JobRun, *, now: datetime, on_progress: Progress | None = None) -> JobRun:
+    """Do this new run here and now, after the one that a killed worker may have left. Conflict if another is on."""
+    give_up_hopeless_runs(job)
+    if left := JobRun.objects.filter(job=job.name).abandoned().claim(leased_by=new_lease_holder(), lease=lease()):
+        execute(job, left, now=now)
+    try:
+        with transaction.atomic():
+            run.save(force_insert=True)
+            run.take(leased_by=new_lease_holder(), lease=lease())
+    except IntegrityError as err:  # job_runs_once_at_a_time
+        raise Conflict(f"another run of {job.name} is on") from err
+    return execute(job, run, now=now, on_progress=on_progress)
+
+
+def execute(job: Job, run: JobRun, *, now: datetime, on_progress: Progress | None = None) -> JobRun:
+    """Run a claimed run to its end. Whatever it raises is kept in its row; the row is answered as it then is."""
+    logger.info("job %s run %s begins, attempt %s", job.name, run.id, run.attempts)
+    try:
+        run_batches(job, run, now=now, on_progress=on_progress)
+    except LeaseLost:
+        logger.warning("job %s run %s stops: it lost its lease, another worker has taken it up", job.name, run.id)
+    except Exception as error:  # noqa: BLE001 - the outermost loop of every job
+        fail(run, error)
+    run.refresh_from_db()
+    return run
+
+
+def run_batches(job: Job, run: JobRun, *, now: datetime, on_progress: Progress | None) -> None:
+    cursor, more = run.cursor, True
+    while more:
+        batch = Batch(size=job.batch_size, cursor=cursor, account_id=run.account_id, dry_run=run.dry_run)
+        report = job.run(now=now, batch=batch)
+        if report.cursor and report.cursor == cursor:
+            raise CursorStuck(f"{job.name} did not move its cursor")
+        keep_progress(run, report)
+        cursor, more = report.cursor, bool(report.cursor)
+        if on_progress is not None:
+            on_progress(report)
+    run.refresh_from_db()
+    logger.info(
+        "job %s run %s done: %s examined, %s changed, %s failed",
+        job.name,
+        run.id,
+        run.examined,
+        run.changed,
+        run.failed,
+    )
+    forget_idle_runs(run)
+
+
+def keep_progress(run: JobRun, report: Report) -> None:
+    """Add a batch's figures and renew the lease, or complete the run with them. LeaseLost if it is no longer ours."""
+    columns = {name: F(name) + getattr(report, name) for name in ("examined", "changed", "failed")}
+    if report.cursor:
+        state = {"lease_until": Now() + lease(), "attempts": 1}
+    else:
+        state = {"lease_until": None, "status": JobRun.Status.COMPLETED, "finished_at": Now()}
+    if not JobRun.objects.held_by(run).update(cursor=report.cursor, **columns, **state):
+        raise LeaseLost
+
+
+def forget_idle_runs(run: JobRun) -> None:
+    """A scheduled run that found nothing takes the place of the last such: the table grows with work, not with time."""
+    if run.requested_by == SCHEDULE and run.examined == run.failed == 0:
+        JobRun.objects.scheduled(run.job).found_nothing().filter(created_at__lt=run.created_at).delete()
+
+
+def fail(run: JobRun, error: Exception) -> None:
+    frames = traceback.extract_tb(error.__traceback__)
+    # without the exception's own message, which may quote what is remembered
+    logger.error("job %s run %s failed: %s\n%s", run.job, run.id, describe(error), "".join(frames.format()))
+    # a connection that broke under the job is of no use for noting it
+    connection.close_if_unusable_or_obsolete()
+    JobRun.objects.held_by(run).update(
+        status=JobRun.Status.FAILED, lease_until=None, finished_at=Now(), error=describe(error)[:500]
+    )
+
+
+def describe(error: Exception) -> str:
+    """The class, and the message of our own errors (they hold no contents) or else where it was raised."""
+    if isinstance(error, MemoryServiceError):
+        return f"{type(error).__name__}: {error}"
+    ours = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
+    return f"{type(error).__name__} in {Path(ours[-1].filename).name}, line {ours[-1].lineno}"
+
+
+def give_up_hopeless_runs(job: Job) -> None:
+    """What killed JOB_ATTEMPTS workers on one and the same batch will kill the next one too."""
+    hopeless = JobRun.objects.filter(job=job.name, attempts__gte=conf.JOB_ATTEMPTS).abandoned()
+    error = f"Given up: {conf.JOB_ATTEMPTS} workers in a row were killed, or hung, on the same batch."
+    if hopeless.update(status=JobRun.Status.FAILED, lease_until=None, finished_at=Now(), error=error):
+        logger.error("job %s: %s", job.name, error)
+
+
+def lease() -> timedelta:
+    return timedelta(seconds=conf.JOB_LEASE_SECONDS)
+
+
+def new_lease_holder() -> str:
+    """Machine and process, for people; a new id each time, since processes and their ids come again."""
+    return f"{socket.gethostname()[:80]}:{os.getpid()}:{uuid7()}"

@@ -1,0 +1,122 @@
+"""`manage.py run_job`: one run of one job, here and now, by the same code as in the background."""
+
+import json
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils.dateparse import parse_datetime
+from rich.console import Console
+
+from memory.errors import Conflict
+from memory.maintenance import JOBS, Job, Progress, Report, runner
+from memory.models import Account, JobRun
+
+EPILOG = """
+The run is a row like any other: GET /api/v1/jobs and the admin show it, and a worker that is busy with the same
+job makes this command fail rather than run beside it. A run that a killed worker left is finished first.
+
+  manage.py run_job --list
+  manage.py run_job forget_answers --dry-run
+  manage.py run_job audit_partitions --now 2030-01-01T00:00:00Z --json
+
+Exit status: 0 when the run was completed, 1 when it failed, was refused, or some of its rows failed.
+"""
+
+
+def zoned_time(text: str) -> datetime:
+    """Argparse's type: an ISO 8601 time, which must say its zone."""
+    moment = parse_datetime(text)
+    if moment is None or moment.tzinfo is None:
+        raise ValueError(text)
+    return moment
+
+
+def every(job: Job) -> str:
+    return f"every {job.every}" if isinstance(job.every, timedelta) else f"daily at {job.every:%H:%M}"
+
+
+class Command(BaseCommand):
+    help = "Run one job of maintenance to its end and report what it examined, changed and failed on."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EPILOG
+        parser.add_argument("name", nargs="?", metavar="NAME", choices=sorted(JOBS), help=", ".join(sorted(JOBS)))
+        parser.add_argument("--list", action="store_true", help="say what jobs there are, and run none")
+        parser.add_argument("--account", metavar="NAME", help="only this account's rows (default: everybody's)")
+        parser.add_argument("--dry-run", action="store_true", help="look and count, change nothing")
+        parser.add_argument(
+            "--now", type=zoned_time, metavar="TIME", help="act as if it were TIME (ISO 8601, with zone)"
+        )
+        parser.add_argument("--json", action="store_true", help="report as one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["list"]:
+            self.list_jobs(as_json=options["json"])
+        elif options["name"] is None:
+            raise CommandError("Which job? NAME or --list.")
+        else:
+            self.run(options)
+
+    def list_jobs(self, *, as_json: bool) -> None:
+        jobs = [{"name": job.name, "every": every(job), "description": job.description} for job in JOBS.values()]
+        lines = ["{name:<20} {every:<16} {description}".format(**job) for job in jobs]
+        self.stdout.write(json.dumps(jobs) if as_json else "\n".join(lines))
+
+    def run(self, options: dict[str, Any]) -> None:
+        run = JobRun(
+            job=options["name"],
+            account=self.find_account(options["account"]),
+            requested_by="command",
+            dry_run=options["dry_run"],
+        )
+        now = options["now"] or datetime.now(UTC)
+        try:
+            with progress_shown(run.job, shown=sys.stderr.isatty() and not options["json"]) as on_progress:
+                run = runner.run_at_once(JOBS[run.job], run, now=now, on_progress=on_progress)
+        except Conflict as err:
+            raise CommandError(f"{err}.") from err
+        self.report(run, as_json=options["json"])
+
+    def find_account(self, name: str | None) -> Account | None:
+        if name is None:
+            return None
+        account = Account.objects.filter(name=name).first()
+        if account is None:
+            raise CommandError(f"There is no account {name!r}.")
+        return account
+
+    def report(self, run: JobRun, *, as_json: bool) -> None:
+        figures = {name: getattr(run, name) for name in ("examined", "changed", "failed")}
+        if as_json:
+            facts = {"job_id": str(run.id), "job": run.job, "status": run.status, "dry_run": run.dry_run}
+            self.stdout.write(json.dumps(facts | figures | {"error": run.error}))
+        elif run.status == JobRun.Status.COMPLETED:
+            intro = f"{run.job} (dry run)" if run.dry_run else run.job
+            self.stdout.write(f"{intro}: " + ", ".join(f"{count} {name}" for name, count in figures.items()))
+        if run.status == JobRun.Status.RUNNING:
+            raise CommandError("The run lost its lease; another worker has taken it up.")
+        if run.status != JobRun.Status.COMPLETED or run.failed:
+            raise CommandError(run.error or f"{run.failed} rows failed.")
+
+
+@contextmanager
+def progress_shown(job: str, *, shown: bool) -> Iterator[Progress | None]:
+    """A line that says how far the run is, on a terminal."""
+    if not shown:
+        yield None
+        return
+    examined = 0
+    with Console(stderr=True).status(f"{job} …") as status:
+
+        def show(report: Report) -> None:
+            nonlocal examined
+            examined += report.examined
+            status.update(f"{job}: {examined} examined")
+
+        yield show

@@ -1,0 +1,71 @@
+"""Celery's view of the jobs: messages that say "look at your rows". Losing one loses nothing."""
+
+import logging
+from collections.abc import Iterable
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from celery.schedules import crontab
+
+from memory.maintenance import JOBS, Job, runner
+from memory.models import JobRun
+from memory.services.jobs import schedule_overdue_run, schedule_run
+from memory_project.celery import app
+from memory_project.nudges import nudges
+
+logger = logging.getLogger(__name__)
+
+SWEEP_EVERY = timedelta(seconds=30)
+
+# beat's own message should have queued a run by then
+OVERDUE_AFTER = timedelta(minutes=1)
+
+
+@app.task  # type: ignore[untyped-decorator]
+def run_job(name: str) -> None:
+    """Do what waits for this job. Harmless to call at any time, any number of times."""
+    if name in JOBS:
+        runner.run_waiting(JOBS[name], now=datetime.now(UTC))
+    else:
+        logger.warning("there is no job %s: the message is from another version", name)
+
+
+@app.task  # type: ignore[untyped-decorator]
+def run_scheduled_job(name: str) -> None:
+    """The job is due: queue a run of it and do what waits."""
+    if name in JOBS:
+        schedule_run(name)
+    run_job(name)
+
+
+@app.task  # type: ignore[untyped-decorator]
+def sweep_jobs() -> None:
+    """Find what no message told of: runs queued while the broker was down, runs of killed workers, jobs missed."""
+    now = datetime.now(UTC)
+    for job in JOBS.values():
+        schedule_overdue_run(job.name, due=job.last_due(now - OVERDUE_AFTER), now=now)
+    for name in JobRun.objects.waiting().values_list("job", flat=True).distinct():
+        nudge_job(name)
+
+
+def nudge_job(name: str) -> None:
+    """Have a worker look at this job's rows now. Returns at once, broker or not; call it after the commit."""
+    nudges.send("memory.tasks.run_job", name)
+
+
+def beat_schedule(jobs: Iterable[Job]) -> dict[str, dict[str, Any]]:
+    """One entry a job, and the sweep. A message nobody took in time is void: the next one says the same."""
+    entries = {f"run {job.name}": beat_entry(job) for job in jobs}
+    sweep = {"task": "memory.tasks.sweep_jobs", "schedule": SWEEP_EVERY, "options": {"expires": SWEEP_EVERY.seconds}}
+    return entries | {"sweep jobs": sweep}
+
+
+def beat_entry(job: Job) -> dict[str, Any]:
+    entry = {"task": "memory.tasks.run_scheduled_job", "args": (job.name,)}
+    if isinstance(job.every, time):
+        daily = crontab(hour=job.every.hour, minute=job.every.minute)
+        return entry | {"schedule": daily, "options": {"expires": 3_600}}
+    return entry | {"schedule": job.every, "options": {"expires": job.every.total_seconds()}}
+
+
+app.conf.beat_schedule = beat_schedule(JOBS.values())
