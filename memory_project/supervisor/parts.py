@@ -15,6 +15,7 @@ from memory_project.supervisor.log import LineBuffer, Log
 from memory_project.supervisor.restarts import Restarts
 
 READ_BYTES = 65_536
+SEEN_FROM_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104  compared only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +25,13 @@ class Address:
     host: str
     port: int
 
+    def netloc(self) -> str:
+        """As servers spell it."""
+        return _netloc(self.host, self.port)
+
     def url(self) -> str:
         """As seen from this machine."""
-        reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104  compared only
-        return f"http://[{reachable}]:{self.port}" if ":" in reachable else f"http://{reachable}:{self.port}"
+        return f"http://{_netloc(SEEN_FROM_HERE.get(self.host, self.host), self.port)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +45,15 @@ class Part:
 
 def parts_from(environ: Mapping[str, str], address: Address) -> list[Part]:
     """Web, worker and beat, in the order in which they stop."""
-    python = sys.executable
-    celery = (python, "-m", "celery", "--app", "memory_project.celery", "--quiet")
+    # static files come from the packages; root runs the worker only where root runs everything
+    python = (sys.executable, "-W", "ignore:No directory at", "-W", "ignore:You're running the worker")
+    celery = (*python, "-m", "celery", "--app", "memory_project.celery", "--quiet")
     web = (
-        *(python, "-m", "granian", "--interface", "wsgi", "memory_project.wsgi:application"),
-        *("--host", address.host, "--port", str(address.port)),
-        *("--workers", environ.get("MEMORY_WEB_WORKERS", "2")),
-        *("--blocking-threads", environ.get("MEMORY_WEB_THREADS", "8")),
-        *("--respawn-failed-workers", "--respawn-interval", "0.5", "--workers-kill-timeout", "8"),
+        *(*python, "-m", "gunicorn", "memory_project.wsgi:application", "--bind", address.netloc()),
+        *("--workers", environ.get("MEMORY_WEB_WORKERS", "2"), "--worker-class", "gthread"),
+        *("--threads", environ.get("MEMORY_WEB_THREADS", "8"), "--keep-alive", "65"),
+        # ids of 100 characters of any script, several in one address
+        *("--limit-request-line", "8190", "--graceful-timeout", "10", "--no-control-socket"),
     )
     worker = ("worker", "--loglevel", "INFO", "--concurrency", environ.get("MEMORY_WORKER_PROCESSES", "2"))
     return [
@@ -140,6 +145,10 @@ class RunningPart:
         if self._process is not None and self._process.stdout is not None:
             self._process.stdout.close()
         self._process = None
+
+
+def _netloc(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _death(returncode: int) -> str:
