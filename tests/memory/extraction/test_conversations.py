@@ -2,6 +2,7 @@ import io
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -240,3 +241,23 @@ def test_a_bad_locomo_sample_is_told_by_its_place(value: Any) -> None:
 @pytest.mark.parametrize("document", ["", "{}", "oops", b"\xff", "\ud800", "[" * 100_000, "NaN", '["\\ud800"]'])
 def test_a_document_that_is_no_list_is_one_bad_line(document: bytes | str) -> None:
     assert list(read_locomo(document)) == [BadLine(number=1, reason="the file is no JSON list of samples")]
+
+
+SAMPLE = Path(__file__).parents[3] / "docs" / "sample"
+
+
+def test_the_sample_that_the_project_ships_is_read_whole() -> None:
+    with (SAMPLE / "conversations.jsonl").open("rb") as stream:
+        items = list(read_conversations(bounded_lines(stream)))
+
+    assert bad(items) == []
+    assert [len(item.messages) > 30 for item in good(items)] == [True] * 3
+
+
+def test_every_sample_question_names_a_sample_conversation_and_its_agent() -> None:
+    questions = json.loads((SAMPLE / "questions.json").read_text("utf-8"))
+    with (SAMPLE / "conversations.jsonl").open("rb") as stream:
+        agents = {item.conversation_id: item.agent_id for item in good(read_conversations(stream))}
+
+    assert len(questions) >= 10
+    assert all(agents[each["conversation"]] == each["agent"] for each in questions)
