@@ -199,7 +199,7 @@ def _opening(sentence: KeySentence, max_tokens: int) -> Iterator[KeySentence]:
 # are quoted in the summary, and give no decisions.
 _SETTLED = re.compile(
     r"\b(?:decided|agreed|approved|signed off|settled (?:on|for)|opted (?:for|to)|committed to|chose|chosen"
-    r"|(?:final|our|my|the) (?:decision|choice|plan) is|(?:go|going|went) (?:with|ahead))\b",
+    r"|(?:final|our|my|the) (?:decision|choice|plan) is|(?:go|going|went) with)\b",
     re.IGNORECASE,
 )
 _UNDERTAKEN = re.compile(
@@ -230,15 +230,15 @@ def key_decisions(messages: Sequence[Message], *, limit: int = 10) -> list[str]:
 
 
 def _commitment(text: str) -> int:
-    """2 for a decision, 1 for an undertaking, 0 for neither."""
-    if is_question(text) or _OPEN.search(text) or _SMALL_TALK.search(text):
+    """2 for a decision, 1 for an undertaking, 0 for neither or for "I will." alone."""
+    if len(text.split()) <= 2 or is_question(text) or _OPEN.search(text) or _SMALL_TALK.search(text):
         return 0
     if _SETTLED.search(text):
         return 2
     return int(bool(_UNDERTAKEN.search(text) or _NAMED_WILL.search(text)))
 
 
-_NAME_WORD = re.compile(r"[^\W_](?:[\w'’&-]*\w)?")
+_NAME_WORD = re.compile(r"\bSt\.(?= )|[^\W_](?:[\w'’&-]*\w)?")
 _POSSESSIVE = re.compile(r"['’]s?$")
 # capitalised by grammar or courtesy, not because they name somebody
 _NO_NAME = re.compile(
@@ -275,7 +275,7 @@ def _names(sentences: Sequence[KeySentence]) -> Iterator[str]:
             # "Then Rosa": the first word has its capital from the sentence
             is_opener = words[0].lower() in in_lower_case or not first_of_inner.isdisjoint(words[1:2])
             words = words[1:] if is_opener or len(words) == 1 else words
-        is_common = len(words) == 1 and words[0].lower() in in_lower_case
+        is_common = len(words) == 1 and (len(words[0]) == 1 or words[0].lower() in in_lower_case)
         if words and len(words) <= MAX_NAME_WORDS and not is_common:
             yield " ".join(words)
 

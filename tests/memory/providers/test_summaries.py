@@ -175,6 +175,7 @@ def test_what_settles_or_takes_on_something_is_a_decision(sentence: str) -> None
         "I am going to the market.",
         "It will rain.",
         "Let's see.",
+        "I will.",
         "The willow is old.",
         "decided " * 200,
     ],
@@ -203,6 +204,7 @@ def test_too_many_decisions_keep_the_settled_and_then_the_latest_in_order() -> N
         (["We use VAT tables."], ["VAT"]),
         (["Wir trafen Ömer Şahin."], ["Ömer Şahin"]),
         (["東京で会いました。"], []),
+        (["We called St. Ives again. Now plan B holds."], ["St. Ives"]),
     ],
 )
 def test_names_are_capitalised_where_grammar_does_not_ask_for_it(sentences: list[str], names: list[str]) -> None:
