@@ -1,0 +1,59 @@
+"""Texts to vectors: each different text once, from the cache where it was met, and never an error for who writes."""
+
+import numpy as np
+import pytest
+from werkzeug import Response
+
+from memory.services.embedding import WRITE_TEXTS, embed_texts
+from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, answer_vectors, vector_of
+
+
+def test_each_different_text_is_embedded_once(embedding_server: EmbeddingServer) -> None:
+    embedded = embed_texts(["one", "two", "one"])
+
+    assert embedding_server.texts == ["one", "two"]
+    np.testing.assert_allclose(embedded.vectors["one"], vector_of("one"), atol=1e-6)
+    assert (embedded.model, embedded.width, embedded.error) == (MODEL, WIDTH, "")
+
+
+def test_a_text_met_before_is_not_sent_again(embedding_server: EmbeddingServer) -> None:
+    first = embed_texts(["met before"])
+
+    second = embed_texts(["met before", "new"])
+
+    assert embedding_server.texts == ["met before", "new"]
+    np.testing.assert_array_equal(first.vectors["met before"], second.vectors["met before"])
+
+
+def test_blank_texts_are_left_out(embedding_server: EmbeddingServer) -> None:
+    assert embed_texts(["", "  \n"]).vectors == {}
+    assert embedding_server.texts == []
+
+
+def test_a_write_embeds_at_most_so_many(embedding_server: EmbeddingServer) -> None:
+    embedded = embed_texts([f"text {number}" for number in range(WRITE_TEXTS + 5)])
+
+    assert len(embedded.vectors) == WRITE_TEXTS
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (Response("broken", status=500), "provider_unavailable"),
+        (Response('{"error": {"message": "no such key"}}', status=401), "provider_refused"),
+        (Response("<html>hello</html>", content_type="text/html"), "provider_reply_invalid"),
+        (answer_vectors([]), "provider_reply_invalid"),
+        (answer_vectors([[1.0] * (WIDTH + 1)]), "provider_reply_invalid"),
+        (answer_vectors([[0.0] * WIDTH]), "provider_reply_invalid"),
+        (answer_vectors([[float("nan")] * WIDTH]), "provider_reply_invalid"),
+    ],
+    ids=["500", "401", "html", "too few", "too wide", "zeros", "nan"],
+)
+def test_an_embedder_that_answers_nonsense_costs_the_vector_and_nothing_else(
+    embedding_server: EmbeddingServer, answer: Response, code: str
+) -> None:
+    embedding_server.answer = lambda texts: answer
+
+    embedded = embed_texts(["a text"], deadline_seconds=1)
+
+    assert (embedded.vectors, embedded.error) == ({}, code)
