@@ -14,6 +14,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
+            "request_id": getattr(record, "request_id", "-"),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)

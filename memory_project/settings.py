@@ -39,9 +39,9 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "memory.api.middleware.RequestIds",
-    "memory.api.middleware.UnavailableStores",
-    "memory.api.middleware.ContentSecurityPolicy",
+    "memory_project.http.request_ids.RequestIds",
+    "memory_project.http.middleware.UnavailableStores",
+    "memory_project.http.middleware.ContentSecurityPolicy",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -135,14 +135,14 @@ CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["memory.api.authentication.ApiKeyAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["memory.api.authentication.HasScope"],
-    "DEFAULT_THROTTLE_CLASSES": ["memory.api.throttling.KeyThrottle"],
-    "DEFAULT_PARSER_CLASSES": ["memory.api.parsers.StrictJSONParser"],
+    "DEFAULT_PERMISSION_CLASSES": ["memory_project.http.credentials.HasScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["memory_project.http.throttling.KeyThrottle"],
+    "DEFAULT_PARSER_CLASSES": ["memory_project.http.parsers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "memory.api.parsers.AlwaysJSON",
-    "DEFAULT_PAGINATION_CLASS": "memory.api.pagination.Cursor",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "memory_project.http.parsers.AlwaysJSON",
+    "DEFAULT_PAGINATION_CLASS": "memory_project.http.pagination.Cursor",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
-    "DEFAULT_SCHEMA_CLASS": "memory.api.schema.MemorySchema",
+    "DEFAULT_SCHEMA_CLASS": "memory_project.http.schema.ServiceSchema",
     "EXCEPTION_HANDLER": "memory.api.problems.answer_problem",
     "UNAUTHENTICATED_USER": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
@@ -159,10 +159,16 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "minLength": 1, "maxLength": 100}},
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "memory_project.http.schema.add_problem_shape",
+    ],
 }
 
 BODY_LIMIT_BYTES = env.int("MEMORY_BODY_LIMIT_BYTES", default=8 * 1024 * 1024)
 DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_LIMIT_BYTES
+IDEMPOTENCY_HOURS = env.int("MEMORY_IDEMPOTENCY_HOURS", default=24)
 RATE_LIMIT_PER_MINUTE = env.int("MEMORY_RATE_LIMIT_PER_MINUTE", default=12_000)
 RETRIEVAL_RATE_LIMIT_PER_MINUTE = env.int("MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE", default=6_000)
 
@@ -180,7 +186,6 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
-STATIC_ROOT = DATA_DIR / "static"
 # served from the packages: nothing to collect before the first start
 WHITENOISE_USE_FINDERS = True
 
@@ -199,10 +204,11 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "text": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
+        "text": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"},
         "json": {"()": "memory_project.logs.JsonFormatter"},
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "filters": {"request_id": {"()": "memory_project.http.request_ids.RequestIdFilter"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["request_id"]}},
     "root": {"handlers": ["console"], "level": env.str("MEMORY_LOG_LEVEL", default="INFO")},
     # a 4xx is the client's affair and in the access log already
     "loggers": {"django.request": {"level": "ERROR"}, "httpx2": {"level": "WARNING"}, "openai": {"level": "WARNING"}},

@@ -1,11 +1,15 @@
-"""The WSGI application that granian serves."""
+"""The WSGI application that gunicorn serves."""
 
 import os
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
-from memory_project.chunked import accept_chunked_bodies
+from memory_project.http.bodies import accept_chunked_bodies
+from memory_project.http.paths import keep_separators
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_project.settings")
 
-application = accept_chunked_bodies(get_wsgi_application())
+application = keep_separators(
+    accept_chunked_bodies(get_wsgi_application(), limit_bytes=settings.BODY_LIMIT_BYTES),
+)

@@ -1,9 +1,15 @@
 """What every test may ask for."""
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from memory.models import Account
 from memory.owner import Owner
+from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory_project import redis
+from tests.api_client import ServiceClient
+from tests.embedding_server import embedding_server as embedding_server
 
 
 @pytest.fixture
@@ -12,5 +18,49 @@ def account(db: None) -> Account:
 
 
 @pytest.fixture
+def stranger(db: None) -> Account:
+    """Another account, which nothing may reach across to."""
+    return Account.objects.create(name="strangers")
+
+
+@pytest.fixture
 def owner(account: Account) -> Owner:
     return Owner(account_id=account.id, agent_id="assistant")
+
+
+@pytest.fixture
+def api_key(account: Account) -> str:
+    """A key of the account for everything but deep replay, bound to no agent."""
+    return issue_key(account, scopes=READ_WRITE_OPERATE).secret
+
+
+@pytest.fixture
+def client_for() -> Callable[[str], ServiceClient]:
+    """The client of a key: `client_for(api_key).get("/agents")`."""
+    return ServiceClient
+
+
+@pytest.fixture
+def api(api_key: str) -> ServiceClient:
+    """The client of `api_key`."""
+    return ServiceClient(api_key)
+
+
+@pytest.fixture
+def bound_api(account: Account) -> ServiceClient:
+    """The client of a key that is bound to the agent `assistant`."""
+    return ServiceClient(issue_key(account, scopes=READ_WRITE_OPERATE, agent_id="assistant").secret)
+
+
+@pytest.fixture
+def stranger_api(stranger: Account) -> ServiceClient:
+    """The client of another account."""
+    return ServiceClient(issue_key(stranger, scopes=READ_WRITE_OPERATE).secret)
+
+
+@pytest.fixture
+def empty_redis() -> Iterator[None]:
+    """This worker's database of the test run's Redis, with nothing in it."""
+    redis.client().flushdb()
+    yield
+    redis.client().flushdb()

@@ -1,0 +1,54 @@
+"""API keys: `Authorization: Bearer <key>`, found by hash in one query."""
+
+import re
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from memory.models import ApiKey
+from memory.models.accounts import LAST_USED_RESOLUTION
+from memory_project.http.credentials import Credential
+
+BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9_-]{1,200})")
+COLUMNS = ("id", "account_id", "agent_id", "scopes", "prefix", "last_used_at")
+
+
+class ApiKeyAuthentication(BaseAuthentication):
+    """Sets `request.auth` to a Credential. Unknown, revoked, expired and malformed keys get the same answer."""
+
+    def authenticate(self, request: Request) -> tuple[None, Credential] | None:
+        header = request.headers.get("Authorization", "")
+        if not header:
+            return None
+        match = BEARER.fullmatch(header.strip())
+        credential = find_credential(match[1], now=timezone.now()) if match else None
+        if credential is None:
+            raise AuthenticationFailed("This is not a valid API key.")
+        return None, credential
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+def find_credential(secret: str, *, now: datetime) -> Credential | None:
+    """What the key says; None unless it is usable. Notes its use, at most once a minute."""
+    key = ApiKey.objects.usable(now).filter(secret_hash=ApiKey.hash_secret(secret)).values(*COLUMNS).first()
+    if key is None:
+        return None
+    if key["last_used_at"] is None or key["last_used_at"] < now - LAST_USED_RESOLUTION:
+        ApiKey.objects.touch(key["id"], now)
+    return _credential_of(key)
+
+
+def _credential_of(key: dict[str, Any]) -> Credential:
+    return Credential(
+        key_id=key["id"],
+        account_id=key["account_id"],
+        agent_id=key["agent_id"],
+        scopes=frozenset(key["scopes"]),
+        prefix=key["prefix"],
+    )

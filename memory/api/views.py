@@ -1,0 +1,26 @@
+"""The view of this app's resources: the general contract, and the owner."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memory.owner import GLOBAL_CHANNEL, Owner
+from memory_project.http.views import ServiceViewSet
+
+
+class OwnerViewSet(ServiceViewSet):
+    """Turns who calls, and what the body or the query says, into the owner that services take."""
+
+    def owner(self, data: Mapping[str, Any] | None = None) -> Owner:
+        """`data` is a checked body or query with (some of) OwnerFields.
+
+        Raises a 403 problem when the key is bound to another agent.
+        """
+        named = data or {}
+        credential = self.credential
+        return Owner(
+            account_id=credential.account_id,
+            agent_id=credential.acting_agent(named.get("agent_id", "")),
+            user_id=named.get("user_id", ""),
+            channel=named.get("channel", GLOBAL_CHANNEL),
+            actor=credential.actor,
+        )

@@ -1,0 +1,104 @@
+"""The OpenAPI document: what `ServiceViewSet` declares, plus what every operation shares."""
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+
+from memory_project.http.credentials import scope_of
+from memory_project.http.problems import CONTENT_TYPE
+
+PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "code", "request_id"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string", "description": "Stable, for programs."},
+        "request_id": {"type": "string"},
+        "errors": {"type": "object", "description": "By field.", "additionalProperties": True},
+    },
+}
+PROBLEMS_OF_ALL = {
+    "400": "Not valid",
+    "401": "No valid key",
+    "403": "Not allowed",
+    "429": "Too many",
+    "503": "A store is down",
+}
+PROBLEMS_OF_BODIES = {"413": "Body too large", "415": "Not application/json"}
+PROBLEMS_OF_POSTS = {"409": "Conflict, or still running", "422": "Well-formed, but refused"}
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    {"type": "string", "minLength": 1, "maxLength": 255},
+    OpenApiParameter.HEADER,
+    description="Sent again with the same body within 24 hours, the first answer is given again.",
+)
+REQUEST_ID = OpenApiParameter("X-Request-Id", {"type": "string", "maxLength": 100}, OpenApiParameter.HEADER)
+
+
+class ServiceSchema(AutoSchema):
+    """Reads `bodies`, `queries`, `answers`, `statuses` and `scopes`; nothing is said twice."""
+
+    def get_override_parameters(self) -> list[Any]:
+        parameters: list[Any] = [REQUEST_ID]
+        if self.method == "POST":
+            parameters.append(IDEMPOTENCY_KEY)
+        query = getattr(self.view, "queries", {}).get(self._action)
+        return [*parameters, query] if query else parameters
+
+    def get_request_serializer(self) -> Any:
+        return getattr(self.view, "bodies", {}).get(self._action)
+
+    def get_response_serializers(self) -> Any:
+        status = getattr(self.view, "statuses", {}).get(self._action, 200)
+        answer = getattr(self.view, "answers", {}).get(self._action)
+        shape = answer(many=True) if answer and self._is_page else answer
+        described = shape or OpenApiResponse(description="No body" if status == 204 else "")
+        return {status: described, **{code: _problem(text) for code, text in self._problems().items()}}
+
+    def _problems(self) -> dict[tuple[str, str], str]:
+        texts = dict(PROBLEMS_OF_ALL)
+        if "{" in self.path:
+            texts["404"] = "No such thing, or not for this key"
+        if self.method in ("POST", "PUT", "PATCH"):
+            texts |= PROBLEMS_OF_BODIES
+        if self.method == "POST":
+            texts |= PROBLEMS_OF_POSTS
+        return {(code, CONTENT_TYPE): text for code, text in texts.items()}
+
+    def get_description(self) -> str:  # type: ignore[override]  # of drf-spectacular, which differs from DRF
+        scope = scope_of(self.view, self.method)
+        return f"{super().get_description()}\n\nScope: `{scope}`.".strip()
+
+    def _is_list_view(self, serializer: Any = None) -> bool:
+        return self._is_page
+
+    @property
+    def _action(self) -> str:
+        return str(getattr(self.view, "action", self.method.lower()))
+
+    @property
+    def _is_page(self) -> bool:
+        return self._action in getattr(self.view, "pages", ())
+
+
+def _problem(text: str) -> OpenApiResponse:
+    return OpenApiResponse(response={"$ref": "#/components/schemas/Problem"}, description=text)
+
+
+class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # theirs has no types
+    target_class = "memory.api.authentication.ApiKeyAuthentication"
+    name = "apiKey"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer"}
+
+
+def add_problem_shape(result: dict[str, Any], **_options: Any) -> dict[str, Any]:
+    """A hook of drf-spectacular: the shape that all problems refer to."""
+    result.setdefault("components", {}).setdefault("schemas", {})["Problem"] = PROBLEM
+    return result

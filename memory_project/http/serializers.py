@@ -1,0 +1,70 @@
+"""Shapes: bodies and queries that refuse what they do not know, and the fields that both apps use."""
+
+import math
+from typing import Any
+
+from rest_framework import serializers
+
+from memory_project.http.paths import CONTROL, LONGEST_ID
+
+MOST_NAMED = 20
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Refuses unknown fields by name. Nested ones do the same for theirs."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict):
+            refuse_unknown(set(data) - {name for name, field in self.fields.items() if not field.read_only})
+        return super().to_internal_value(data)
+
+
+def refuse_unknown(names: set[str]) -> None:
+    """Raise a validation error that names (the first of) them."""
+    if names:
+        raise serializers.ValidationError({name[:LONGEST_ID]: ["unknown"] for name in sorted(names)[:MOST_NAMED]})
+
+
+class Text(serializers.CharField):
+    """A string as it is: numbers are refused rather than turned into one, spaces are kept."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"trim_whitespace": False, **options})
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class ExternalId(Text):
+    """An id of the client's: 1 to 100 characters, no control characters."""
+
+    default_error_messages = {"control": "Control characters are not allowed."}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"max_length": LONGEST_ID, **options})
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if CONTROL.search(text):
+            self.fail("control")
+        return text
+
+
+class FiniteFloat(serializers.FloatField):
+    """A number; `"nan"` and `"inf"`, which float() would take, are refused."""
+
+    def to_internal_value(self, data: Any) -> float:
+        if isinstance(data, bool | str):
+            self.fail("invalid")
+        number = super().to_internal_value(data)
+        if not math.isfinite(number):
+            self.fail("invalid")
+        return number
+
+
+class ActingFields(StrictSerializer):
+    """Who acts: optional, since a bound key says it, and an unbound one may act for its account."""
+
+    agent_id = ExternalId(required=False, help_text="The acting agent.")

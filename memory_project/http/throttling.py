@@ -1,0 +1,101 @@
+"""Rates: a leaky bucket (GCRA) a key, kept in Redis, decided in one atomic round trip."""
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
+
+from memory_project.http.credentials import Credential, credential_of
+from memory_project.http.problems import REDIS_ERRORS
+from memory_project.redis import script, value_key
+
+logger = logging.getLogger(__name__)
+
+WINDOW_SECONDS = 60
+PAUSE_SECONDS = 5.0
+
+# The bucket is the time at which it will be empty again (TAT). A request moves it by one interval; it is refused when
+# that would lie more than a window ahead. Answers: allowed, remaining, microseconds until empty, microseconds to wait.
+GCRA = """
+local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local interval = window / limit
+local empty_at = math.max(tonumber(redis.call('GET', KEYS[1]) or now), now)
+local wait = empty_at + interval - now - window
+if wait > 0 then
+  return {0, 0, math.ceil(empty_at - now), math.ceil(wait)}
+end
+empty_at = empty_at + interval
+redis.call('SET', KEYS[1], string.format('%.3f', empty_at), 'PX', math.ceil((empty_at - now) / 1000) + 1)
+return {1, math.floor((window - (empty_at - now)) / interval + 0.000001), math.ceil(empty_at - now), 0}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What a key has left. `reset_seconds`: until all of it is there again."""
+
+    allowed: bool
+    limit: int
+    remaining: int
+    reset_seconds: int
+    wait_seconds: float
+
+    def headers(self) -> dict[str, str]:
+        return {
+            "RateLimit-Limit": str(self.limit),
+            "RateLimit-Remaining": str(self.remaining),
+            "RateLimit-Reset": str(self.reset_seconds),
+        }
+
+
+def take(credential: Credential, rate_class: str, limit: int) -> Allowance:
+    """Count one request of this key."""
+    keys = [value_key(credential.account_id, f"rate:{rate_class}:{credential.key_id}")]
+    args = [limit, WINDOW_SECONDS * 1_000_000]
+    allowed, remaining, empty, wait = script(GCRA)(keys=keys, args=args)
+    return Allowance(
+        allowed=bool(allowed),
+        limit=limit,
+        remaining=remaining,
+        reset_seconds=-(-empty // 1_000_000),
+        wait_seconds=wait / 1_000_000,
+    )
+
+
+def limit_of(rate_class: str) -> int:
+    """Requests a minute and key."""
+    retrieval = rate_class == "retrieval"
+    return int(settings.RETRIEVAL_RATE_LIMIT_PER_MINUTE if retrieval else settings.RATE_LIMIT_PER_MINUTE)
+
+
+class KeyThrottle(BaseThrottle):
+    """Limits each key. With Redis down everybody passes: what needs only PostgreSQL goes on working."""
+
+    _asks_again_at = 0.0
+
+    def __init__(self) -> None:
+        self.allowance: Allowance | None = None
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        credential = credential_of(request)
+        if credential is None or time.monotonic() < KeyThrottle._asks_again_at:
+            return True
+        rate_class = getattr(view, "rate_class", "default")
+        try:
+            self.allowance = take(credential, rate_class, limit_of(rate_class))
+        except REDIS_ERRORS as err:
+            # one line and one time-out a pause, not one a request
+            KeyThrottle._asks_again_at = time.monotonic() + PAUSE_SECONDS
+            logger.warning("no rate limits for %s s: %s", PAUSE_SECONDS, type(err).__name__)
+            return True
+        view.allowance = self.allowance
+        return self.allowance.allowed
+
+    def wait(self) -> float | None:
+        return self.allowance.wait_seconds if self.allowance else None

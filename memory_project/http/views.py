@@ -1,0 +1,138 @@
+"""The view that every resource is made of: declares what it takes and answers, and keeps the general contract."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, cast
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer, Serializer, ValidationError
+from rest_framework.viewsets import GenericViewSet
+
+from memory_project.http import pagination
+from memory_project.http.credentials import Credential
+from memory_project.http.idempotency import (
+    AlreadyAnswered,
+    Attempt,
+    begin_attempt,
+    record_afterwards,
+    record_with_write,
+)
+from memory_project.http.problems import Problem
+from memory_project.http.serializers import refuse_unknown
+from memory_project.http.throttling import Allowance
+
+Shapes = Mapping[str, type[Serializer[Any]]]
+
+
+class ServiceViewSet(GenericViewSet[Any]):
+    """Actions by name: `bodies` and `queries` say what each takes, `answers` what it answers, `scopes` what it needs.
+
+    An action in `pages` answers a page of `self.page(rows, represent)` and takes `cursor` and `page_size`; `ordering`
+    ends in a unique column. A POST that writes to PostgreSQL does so in `self.once(...)`.
+    """
+
+    bodies: ClassVar[Shapes] = {}
+    queries: ClassVar[Shapes] = {}
+    answers: ClassVar[Mapping[str, type[BaseSerializer[Any]] | None]] = {}
+    statuses: ClassVar[Mapping[str, int]] = {}
+    scopes: ClassVar[Mapping[str, str]] = {}
+    pages: ClassVar[frozenset[str]] = frozenset({"list"})
+    ordering: ClassVar[tuple[str, ...]] = ("-id",)
+    rate_class: ClassVar[str] = "default"
+    filterset_class: ClassVar[Any] = None
+    metadata_class = None
+
+    allowance: Allowance | None = None
+    _attempt: Attempt | None = None
+
+    @property
+    def credential(self) -> Credential:
+        credential: Any = self.request.auth
+        return cast("Credential", credential)
+
+    def body(self) -> dict[str, Any]:
+        """The request's body, its shape checked by the action's serializer."""
+        return self._checked(self.bodies[self.action], self.request.data)
+
+    def query(self) -> dict[str, Any]:
+        """The query parameters, their shape checked by the action's serializer."""
+        return self._checked(self.queries[self.action], self.request.query_params.dict())
+
+    def _checked(self, shape: type[Serializer[Any]], data: Any) -> dict[str, Any]:
+        serializer = shape(data=data, context=self.get_serializer_context())
+        serializer.is_valid(raise_exception=True)
+        checked: dict[str, Any] = serializer.validated_data
+        return checked
+
+    def page(self, rows: QuerySet[Any, Any], represent: Callable[[Any], Any]) -> Response:
+        """A page of these rows, filtered as the request asks."""
+        found = self.paginate_queryset(self.filter_queryset(rows)) or []
+        return self.get_paginated_response([represent(row) for row in found])
+
+    def once(self, write: Callable[[], Response]) -> Response:
+        """Write and answer; with an `Idempotency-Key`, the answer is kept in the same transaction.
+
+        What may take long (an embedder, a model) comes before it, not inside.
+        """
+        if self._attempt is None:
+            return write()
+        with transaction.atomic():
+            response = write()
+            if response.status_code < 500:
+                record_with_write(self._attempt, response)
+        return response
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        finally:
+            if self._attempt is not None:
+                self._attempt.release()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if self.action is not None:
+            self._refuse_large_body(request)
+            self._refuse_unknown_parameters(request)
+            self._attempt = begin_attempt(request)
+
+    def _refuse_large_body(self, request: Request) -> None:
+        limit = settings.BODY_LIMIT_BYTES
+        if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
+            raise Problem(413, "body_too_large", f"A body has at most {limit} bytes.", limit_bytes=limit)
+
+    def _refuse_unknown_parameters(self, request: Request) -> None:
+        if not request.query_params:
+            return
+        refuse_unknown(set(request.query_params) - self.parameters_taken())
+        repeated = {name for name, given in request.query_params.lists() if len(given) > 1}
+        if repeated:
+            raise ValidationError({name: ["given more than once"] for name in repeated})
+
+    def parameters_taken(self) -> set[str]:
+        """The names of the query parameters that the action knows."""
+        shape = self.queries.get(self.action)
+        # the class's own list: making a serializer on each request costs more than the rest of the check
+        names = set(getattr(shape, "_declared_fields", ()))
+        if self.action in self.pages:
+            names |= pagination.PARAMETERS | set(getattr(self.filterset_class, "base_filters", ()))
+        return names
+
+    def handle_exception(self, exc: Exception) -> Response:
+        if isinstance(exc, AlreadyAnswered):
+            return exc.response  # type: ignore[return-value]  # any HttpResponse will do
+        return super().handle_exception(exc)
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
+        final = super().finalize_response(request, response, *args, **kwargs)
+        if self._attempt is not None:
+            record_afterwards(self._attempt, final)
+        if self.allowance is not None:
+            for name, value in self.allowance.headers().items():
+                final[name] = value
+        return final
