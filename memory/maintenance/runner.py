@@ -71,8 +71,9 @@ def run_batches(job: Job, run: JobRun, *, now: datetime, on_progress: Progress |
     while more:
         batch = Batch(size=job.batch_size, cursor=cursor, account_id=run.account_id, dry_run=run.dry_run)
         report = job.run(now=now, batch=batch)
-        if report.cursor and report.cursor == cursor:
-            raise CursorStuck(f"{job.name} did not move its cursor")
+        # where the rows themselves say what is left to do, the cursor may stay, but then something must have happened
+        if report.cursor and report.cursor == cursor and not (report.changed or report.failed):
+            raise CursorStuck(f"{job.name} neither moved its cursor nor changed anything")
         keep_progress(run, report)
         cursor, more = report.cursor, bool(report.cursor)
         if on_progress is not None:
@@ -110,8 +111,8 @@ def fail(run: JobRun, error: Exception) -> None:
     frames = traceback.extract_tb(error.__traceback__)
     # without the exception's own message, which may quote what is remembered
     logger.error("job %s run %s failed: %s\n%s", run.job, run.id, describe(error), "".join(frames.format()))
-    # a connection that broke under the job is of no use for noting it
-    connection.close_if_unusable_or_obsolete()
+    if connection.errors_occurred:  # it may have broken under the job: note the failure on another
+        connection.close()
     JobRun.objects.held_by(run).update(
         status=JobRun.Status.FAILED, lease_until=None, finished_at=Now(), error=describe(error)[:500]
     )

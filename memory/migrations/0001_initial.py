@@ -162,7 +162,7 @@ class Migration(migrations.Migration):
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('completed', 'Completed'), ('failed', 'Failed')], default='queued', max_length=20)),
                 ('requested_by', models.CharField(blank=True, default='', max_length=150)),
                 ('dry_run', models.BooleanField(default=False)),
-                ('attempts', models.PositiveSmallIntegerField(default=0, help_text='Since the last batch that was finished.')),
+                ('attempts', models.PositiveSmallIntegerField(default=0, help_text='Workers that began the batch it is at.')),
                 ('examined', models.PositiveIntegerField(default=0)),
                 ('changed', models.PositiveIntegerField(default=0)),
                 ('failed', models.PositiveIntegerField(default=0)),

@@ -77,7 +77,7 @@ class JobRun(models.Model):
     status = models.CharField(max_length=20, choices=Status, default=Status.QUEUED)
     requested_by = models.CharField(max_length=150, blank=True, default="")
     dry_run = models.BooleanField(default=False)
-    attempts = models.PositiveSmallIntegerField(default=0, help_text="Since the last batch that was finished.")
+    attempts = models.PositiveSmallIntegerField(default=0, help_text="Workers that began the batch it is at.")
     examined = models.PositiveIntegerField(default=0)
     changed = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField(default=0)

@@ -1,0 +1,292 @@
+"""Runs: batch by batch, one at a time, under a lease that a dead worker loses."""
+
+import logging
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import IntegrityError
+
+from memory import conf
+from memory.errors import Conflict, Unprocessable
+from memory.maintenance import Batch, Report
+from memory.maintenance.runner import run_at_once, run_waiting
+from memory.models import Account, JobRun
+from memory.models.jobs import SCHEDULE
+from memory.services.jobs import schedule_overdue_run, schedule_run
+from tests.memory.maintenance.jobs import (
+    NOW,
+    describe_job,
+    describing,
+    descriptions,
+    make_agents,
+    queue_run,
+    running_run,
+    steal,
+)
+
+pytestmark = pytest.mark.django_db
+
+EXPIRED, LIVE = timedelta(seconds=-1), timedelta(minutes=1)
+
+
+def test_a_run_goes_on_batch_by_batch_until_nothing_is_left(account: Account) -> None:
+    make_agents(account, "abcde")
+    run = queue_run()
+
+    run_waiting(describe_job(), now=NOW)
+
+    run.refresh_from_db()
+    assert descriptions() == dict.fromkeys("abcde", "x")
+    assert (run.status, run.examined, run.changed, run.failed, run.cursor) == ("completed", 5, 5, 0, "")
+    assert run.started_at is not None
+    assert run.finished_at is not None
+
+
+def test_a_dry_run_counts_and_changes_nothing(account: Account) -> None:
+    make_agents(account, "abc")
+    run = queue_run(dry_run=True)
+
+    run_waiting(describe_job(), now=NOW)
+
+    run.refresh_from_db()
+    assert (run.status, run.changed) == ("completed", 3)
+    assert descriptions() == dict.fromkeys("abc", "")
+
+
+def test_a_run_of_an_account_leaves_other_accounts_alone(account: Account, stranger: Account) -> None:
+    make_agents(account, "ac")
+    make_agents(stranger, "bd")
+    queue_run(account)
+
+    run_waiting(describe_job(), now=NOW)
+
+    assert descriptions() == {"a": "x", "b": "", "c": "x", "d": ""}
+
+
+def test_every_queued_run_is_done_the_oldest_first(account: Account) -> None:
+    runs = [queue_run(), queue_run(account)]
+
+    run_waiting(describe_job(), now=NOW)
+
+    finished = JobRun.objects.finished().order_by("created_at", "id")
+    assert [run.id for run in finished] == [run.id for run in runs]
+
+
+def test_a_run_waits_while_another_of_its_job_is_on() -> None:
+    running_run(lease=LIVE)
+    run = queue_run()
+
+    run_waiting(describe_job(), now=NOW)
+
+    run.refresh_from_db()
+    assert run.status == "queued"
+
+
+def test_the_database_keeps_two_runs_of_a_job_apart() -> None:
+    running_run(lease=LIVE)
+
+    with pytest.raises(IntegrityError, match="job_runs_once_at_a_time"):
+        running_run(lease=LIVE)
+
+
+def test_a_run_that_a_killed_worker_left_goes_on_at_its_cursor(account: Account) -> None:
+    make_agents(account, "abcd")
+    left = running_run(lease=EXPIRED, cursor="b")
+
+    run_waiting(describe_job(), now=NOW)
+
+    left.refresh_from_db()
+    assert descriptions() == {"a": "", "b": "", "c": "x", "d": "x"}
+    assert (left.status, left.examined) == ("completed", 2)
+    assert left.leased_by != "somebody else"
+
+
+def test_a_batch_begun_again_counts_as_another_attempt(account: Account) -> None:
+    make_agents(account, "a")
+    left = running_run(lease=EXPIRED, attempts=2)
+
+    run_waiting(describe_job(), now=NOW)
+
+    left.refresh_from_db()
+    assert left.attempts == 3
+
+
+def test_attempts_begin_again_once_a_batch_is_done(account: Account) -> None:
+    make_agents(account, "abc")
+    left = running_run(lease=EXPIRED, attempts=conf.JOB_ATTEMPTS - 1)
+
+    run_waiting(describe_job(), now=NOW)
+
+    left.refresh_from_db()
+    assert (left.status, left.attempts) == ("completed", 1)
+
+
+def test_a_run_that_kills_every_worker_is_given_up() -> None:
+    hopeless = running_run(lease=EXPIRED, attempts=conf.JOB_ATTEMPTS)
+
+    run_waiting(describe_job(), now=NOW)
+
+    hopeless.refresh_from_db()
+    assert hopeless.status == "failed"
+    assert hopeless.error == "Given up: 5 workers in a row were killed, or hung, on the same batch."
+
+
+def test_a_run_that_lost_its_lease_stops_at_once_and_says_so(
+    account: Account, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_agents(account, "abcd")
+    run = queue_run()
+
+    run_waiting(describe_job(describing(lambda batch: steal(run))), now=NOW)
+
+    run.refresh_from_db()
+    assert (run.status, run.leased_by, run.examined) == ("running", "a thief", 0)
+    assert descriptions() == {"a": "x", "b": "x", "c": "", "d": ""}
+    assert f"run {run.id} stops: it lost its lease" in caplog.text
+
+
+def test_the_lease_is_renewed_with_each_batch(account: Account) -> None:
+    make_agents(account, "abcd")
+    run = queue_run()
+    held = JobRun.objects.filter(id=run.id)
+
+    def run_out_once(batch: Batch) -> None:
+        if not batch.cursor:
+            held.update(lease_until=NOW - timedelta(days=10_000))
+        else:
+            assert not held.abandoned().exists()
+
+    run_waiting(describe_job(describing(run_out_once)), now=NOW)
+
+    run.refresh_from_db()
+    assert run.status == "completed"
+
+
+def test_what_a_job_raises_fails_its_run_without_telling_contents(
+    account: Account, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_agents(account, "abcd")
+    run = queue_run()
+
+    def raise_contents(batch: Batch) -> None:
+        if batch.cursor:
+            raise KeyError("the safe's code is 1234")
+
+    run_waiting(describe_job(describing(raise_contents)), now=NOW)
+
+    run.refresh_from_db()
+    assert run.status == "failed"
+    assert run.error.startswith("KeyError in test_runner.py, line ")
+    assert (run.examined, run.cursor) == (2, "b")
+    assert descriptions() == {"a": "x", "b": "x", "c": "", "d": ""}
+    assert "1234" not in run.error + caplog.text
+    assert "raise_contents" in caplog.text
+
+
+def test_an_error_of_our_own_is_kept_with_its_sentence(account: Account) -> None:
+    make_agents(account, "a")
+    run = queue_run()
+
+    def refuse(batch: Batch) -> None:
+        raise Unprocessable("the model is not there")
+
+    run_waiting(describe_job(describing(refuse)), now=NOW)
+
+    run.refresh_from_db()
+    assert run.error == "Unprocessable: the model is not there"
+
+
+def test_a_job_that_gets_nowhere_fails_rather_than_turn_for_ever() -> None:
+    run = queue_run()
+
+    def stand_still(*, now: datetime, batch: Batch) -> Report:
+        return Report(examined=1, changed=0, cursor="here")
+
+    run_waiting(describe_job(stand_still), now=NOW)
+
+    run.refresh_from_db()
+    assert run.error == "CursorStuck: describe neither moved its cursor nor changed anything"
+
+
+def test_a_run_at_once_finishes_what_was_left_first(account: Account) -> None:
+    make_agents(account, "ab")
+    left = running_run(lease=EXPIRED, cursor="a")
+
+    run = run_at_once(describe_job(), JobRun(job="describe"), now=NOW)
+
+    left.refresh_from_db()
+    assert (left.status, run.status) == ("completed", "completed")
+    assert descriptions() == {"a": "x", "b": "xx"}
+
+
+def test_a_run_at_once_is_refused_while_another_is_on() -> None:
+    running_run(lease=LIVE)
+
+    with pytest.raises(Conflict, match="another run of describe is on"):
+        run_at_once(describe_job(), JobRun(job="describe"), now=NOW)
+
+    assert JobRun.objects.count() == 1
+
+
+def test_a_run_reports_each_of_its_batches(account: Account) -> None:
+    make_agents(account, "abc")
+    reports: list[Report] = []
+
+    run_at_once(describe_job(), JobRun(job="describe"), now=NOW, on_progress=reports.append)
+
+    assert [report.examined for report in reports] == [2, 1]
+
+
+def test_only_one_scheduled_run_of_a_job_waits() -> None:
+    schedule_run("describe")
+    schedule_run("describe")
+
+    assert JobRun.objects.scheduled("describe").queued().count() == 1
+
+
+def test_a_scheduled_run_that_found_nothing_replaces_the_one_before(account: Account) -> None:
+    for agents in ("", "a", ""):
+        make_agents(account, agents)
+        schedule_run("describe")
+        run_waiting(describe_job(), now=NOW)
+
+    idle, busy = JobRun.objects.scheduled("describe").found_nothing(), JobRun.objects.filter(examined__gt=0)
+    assert (idle.count(), busy.count()) == (1, 2)
+
+
+def test_a_run_that_somebody_asked_for_stays_though_it_found_nothing() -> None:
+    for _ in range(2):
+        queue_run()
+        run_waiting(describe_job(), now=NOW)
+
+    assert JobRun.objects.found_nothing().count() == 2
+
+
+@pytest.mark.parametrize(
+    ("last_status", "last_age", "is_queued"),
+    [
+        ("completed", timedelta(minutes=30), False),
+        ("completed", timedelta(minutes=90), True),
+        ("failed", timedelta(minutes=5), False),
+        ("failed", timedelta(minutes=30), True),
+        ("queued", timedelta(minutes=90), False),
+    ],
+)
+def test_a_job_due_every_hour_is_made_up_for(last_status: str, last_age: timedelta, is_queued: bool) -> None:
+    now = datetime.now(UTC)
+    last = JobRun.objects.create(job="describe", requested_by=SCHEDULE, status=last_status)
+    JobRun.objects.filter(id=last.id).update(created_at=now - last_age)
+
+    schedule_overdue_run("describe", due=now - timedelta(hours=1), now=now)
+
+    assert JobRun.objects.exclude(id=last.id).queued().exists() == is_queued
+
+
+def test_a_run_is_logged_with_its_figures(account: Account, caplog: pytest.LogCaptureFixture) -> None:
+    make_agents(account, "abc")
+    queue_run()
+
+    with caplog.at_level(logging.INFO):
+        run_waiting(describe_job(), now=NOW)
+
+    assert "done: 3 examined, 3 changed, 0 failed" in caplog.text
