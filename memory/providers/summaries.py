@@ -75,6 +75,7 @@ class Summarizer(Protocol):
 class _Candidate:
     sentence: KeySentence
     words: tuple[str, ...]
+    tokens: int
 
 
 class ExtractiveSummarizer:
@@ -84,28 +85,28 @@ class ExtractiveSummarizer:
     and by a name in it (what is asked for later), times 0.3 for a question (its answer tells more).
 
     Bounded: of a longer conversation the weightiest sentence of each of 500 equal stretches is ranked, each
-    by its first 2,000 characters; everything before that is linear. The same input gives the same text.
+    by its first 2,000 characters; everything before that is linear. Sentences over the budget are not ranked.
+    The same input gives the same text.
     """
 
     source = "extractive"
 
     def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> Summary:
-        """Quote whole sentences, one a line ("Ana: …"), within the budget; near-repetitions are left out,
-        and so is filler (under a quarter of the mean score), whatever budget is left.
+        """Quote whole sentences within the budget, one a line ("Ana: …"), as far as they are worth it.
 
+        Near-repetitions are left out, and so is filler: what scores under a quarter of the mean.
         Sentences are never cut, with one exception: if not even one fits, the first-ranked one is quoted up
         to a word boundary and ends in "…". Empty when nothing was said, or not a word fits.
         """
         if max_tokens < 1:
             raise ValueError(f"max_tokens must be at least 1, not {max_tokens}")
-        candidates = _weightiest_by_stretch(_candidates(messages))
-        if not candidates:
-            return Summary(text="", sentences=(), source=self.source)
-        order = _rank(candidates)
-        chosen = _choose(candidates, order, max_tokens)
-        sentences = tuple(candidates[index].sentence for index in sorted(chosen))
-        if not sentences:
-            sentences = tuple(_opening(candidates[order[0]].sentence, max_tokens))
+        candidates = _candidates(messages)
+        fitting = [candidate for candidate in candidates if candidate.tokens <= max_tokens]
+        considered = _weightiest_by_stretch(fitting or candidates)
+        order = _rank(considered) if considered else []
+        sentences = tuple(considered[index].sentence for index in sorted(_choose(considered, order, max_tokens)))
+        if order and not sentences:
+            sentences = tuple(_opening(considered[order[0]].sentence, max_tokens))
         return Summary(text="\n".join(map(str, sentences)), sentences=sentences, source=self.source)
 
 
@@ -119,7 +120,11 @@ def quoted_sentences(messages: Sequence[Message]) -> Iterator[KeySentence]:
 def _candidates(messages: Sequence[Message]) -> list[_Candidate]:
     """Sentences with words in them; all of them if none has any (pictograms, say)."""
     candidates = [
-        _Candidate(sentence=sentence, words=tuple(tokenize(sentence.text[:MAX_RANKED_CHARACTERS])))
+        _Candidate(
+            sentence=sentence,
+            words=tuple(tokenize(sentence.text[:MAX_RANKED_CHARACTERS])),
+            tokens=estimate_tokens(f"{sentence}\n"),
+        )
         for sentence in quoted_sentences(messages)
     ]
     return [candidate for candidate in candidates if candidate.words] or candidates
@@ -165,7 +170,7 @@ def _choose(candidates: Sequence[_Candidate], order: Sequence[int], max_tokens: 
     left = max_tokens
     for index in order:
         vocabulary = frozenset(candidates[index].words)
-        cost = estimate_tokens(f"{candidates[index].sentence}\n")
+        cost = candidates[index].tokens
         if cost <= left and not any(_is_repetition(vocabulary, other) for other in vocabularies):
             chosen.append(index)
             vocabularies.append(vocabulary)
