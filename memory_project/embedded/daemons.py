@@ -26,6 +26,9 @@ LOCK_SECONDS = 15.0
 LONGEST_LOG_BYTES = 10_000_000
 PR_SET_PDEATHSIG = 1
 
+CHILDREN: "dict[Path, subprocess.Popen[bytes]]" = {}
+"""What this process has started, by lock file: whoever stops a server here must also bury it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonFiles:
@@ -52,12 +55,10 @@ class Daemon:
         self.kind = kind
         self.files = files
         self._user = user
-        self._process: subprocess.Popen[bytes] | None = None
 
     def is_alive(self) -> bool:
         """True while any process of it lives, whoever started it."""
-        if self._process is not None:
-            self._process.poll()  # reaps it
+        self._reap()
         return is_locked(self.files.lock)
 
     def pid(self) -> int | None:
@@ -65,7 +66,8 @@ class Daemon:
         try:
             pid = int(self.files.pid.read_text().split()[0])
         except (FileNotFoundError, ValueError, IndexError):
-            return self._process.pid if self._process and self._process.poll() is None else None
+            child = self._reap()
+            return child.pid if child else None
         return pid if is_process_of(pid, self.kind.program) else None
 
     def launch(self, command: Sequence[str], *, dies_with_parent: bool) -> None:
@@ -76,7 +78,7 @@ class Daemon:
             except LockHeldError as err:
                 raise EmbeddedServerError(f"{self.kind.name} is still stopping; try again in a moment.") from err
             switch = self._user.must_switch
-            self._process = subprocess.Popen(  # noqa: S603  our own command line
+            CHILDREN[self.files.lock] = subprocess.Popen(  # noqa: S603  our own command line
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -91,17 +93,30 @@ class Daemon:
                 preexec_fn=signal_on_parent_death(self.kind.stop_signal) if dies_with_parent else None,
             )
 
-    def wait_until(self, answers: Callable[[], bool]) -> None:
-        """Wait until it serves; raises with its last words where it stops instead."""
+    def ensure(self, launch: Callable[[], None], *, socket: Path, answers: Callable[[], bool]) -> None:
+        """Adopt it if it serves; else `launch` it, and wait until it does. Raises with its last words."""
+        if self.is_alive() and not socket.exists():
+            # swept away by a cleaner of /tmp: nobody can reach it any more
+            self.stop()
+        # one that was killed a moment ago still counts as alive, and never answers
+        if self.is_alive() and self._comes_to_answer(answers):
+            return
+        launch()
+        if not self._comes_to_answer(answers):
+            raise EmbeddedServerError(f"{self.kind.name} stopped while starting: {self._last_words()}")
+
+    def _comes_to_answer(self, answers: Callable[[], bool]) -> bool:
+        """False where it stops instead."""
         deadline = time.monotonic() + READY_SECONDS
         while not answers():
             if not self.is_alive():
-                raise EmbeddedServerError(f"{self.kind.name} stopped while starting: {self._last_words()}")
+                return False
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(
                     f"{self.kind.name} does not answer after {READY_SECONDS:.0f} s; see {self.files.log}."
                 )
             time.sleep(POLL_SECONDS)
+        return True
 
     def stop(self) -> None:
         """Stop it and wait until it is gone; by force where it does not listen."""
@@ -113,8 +128,17 @@ class Daemon:
                 break
         else:
             raise EmbeddedServerError(f"{self.kind.name} (process {self.pid()}) cannot be stopped.")
-        if self._process is not None:
-            self._process.wait()
+        child = CHILDREN.pop(self.files.lock, None)
+        if child is not None:
+            child.wait()
+
+    def _reap(self) -> "subprocess.Popen[bytes] | None":
+        """Our child, where we started it and it lives. A dead one is taken note of, or it would stay a zombie."""
+        child = CHILDREN.get(self.files.lock)
+        if child is not None and child.poll() is not None:
+            del CHILDREN[self.files.lock]
+            return None
+        return child
 
     def _gone_within(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 SYSTEM_DATA = Path("/var/lib")
-PROGRAM_COPIES = SYSTEM_DATA / "agent-memory-programs"
+PROGRAM_COPIES = "agent-memory-programs"
 SERVER_FOLDERS = ("postgres", "valkey")
 LONGEST_SOCKET_BYTES = 100
 
@@ -61,17 +61,17 @@ def make_data_folder(folder: Path) -> None:
         folder.chmod(0o755 if os.geteuid() == 0 else 0o700)
 
 
-def place_for(folder: Path, *, socket_parent: Path) -> Place:
-    """The place whose data is in `folder`, with its folders made."""
+def place_for(folder: Path, *, socket_parent: Path, system_data: Path = SYSTEM_DATA) -> Place:
+    """The place whose data is in `folder`, or behind its links in `system_data`, with its folders made."""
     make_data_folder(folder)
     user = user_for(folder / "postgres")
-    base = _base_of(folder, user)
+    base = _base_of(folder, user, system_data)
     _make_private_folder(base / "log")
     return Place(
         base=base,
         sockets=_socket_folder(base, user, socket_parent),
         user=user,
-        programs=programs_for(user, copies=PROGRAM_COPIES),
+        programs=programs_for(user, copies=system_data / PROGRAM_COPIES),
     )
 
 
@@ -84,11 +84,11 @@ def temporary_place(prefix: str) -> Place:
         folder.mkdir(mode=0o700)
     for folder in (base, base / "s"):
         user.own(folder)
-    programs = programs_for(user, copies=PROGRAM_COPIES)
+    programs = programs_for(user, copies=SYSTEM_DATA / PROGRAM_COPIES)
     return Place(base=base, sockets=base / "s", user=user, programs=programs, dies_with_parent=True)
 
 
-def _base_of(folder: Path, user: ServerUser) -> Path:
+def _base_of(folder: Path, user: ServerUser, system_data: Path) -> Path:
     """The folder that really holds the data: `folder`, or the one that its links lead to."""
     link = folder / SERVER_FOLDERS[0]
     if link.is_symlink():
@@ -101,11 +101,11 @@ def _base_of(folder: Path, user: ServerUser) -> Path:
         raise EmbeddedServerError(
             f"User {user.uid}, to whom {link} belongs, cannot get there; move the data or its folder."
         )
-    return _base_elsewhere(folder.resolve())
+    return _base_elsewhere(folder.resolve(), system_data)
 
 
-def _base_elsewhere(folder: Path) -> Path:
-    base = SYSTEM_DATA / f"agent-memory-{_digest(folder)}"
+def _base_elsewhere(folder: Path, system_data: Path) -> Path:
+    base = system_data / f"agent-memory-{_digest(folder)}"
     make_shared_folder(base)
     for name in SERVER_FOLDERS:
         link = folder / name

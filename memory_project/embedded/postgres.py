@@ -66,13 +66,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Make the data folder if there is none, start it unless it runs, wait until its database is up."""
-        if self._daemon.is_alive() and not self._socket().exists():
-            self._daemon.stop()
-        if not self._daemon.is_alive():
-            self._make_data()
-            self._remove_stale_pid()
-            self._daemon.launch(self._command(), dies_with_parent=self._place.dies_with_parent)
-        self._daemon.wait_until(self._answers)
+        self._daemon.ensure(self._launch, socket=self._socket(), answers=self._answers)
         self._create_database()
 
     def stop(self) -> None:
@@ -81,6 +75,11 @@ class PostgresServer:
 
     def _socket(self) -> Path:
         return self._place.sockets / ".s.PGSQL.5432"
+
+    def _launch(self) -> None:
+        self._make_data()
+        self._remove_stale_pid()
+        self._daemon.launch(self._command(), dies_with_parent=self._place.dies_with_parent)
 
     def _command(self) -> Sequence[str]:
         settings = [*SETTINGS, f"unix_socket_directories={self._place.sockets}", _shared_memory_setting()]

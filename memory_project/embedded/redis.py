@@ -61,16 +61,15 @@ class ValkeyServer:
 
     def start(self) -> None:
         """Start it unless it runs, and wait until everything is loaded."""
-        if self._daemon.is_alive() and not self.socket().exists():
-            self._daemon.stop()
-        if not self._daemon.is_alive():
-            self._make_data()
-            self._daemon.launch(self._command(), dies_with_parent=self._place.dies_with_parent)
-        self._daemon.wait_until(self._answers)
+        self._daemon.ensure(self._launch, socket=self.socket(), answers=self._answers)
 
     def stop(self) -> None:
         """Stop it; what was written is on disk then."""
         self._daemon.stop()
+
+    def _launch(self) -> None:
+        self._make_data()
+        self._daemon.launch(self._command(), dies_with_parent=self._place.dies_with_parent)
 
     def _make_data(self) -> None:
         if not self._data.exists():

