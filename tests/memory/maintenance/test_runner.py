@@ -166,11 +166,11 @@ def test_what_a_job_raises_fails_its_run_without_telling_contents(
     account: Account, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_agents(account, "abcd")
-    run = queue_run()
+    run, contents = queue_run(), "the safe's code is 1234"
 
     def raise_contents(batch: Batch) -> None:
         if batch.cursor:
-            raise KeyError("the safe's code is 1234")
+            raise KeyError(contents)
 
     run_waiting(describe_job(describing(raise_contents)), now=NOW)
 

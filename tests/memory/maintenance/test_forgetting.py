@@ -1,0 +1,75 @@
+"""What is deleted when its time is over, and what is not."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memory import conf
+from memory.maintenance import Batch, Run, forget_answers, forget_job_runs
+from memory.models import Account, IdempotentRequest, JobRun
+from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
+LONG_AGO = NOW - timedelta(days=conf.JOB_RUN_RETENTION_DAYS + 1)
+
+
+def keep_answers(account: Account, count: int, *, expires_at: datetime) -> None:
+    key = issue_key(account, scopes=READ_WRITE_OPERATE).key
+    IdempotentRequest.objects.bulk_create(
+        IdempotentRequest(
+            account=account, api_key=key, request_hash=f"{expires_at}{number}", status=200, expires_at=expires_at
+        )
+        for number in range(count)
+    )
+
+
+def run_to_the_end(run: Run, batch: Batch) -> list[int]:
+    """How many rows each batch changed."""
+    report = run(now=NOW, batch=batch)
+    changed = [report.changed]
+    while report.cursor:
+        report = run(now=NOW, batch=Batch(size=batch.size, cursor=report.cursor, dry_run=batch.dry_run))
+        changed.append(report.changed)
+    return changed
+
+
+def test_expired_answers_go_in_batches_and_fresh_ones_stay(account: Account) -> None:
+    keep_answers(account, 5, expires_at=NOW)
+    keep_answers(account, 2, expires_at=NOW + timedelta(seconds=1))
+
+    changed = run_to_the_end(forget_answers.run, Batch(size=2))
+
+    assert changed == [2, 2, 1]
+    assert IdempotentRequest.objects.count() == 2
+
+
+def test_a_dry_run_counts_the_same_and_deletes_none(account: Account) -> None:
+    keep_answers(account, 5, expires_at=NOW)
+
+    changed = run_to_the_end(forget_answers.run, Batch(size=2, dry_run=True))
+
+    assert changed == [2, 2, 1]
+    assert IdempotentRequest.objects.count() == 5
+
+
+def test_a_run_of_an_account_deletes_only_its_answers(account: Account, stranger: Account) -> None:
+    for owner in (account, stranger):
+        keep_answers(owner, 2, expires_at=NOW)
+
+    forget_answers.run(now=NOW, batch=Batch(size=10, account_id=account.id))
+
+    assert list(IdempotentRequest.objects.values_list("account", flat=True)) == [stranger.id] * 2
+
+
+def test_runs_that_finished_long_ago_are_forgotten() -> None:
+    for status in ("completed", "failed"):
+        JobRun.objects.create(job="embed", status=status, finished_at=LONG_AGO)
+    recent = JobRun.objects.create(job="embed", status="completed", finished_at=NOW - timedelta(days=1))
+    queued = JobRun.objects.create(job="embed")
+    running = JobRun.objects.create(job="embed").take(leased_by="worker", lease=timedelta(minutes=1))
+
+    forget_job_runs.run(now=NOW, batch=Batch(size=10))
+
+    assert set(JobRun.objects.all()) == {recent, queued, running}
