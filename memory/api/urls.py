@@ -3,8 +3,21 @@
 from django.urls import path
 
 from memory.api.agents import Agents
+from memory.api.episodic import Episodes, EpisodeSearches
+from memory.api.jobs import Jobs
+from memory.api.teams import TeamMembers, Teams
 
 urlpatterns = [
     path("agents", Agents.as_view({"get": "list", "post": "create"})),
     path("agents/<id:agent_id>", Agents.as_view({"get": "retrieve", "patch": "partial_update"})),
+    path("teams", Teams.as_view({"get": "list", "post": "create"})),
+    path("teams/<uuid:team_id>", Teams.as_view({"get": "retrieve", "delete": "destroy"})),
+    path("teams/<uuid:team_id>/members", TeamMembers.as_view({"get": "list", "post": "create"})),
+    path("teams/<uuid:team_id>/members/<id:agent_id>", TeamMembers.as_view({"delete": "destroy"})),
+    path("episodic/store", Episodes.as_view({"post": "store"})),
+    path("episodic/search", EpisodeSearches.as_view({"post": "search"})),
+    path("episodic/<id:conversation_id>", Episodes.as_view({"get": "list"})),
+    path("jobs", Jobs.as_view({"get": "list"})),
+    path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),
+    path("jobs/<id:name>/run", Jobs.as_view({"post": "run"})),
 ]

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rest_framework.exceptions import ValidationError
+
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory_project.http.views import ServiceViewSet
 
@@ -24,3 +26,10 @@ class OwnerViewSet(ServiceViewSet):
             channel=named.get("channel", GLOBAL_CHANNEL),
             actor=credential.actor,
         )
+
+    def agent_owner(self, data: Mapping[str, Any]) -> Owner:
+        """The owner, for what only an agent can have. Raises a 400 problem when neither key nor request names one."""
+        owner = self.owner(data)
+        if not owner.agent_id:
+            raise ValidationError({"agent_id": ["This field is required: the key is bound to no agent."]})
+        return owner

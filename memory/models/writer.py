@@ -4,6 +4,7 @@ Everything runs in the caller's transaction. What is the same thing again (accou
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -36,20 +37,25 @@ def insert_memories(rows: Sequence[M]) -> list[M]:
         return []
     stored = insert_rows(Memory, rows, on_conflict=OnConflict.IGNORE)
     new = [row for row in rows if row.id in stored]
+    for row in new:
+        row.pk = row.id
+        row.created_at = row.updated_at = stored[row.id]
     if new and type(new[0]) is not Memory:
-        for row in new:
-            row.pk = row.id
         insert_rows(type(new[0]), new, on_conflict=None)
     return new
 
 
-def insert_rows(model: type[Memory], rows: Sequence[Memory], *, on_conflict: OnConflict | None) -> set[UUID]:
-    """Insert what `model` itself holds of the rows (not its parents); returns the primary keys stored."""
-    key = model._meta.pk
+def insert_rows(model: type[M], rows: Sequence[M], *, on_conflict: OnConflict | None) -> dict[UUID, datetime]:
+    """Insert what `model` itself holds of the rows (not its parents).
+
+    Returns what was stored: primary key to time of storing, which a child's own table does not know.
+    """
+    meta = model._meta
+    returned = [meta.pk, meta.get_field("created_at")] if model is Memory else [meta.pk, meta.pk]
     query: Any = InsertQuery(model, on_conflict=on_conflict)
-    query.insert_values(model._meta.local_concrete_fields, rows)
-    returned = query.get_compiler(connection=connection).execute_sql([key])
-    return {row[0] for row in returned if row}
+    query.insert_values(meta.local_concrete_fields, rows)
+    found = query.get_compiler(connection=connection).execute_sql(returned)
+    return {row[0]: row[1] for row in found if row}
 
 
 def insert_vectors(account_id: UUID, *, model: str, vectors: Sequence[tuple[UUID, Embedding]]) -> int:

@@ -37,6 +37,11 @@ def create_agent(owner: Owner, *, agent_id: str, description: str) -> Agent:
     return agent
 
 
+def ensure_agent(account: Account, agent_id: str) -> None:
+    """Make the agent when it is new."""
+    Agent.objects.get_or_create(account=account, agent_id=agent_id)
+
+
 def describe_agent(owner: Owner, agent_id: str, *, description: str) -> Agent:
     """Change what the agent's description says. Raises NotFound."""
     with transaction.atomic():
@@ -116,7 +121,7 @@ def issue_key(
     secret = ApiKey.make_secret()
     with transaction.atomic():
         if agent_id:
-            Agent.objects.get_or_create(account=account, agent_id=agent_id)
+            ensure_agent(account, agent_id)
         key = ApiKey.objects.create(
             account=account,
             agent_id=agent_id,

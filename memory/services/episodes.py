@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from memory.models import EpisodicMemory, Kind
 from memory.owner import Owner
 from memory.services.embedding import Embedded
@@ -52,3 +54,9 @@ def store_episodes(
     ]
     own = {draft.id: draft.own for draft in drafts if draft.own is not None}
     return store_memories(owner, rows, embedded=embedded, own=own, now=now)
+
+
+def episodes_of_conversation(owner: Owner, conversation_id: str) -> QuerySet[EpisodicMemory]:
+    """Everything the owner may see of a conversation, in any channel."""
+    rows: QuerySet[EpisodicMemory] = EpisodicMemory.objects.visible_to(owner).in_conversation(conversation_id)  # type: ignore[assignment]
+    return rows

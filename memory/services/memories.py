@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
+import numpy as np
 from django.db import transaction
 
 from memory.audit import record
@@ -47,7 +48,7 @@ def store_memories(
     """Store rows of one kind; returns those that are new. Rows without a vector of the current model are queued.
 
     `embedded` comes from `embed_texts`, called before the transaction; `own` are vectors that clients brought,
-    by row id, checked by `check_own_vector`. Raises nothing for what is stored already.
+    by row id, from `admit_vector`. Raises nothing for what is stored already.
     """
     vectors: dict[str, list[tuple[UUID, Embedding]]] = {}
     for row in rows:
@@ -85,16 +86,20 @@ def record_store(owner: Owner, rows: Sequence[Memory]) -> None:
     )
 
 
-def check_own_vector(owner: Owner, own: OwnVector) -> None:
-    """Raise unless the vector fits those of its model: finite, not zero, and of their width.
+def admit_vector(owner: Owner, *, model: str, vector: Embedding) -> OwnVector:
+    """A client's vector, made unit length, if it fits those of its model (the configured embedder's, if not named).
 
-    Raises WrongVectorWidth (both widths named), Unprocessable.
+    Raises WrongVectorWidth (both widths named), Unprocessable for a vector without a direction.
     """
-    wanted = known_width(owner, own.model)
-    if wanted and len(own.vector) != wanted:
-        raise WrongVectorWidth(given=len(own.vector), wanted=wanted, model=own.model)
-    if not any(own.vector):
-        raise Unprocessable("a zero vector points nowhere: give the text's embedding, or none")
+    model = model or embedding_provider().model
+    wanted = known_width(owner, model)
+    if wanted and len(vector) != wanted:
+        raise WrongVectorWidth(given=len(vector), wanted=wanted, model=model)
+    exact = vector.astype(np.float64)
+    norm = np.linalg.norm(exact)
+    if not np.isfinite(norm) or not norm:
+        raise Unprocessable("this vector has no direction: give the text's embedding, or none")
+    return OwnVector(model=model, vector=(exact / norm).astype(np.float32))
 
 
 def known_width(owner: Owner, model: str) -> int | None:

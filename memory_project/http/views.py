@@ -61,7 +61,14 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     def query(self) -> dict[str, Any]:
         """The query parameters, their shape checked by the action's serializer."""
-        return self._checked(self.queries[self.action], self.request.query_params.dict())
+        shape = self.queries[self.action]
+        # those of pages and filters are not the shape's; what nobody knows was refused in `initial`
+        own = {
+            name: self.request.query_params[name]
+            for name in shape._declared_fields
+            if name in self.request.query_params
+        }
+        return self._checked(shape, own)
 
     def _checked(self, shape: type[Serializer[Any]], data: Any) -> dict[str, Any]:
         serializer = shape(data=data, context=self.get_serializer_context())

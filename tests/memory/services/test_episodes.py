@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from django.db import IntegrityError, transaction
 from pytest_django import DjangoAssertNumQueries
@@ -11,7 +12,7 @@ from memory.models import Account, Agent, AuditEntry, EpisodicMemory, Link, Memo
 from memory.owner import Owner
 from memory.services.embedding import Embedded
 from memory.services.episodes import EpisodeDraft, store_episodes
-from memory.services.memories import OwnVector, check_own_vector
+from memory.services.memories import OwnVector, admit_vector
 from tests.memory.episodes import MODEL, NOW, WIDTH, direction, draft, store
 
 pytestmark = pytest.mark.django_db
@@ -113,12 +114,18 @@ def test_a_vector_of_the_wrong_width_is_refused_with_both_widths(owner: Owner) -
     store(owner, draft("first of its model", angle=0.1))
 
     with pytest.raises(WrongVectorWidth, match=r"5 dimensions, vectors of test-model have 8"):
-        check_own_vector(owner, OwnVector(model=MODEL, vector=direction(0, width=5)))
+        admit_vector(owner, model=MODEL, vector=direction(0, width=5))
 
 
-def test_a_zero_vector_is_refused(owner: Owner) -> None:
-    with pytest.raises(Unprocessable, match="zero vector"):
-        check_own_vector(owner, OwnVector(model=MODEL, vector=direction(0) * 0))
+def test_a_vector_without_a_direction_is_refused(owner: Owner) -> None:
+    with pytest.raises(Unprocessable, match="no direction"):
+        admit_vector(owner, model=MODEL, vector=direction(0) * 0)
+
+
+def test_a_clients_vector_is_made_unit_length(owner: Owner) -> None:
+    admitted = admit_vector(owner, model=MODEL, vector=direction(0.5) * 1e30)
+
+    np.testing.assert_allclose(admitted.vector, direction(0.5), atol=1e-6)
 
 
 @pytest.mark.parametrize("rows", [1, 50])
