@@ -1,0 +1,27 @@
+"""The journal, to look at: it is a record, and nobody edits a record."""
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from ledger.models import Injection
+
+
+@admin.register(Injection)
+class InjectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # has no parameter at run time
+    list_display = ("at", "account", "conversation_id", "event", "item_key", "value", "agent_id")
+    list_filter = ("event", "at")
+    list_select_related = ("account",)
+    search_fields = ("conversation_id", "item_key", "agent_id")
+    search_help_text = "Conversation, item key or agent."
+    ordering = ("-stream_id",)
+    # counting a long journal costs more than showing a page of it
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Injection | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Injection | None = None) -> bool:
+        return False

@@ -1,0 +1,257 @@
+"""The ledger's durable journal: from Redis into rows, and from rows back into a Redis that lost its ledgers.
+
+    mark, evict, end ──one script──▶ hash + stream ──flush──▶ Injection rows ──restore──▶ hash
+
+A change enters the hash and the stream in one script, so that both agree on what happened and in which order; the
+stream is emptied into rows behind the requests. Three keys in one script want one Redis, with replicas if you like: a
+Redis Cluster would refuse it, and could not serve here anyway, since neither Celery nor our client speaks to one.
+
+The key `ledger_epoch` stands for "this Redis has every ledger". It goes with the data. While it is missing, a ledger is
+restored before it first answers (the set `ledger_restored` knows which were), and `restore_all` restores the rest, then
+sets the key. A new installation starts the same way, with nothing to restore.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import redis
+from django.apps import apps
+from django.db import transaction
+from django.db.models import Max
+
+from ledger.models import Injection
+from memory_project.redis import SHARED_KEYS, Place, client, conversation_key, script
+
+JOURNAL = SHARED_KEYS["ledger_journal"]
+EPOCH = SHARED_KEYS["ledger_epoch"]
+RESTORED = SHARED_KEYS["ledger_restored"]
+DRAIN_SIZE = 1_000
+
+Entry = tuple[str, dict[str, str]]
+"""An entry of the stream: its id, and account, conversation, agent, event, item, value."""
+
+# ids go on after those in PostgreSQL, whatever the clock says now; an error says that they do already
+CONTINUE_IDS = """
+local function continue_ids(journal, last)
+    if last ~= '' and type(redis.pcall('XADD', journal, last, 'event', 'none')) == 'string' then
+        redis.call('XDEL', journal, last)
+    end
+end
+"""
+
+# ledger, epoch, restored, journal; last stream id, then item keys and values
+REBUILD = (
+    CONTINUE_IDS
+    + """
+if redis.call('EXISTS', KEYS[2]) == 1 or redis.call('SISMEMBER', KEYS[3], KEYS[1]) == 1 then
+    return 0
+end
+continue_ids(KEYS[4], ARGV[1])
+redis.call('DEL', KEYS[1])
+for i = 2, #ARGV, 2 do
+    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+end
+redis.call('SADD', KEYS[3], KEYS[1])
+return 1
+"""
+)
+
+# restored, journal; token, last stream id
+BEGIN = (
+    CONTINUE_IDS
+    + """
+continue_ids(KEYS[2], ARGV[2])
+return redis.call('SADD', KEYS[1], ARGV[1])
+"""
+)
+
+# epoch, restored; token. The token is gone when Redis lost its data once more meanwhile
+FINISH = """
+if redis.call('SISMEMBER', KEYS[2], ARGV[1]) == 0 then
+    return 0
+end
+redis.call('SET', KEYS[1], ARGV[1])
+redis.call('UNLINK', KEYS[2])
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What one row did to its ledger."""
+
+    event: str
+    item_key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flushed:
+    """`cursor` is the last entry looked at; empty when the stream had no more."""
+
+    examined: int
+    changed: int
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """Conversations looked at, and those whose ledger was made again."""
+
+    examined: int
+    changed: int
+
+
+def fold(changes: Iterable[Change]) -> dict[str, str]:
+    """The ledger after these changes, in their order. The first mark of an item stays until it is evicted."""
+    ledger: dict[str, str] = {}
+    for change in changes:
+        if change.event == Injection.Event.MARKED:
+            ledger.setdefault(change.item_key, change.value)
+        elif change.event == Injection.Event.EVICTED:
+            ledger.pop(change.item_key, None)
+        else:
+            ledger.clear()
+    return ledger
+
+
+def ledger_keys(place: Place) -> list[str]:
+    """The keys of every script that reads or changes a ledger: ledger, epoch, restored, journal."""
+    return [conversation_key("ledger", place), EPOCH, RESTORED, JOURNAL]
+
+
+def pending() -> int:
+    """How many changes are not yet rows."""
+    return int(client().xlen(JOURNAL))
+
+
+def flush(size: int, *, after: str = "", account_id: UUID | None = None) -> Flushed:
+    """Move up to `size` entries after the cursor into rows, and delete them from the stream once that is committed.
+
+    Killed anywhere and run again, nothing is lost or doubled. With an account, others' entries stay where they are.
+    """
+    start = f"({after}" if after else "-"
+    found = cast("list[Entry]", client().xrange(JOURNAL, min=start, count=size))
+    cursor = found[-1][0] if len(found) == size else ""
+    entries = [(at, entry) for at, entry in found if account_id is None or entry["account"] == str(account_id)]
+    with transaction.atomic():
+        changed = store_new(entries)
+        if entries:
+            # on commit of the caller's transaction, if there is one: an entry may not go before its row is safe
+            transaction.on_commit(lambda: client().xdel(JOURNAL, *(at for at, _ in entries)))
+    return Flushed(examined=len(entries), changed=changed, cursor=cursor)
+
+
+def store_new(entries: list[Entry]) -> int:
+    """Store the entries that have no row yet; how many. Those of accounts that are gone are nobody's any more."""
+    rows = [row_of(at, entry) for at, entry in entries]
+    stored = Injection.objects.filter(stream_id__in=[row.stream_id for row in rows])
+    known = set(stored.values_list("stream_id", flat=True))
+    accounts: Any = apps.get_model("memory", "Account")._default_manager
+    alive = set(accounts.filter(id__in={row.account_id for row in rows}).values_list("id", flat=True))
+    new = [row for row in rows if row.stream_id not in known and row.account_id in alive]
+    Injection.objects.bulk_create(new, ignore_conflicts=True)
+    return len(new)
+
+
+def row_of(stream_id: str, entry: dict[str, str]) -> Injection:
+    milliseconds = int(stream_id.split("-")[0])
+    return Injection(
+        account_id=UUID(entry["account"]),
+        conversation_id=entry["conversation"],
+        item_key=entry["item"],
+        value=entry["value"],
+        agent_id=entry["agent"],
+        event=entry["event"],
+        at=datetime.fromtimestamp(milliseconds / 1000, tz=UTC),
+        stream_id=sortable(stream_id),
+    )
+
+
+def sortable(stream_id: str) -> str:
+    """`<ms>-<n>` with both numbers at their full width (64 bits)."""
+    milliseconds, number = stream_id.split("-")
+    return f"{int(milliseconds):020}-{int(number):020}"
+
+
+def last_journalled_id() -> str:
+    """The newest entry that is a row, as Redis writes it; "" without rows."""
+    last = Injection.objects.aggregate(last=Max("stream_id"))["last"]
+    return "-".join(str(int(number)) for number in last.split("-")) if last else ""
+
+
+def drain() -> None:
+    """Flush until the stream has no more."""
+    cursor = flush(DRAIN_SIZE).cursor
+    while cursor:
+        cursor = flush(DRAIN_SIZE, after=cursor).cursor
+
+
+def restore(place: Place) -> None:
+    """Make one ledger again, unless somebody was quicker. Needs PostgreSQL.
+
+    Rows and stream together are the whole history, and until the ledger is restored nobody can add to it.
+    """
+    drain()
+    history = Injection.objects.in_account(place.account_id).in_conversation(place.conversation_id).in_order()
+    rows = history.values_list("event", "item_key", "value")
+    changes = (Change(event=event, item_key=item_key, value=value) for event, item_key, value in rows)
+    rebuild(place, fold(changes), last_journalled_id())
+
+
+def rebuild(place: Place, ledger: dict[str, str], last_id: str) -> bool:
+    """Put this ledger in place of what Redis has, True; False when it needs none, since it has all or was quicker."""
+    pairs = [text for pair in ledger.items() for text in pair]
+    return bool(script(REBUILD)(keys=ledger_keys(place), args=[last_id, *pairs]))
+
+
+def restore_all(account_id: UUID | None = None) -> Restored:
+    """Make every ledger again if this Redis has lost them, and say so in the epoch. With an account: only its own."""
+    forget_epoch_without_tail()
+    if has_every_ledger():
+        return Restored(examined=0, changed=0)
+    token, last_id = str(uuid4()), last_journalled_id()
+    script(BEGIN)(keys=[RESTORED, JOURNAL], args=[token, last_id])
+    drain()
+    examined = changed = 0
+    for place, changes in histories(account_id):
+        examined += 1
+        changed += rebuild(place, fold(changes), last_id)
+    if account_id is None:
+        script(FINISH)(keys=[EPOCH, RESTORED], args=[token])
+    return Restored(examined=examined, changed=changed)
+
+
+def has_every_ledger() -> bool:
+    """False in a Redis that is new or has lost its data, until `restore_all`."""
+    return bool(client().exists(EPOCH))
+
+
+def forget_epoch_without_tail() -> None:
+    """A Redis that came back from an old copy has its epoch, but not the changes that are rows already."""
+    # in this order: rows only ever name entries that Redis has written before
+    last_id = last_journalled_id()
+    if last_id and sortable(last_id) > sortable(last_written_id()):
+        client().delete(EPOCH, RESTORED)
+
+
+def last_written_id() -> str:
+    """The newest id that the stream has given out, its entry flushed or not."""
+    try:
+        return str(client().xinfo_stream(JOURNAL)["last-generated-id"])
+    except redis.ResponseError:
+        # no such key
+        return "0-0"
+
+
+def histories(account_id: UUID | None) -> Iterator[tuple[Place, Iterator[Change]]]:
+    """Each conversation with its changes, streamed: the journal may be long."""
+    rows = Injection.objects.all() if account_id is None else Injection.objects.in_account(account_id)
+    columns = rows.in_order().values_list("account_id", "conversation_id", "event", "item_key", "value")
+    for (account, conversation_id), of_one in groupby(columns.iterator(), key=lambda row: row[:2]):
+        place = Place(account_id=account, conversation_id=conversation_id)
+        yield place, (Change(event=row[2], item_key=row[3], value=row[4]) for row in of_one)
