@@ -39,6 +39,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "memory_project.http.metrics.RequestMetrics",
     "memory_project.http.request_ids.RequestIds",
     "memory_project.http.middleware.UnavailableStores",
     "memory_project.http.middleware.ContentSecurityPolicy",

@@ -1,14 +1,18 @@
-"""Where everything is: the API, its description, health and metrics outside its prefix, the admin."""
+"""Where everything is: the API and its description, the admin, and outside the prefix health and metrics."""
 
 from django.contrib import admin
 from django.urls import include, path, register_converter
 
+from memory_project.http.docs import Document, DocumentPage
 from memory_project.http.paths import ExternalIdConverter
 
 register_converter(ExternalIdConverter, "id")
 
 urlpatterns = [
     path("api/v1/", include("memory.api.urls")),
+    path("api/schema", Document.as_view(), name="schema"),
+    path("api/docs", DocumentPage.as_view(), name="docs"),
+    path("", include("memory.api.operations")),
     path("admin/", admin.site.urls),
 ]
 

@@ -1,0 +1,68 @@
+"""`/metrics`, for Prometheus: requests as counted by all processes, and the stores as they are at the scrape."""
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+
+from django.db import DatabaseError
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+from redis import RedisError
+
+from memory.models import JobRun, Memory
+from memory_project.counters import VARIABLE
+from memory_project.http.metrics import LATENCY, REQUESTS
+from memory_project.redis import client
+
+RECENT = timedelta(days=1)
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """No key, and only figures of the installation: nothing of any account."""
+    registry = CollectorRegistry()
+    if VARIABLE in os.environ:
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    else:
+        registry.register(REQUESTS)
+        registry.register(LATENCY)
+    registry.register(StoreCollector())
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+class StoreCollector(Collector):
+    """Read at each scrape; a store that is down shows as such and hides nothing of the other."""
+
+    def collect(self) -> Iterable[Metric]:
+        up = GaugeMetricFamily("memory_store_up", "1 where the store answers.", labels=["store"])
+        found: list[Metric] = []
+        for store, read, errors in (("postgresql", read_rows, DatabaseError), ("redis", read_redis, RedisError)):
+            try:
+                found += read()
+            except errors:
+                up.add_metric([store], 0)
+            else:
+                up.add_metric([store], 1)
+        return [up, *found]
+
+
+def read_rows() -> Iterator[Metric]:
+    pending = Memory.objects.awaiting_embedding().count()
+    yield GaugeMetricFamily("memory_pending_embeddings", "Memories without their vector.", value=pending)
+    runs = GaugeMetricFamily("memory_job_runs", "Runs asked for in the last day.", labels=["job", "status"])
+    recent = JobRun.objects.filter(created_at__gt=timezone.now() - RECENT)
+    for row in recent.values("job", "status").annotate(count=Count("id")).order_by("job", "status"):
+        runs.add_metric([row["job"], row["status"]], row["count"])
+    yield runs
+
+
+def read_redis() -> Iterator[Metric]:
+    memory = client().info("memory")
+    yield GaugeMetricFamily("memory_redis_used_bytes", "Memory that Redis uses.", value=memory["used_memory"])
+    yield GaugeMetricFamily("memory_redis_max_bytes", "Its limit; 0: none.", value=memory.get("maxmemory", 0))

@@ -1,0 +1,44 @@
+"""`manage.py bootstrap`: what a first start needs to be usable at once. Running it again changes nothing."""
+
+import json
+import secrets
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand
+from django.db import transaction
+
+from memory.models import Account
+from memory.services.accounts import READ_WRITE_OPERATE, ensure_agent, issue_key
+
+FIRST_ACCOUNT = "default"
+FIRST_AGENT = "assistant"
+ADMIN = "admin"
+
+
+class Command(BaseCommand):
+    help = "Make the first account, agent, API key and admin user where there are none; print the new secrets as JSON."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with transaction.atomic():
+            made = {"api_key": make_first_key(), "admin_user": ADMIN, "admin_password": make_admin()}
+        self.stdout.write(json.dumps(made))
+
+
+def make_first_key() -> str | None:
+    """The secret of the first account's key; None when there is an account already."""
+    if Account.objects.exists():
+        return None
+    account = Account.objects.create(name=FIRST_ACCOUNT)
+    ensure_agent(account, FIRST_AGENT)
+    return issue_key(account, scopes=READ_WRITE_OPERATE, name="first key").secret
+
+
+def make_admin() -> str | None:
+    """The password of the new superuser; None when there is one already."""
+    users = get_user_model()._default_manager
+    if users.filter(is_superuser=True).exists():
+        return None
+    password = secrets.token_urlsafe(18)
+    users.create_superuser(username=ADMIN, email="", password=password)
+    return password

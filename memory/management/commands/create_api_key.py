@@ -1,0 +1,48 @@
+"""`manage.py create_api_key`: a key for an account, which is made when it is new."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from memory.models import Account
+from memory.services.accounts import READ_ONLY, READ_WRITE_OPERATE, expiry_after, issue_key
+from memory_project.http.paths import CONTROL, LONGEST_ID
+
+LONGEST_LIFE_DAYS = 36_500
+
+
+def name(text: str) -> str:
+    if not text or len(text) > LONGEST_ID or CONTROL.search(text):
+        raise ArgumentTypeError(f"1 to {LONGEST_ID} characters, no control characters among them")
+    return text
+
+
+def days(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= LONGEST_LIFE_DAYS):
+        raise ArgumentTypeError(f"a whole number from 1 to {LONGEST_LIFE_DAYS}")
+    return int(text)
+
+
+class Command(BaseCommand):
+    help = "Make an API key. Standard output is the key alone; it is shown this once and cannot be read again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--account", type=name, required=True, help="the account; made when it is new")
+        parser.add_argument("--agent", type=name, default="", help="bind the key to this agent")
+        parser.add_argument("--read-only", action="store_true", help="a key that may read and nothing else")
+        parser.add_argument("--expires", type=days, metavar="DAYS", help="never by default")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        account, is_new = Account.objects.get_or_create(name=options["account"])
+        issued = issue_key(
+            account,
+            scopes=READ_ONLY if options["read_only"] else READ_WRITE_OPERATE,
+            agent_id=options["agent"],
+            name="made on the command line",
+            expires_at=expiry_after(timezone.now(), options["expires"]),
+        )
+        if is_new:
+            self.stderr.write(f"made the account {account.name}")
+        self.stdout.write(issued.secret)
