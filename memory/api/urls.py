@@ -3,6 +3,7 @@
 from django.urls import path
 
 from memory.api.agents import Agents
+from memory.api.context import Contexts
 from memory.api.episodic import Episodes, EpisodeSearches
 from memory.api.jobs import Jobs
 from memory.api.teams import TeamMembers, Teams
@@ -14,6 +15,7 @@ urlpatterns = [
     path("teams/<uuid:team_id>", Teams.as_view({"get": "retrieve", "delete": "destroy"})),
     path("teams/<uuid:team_id>/members", TeamMembers.as_view({"get": "list", "post": "create"})),
     path("teams/<uuid:team_id>/members/<id:agent_id>", TeamMembers.as_view({"delete": "destroy"})),
+    path("context", Contexts.as_view({"post": "gather"})),
     path("episodic/store", Episodes.as_view({"post": "store"})),
     path("episodic/search", EpisodeSearches.as_view({"post": "search"})),
     path("episodic/<id:conversation_id>", Episodes.as_view({"get": "list"})),

@@ -22,7 +22,7 @@ COLUMNS = """memories.id, agent_id, user_id, channel, conversation_id, text, key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeQuery:
-    """What is asked. `vector` is the query's embedding by `model`, or None when there is none."""
+    """What is asked. `vector` is the query's embedding by `model`, or None; `without` are ids not to come back."""
 
     text: str
     top_k: int
@@ -30,6 +30,7 @@ class EpisodeQuery:
     width: int
     vector: Embedding | None
     exact_rows: int = conf.EXACT_SEARCH_ROWS
+    without: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,8 @@ def search_episodes(owner: Owner, query: EpisodeQuery, *, now: datetime) -> Epis
     vectors = vectors.of_model(query.model, query.width)
     if owner.user_id:
         rows, vectors = rows.filter(user_id=owner.user_id), vectors.filter(user_id=owner.user_id)
+    if query.without:
+        rows, vectors = rows.exclude(id__in=query.without), vectors.exclude(memory_id__in=query.without)
     statement, parameters = compose(query, where_of(rows, prefix="m"), where_of(vectors, prefix="v"))
     parameters |= {"account_id": owner.account_id}
     with binary_cursor() as cursor:

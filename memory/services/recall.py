@@ -1,5 +1,7 @@
 """Recalling for the edges: embeds the query (the one provider call of a read), then searches."""
 
+from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime
 
 from memory.audit import record
@@ -12,9 +14,21 @@ from memory.services.memories import OwnVector
 QUERY_DEADLINE_SECONDS = 2.0
 
 
-def find_episodes(owner: Owner, *, text: str, top_k: int, own: OwnVector | None, now: datetime) -> EpisodesFound:
-    """The owner's episodes nearest to `text`, or to the client's own vector; says when meaning could not be had."""
-    found = search_episodes(owner, make_query(text, top_k=top_k, own=own), now=now)
+def find_episodes(
+    owner: Owner,
+    *,
+    text: str,
+    top_k: int,
+    own: OwnVector | None,
+    now: datetime,
+    without: Collection[str] = (),
+) -> EpisodesFound:
+    """The owner's episodes nearest to `text`, or to the client's own vector; says when meaning could not be had.
+
+    `without` are ids that shall not come back.
+    """
+    query = replace(make_query(text, top_k=top_k, own=own), without=tuple(without))
+    found = search_episodes(owner, query, now=now)
     record(
         owner,
         operation="retrieve",

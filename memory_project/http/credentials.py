@@ -35,6 +35,11 @@ class Credential:
             raise Problem(403, "wrong_agent", "This key is bound to another agent.")
         return agent_id or self.agent_id
 
+    def require(self, scope: str) -> None:
+        """Raises a 403 problem when the key lacks the scope."""
+        if scope not in self.scopes:
+            raise Problem(403, "missing_scope", f"This key lacks the scope {scope}.")
+
 
 def credential_of(request: Request) -> Credential | None:
     """Who calls; None where nobody had to say."""
@@ -49,9 +54,7 @@ class HasScope(BasePermission):
         credential = credential_of(request)
         if credential is None:
             raise NotAuthenticated
-        scope = scope_of(view, request.method or "GET")
-        if scope not in credential.scopes:
-            raise Problem(403, "missing_scope", f"This key lacks the scope {scope}.")
+        credential.require(scope_of(view, request.method or "GET"))
         return True
 
 

@@ -1,0 +1,78 @@
+"""`/context`: the memory node, everything an agent should see before it answers, as one system message."""
+
+from typing import Any
+
+from django.utils import timezone
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memory.api.episodic import LONGEST_QUERY, own_vector
+from memory.api.fields import OwnerFields, Prose
+from memory.api.vectors import EmbeddingField
+from memory.api.views import OwnerViewSet
+from memory.retrieval.episodes import EpisodeHit
+from memory.services.context import ContextRequest, gather_context
+from memory_project.http.serializers import ExternalId
+
+
+class ContextBody(OwnerFields):
+    conversation_id = ExternalId()
+    query = Prose(max_length=LONGEST_QUERY, help_text="The latest message.")
+    query_embedding = EmbeddingField(required=False, help_text="A vector of your own, instead of the service's.")
+    embedding_model = ExternalId(required=False, help_text="Of which model it is; the configured one by default.")
+    suppress_injected = serializers.BooleanField(default=False, help_text="Leave out what the ledger holds.")
+    mark_injected = serializers.BooleanField(default=False, help_text="Enter the items into the ledger (scope write).")
+
+
+class ContextItem(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    item_key = serializers.CharField(help_text="Its name in the injection ledger.")
+    kind = serializers.CharField()
+    conversation_id = serializers.CharField()
+    similarity = serializers.FloatField(allow_null=True)
+
+
+class ContextAnswer(serializers.Serializer[Any]):
+    context = serializers.CharField(help_text="A system message, to stand before the user's first; may be empty.")
+    items = ContextItem(many=True)
+    tokens = serializers.IntegerField(help_text="An estimate.")
+    degraded = serializers.ListField(child=serializers.CharField())
+
+
+def represent_item(hit: EpisodeHit) -> dict[str, Any]:
+    return {
+        "id": str(hit.id),
+        "item_key": hit.item_key,
+        "kind": "episode",
+        "conversation_id": hit.conversation_id,
+        "similarity": hit.similarity,
+    }
+
+
+class Contexts(OwnerViewSet):
+    """Reads all three layers; writes nothing unless told to mark."""
+
+    bodies = {"gather": ContextBody}
+    answers = {"gather": ContextAnswer}
+    scopes = {"gather": "read"}
+    rate_class = "retrieval"
+
+    def gather(self, request: Request) -> Response:
+        """Working memory and the most similar past conversations, laid out for the model."""
+        body = self.body()
+        if body["mark_injected"]:
+            self.credential.require("write")
+        owner = self.agent_owner(body)
+        asked = ContextRequest(
+            conversation_id=body["conversation_id"],
+            query=body["query"],
+            own=own_vector(owner, body, "query_embedding"),
+            suppress_injected=body["suppress_injected"],
+            mark_injected=body["mark_injected"],
+        )
+        found = gather_context(owner, asked, now=timezone.now())
+        items = [represent_item(hit) for hit in found.items]
+        return Response(
+            {"context": found.context, "items": items, "tokens": found.tokens, "degraded": list(found.degraded)}
+        )
