@@ -33,9 +33,7 @@ def embedding_provider() -> EmbeddingProvider:
         make = PROVIDERS[name]
     except KeyError as err:
         known = ", ".join(sorted(PROVIDERS))
-        raise ImproperlyConfigured(
-            f"EMBEDDING_PROVIDER is {name!r}; it must be empty or one of {known}"
-        ) from err
+        raise ImproperlyConfigured(f"EMBEDDING_PROVIDER is {name!r}; it must be empty or one of {known}") from err
     return make()
 
 

@@ -63,18 +63,22 @@ class Deadline:
 
 
 class PerProcess(Generic[T]):
-    """A value made at first use, once in each process: threads and sockets do not survive a fork."""
+    """A value made at first use, once in each process: threads and sockets do not survive a fork.
+
+    A forked process keeps its parent's value, unused: destroying it would wait for threads that are not there.
+    """
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self._lock = threading.Lock()
-        self._made: tuple[int, T] | None = None
+        self._made: dict[int, T] = {}
 
     def get(self) -> T:
         with self._lock:
-            if self._made is None or self._made[0] != os.getpid():
-                self._made = (os.getpid(), self._make())
-            return self._made[1]
+            process = os.getpid()
+            if process not in self._made:
+                self._made[process] = self._make()
+            return self._made[process]
 
 
 def refuse_unembeddable(texts: Sequence[str]) -> None:
@@ -100,9 +104,7 @@ def normalized_rows(matrix: NDArray[np.float64] | Vectors) -> Vectors:
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.linalg.norm(exact, axis=1, keepdims=True)
     if not np.isfinite(norms).all():
-        raise ProviderReplyInvalid(
-            "a vector holds NaN, infinity, or numbers too large for its length to be known"
-        )
+        raise ProviderReplyInvalid("a vector holds NaN, infinity, or numbers too large for its length to be known")
     if not (norms > 0).all():
         raise ProviderReplyInvalid("a vector is zero: it has no direction")
     rows: Vectors = (exact / norms).astype(np.float32)

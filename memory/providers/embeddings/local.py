@@ -24,7 +24,12 @@ from memory_project.embedded.models import TOKENIZER, find_or_build_graph, read_
 
 # padded tokens in one run: larger batches measured no faster, and the deadline is looked at between runs
 MAX_TOKENS_PER_RUN = 2048
-UNREADABLE_GRAPH = (runtime_errors.Fail, runtime_errors.InvalidProtobuf, runtime_errors.InvalidGraph)
+UNREADABLE_GRAPH = (
+    runtime_errors.Fail,
+    runtime_errors.InvalidArgument,
+    runtime_errors.InvalidGraph,
+    runtime_errors.InvalidProtobuf,
+)
 FAILED_RUN = (runtime_errors.Fail, runtime_errors.RuntimeException)
 
 

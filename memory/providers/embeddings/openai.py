@@ -189,9 +189,7 @@ def parse_vectors(body: bytes, *, count: int, width: int) -> Vectors:
         )
     widths = {len(item.embedding) for item in items}
     if len(widths) != 1 or widths == {0} or (width and widths != {width}):
-        raise ProviderReplyInvalid(
-            f"the reply's vectors are {sorted(widths)[:5]} wide, not {width or 'all alike'}"
-        )
+        raise ProviderReplyInvalid(f"the reply's vectors are {sorted(widths)[:5]} wide, not {width or 'all alike'}")
     return normalized_rows(np.array([item.embedding for item in sorted(items, key=lambda item: item.index)]))
 
 
@@ -231,15 +229,22 @@ def read_retry_after(value: str, *, now: datetime) -> float | None:
 
 def cut_text(text: str) -> Iterator[str]:
     """Pieces of at most MAX_CHUNK_BYTES; white space between pieces is dropped, nothing else."""
-    rest = text.strip()
-    while len(rest.encode()) > MAX_CHUNK_BYTES:
-        fitting = rest[:MAX_CHUNK_BYTES].encode()[:MAX_CHUNK_BYTES].decode(errors="ignore")
-        # a cut within the last quarter costs little; further back, a word is better cut than a chunk wasted
-        gap = max(fitting.rfind(space) for space in " \n\t")
-        end = gap if gap > len(fitting) * 3 // 4 else len(fitting)
-        yield rest[:end].rstrip()
-        rest = rest[end:].lstrip()
-    yield rest
+    text = text.strip()
+    start = 0
+    while start < len(text):
+        fitting = text[start : start + MAX_CHUNK_BYTES].encode()[:MAX_CHUNK_BYTES].decode(errors="ignore")
+        if start + len(fitting) < len(text):
+            fitting = fitting[: end_of_last_word(fitting)]
+        yield fitting.rstrip()
+        start += len(fitting)
+        while start < len(text) and text[start].isspace():
+            start += 1
+
+
+def end_of_last_word(piece: str) -> int:
+    """Looked for in the last quarter only: further back, a word is better cut than a chunk wasted."""
+    gap = max(piece.rfind(space) for space in " \n\t")
+    return gap if gap > len(piece) * 3 // 4 else len(piece)
 
 
 def cut_into_requests(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
