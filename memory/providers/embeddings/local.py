@@ -24,6 +24,8 @@ from memory_project.embedded.models import TOKENIZER, find_or_build_graph, read_
 
 # padded tokens in one run: larger batches measured no faster, and the deadline is looked at between runs
 MAX_TOKENS_PER_RUN = 2048
+# a text goes to the tokenizer in parts, for the same reason: a megabyte takes it a second
+MAX_CHARACTERS_AT_ONCE = 50_000
 UNREADABLE_GRAPH = (
     runtime_errors.Fail,
     runtime_errors.InvalidArgument,
@@ -82,11 +84,14 @@ class LocalEmbeddings:
             lengths=[len(chunk.tokens) for chunk in chunks],
         )
 
-    def _cut(self, number: int, text: str, deadline: Deadline) -> list[Chunk]:
-        deadline.remaining_seconds(at_most=0)
-        # one by one: `encode_batch` starts threads of its own, which do not survive the fork of a worker
-        whole = self._tokenizer.get().encode(text)
-        return [Chunk(text=number, tokens=tuple(piece.ids)) for piece in (whole, *whole.overflowing)]
+    def _cut(self, number: int, text: str, deadline: Deadline) -> Iterator[Chunk]:
+        for start in range(0, len(text), MAX_CHARACTERS_AT_ONCE):
+            deadline.remaining_seconds(at_most=0)
+            part = text[start : start + MAX_CHARACTERS_AT_ONCE]
+            if part.strip():
+                # one by one: `encode_batch` starts threads of its own, which do not survive the fork of a worker
+                whole = self._tokenizer.get().encode(part)
+                yield from (Chunk(text=number, tokens=tuple(piece.ids)) for piece in (whole, *whole.overflowing))
 
     def _run(self, batch: Sequence[tuple[int, ...]], deadline: Deadline) -> Vectors:
         deadline.remaining_seconds(at_most=0)

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -129,6 +130,15 @@ def test_work_beyond_the_deadline_is_given_up(minilm: LocalEmbeddings) -> None:
 
     with pytest.raises(ProviderUnavailable, match="deadline"):
         minilm.embed([" ".join(SENTENCES) * 4] * 300, deadline_seconds=0.2)
+
+
+def test_one_huge_text_is_given_up_at_the_deadline_too(minilm: LocalEmbeddings) -> None:
+    began = time.monotonic()
+
+    with pytest.raises(ProviderUnavailable, match="deadline"):
+        minilm.embed(["some words of a text " * 200_000], deadline_seconds=0.2)
+
+    assert time.monotonic() - began < 2
 
 
 def test_runs_hold_every_chunk_once_within_both_limits() -> None:
