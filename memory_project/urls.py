@@ -10,6 +10,7 @@ register_converter(ExternalIdConverter, "id")
 
 urlpatterns = [
     path("api/v1/", include("memory.api.urls")),
+    path("api/v1/ledger/", include("ledger.urls")),
     path("api/schema", Document.as_view(), name="schema"),
     path("api/docs", DocumentPage.as_view(), name="docs"),
     path("", include("memory.api.operations")),

@@ -7,6 +7,7 @@ from memory.api.context import Contexts
 from memory.api.episodic import Episodes, EpisodeSearches
 from memory.api.jobs import Jobs
 from memory.api.teams import TeamMembers, Teams
+from memory.api.working_memory import WorkingMemories
 
 urlpatterns = [
     path("agents", Agents.as_view({"get": "list", "post": "create"})),
@@ -19,6 +20,10 @@ urlpatterns = [
     path("episodic/store", Episodes.as_view({"post": "store"})),
     path("episodic/search", EpisodeSearches.as_view({"post": "search"})),
     path("episodic/<id:conversation_id>", Episodes.as_view({"get": "list"})),
+    path(
+        "working-memory/<id:conversation_id>",
+        WorkingMemories.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
+    ),
     path("jobs", Jobs.as_view({"get": "list"})),
     path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),
     path("jobs/<id:name>/run", Jobs.as_view({"post": "run"})),

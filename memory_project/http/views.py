@@ -38,7 +38,8 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     bodies: ClassVar[Shapes] = {}
     queries: ClassVar[Shapes] = {}
-    answers: ClassVar[Mapping[str, type[BaseSerializer[Any]] | None]] = {}
+    # a mapping is a schema as it stands, for objects whose members are the client's
+    answers: ClassVar[Mapping[str, type[BaseSerializer[Any]] | Mapping[str, Any] | None]] = {}
     statuses: ClassVar[Mapping[str, int]] = {}
     scopes: ClassVar[Mapping[str, str]] = {}
     pages: ClassVar[frozenset[str]] = frozenset({"list"})
