@@ -8,6 +8,7 @@ import logging
 from queue import Full, Queue
 from threading import Lock, Thread
 
+from celery import Celery
 from kombu.exceptions import OperationalError
 
 from memory_project.celery import app
@@ -21,7 +22,8 @@ EXPIRES_SECONDS = 60
 class Nudges:
     """Publishes from a thread of its own, begun with the first nudge and therefore after any fork."""
 
-    def __init__(self, *, most_waiting: int = 100) -> None:
+    def __init__(self, application: Celery, *, most_waiting: int = 100) -> None:
+        self._application = application
         self._waiting: Queue[tuple[str, str]] = Queue(most_waiting)
         self._lock = Lock()
         self._thread: Thread | None = None
@@ -44,9 +46,9 @@ class Nudges:
         while True:
             task, argument = self._waiting.get()
             try:
-                app.send_task(task, (argument,), retry=False, expires=EXPIRES_SECONDS)
+                self._application.send_task(task, (argument,), retry=False, expires=EXPIRES_SECONDS)
             except (OperationalError, OSError) as err:
                 logger.warning("nudge of %s lost (%s): the sweep will find the row", task, type(err).__name__)
 
 
-nudges = Nudges()
+nudges = Nudges(app)

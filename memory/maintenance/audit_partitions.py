@@ -20,9 +20,10 @@ DEFAULT = f"{PARENT}_default"
 # while we wait for our lock, every writer of the audit log waits behind us: give up soon, the job comes round again
 LOCK_TIMEOUT = "2s"
 
-# DEFAULT is locked first: a row of the day that came in between the move and the attachment would refuse it
+# The parent is locked first. A writer that waited for DEFAULT only would have been sent there already, and then be
+# refused, since DEFAULT takes no more rows of a day that has its partition.
 MAKE = """
-LOCK TABLE {default} IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE ONLY {parent} IN ACCESS EXCLUSIVE MODE;
 CREATE TABLE {partition} (LIKE {parent} INCLUDING DEFAULTS);
 WITH moved AS (DELETE FROM {default} WHERE timestamp >= {start} AND timestamp < {end} RETURNING *)
     INSERT INTO {partition} SELECT * FROM moved;
@@ -30,6 +31,7 @@ ALTER TABLE {parent} ATTACH PARTITION {partition} FOR VALUES FROM ({start}) TO (
 """
 
 DROP = """
+LOCK TABLE ONLY {parent} IN ACCESS EXCLUSIVE MODE;
 DROP TABLE IF EXISTS {partition};
 DELETE FROM {default} WHERE timestamp >= {start} AND timestamp < {end};
 """

@@ -1,7 +1,7 @@
 """A job for the tests: it adds an x to each agent's description, so that what was done, twice or by halves, shows."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 from django.db import transaction
 from django.db.models import Value
@@ -40,9 +40,8 @@ def describing(before_commit: Callable[[Batch], object] = lambda batch: None) ->
     return run
 
 
-def describe_job(run: Run | None = None) -> Job:
+def describe_job(run: Run | None = None, *, every: timedelta | time = timedelta(minutes=1)) -> Job:
     """Two agents a batch."""
-    every = timedelta(minutes=1)
     return Job(name="describe", description="", run=run or describing(), every=every, batch_size=2)
 
 

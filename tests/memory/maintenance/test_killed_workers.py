@@ -1,0 +1,159 @@
+"""Workers are killed in mid batch, started twice, told nothing: each piece of work is done, and done once."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from threading import Barrier, Event, Thread
+from uuid import UUID
+
+import pytest
+from django.db import connection
+
+from memory.maintenance import JOBS, Batch
+from memory.maintenance.runner import run_at_once, run_waiting
+from memory.models import Account, AuditEntry, JobRun
+from memory.tasks import run_job, sweep_jobs
+from memory_project.celery import app
+from tests.api_client import ServiceClient
+from tests.memory.maintenance.jobs import NOW, describe_job, describing, descriptions, make_agents, queue_run
+from tests.memory.maintenance.workers import Worker, wait_until, worker_started
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SLOW = "tests.memory.maintenance.slow_worker"
+
+
+@pytest.fixture(autouse=True)
+def _empty_queue() -> Iterator[None]:
+    app.control.purge()
+    yield
+    app.control.purge()
+
+
+def start_slow_worker(stack: ExitStack, folder: Path, name: str) -> Worker:
+    variables = {"SLOW_WORKER_FOLDER": str(folder), "MEMORY_JOB_LEASE_SECONDS": "2"}
+    return stack.enter_context(worker_started(folder, name, include=SLOW, **variables))
+
+
+def finished(run: JobRun) -> bool:
+    run.refresh_from_db()
+    return run.status in ("completed", "failed")
+
+
+def test_a_worker_killed_in_mid_batch_leaves_nothing_half_done_and_another_goes_on(
+    account: Account, tmp_path: Path
+) -> None:
+    make_agents(account, "abc")
+    run = queue_run()
+    (tmp_path / "gate-b").touch()
+    with ExitStack() as stack:
+        doomed = start_slow_worker(stack, tmp_path, "doomed")
+        run_job.delay("describe")
+        wait_until((tmp_path / "begun-b").exists)
+        doomed.kill()
+
+        run.refresh_from_db()
+        assert descriptions() == {"a": "x", "b": "x", "c": ""}
+        assert (run.status, run.examined, run.cursor) == ("running", 2, "b")
+
+        (tmp_path / "gate-b").unlink()
+        wait_until(JobRun.objects.abandoned().exists)
+        start_slow_worker(stack, tmp_path, "heir")
+        sweep_jobs()
+        wait_until(lambda: finished(run))
+
+    assert descriptions() == {"a": "x", "b": "x", "c": "x"}
+    assert (run.status, run.examined, run.attempts, run.error) == ("completed", 3, 2, "")
+
+
+def test_of_two_workers_one_runs_the_job_and_the_other_leaves_it(account: Account, tmp_path: Path) -> None:
+    make_agents(account, "a")
+    run = queue_run()
+    (tmp_path / "gate-").touch()
+    with ExitStack() as stack:
+        workers = [start_slow_worker(stack, tmp_path, name) for name in ("one", "other")]
+        for _ in workers:
+            run_job.delay("describe")
+        wait_until((tmp_path / "begun-").exists)
+        wait_until(lambda: sum(worker.finished_tasks() for worker in workers) == 1)
+
+        assert descriptions() == {"a": ""}
+        (tmp_path / "gate-").unlink()
+        wait_until(lambda: finished(run))
+
+    assert (tmp_path / "begun-").read_text() == "x"
+    assert descriptions() == {"a": "x"}
+
+
+def test_a_run_asked_for_over_http_is_done_by_a_worker(api: ServiceClient, tmp_path: Path) -> None:
+    with worker_started(tmp_path, "worker"):
+        job_id = api.post("/jobs/forget_answers/run").json()["job_id"]
+
+        wait_until(lambda: api.get(f"/jobs/{job_id}").json()["status"] == "completed")
+
+
+def test_a_run_whose_message_was_lost_is_found_by_the_sweep(tmp_path: Path) -> None:
+    run = JobRun.objects.create(job="forget_answers")
+
+    with worker_started(tmp_path, "worker"):
+        app.send_task("memory.tasks.sweep_jobs")
+        wait_until(lambda: finished(run))
+
+    assert run.status == "completed"
+
+
+def test_a_run_is_claimed_by_one_of_many_at_once() -> None:
+    queue_run()
+    queue_run()
+    together, claimed = Barrier(6), list[JobRun | None]()
+
+    def claim() -> None:
+        together.wait()
+        claimed.append(JobRun.objects.claim(leased_by="somebody", lease=timedelta(minutes=1)))
+        connection.close()
+
+    threads = [Thread(target=claim) for _ in range(together.parties)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len([run for run in claimed if run is not None]) == 1
+
+
+def test_a_run_whose_connection_broke_is_failed_over_another(account: Account) -> None:
+    make_agents(account, "a")
+    run = queue_run()
+
+    def break_connection(batch: Batch) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    run_waiting(describe_job(describing(break_connection)), now=NOW)
+
+    assert finished(run)
+    assert run.error.startswith("OperationalError in test_killed_workers.py, line ")
+    assert descriptions() == {"a": ""}
+
+
+def test_an_entry_logged_while_its_partition_is_made_is_not_lost(account: Account) -> None:
+    stop, logged = Event(), list[UUID]()
+
+    def log_entries() -> None:
+        while not stop.is_set():
+            entry = AuditEntry.objects.create(account_id=account.id, operation="store", memory_type="t", timestamp=NOW)
+            logged.append(entry.id)
+        connection.close()
+
+    writers = [Thread(target=log_entries) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    wait_until(lambda: len(logged) > 20)
+    done = run_at_once(JOBS["audit_partitions"], JobRun(job="audit_partitions"), now=NOW)
+    stop.set()
+    for writer in writers:
+        writer.join()
+
+    assert done.status == "completed"
+    assert set(AuditEntry.objects.values_list("id", flat=True)) == set(logged)

@@ -1,0 +1,107 @@
+"""`manage.py run_job`: a run here and now, its figures on standard output, its failure in the exit status."""
+
+import json
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from memory.maintenance import JOBS
+from memory.models import Account, JobRun
+
+pytestmark = pytest.mark.django_db
+
+
+def run_command(*arguments: str) -> str:
+    output = StringIO()
+    call_command("run_job", *arguments, stdout=output)
+    return output.getvalue()
+
+
+def report_of(*arguments: str) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads(run_command(*arguments, "--json"))
+    return report
+
+
+def test_a_job_is_run_and_its_figures_are_told() -> None:
+    assert run_command("forget_answers") == "forget_answers: 0 examined, 0 changed, 0 failed\n"
+
+    assert list(JobRun.objects.values_list("job", "status", "requested_by")) == [
+        ("forget_answers", "completed", "command")
+    ]
+
+
+def test_the_report_can_be_one_json_object() -> None:
+    report = report_of("forget_answers")
+
+    run = JobRun.objects.get()
+    assert report == {
+        "job_id": str(run.id),
+        "job": "forget_answers",
+        "status": "completed",
+        "dry_run": False,
+        "examined": 0,
+        "changed": 0,
+        "failed": 0,
+        "error": "",
+    }
+
+
+def test_a_run_acts_as_if_it_were_another_time() -> None:
+    in_2030, in_2031 = ("--now", "2030-01-01T00:00:00Z"), ("--now", "2031-01-01T00:00:00Z")
+    report_of("audit_partitions", *in_2030)
+
+    assert report_of("audit_partitions", *in_2030)["changed"] == 0
+    assert report_of("audit_partitions", *in_2031)["changed"] > 0
+
+
+def test_a_dry_run_says_that_it_is_one() -> None:
+    output = run_command("audit_partitions", "--dry-run", "--now", "2030-01-01T00:00:00Z")
+
+    assert output.startswith("audit_partitions (dry run): ")
+    assert report_of("audit_partitions", "--now", "2030-01-01T00:00:00Z")["changed"] > 0
+
+
+def test_a_run_can_be_narrowed_to_an_account(account: Account) -> None:
+    run_command("forget_answers", "--account", account.name)
+
+    assert JobRun.objects.get().account == account
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("forget_answers", "--account", "nobody"), "There is no account 'nobody'."),
+        (("wash_dishes",), "invalid choice: 'wash_dishes'"),
+        (("forget_answers", "--now", "2030-01-01T00:00:00"), "invalid zoned_time value"),
+        ((), "Which job"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_a_sentence(arguments: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        run_command(*arguments)
+
+    assert not JobRun.objects.exists()
+
+
+def test_a_job_that_is_on_already_is_refused() -> None:
+    JobRun.objects.create(job="embed").take(leased_by="a worker", lease=timedelta(minutes=1))
+
+    with pytest.raises(CommandError, match=r"^another run of embed is on\.$"):
+        run_command("embed")
+
+
+def test_the_list_names_every_job() -> None:
+    assert [line.split()[0] for line in run_command("--list").splitlines()] == list(JOBS)
+    assert [job["name"] for job in json.loads(run_command("--list", "--json"))] == list(JOBS)
+
+
+def test_the_help_says_what_the_exit_status_means(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        call_command("run_job", "--help")
+
+    shown = capsys.readouterr().out
+    assert "manage.py run_job forget_answers --dry-run" in shown
+    assert "Exit status: 0 when the run was completed" in shown

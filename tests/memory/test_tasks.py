@@ -1,0 +1,68 @@
+"""Beat and the sweep: which messages there are, and that none of them is needed."""
+
+from datetime import UTC, datetime, time, timedelta
+
+import pytest
+from celery.schedules import crontab
+
+from memory.maintenance import JOBS
+from memory.models import JobRun
+from memory.models.jobs import SCHEDULE
+from memory.tasks import beat_schedule, run_job, run_scheduled_job, sweep_jobs
+from memory_project.celery import app
+from tests.memory.maintenance.jobs import describe_job
+
+NOON = datetime(2030, 1, 2, 12, 0, tzinfo=UTC)
+
+
+def test_beat_knows_every_job_and_the_sweep() -> None:
+    assert set(app.conf.beat_schedule) == {*(f"run {name}" for name in JOBS), "sweep jobs"}
+
+
+def test_beat_names_tasks_that_there_are() -> None:
+    assert {entry["task"] for entry in app.conf.beat_schedule.values()} <= set(app.tasks)
+
+
+def test_a_daily_job_has_its_hour_and_another_its_pause() -> None:
+    entries = beat_schedule([JOBS["audit_partitions"], describe_job()])
+
+    assert entries["run audit_partitions"]["schedule"] == crontab(hour=0, minute=10)
+    assert entries["run describe"]["schedule"] == timedelta(minutes=1)
+    assert entries["run describe"]["options"] == {"expires": 60}
+
+
+@pytest.mark.parametrize(
+    ("every", "last_due"),
+    [
+        (timedelta(hours=1), NOON - timedelta(hours=1)),
+        (time(hour=4), datetime(2030, 1, 2, 4, 0, tzinfo=UTC)),
+        (time(hour=12), NOON),
+        (time(hour=12, minute=1), datetime(2030, 1, 1, 12, 1, tzinfo=UTC)),
+    ],
+)
+def test_a_job_was_last_due(every: timedelta | time, last_due: datetime) -> None:
+    assert describe_job(every=every).last_due(NOON) == last_due
+
+
+@pytest.mark.django_db
+def test_a_scheduled_job_leaves_a_run_of_the_installation() -> None:
+    run_scheduled_job("forget_answers")
+
+    run = JobRun.objects.get()
+    assert (run.status, run.account, run.requested_by) == ("completed", None, SCHEDULE)
+
+
+@pytest.mark.django_db
+def test_the_sweep_makes_up_for_what_a_fresh_or_stopped_service_missed() -> None:
+    sweep_jobs()
+    sweep_jobs()
+
+    assert sorted(JobRun.objects.queued().values_list("job", flat=True)) == sorted(JOBS)
+
+
+@pytest.mark.django_db
+def test_a_message_of_another_version_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
+    run_job("wash_dishes")
+
+    assert "there is no job wash_dishes" in caplog.text
+    assert not JobRun.objects.exists()
