@@ -56,9 +56,7 @@ def read_model_folder(path: Path) -> ModelFolder:
             raise ImproperlyConfigured(f"{path} holds no {name}: it is no folder of an embedding model")
     try:
         positions = int(config["max_position_embeddings"])
-        limit = int(
-            _read_json(path, "sentence_bert_config.json", default={}).get("max_seq_length") or positions
-        )
+        limit = int(_read_json(path, "sentence_bert_config.json", default={}).get("max_seq_length") or positions)
         return ModelFolder(
             path=path,
             shape=_read_shape(config),
@@ -67,9 +65,7 @@ def read_model_folder(path: Path) -> ModelFolder:
             pools_by_mean=_reads_mean_pooling(path),
         )
     except (KeyError, TypeError, ValueError) as err:
-        raise ImproperlyConfigured(
-            f"{path / CONFIG} describes no BERT model that is supported: {err}"
-        ) from err
+        raise ImproperlyConfigured(f"{path / CONFIG} describes no BERT model that is supported: {err}") from err
 
 
 def _read_shape(config: dict[str, Any]) -> BertShape:
@@ -136,9 +132,7 @@ def _build(folder: ModelFolder) -> bytes:
     try:
         return build_bert_graph(folder.path / WEIGHTS, folder.shape)
     except (KeyError, TypeError) as err:
-        raise ImproperlyConfigured(
-            f"{folder.path / WEIGHTS} does not hold the weights of a BERT model: {err}"
-        ) from err
+        raise ImproperlyConfigured(f"{folder.path / WEIGHTS} does not hold the weights of a BERT model: {err}") from err
 
 
 def _digest(folder: ModelFolder) -> str:
