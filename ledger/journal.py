@@ -129,21 +129,31 @@ def pending() -> int:
     return int(client().xlen(JOURNAL))
 
 
+def look(size: int, *, after: str = "", account_id: UUID | None = None) -> Flushed:
+    """What a flush with the same arguments would do (`changed` at most). Changes nothing."""
+    entries, cursor = next_entries(size, after=after, account_id=account_id)
+    return Flushed(examined=len(entries), changed=len(entries), cursor=cursor)
+
+
 def flush(size: int, *, after: str = "", account_id: UUID | None = None) -> Flushed:
     """Move up to `size` entries after the cursor into rows, and delete them from the stream once that is committed.
 
     Killed anywhere and run again, nothing is lost or doubled. With an account, others' entries stay where they are.
     """
-    start = f"({after}" if after else "-"
-    found = cast("list[Entry]", client().xrange(JOURNAL, min=start, count=size))
-    cursor = found[-1][0] if len(found) == size else ""
-    entries = [(at, entry) for at, entry in found if account_id is None or entry["account"] == str(account_id)]
+    entries, cursor = next_entries(size, after=after, account_id=account_id)
     with transaction.atomic():
         changed = store_new(entries)
         if entries:
             # on commit of the caller's transaction, if there is one: an entry may not go before its row is safe
             transaction.on_commit(lambda: client().xdel(JOURNAL, *(at for at, _ in entries)))
     return Flushed(examined=len(entries), changed=changed, cursor=cursor)
+
+
+def next_entries(size: int, *, after: str, account_id: UUID | None) -> tuple[list[Entry], str]:
+    """The account's among the next `size` entries, and the cursor behind them, "" when these were the last."""
+    found = cast("list[Entry]", client().xrange(JOURNAL, min=f"({after}" if after else "-", count=size))
+    cursor = found[-1][0] if len(found) == size else ""
+    return [(at, entry) for at, entry in found if account_id in (None, UUID(entry["account"]))], cursor
 
 
 def store_new(entries: list[Entry]) -> int:
@@ -211,7 +221,8 @@ def rebuild(place: Place, ledger: dict[str, str], last_id: str) -> bool:
 
 def restore_all(account_id: UUID | None = None) -> Restored:
     """Make every ledger again if this Redis has lost them, and say so in the epoch. With an account: only its own."""
-    forget_epoch_without_tail()
+    if has_lost_its_tail():
+        client().delete(EPOCH, RESTORED)
     if has_every_ledger():
         return Restored(examined=0, changed=0)
     token, last_id = str(uuid4()), last_journalled_id()
@@ -226,17 +237,24 @@ def restore_all(account_id: UUID | None = None) -> Restored:
     return Restored(examined=examined, changed=changed)
 
 
+def count_lost(account_id: UUID | None = None) -> int:
+    """How many conversations `restore_all` would look at."""
+    if has_every_ledger() and not has_lost_its_tail():
+        return 0
+    rows = Injection.objects.all() if account_id is None else Injection.objects.in_account(account_id)
+    return rows.values("account_id", "conversation_id").distinct().count()
+
+
 def has_every_ledger() -> bool:
     """False in a Redis that is new or has lost its data, until `restore_all`."""
     return bool(client().exists(EPOCH))
 
 
-def forget_epoch_without_tail() -> None:
+def has_lost_its_tail() -> bool:
     """A Redis that came back from an old copy has its epoch, but not the changes that are rows already."""
     # in this order: rows only ever name entries that Redis has written before
     last_id = last_journalled_id()
-    if last_id and sortable(last_id) > sortable(last_written_id()):
-        client().delete(EPOCH, RESTORED)
+    return bool(last_id) and sortable(last_id) > sortable(last_written_id())
 
 
 def last_written_id() -> str:

@@ -14,7 +14,14 @@ from datetime import time, timedelta
 
 from memory import conf
 from memory.errors import NotFound
-from memory.maintenance import audit_partitions, embed, forget_answers, forget_job_runs
+from memory.maintenance import (
+    audit_partitions,
+    embed,
+    forget_answers,
+    forget_job_runs,
+    journal_injections,
+    restore_ledgers,
+)
 from memory.maintenance.base import Batch, Job, Progress, Report, Run
 
 __all__ = ["JOBS", "Batch", "Job", "Progress", "Report", "Run", "find_job"]
@@ -49,6 +56,20 @@ JOBS = {
             run=forget_job_runs.run,
             every=time(hour=0, minute=40),
             batch_size=1_000,
+        ),
+        Job(
+            name="journal_injections",
+            description="Moves the ledger's changes from Redis into the durable journal.",
+            run=journal_injections.run,
+            every=timedelta(seconds=15),
+            batch_size=1_000,
+        ),
+        Job(
+            name="restore_ledgers",
+            description="Makes every ledger again from the journal after Redis has lost its data.",
+            run=restore_ledgers.run,
+            every=timedelta(minutes=1),
+            batch_size=1,
         ),
     )
 }
