@@ -86,7 +86,7 @@ def check_port(address: Address) -> None:
     except OSError as err:
         reason = (err.strerror or str(err)).lower()
         raise UpError(
-            f"Port {address.port} of {address.host} cannot be used: {reason}. Set MEMORY_PORT to another one."
+            f"Port {address.port} of {address.host} cannot be used: {reason}. Set MEMORY_HOST or MEMORY_PORT."
         ) from err
 
 

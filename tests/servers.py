@@ -7,18 +7,23 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from secrets import token_urlsafe
 
 import pytest
 
+from memory_project.embedded.locks import is_locked
 from memory_project.embedded.places import temporary_place
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
 
 SOCKET_VARIABLE = "MEMORY_TEST_VALKEY_SOCKET"
+PREFIX = "agent-memory-test-"
+# one whose servers are only about to start
+YOUNG_SECONDS = 300
 
 
 @pytest.hookimpl(wrapper=True)
@@ -42,8 +47,9 @@ def start_servers(config: pytest.Config) -> None:
 @contextmanager
 def servers_in_environment() -> Iterator[None]:
     """Servers in a folder of their own, named by the environment."""
+    sweep_abandoned()
     with ExitStack() as stack:
-        place = temporary_place("agent-memory-test-")
+        place = temporary_place(PREFIX)
         stack.callback(shutil.rmtree, place.base, ignore_errors=True)
         postgres, valkey = PostgresServer(place), ValkeyServer(place)
         for server in (postgres, valkey):
@@ -59,6 +65,15 @@ def servers_in_environment() -> Iterator[None]:
         }
         use_databases_of(0)
         yield
+
+
+def sweep_abandoned() -> None:
+    """Folders of runs that were killed: their servers ended with them, their files stayed."""
+    for folder in Path("/tmp").glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            is_young = time.time() - folder.stat().st_mtime < YOUNG_SECONDS
+            if not is_young and not is_locked(folder / "postgres.lock"):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def use_databases_of(worker: int) -> None:

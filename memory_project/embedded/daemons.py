@@ -63,9 +63,8 @@ class Daemon:
 
     def pid(self) -> int | None:
         """Its process id, if it is the server that bears it."""
-        try:
-            pid = int(self.files.pid.read_text().split()[0])
-        except (FileNotFoundError, ValueError, IndexError):
+        pid = read_pid(self.files.pid)
+        if pid is None:
             child = self._reap()
             return child.pid if child else None
         return pid if is_process_of(pid, self.kind.program) else None
@@ -158,6 +157,15 @@ def open_log(path: Path) -> BinaryIO:
     if path.exists() and path.stat().st_size > LONGEST_LOG_BYTES:
         path.replace(path.with_suffix(".log.1"))
     return path.open("ab")
+
+
+def read_pid(path: Path) -> int | None:
+    """The first word of a pid file, None where there is none or it was cut off in writing."""
+    try:
+        words = path.read_text(errors="replace").split()
+    except FileNotFoundError:
+        return None
+    return int(words[0]) if words and words[0].isascii() and words[0].isdecimal() else None
 
 
 def is_process_of(pid: int, program: str) -> bool:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from memory_project.embedded.daemons import Daemon, DaemonFiles, DaemonKind, is_process_of
+from memory_project.embedded.daemons import Daemon, DaemonFiles, DaemonKind, is_process_of, read_pid
 from memory_project.embedded.errors import EmbeddedServerError
 from memory_project.embedded.places import Place
 
@@ -141,12 +141,10 @@ class PostgresServer:
     def _remove_stale_pid(self) -> None:
         """PostgreSQL takes any process, even a zombie, that bears the old id for the old server."""
         pid_file = self._data / "postmaster.pid"
-        if not pid_file.exists():
-            return
-        pid = int((pid_file.read_text().split() or ["0"])[0])
-        if pid and is_process_of(pid, str(self._data)):
+        pid = read_pid(pid_file)
+        if pid is not None and is_process_of(pid, str(self._data)):
             raise EmbeddedServerError(f"Another PostgreSQL (process {pid}) runs in {self._data}; stop it first.")
-        pid_file.unlink()
+        pid_file.unlink(missing_ok=True)
 
 
 def _shared_memory_setting() -> str:

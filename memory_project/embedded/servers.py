@@ -43,8 +43,13 @@ class SharedServers:
         """Start what does not run, adopt what does."""
         self._share = FileLock(self._place.lock_of("users"))
         # held alone only by a last one out, who is stopping them
-        self._share.wait_shared(seconds=START_SECONDS)
-        self.start_missing()
+        try:
+            self._share.wait_shared(seconds=START_SECONDS)
+            self.start_missing()
+        except BaseException:
+            # one may run already where the other cannot
+            self.release()
+            raise
 
     def start_missing(self) -> list[str]:
         """Start every server that does not run; their names."""

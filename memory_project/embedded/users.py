@@ -75,7 +75,7 @@ def _owner_of(data: Path) -> ServerUser:
             f"{data} belongs to root, as which PostgreSQL refuses to run; chown it to {UNPRIVILEGED}."
         )
     if os.geteuid() == 0:
-        return ServerUser(uid=owner.st_uid, gid=owner.st_gid, must_switch=True)
+        return ServerUser(uid=owner.st_uid, gid=_group_of(owner), must_switch=True)
     if owner.st_uid != os.geteuid():
         raise EmbeddedServerError(
             f"{data} belongs to {_name_of(owner.st_uid)}: run as that user or root, or set MEMORY_DATA_DIR."
@@ -91,6 +91,14 @@ def _unprivileged() -> ServerUser:
             f"Run by root, the servers run as the user {UNPRIVILEGED}, which does not exist."
         ) from err
     return ServerUser(uid=entry.pw_uid, gid=entry.pw_gid, must_switch=True)
+
+
+def _group_of(owner: os.stat_result) -> int:
+    """The user's own group: the data may lie in a folder of root's."""
+    try:
+        return pwd.getpwuid(owner.st_uid).pw_gid
+    except KeyError:
+        return owner.st_gid
 
 
 def _name_of(uid: int) -> str:

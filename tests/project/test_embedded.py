@@ -117,12 +117,13 @@ def test_what_valkey_answered_outlives_its_kill(valkey: ValkeyServer) -> None:
         assert client.hgetall("ledger") == {"skill:sql": "injected"}
 
 
-def test_a_pid_file_that_names_a_stranger_does_not_keep_postgres_from_starting(
+def test_a_pid_file_that_names_a_stranger_or_nobody_does_not_keep_postgres_from_starting(
     postgres: PostgresServer, place: Place
 ) -> None:
-    postgres.start()
-    postgres.stop()
-    (place.base / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n")
+    for left_behind in ("", "half writ", f"{os.getpid()}\n"):
+        postgres.start()
+        postgres.stop()
+        (place.base / "postgres" / "postmaster.pid").write_text(left_behind)
 
     postgres.start()
 

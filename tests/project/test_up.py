@@ -21,7 +21,9 @@ import pytest
 from memory_project.embedded.places import PROJECT
 from memory_project.supervisor.leftovers import marked_processes
 
-SECONDS = 60
+SECONDS = 100
+# each starts half a dozen processes, beside other tests
+pytestmark = pytest.mark.timeout(300)
 SERVER_VARIABLES = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "MEMORY_SECRET_KEY")
 
 
