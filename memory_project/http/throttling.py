@@ -77,21 +77,21 @@ def limit_of(rate_class: str) -> int:
 class KeyThrottle(BaseThrottle):
     """Limits each key. With Redis down everybody passes: what needs only PostgreSQL goes on working."""
 
-    _asks_again_at = 0.0
+    asks_again_at = 0.0
 
     def __init__(self) -> None:
         self.allowance: Allowance | None = None
 
     def allow_request(self, request: Request, view: Any) -> bool:
         credential = credential_of(request)
-        if credential is None or time.monotonic() < KeyThrottle._asks_again_at:
+        if credential is None or time.monotonic() < KeyThrottle.asks_again_at:
             return True
         rate_class = getattr(view, "rate_class", "default")
         try:
             self.allowance = take(credential, rate_class, limit_of(rate_class))
         except REDIS_ERRORS as err:
             # one line and one time-out a pause, not one a request
-            KeyThrottle._asks_again_at = time.monotonic() + PAUSE_SECONDS
+            KeyThrottle.asks_again_at = time.monotonic() + PAUSE_SECONDS
             logger.warning("no rate limits for %s s: %s", PAUSE_SECONDS, type(err).__name__)
             return True
         view.allowance = self.allowance

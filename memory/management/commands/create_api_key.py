@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--account", type=name, required=True, help="the account; made when it is new")
-        parser.add_argument("--agent", type=name, default="", help="bind the key to this agent")
+        parser.add_argument("--agent", type=name, help="bind the key to this agent")
         parser.add_argument("--read-only", action="store_true", help="a key that may read and nothing else")
         parser.add_argument("--expires", type=days, metavar="DAYS", help="never by default")
 
@@ -39,7 +39,7 @@ class Command(BaseCommand):
         issued = issue_key(
             account,
             scopes=READ_ONLY if options["read_only"] else READ_WRITE_OPERATE,
-            agent_id=options["agent"],
+            agent_id=options["agent"] or "",
             name="made on the command line",
             expires_at=expiry_after(timezone.now(), options["expires"]),
         )

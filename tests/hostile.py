@@ -1,0 +1,68 @@
+"""Bodies that no resource may accept, whatever it does: `pytest.mark.parametrize` them over a path of yours.
+
+Each is refused with its status before any rule of the resource is asked, and changes nothing.
+"""
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostileBody:
+    """What is sent, and what it must be answered with."""
+
+    name: str
+    body: bytes
+    status: int = 400
+    content_type: str = "application/json"
+
+
+FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data; boundary=x"
+
+HOSTILE_BODIES = (
+    HostileBody(name="not JSON", body=b"{agent_id: planner}"),
+    HostileBody(name="half of a document", body=b'{"agent_id": "pl'),
+    HostileBody(name="nothing but a comma", body=b","),
+    HostileBody(name="two documents", body=b"{} {}"),
+    HostileBody(name="an array", body=b"[]"),
+    HostileBody(name="a string", body=b'"planner"'),
+    HostileBody(name="null", body=b"null"),
+    HostileBody(name="not UTF-8", body=b'{"agent_id": "\xff\xfe"}'),
+    HostileBody(name="UTF-16", body='{"agent_id": "planner"}'.encode("utf-16")),
+    HostileBody(name="a byte order mark", body=b'\xef\xbb\xbf{"agent_id": "planner"}'),
+    HostileBody(name="an encoded surrogate", body=b'{"agent_id": "\xed\xa0\x80"}'),
+    HostileBody(name="a raw NUL", body=b'{"agent_id": "a\x00b"}'),
+    HostileBody(name="an escaped NUL", body=rb'{"agent_id": "a\u0000b"}'),
+    HostileBody(name="an escaped NUL in a name", body=rb'{"a\u0000b": 1}'),
+    HostileBody(name="an escaped NUL deep down", body=rb'{"data": {"a": [{"b": "\u0000"}]}}'),
+    HostileBody(name="a high surrogate alone", body=rb'{"agent_id": "\ud800"}'),
+    HostileBody(name="a low surrogate alone", body=rb'{"agent_id": "\udc00x"}'),
+    HostileBody(name="NaN", body=b'{"x": NaN}'),
+    HostileBody(name="infinity", body=b'{"x": -Infinity}'),
+    HostileBody(name="a number beyond floats", body=b'{"x": 1e999}'),
+    HostileBody(name="a long number beyond floats", body=b'{"x": ' + b"9" * 400 + b".0}"),
+    HostileBody(name="an integer of 5,000 digits", body=b'{"x": ' + b"9" * 5_000 + b"}"),
+    HostileBody(name="65 deep", body=b'{"x": ' + b"[" * 64 + b"]" * 64 + b"}"),
+    HostileBody(name="100,000 arrays deep", body=b"[" * 100_000),
+    HostileBody(name="100,000 objects deep", body=b'{"x":' * 100_000),
+    HostileBody(name="an unknown field", body=json.dumps({"no_such_field": 1}).encode()),
+    HostileBody(name="a form", body=b"agent_id=planner", content_type=FORM, status=415),
+    HostileBody(
+        name="multipart",
+        body=b'--x\r\nContent-Disposition: form-data; name="agent_id"\r\n\r\nplanner\r\n--x--\r\n',
+        content_type=MULTIPART,
+        status=415,
+    ),
+    HostileBody(name="plain text", body=b'{"agent_id": "planner"}', content_type="text/plain", status=415),
+)
+
+each_hostile_body = pytest.mark.parametrize("hostile", HOSTILE_BODIES, ids=lambda hostile: hostile.name)
+
+HOSTILE_IDS = ("", "x" * 101, "a\0b", "a\nb", "\x7f", 7, True, None, [], {}, ["planner"])
+"""Values that are no id in a body."""
+
+HOSTILE_SEGMENTS = ("x" * 101, "a%00b", "a%0Ab", "%7F", "%FF", "%ED%A0%80")
+"""Path segments, as sent, that are no id."""

@@ -1,0 +1,69 @@
+"""Bodies: what is refused, and that nothing of it stays."""
+
+import json
+
+import pytest
+from django.conf import LazySettings
+
+from memory.models import Agent
+from memory_project.http.parsers import parse_json
+from tests.api_client import ServiceClient
+from tests.hostile import HOSTILE_IDS, HostileBody, each_hostile_body
+
+PROBLEM_MEMBERS = {"type", "title", "status", "detail", "code", "request_id"}
+
+
+@each_hostile_body
+def test_a_hostile_body_is_refused_and_changes_nothing(api: ServiceClient, hostile: HostileBody) -> None:
+    refused = api.generic("POST", "/agents", hostile.body, hostile.content_type)
+
+    assert refused.status_code == hostile.status
+    assert refused["Content-Type"] == "application/problem+json"
+    assert set(refused.json()) >= PROBLEM_MEMBERS
+    assert not Agent.objects.exists()
+
+
+@pytest.mark.parametrize("agent_id", HOSTILE_IDS, ids=repr)
+def test_what_is_no_id_is_refused_by_name(api: ServiceClient, agent_id: object) -> None:
+    refused = api.post("/agents", json.dumps({"agent_id": agent_id}), content_type="application/json")
+
+    assert refused.status_code == 400
+    assert not Agent.objects.exists()
+
+
+def test_every_unknown_field_is_named(api: ServiceClient) -> None:
+    refused = api.post("/agents", {"agent_id": "planner", "colour": "red", "size": 4})
+
+    assert refused.json()["errors"] == {"colour": ["unknown"], "size": ["unknown"]}
+
+
+@pytest.mark.parametrize(
+    "text", [r'{"x": "\\u0000"}', r'{"x": "\ud83d\ude00"}', '{"x": 1e300}', '{"x": [' + "[],[{}]," * 99 + "1]}"]
+)
+def test_what_only_looks_hostile_is_accepted(text: str) -> None:
+    assert parse_json(text.encode()) == json.loads(text)
+
+
+def test_a_body_without_a_content_type_is_refused(api: ServiceClient) -> None:
+    assert api.generic("POST", "/agents", b'{"agent_id": "planner"}', "").status_code == 415
+
+
+def test_a_body_over_the_limit_is_refused_unread(api: ServiceClient, settings: LazySettings) -> None:
+    # whoever tried to read this body would fail: nothing of it is there
+    refused = api.generic("POST", "/agents", b"", "application/json", CONTENT_LENGTH="1000000000000")
+
+    assert (refused.status_code, refused.json()["code"]) == (413, "body_too_large")
+    assert refused.json()["limit_bytes"] == settings.BODY_LIMIT_BYTES
+
+
+def test_a_body_of_just_the_limit_is_read(api: ServiceClient, settings: LazySettings) -> None:
+    settings.BODY_LIMIT_BYTES = 1_000
+    body = json.dumps({"agent_id": "planner", "description": ""})
+
+    assert api.generic("POST", "/agents", body.ljust(1_000), "application/json").status_code == 201
+
+
+def test_whatever_a_client_says_it_accepts_it_gets_json(api: ServiceClient) -> None:
+    answer = api.get("/agents", headers={"accept": "text/html"})
+
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/json")

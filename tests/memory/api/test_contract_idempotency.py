@@ -1,0 +1,147 @@
+"""`Idempotency-Key`: sent again, answered the same, written once."""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from memory.models import Account, Agent, IdempotentRequest
+from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory_project.http.credentials import Credential
+from memory_project.http.idempotency import Attempt
+from tests.api_client import ServiceClient
+
+PLANNER = {"agent_id": "planner"}
+
+
+def post(api: ServiceClient, path: str, body: dict[str, Any], key: str) -> Any:
+    return api.post(path, body, HTTP_IDEMPOTENCY_KEY=key)
+
+
+def test_the_same_request_again_gets_the_same_answer_and_writes_nothing(api: ServiceClient) -> None:
+    first = post(api, "/agents", PLANNER, "a-1")
+
+    again = post(api, "/agents", PLANNER, "a-1")
+
+    assert (again.status_code, again.content, again["Content-Type"]) == (201, first.content, first["Content-Type"])
+    assert again["Idempotency-Replayed"] == "true"
+    assert "Idempotency-Replayed" not in first
+    assert Agent.objects.count() == 1
+
+
+def test_the_same_key_with_another_body_is_refused(api: ServiceClient) -> None:
+    post(api, "/agents", PLANNER, "a-1")
+
+    refused = post(api, "/agents", {"agent_id": "driver"}, "a-1")
+
+    assert (refused.status_code, refused.json()["code"]) == (422, "idempotency_key_reused")
+    assert Agent.objects.count() == 1
+
+
+def test_a_refusal_is_given_again_too(api: ServiceClient) -> None:
+    first = post(api, "/agents", {"agent_id": ""}, "a-1")
+
+    again = post(api, "/agents", {"agent_id": ""}, "a-1")
+
+    assert (first.status_code, again.content) == (400, first.content)
+    assert again["Content-Type"] == "application/problem+json"
+
+
+def test_a_key_counts_for_one_path_and_one_api_key(api: ServiceClient, bound_api: ServiceClient) -> None:
+    post(api, "/agents", PLANNER, "a-1")
+
+    elsewhere = post(api, "/teams", {"name": "crew"}, "a-1")
+    of_another = post(bound_api, "/agents", {"agent_id": "assistant"}, "a-1")
+
+    assert elsewhere.status_code == 201
+    assert "Idempotency-Replayed" not in of_another
+
+
+def test_an_expired_answer_is_forgotten(api: ServiceClient) -> None:
+    post(api, "/agents", PLANNER, "a-1")
+    IdempotentRequest.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+
+    anew = post(api, "/agents", {"agent_id": "driver"}, "a-1")
+
+    assert anew.json()["agent_id"] == "driver"
+    assert IdempotentRequest.objects.fresh(timezone.now()).count() == 1
+
+
+@pytest.mark.parametrize("key", ["", "a b", "x" * 256, "clé"])
+def test_a_malformed_key_is_refused(api: ServiceClient, key: str) -> None:
+    refused = post(api, "/agents", PLANNER, key)
+
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_idempotency_key")
+
+
+def test_keys_on_reads_mean_nothing(api: ServiceClient) -> None:
+    api.get("/agents", HTTP_IDEMPOTENCY_KEY="a-1")
+
+    assert not IdempotentRequest.objects.exists()
+
+
+def test_no_lock_outlives_its_request(api: ServiceClient) -> None:
+    post(api, "/agents", PLANNER, "a-1")
+    post(api, "/agents", PLANNER, "a-1")
+    post(api, "/agents", {"agent_id": "driver"}, "a-1")
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()")
+        assert cursor.fetchone()[0] == 0
+
+
+@pytest.fixture
+def committed_key(transactional_db: None) -> str:
+    return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
+
+
+def test_of_two_at_once_one_writes_and_the_other_is_told_to_wait(committed_key: str) -> None:
+    answers: list[int] = []
+
+    def send() -> None:
+        answers.append(post(ServiceClient(committed_key), "/agents", PLANNER, "a-1").status_code)
+        connection.close()
+
+    # a write that cannot finish: the table waits for this transaction
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE agents IN EXCLUSIVE MODE")
+        first = threading.Thread(target=send)
+        first.start()
+        wait_for_lock_holder()
+        second = threading.Thread(target=send)
+        second.start()
+        second.join(20)
+    first.join(20)
+
+    assert answers == [409, 201]
+    assert Agent.objects.count() == 1
+
+
+def wait_for_lock_holder() -> None:
+    """Until the first request holds its lock."""
+    with connection.cursor() as cursor:
+        for _attempt in range(2_000):
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted")
+            if cursor.fetchone()[0]:
+                return
+            cursor.execute("SELECT pg_sleep(0.005)")
+    raise AssertionError("the first request never took its lock")
+
+
+def test_a_write_that_did_not_commit_left_no_answer(account: Account) -> None:
+    issued = issue_key(account, scopes=READ_WRITE_OPERATE)
+    credential = Credential(
+        key_id=issued.key.id, account_id=account.id, agent_id="", scopes=frozenset(), prefix="mem_x"
+    )
+    attempt = Attempt(credential, request_hash="0" * 64, body_hash="1" * 64, now=timezone.now())
+
+    with transaction.atomic():
+        Agent.objects.create(account=account, agent_id="planner")
+        attempt.record(201, "application/json", b"{}")
+        transaction.set_rollback(True)
+
+    assert not IdempotentRequest.objects.exists()
+    assert not Agent.objects.exists()

@@ -1,0 +1,84 @@
+"""Pages: every row once, in order, there and back."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db.models import Q
+
+from memory.models import Account, Agent
+from memory_project.http.pagination import Position, beyond, decode_position
+from tests.api_client import ServiceClient
+
+
+@pytest.fixture
+def agents(account: Account) -> list[str]:
+    """Seven agents, as the list orders them."""
+    made = [Agent.objects.create(account=account, agent_id=f"agent-{number}") for number in range(7)]
+    return [agent.agent_id for agent in sorted(made, key=lambda agent: agent.id, reverse=True)]
+
+
+def names(page: dict[str, Any]) -> list[str]:
+    return [agent["agent_id"] for agent in page["results"]]
+
+
+def test_pages_hold_every_row_once_in_order(api: ServiceClient, agents: list[str]) -> None:
+    page = api.get("/agents?page_size=3").json()
+    found = names(page)
+
+    while page["next"]:
+        page = api.get(path_of(page["next"])).json()
+        found += names(page)
+
+    assert found == agents
+
+
+def test_pages_lead_back_to_the_first(api: ServiceClient, agents: list[str]) -> None:
+    first = api.get("/agents?page_size=3").json()
+    second = api.get(path_of(first["next"])).json()
+
+    back = api.get(path_of(second["previous"])).json()
+
+    assert names(back) == names(first) == agents[:3]
+    assert (first["previous"], back["previous"]) == (None, None)
+
+
+def test_a_new_row_does_not_shift_the_next_page(api: ServiceClient, account: Account, agents: list[str]) -> None:
+    first = api.get("/agents?page_size=3").json()
+    Agent.objects.create(account=account, agent_id="newcomer")
+
+    assert names(api.get(path_of(first["next"])).json()) == agents[3:6]
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "201", "1000000000", "ten", "", "1.5", "²"])
+def test_a_page_size_out_of_bounds_is_refused(api: ServiceClient, size: str) -> None:
+    refused = api.get("/agents", {"page_size": size})
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["page_size"])
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["", "x", "é", "\0", "bnVsbA", "W10", "W3RydWVd", "W3RydWUsIG51bGxd", "W3RydWUsICJ4Il0", "a" * 9_000, "W1tb"],
+)
+def test_a_malformed_cursor_is_refused(api: ServiceClient, agents: list[str], cursor: str) -> None:
+    refused = api.get("/agents", {"cursor": cursor})
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["cursor"])
+
+
+def test_a_position_in_a_mixed_order_looks_along_every_column() -> None:
+    at = Position(values=(3, 7), backwards=False)
+
+    assert beyond(("-score", "id"), at) == Q(score__lt=3) | Q(score=3) & Q(id__gt=7)
+
+
+def test_a_position_reads_back_as_it_was(agents: list[str]) -> None:
+    agent = Agent.objects.get(agent_id=agents[0])
+    at = Position(values=(datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC), agent.id), backwards=True)
+
+    assert decode_position(at.encode(), Agent, ["created_at", "id"]) == at
+
+
+def path_of(url: str) -> str:
+    return url.removeprefix("http://testserver")

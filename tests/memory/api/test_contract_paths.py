@@ -1,0 +1,138 @@
+"""Paths: ids of any characters, slashes above all, over real HTTP and as WSGI hands them over."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from memory.models import Account, Agent
+from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory_project.http.paths import ExternalIdConverter, external_path, path_info, raw_path_of
+from tests.api_client import ServiceClient, segment
+from tests.hostile import HOSTILE_SEGMENTS
+from tests.web_server import WebServer, serve
+
+STRANGE_IDS = [
+    "a/b",
+    "/",
+    "a%2Fb",
+    "100%",
+    "%",
+    "..",
+    "a b",
+    "a?b",
+    "a#b",
+    "a;b",
+    "ключ",
+    "😀",
+    "members",
+    "{x}",
+    "a+b",
+]
+
+
+@pytest.fixture
+def web(transactional_db: None) -> Iterator[WebServer]:
+    with serve() as server:
+        yield server
+
+
+@pytest.fixture
+def key(transactional_db: None) -> str:
+    return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
+
+
+def test_over_http_a_slash_in_an_id_is_never_the_slash_between_segments(web: WebServer, key: str) -> None:
+    for agent_id in STRANGE_IDS:
+        body = json.dumps({"agent_id": agent_id}).encode()
+        assert web.request("POST", "/api/v1/agents", key=key, body=body).status == 201
+
+    for agent_id in STRANGE_IDS:
+        found = web.request("GET", f"/api/v1/agents/{segment(agent_id)}", key=key)
+        assert json.loads(found.body)["agent_id"] == agent_id
+
+    assert web.request("GET", "/api/v1/agents/a/b", key=key).status == 404
+
+
+def test_over_http_a_body_in_chunks_is_read_up_to_the_limit(web: WebServer, key: str) -> None:
+    chunked = {"Transfer-Encoding": "chunked"}
+    small = b'14\r\n{"agent_id": "chunk"}\r\n0\r\n\r\n'.replace(b"14", b"15")
+    large = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+
+    made = web.request("POST", "/api/v1/agents", key=key, body=small, headers=chunked)
+    refused = web.request("POST", "/api/v1/agents", key=key, body=large * 9 + b"0\r\n\r\n", headers=chunked)
+
+    assert (made.status, refused.status) == (201, 413)
+    assert json.loads(refused.body)["code"] == "body_too_large"
+
+
+def test_over_http_processes_count_together_by_route(web: WebServer, key: str) -> None:
+    web.request("GET", "/api/v1/agents/nobody", key=key)
+
+    figures = web.request("GET", "/metrics").body.decode()
+
+    assert 'http_requests_total{method="GET",route="/api/v1/agents/<id:agent_id>",status="404"} 1.0' in figures
+    assert "nobody" not in figures
+
+
+@pytest.mark.parametrize("raw", HOSTILE_SEGMENTS)
+def test_a_segment_that_is_no_id_is_a_400(api: ServiceClient, raw: str) -> None:
+    refused = api.get(f"/agents/{raw}")
+
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_id")
+
+
+def test_an_id_may_have_a_hundred_characters_of_any_script(api: ServiceClient, account: Account) -> None:
+    agent_id = "愛" * 100
+    Agent.objects.create(account=account, agent_id=agent_id)
+
+    assert api.get(f"/agents/{segment(agent_id)}").json()["agent_id"] == agent_id
+
+
+def test_one_trailing_slash_is_accepted_and_an_empty_id_is_not(api: ServiceClient) -> None:
+    assert api.get("/agents/").status_code == 200
+    assert api.get("/agents//").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/agents/a/b/c", "/teams/not-a-uuid"])
+def test_a_path_that_leads_nowhere_is_a_problem(api: ServiceClient, path: str) -> None:
+    missing = api.get(path)
+
+    assert (missing.status_code, missing["Content-Type"]) == (404, "application/problem+json")
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ("/api/v1/x/a%2fb", "/api/v1/x/a%2Fb"),
+        ("/api/v1/x/a%252Fb", "/api/v1/x/a%252Fb"),
+        ("/api/v1/x/%25", "/api/v1/x/%25"),
+        ("/api/v1/x/a%20b/", "/api/v1/x/a b"),
+        ("/api/v1/x/%E6%84%9B", "/api/v1/x/愛".encode().decode("latin-1")),
+        ("/admin/x/", "/admin/x/"),
+    ],
+)
+def test_a_raw_path_is_decoded_except_for_the_two_escapes(raw: str, expected: str) -> None:
+    assert path_info(raw) == expected
+
+
+@pytest.mark.parametrize("text", STRANGE_IDS)
+def test_a_path_written_for_a_url_reads_back(text: str) -> None:
+    django_path = f"/api/v1/agents/{ExternalIdConverter().to_url(text)}"
+
+    read_back = path_info(external_path(django_path)).encode("latin-1").decode()
+
+    assert ExternalIdConverter().to_python(read_back.rsplit("/", 1)[1]) == text
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"RAW_URI": "/a%2Fb?x=/y"}, "/a%2Fb"),
+        ({"RAW_URI": "//a/b"}, "//a/b"),
+        ({"RAW_URI": "http://host/a%2Fb?x"}, "/a%2Fb"),
+        ({"PATH_INFO": "/a%b"}, "/a%25b"),
+    ],
+)
+def test_the_raw_path_is_the_servers_or_else_the_decoded_one(environ: dict[str, str], expected: str) -> None:
+    assert raw_path_of(environ) == expected

@@ -1,0 +1,94 @@
+"""Problems and what surrounds every answer: request ids, parameters, methods, security headers, outages."""
+
+import json
+from uuid import UUID
+
+import pytest
+import redis as redis_library
+from django.db import OperationalError
+from django.test import Client
+
+from memory import errors
+from memory.api.problems import STATUS_OF, answer_problem
+from memory_project.http.problems import CONTENT_TYPE
+from tests.api_client import ServiceClient
+
+
+def test_a_sane_request_id_comes_back_in_header_and_problem(api: ServiceClient) -> None:
+    answer = api.get("/agents/nobody", HTTP_X_REQUEST_ID="trace-7.a_b")
+
+    assert (answer["X-Request-Id"], answer.json()["request_id"]) == ("trace-7.a_b", "trace-7.a_b")
+
+
+@pytest.mark.parametrize("given", ["", "a b", "x" * 101, "\0", "é"])
+def test_any_other_request_id_is_replaced(api: ServiceClient, given: str) -> None:
+    answer = api.get("/agents", HTTP_X_REQUEST_ID=given)
+
+    assert UUID(answer["X-Request-Id"]).version == 7
+
+
+@pytest.mark.parametrize("query", ["colour=red", "agent_id=planner", "page_size=5&page_size=6", "%00=1"])
+def test_a_parameter_that_is_not_taken_is_refused(api: ServiceClient, query: str) -> None:
+    refused = api.get(f"/agents?{query}")
+
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid")
+
+
+def test_a_parameter_on_a_post_is_refused_too(api: ServiceClient) -> None:
+    assert api.post("/agents?agent_id=x", {"agent_id": "planner"}).status_code == 400
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE", "BREW"])
+def test_a_method_that_is_not_there_is_a_problem(api: ServiceClient, method: str) -> None:
+    refused = api.generic(method, "/agents")
+
+    assert (refused.status_code, refused["Content-Type"]) == (405, CONTENT_TYPE)
+    assert "GET" in refused["Allow"]
+
+
+def test_every_error_of_the_service_has_a_status() -> None:
+    pending, statuses = [*errors.MemoryServiceError.__subclasses__()], []
+
+    while pending:
+        kind = pending.pop()
+        pending += kind.__subclasses__()
+        statuses.append(any(parent in STATUS_OF for parent in kind.__mro__))
+
+    assert all(statuses)
+
+
+def test_what_is_too_large_says_its_facts() -> None:
+    exc = errors.TooLarge("too much", stored=True, size_bytes=7, limit_bytes=5)
+
+    answer = answer_problem(exc, {})
+
+    assert answer is not None
+    assert answer.status_code == 413
+    assert json.loads(answer.content).items() >= {"stored": True, "size_bytes": 7, "limit_bytes": 5}.items()
+
+
+@pytest.mark.parametrize(
+    ("exc", "code"),
+    [
+        (redis_library.ConnectionError(), "redis_unavailable"),
+        (redis_library.TimeoutError(), "redis_unavailable"),
+        (redis_library.BusyLoadingError(), "redis_unavailable"),
+        (OperationalError(), "postgresql_unavailable"),
+    ],
+)
+def test_a_store_that_is_down_is_a_503_that_names_it(exc: Exception, code: str) -> None:
+    answer = answer_problem(exc, {})
+
+    assert answer is not None
+    assert (answer.status_code, json.loads(answer.content)["code"]) == (503, code)
+
+
+def test_a_mistake_of_ours_is_not_dressed_up() -> None:
+    assert answer_problem(ZeroDivisionError(), {}) is None
+
+
+def test_pages_run_nothing_but_what_we_serve() -> None:
+    policy = Client().get("/health/live")["Content-Security-Policy"]
+
+    assert policy.startswith("default-src 'self'")
+    assert "unsafe" not in policy

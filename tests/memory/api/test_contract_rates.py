@@ -1,0 +1,82 @@
+"""Rates: what a key has left, and what it is told when that is nothing."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import LazySettings
+
+from memory_project import redis
+from memory_project.http.throttling import KeyThrottle
+from tests.api_client import ServiceClient
+
+
+@pytest.fixture(autouse=True)
+def _fresh_rates(empty_redis: None) -> None:
+    KeyThrottle.asks_again_at = 0.0
+
+
+def test_every_answer_says_what_is_left(api: ServiceClient, settings: LazySettings) -> None:
+    settings.RATE_LIMIT_PER_MINUTE = 10
+
+    left = [api.get("/agents")["RateLimit-Remaining"] for _request in range(3)]
+
+    assert left == ["9", "8", "7"]
+
+
+def test_a_key_over_its_rate_is_told_when_to_come_back(api: ServiceClient, settings: LazySettings) -> None:
+    settings.RATE_LIMIT_PER_MINUTE = 2
+    statuses = [api.get("/agents").status_code for _request in range(2)]
+
+    refused = api.get("/agents")
+
+    assert statuses == [200, 200]
+    assert (refused.status_code, refused.json()["code"]) == (429, "throttled")
+    assert (refused["RateLimit-Limit"], refused["RateLimit-Remaining"]) == ("2", "0")
+    assert 1 <= int(refused["Retry-After"]) <= 30
+
+
+def test_a_refused_request_costs_nothing(api: ServiceClient, settings: LazySettings) -> None:
+    settings.RATE_LIMIT_PER_MINUTE = 1
+    api.get("/agents")
+
+    waits = [int(api.get("/agents")["Retry-After"]) for _request in range(5)]
+
+    assert max(waits) <= 60
+
+
+def test_one_key_does_not_use_up_anothers_rate(
+    api: ServiceClient, bound_api: ServiceClient, settings: LazySettings
+) -> None:
+    settings.RATE_LIMIT_PER_MINUTE = 1
+    api.get("/agents")
+
+    assert bound_api.get("/agents").status_code == 200
+
+
+def test_a_request_over_the_rate_is_not_kept_as_an_answer(api: ServiceClient, settings: LazySettings) -> None:
+    settings.RATE_LIMIT_PER_MINUTE = 1
+    api.get("/agents")
+    api.post("/agents", {"agent_id": "planner"}, HTTP_IDEMPOTENCY_KEY="a-1")
+
+    redis.client().flushdb()
+
+    assert api.post("/agents", {"agent_id": "planner"}, HTTP_IDEMPOTENCY_KEY="a-1").status_code == 201
+
+
+@pytest.fixture
+def dead_redis(settings: LazySettings) -> Iterator[None]:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    redis.client.cache_clear()
+    redis.script.cache_clear()
+    yield
+    redis.client.cache_clear()
+    redis.script.cache_clear()
+    KeyThrottle.asks_again_at = 0.0
+
+
+@pytest.mark.usefixtures("dead_redis")
+def test_without_redis_what_needs_only_postgresql_goes_on(api: ServiceClient) -> None:
+    answers = [api.get("/agents") for _request in range(3)]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert all("RateLimit-Limit" not in answer for answer in answers)

@@ -1,0 +1,64 @@
+"""Health and metrics: what they look at, and what they say."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from memory.api.health import warnings_about
+from memory.models import Account, JobRun
+
+NOTHING_WRONG = {"pending_embeddings": 0, "oldest_queued_job_seconds": None, "last_worker_activity_seconds": 1.0}
+
+
+def test_live_touches_no_store(django_assert_num_queries: Any, db: None) -> None:
+    with django_assert_num_queries(0):
+        assert Client().get("/health/live").json() == {"status": "live"}
+
+
+@pytest.mark.django_db
+def test_ready_names_every_store() -> None:
+    body = Client().get("/health/ready").json()
+
+    assert body["status"] == "ready"
+    assert body["checks"] == {"postgresql": "ok", "vector_extension": "ok", "redis": "ok"}
+
+
+def test_ready_warns_of_a_job_that_nobody_takes(account: Account) -> None:
+    run = JobRun.objects.create(account=account, job="embed")
+    JobRun.objects.filter(id=run.id).update(created_at=timezone.now() - timedelta(hours=1))
+
+    answer = Client().get("/health/ready")
+
+    assert answer.status_code == 200
+    assert answer.json()["lag"]["oldest_queued_job_seconds"] > 3_500
+    assert "a job has been waiting for a worker" in answer.json()["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("lag", "count"),
+    [
+        ({}, 0),
+        ({"last_worker_activity_seconds": None}, 1),
+        ({"last_worker_activity_seconds": 601.0}, 1),
+        ({"oldest_queued_job_seconds": 121.0}, 1),
+        ({"pending_embeddings": 1_001}, 1),
+    ],
+)
+def test_each_kind_of_lag_has_its_warning(lag: dict[str, Any], count: int) -> None:
+    assert len(warnings_about(NOTHING_WRONG | lag)) == count
+
+
+def test_metrics_say_how_the_stores_are_and_nothing_of_an_account(account: Account) -> None:
+    JobRun.objects.create(account=account, job="embed")
+
+    figures = Client().get("/metrics").content.decode()
+
+    assert 'memory_store_up{store="postgresql"} 1.0' in figures
+    assert 'memory_store_up{store="redis"} 1.0' in figures
+    assert "memory_pending_embeddings 0.0" in figures
+    assert 'memory_job_runs{job="embed",status="queued"} 1.0' in figures
+    assert "memory_redis_used_bytes" in figures
+    assert account.name not in figures

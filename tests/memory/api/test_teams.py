@@ -1,0 +1,53 @@
+"""`/teams`: who shares, and who is in."""
+
+from uuid import uuid4
+
+import pytest
+
+from memory.models import Team
+from tests.api_client import ServiceClient, segment
+
+
+@pytest.fixture
+def crew(api: ServiceClient) -> str:
+    team: str = api.post("/teams", {"name": "crew"}).json()["id"]
+    return team
+
+
+def test_a_team_is_made_found_listed_and_dissolved(api: ServiceClient, crew: str) -> None:
+    assert api.get(f"/teams/{crew}").json()["name"] == "crew"
+    assert [team["id"] for team in api.get("/teams").json()["results"]] == [crew]
+
+    assert api.delete(f"/teams/{crew}").status_code == 204
+
+    assert api.get(f"/teams/{crew}").status_code == 404
+
+
+def test_a_team_of_the_same_name_is_a_conflict(api: ServiceClient, crew: str) -> None:
+    assert api.post("/teams", {"name": "crew"}).status_code == 409
+
+
+def test_an_agent_joins_once_and_leaves(api: ServiceClient, crew: str) -> None:
+    for _again in range(2):
+        assert api.post(f"/teams/{crew}/members", {"agent_id": "a/b"}).status_code == 201
+    members = api.get(f"/teams/{crew}/members").json()["results"]
+
+    left = api.delete(f"/teams/{crew}/members/{segment('a/b')}")
+
+    assert [member["agent_id"] for member in members] == ["a/b"]
+    assert left.status_code == 204
+    assert api.get(f"/teams/{crew}/members").json()["results"] == []
+
+
+def test_who_is_not_in_a_team_cannot_leave_it(api: ServiceClient, crew: str) -> None:
+    assert api.delete(f"/teams/{crew}/members/nobody").status_code == 404
+
+
+@pytest.mark.parametrize("method", ["get", "delete"])
+def test_a_strangers_team_is_as_good_as_none(stranger_api: ServiceClient, crew: str, method: str) -> None:
+    theirs = getattr(stranger_api, method)(f"/teams/{crew}", HTTP_X_REQUEST_ID="same")
+    unknown = getattr(stranger_api, method)(f"/teams/{uuid4()}", HTTP_X_REQUEST_ID="same")
+
+    assert theirs.status_code == 404
+    assert theirs.content == unknown.content
+    assert Team.objects.count() == 1

@@ -1,0 +1,100 @@
+"""The real web server in front of this test's database: for what only real HTTP shows."""
+
+import http.client
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from django.db import connection
+
+PROJECT = Path(__file__).resolve().parent.parent
+LISTENING = re.compile(r"Listening at: http://127\.0\.0\.1:(\d+)")
+PATIENCE_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebServer:
+    """`request` sends the target exactly as given."""
+
+    port: int
+    pid: int
+
+    def request(
+        self,
+        method: str,
+        target: str,
+        *,
+        key: str = "",
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        wire = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+        sent = {"Authorization": f"Bearer {key}"} if key else {}
+        if body is not None:
+            sent |= {"Content-Type": "application/json"}
+        wire.request(method, target, body=body, headers=sent | (headers or {}))
+        got = wire.getresponse()
+        answer = Answer(status=got.status, headers={n.lower(): v for n, v in got.getheaders()}, body=got.read())
+        wire.close()
+        return answer
+
+
+def database_url(*, sockets: Path | None = None) -> str:
+    """The URL of the database that this test writes to; with `sockets`, by way of the socket in that folder."""
+    name = connection.settings_dict["NAME"]
+    url = os.environ["DATABASE_URL"].replace("/memory?", f"/{name}?")
+    return url if sockets is None else f"{url.partition('?')[0]}?host={sockets}"
+
+
+@contextmanager
+def serve(environ: dict[str, str] | None = None) -> Generator[WebServer]:
+    """Run gunicorn on a port of its own until the end of the block."""
+    command = (sys.executable, "-W", "ignore", "-m", "gunicorn", "memory_project.wsgi:application")
+    options = ("--bind", "127.0.0.1:0", "--worker-class", "gthread", "--threads", "4", "--no-control-socket")
+    process = subprocess.Popen(
+        [*command, *options],
+        cwd=PROJECT,
+        env=os.environ | {"DATABASE_URL": database_url()} | (environ or {}),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        yield WebServer(port=_port_from(process.stderr), pid=process.pid)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+        process.stderr.close()
+
+
+def _port_from(log: IO[str]) -> int:
+    lines = []
+    for line in log:
+        lines.append(line)
+        if match := LISTENING.search(line):
+            # or the pipe would fill up and the server stand still
+            threading.Thread(target=_drain, args=[log], daemon=True).start()
+            return int(match[1])
+    raise AssertionError("gunicorn did not start: " + "".join(lines))
+
+
+def _drain(log: IO[str]) -> None:
+    try:
+        for _line in log:
+            pass
+    except ValueError:  # closed at the end of the test
+        return
