@@ -12,6 +12,7 @@ from memory.models.conversations import Participant
 from memory.models.episodes import EpisodicMemory
 from memory.models.idempotency import IdempotentRequest
 from memory.models.jobs import JobRun
+from memory.models.live import LedgerAccount, WorkingMemoryAccount
 from memory.models.links import Link
 from memory.models.memory import Kind, Memory
 from memory.models.vectors import Vector
@@ -25,10 +26,12 @@ __all__ = [
     "IdempotentRequest",
     "JobRun",
     "Kind",
+    "LedgerAccount",
     "Link",
     "Memory",
     "Participant",
     "Team",
     "TeamMember",
     "Vector",
+    "WorkingMemoryAccount",
 ]

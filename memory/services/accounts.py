@@ -116,6 +116,7 @@ def issue_key(
     agent_id: str = "",
     name: str = "",
     expires_at: datetime | None = None,
+    actor: str = "command",
 ) -> IssuedKey:
     """Make an API key. With `agent_id`, bound to that agent, which is made when it is new."""
     secret = ApiKey.make_secret()
@@ -131,8 +132,8 @@ def issue_key(
             scopes=list(scopes),
             expires_at=expires_at,
         )
-        actor = Owner(account_id=account.id, agent_id=agent_id, actor="command")
-        record(actor, operation="create", memory_type="api_key", affected_ids=[key.id])
+        owner = Owner(account_id=account.id, agent_id=agent_id, actor=actor)
+        record(owner, operation="create", memory_type="api_key", affected_ids=[key.id])
     return IssuedKey(key=key, secret=secret)
 
 

@@ -22,6 +22,13 @@ def request_run(owner: Owner, *, job: str, dry_run: bool = False) -> JobRun:
     return run
 
 
+def request_installation_run(actor: str, *, job: str, dry_run: bool = False) -> JobRun:
+    """Queue a run over all accounts. It belongs to no account's audit log; `requested_by` says who asked."""
+    run = JobRun.objects.create(job=job, requested_by=actor, dry_run=dry_run)
+    run.refresh_from_db(fields=["created_at"])
+    return run
+
+
 def schedule_run(job: str) -> None:
     """Queue a run of the installation's, unless one waits already (a constraint sees to that)."""
     JobRun.objects.bulk_create([JobRun(job=job, requested_by=SCHEDULE)], ignore_conflicts=True)

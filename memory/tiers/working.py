@@ -18,7 +18,7 @@ from memory import conf
 from memory.errors import TooLarge, Unprocessable
 from memory.owner import Owner
 from memory.tiers.base import check_name, from_json, to_json
-from memory_project.redis import Place, conversation_key, script
+from memory_project.redis import Place, client, conversation_key, script
 from memory_project.redis import scan_conversations as scan_conversations_with
 
 KEY_NAME = "working_memory"
@@ -117,6 +117,15 @@ class Stored:
     limit_bytes: int
     memory_bytes: int
     ttl_seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredField:
+    """A field of the hash as it is stored: whose it is ("" for the account's own), its name, its value as JSON."""
+
+    agent_id: str
+    name: str
+    json: str
 
 
 class WorkingMemory:
@@ -227,6 +236,14 @@ def seen_by(agent_id: str, stored: Iterable[tuple[str, str]]) -> dict[str, str]:
         visible = sorted(fields, reverse=True)
     seen = {name: value for _, name, value in visible}
     return dict(sorted(seen.items()))
+
+
+def stored_fields(place: Place) -> list[StoredField]:
+    """Every field with its writer, by name and writer. Looking does not renew the expiry."""
+    stored: dict[str, str] = client().hgetall(conversation_key(KEY_NAME, place))  # type: ignore[assignment]
+    parts = [(*field.partition("\x00")[::2], value) for field, value in stored.items()]
+    fields = [StoredField(agent_id=agent_id, name=name, json=value) for agent_id, name, value in parts]
+    return sorted(fields, key=lambda field: (field.name, field.agent_id))
 
 
 def refused_above_bytes() -> int:

@@ -1,0 +1,136 @@
+"""What all pages of the admin share: bounded lists, audited writes, sentences instead of tracebacks."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, models
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+
+from memory.admin.fields import JSONObjectField
+from memory.errors import MemoryServiceError
+from memory.models import Account
+from memory.owner import Owner
+from memory.services.administration import change_row, create_row, delete_row
+from memory_project.admin_lists import BoundedPaginator
+
+if TYPE_CHECKING:
+    Admin = admin.ModelAdmin[Any]
+else:
+    # Django's class has no parameter at run time
+    Admin = admin.ModelAdmin
+
+ACTOR_CHARACTERS = 150
+
+
+def staff_name(request: HttpRequest) -> str:
+    """Who is answerable, for the audit log."""
+    return f"staff:{request.user.get_username()}"[:ACTOR_CHARACTERS]
+
+
+def staff_owner(request: HttpRequest, account_id: UUID, **columns: str) -> Owner:
+    """Staff act for the account: they see and write all of it."""
+    return Owner(account_id=account_id, actor=staff_name(request), **columns)
+
+
+def by_account(rows: QuerySet[Any]) -> dict[UUID, list[UUID]]:
+    """The ids of the rows by their account: services work within one."""
+    found: dict[UUID, list[UUID]] = {}
+    for account_id, row_id in rows.order_by().values_list("account_id", "pk"):
+        found.setdefault(account_id, []).append(row_id)
+    return found
+
+
+class BoundedAdmin(Admin):
+    """A list that costs the same few queries whatever the table holds: newest first, counted to a limit."""
+
+    paginator = BoundedPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    list_per_page = 50
+    list_max_show_all = 200
+    # ids are ordered by time, and sorting by anything else would sort the whole table
+    ordering: ClassVar[Any] = ("-pk",)
+    sortable_by: ClassVar[Any] = ()
+    fixed_fields: ClassVar[tuple[str, ...]] = ()
+    """Chosen when a row is added, and never changed."""
+
+    formfield_overrides = {models.JSONField: {"form_class": JSONObjectField}}
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> tuple[str, ...]:
+        fixed = self.fixed_fields if obj is not None else ()
+        return (*super().get_readonly_fields(request, obj), *fixed)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        # PostgreSQL refuses NUL in any value, filters included
+        if any("\x00" in value for _, values in request.GET.lists() for value in values):
+            return HttpResponseRedirect(request.path)
+        return super().changelist_view(request, extra_context)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except IntegrityError:
+            refusal = "Not saved: there is such a row already, or what it names is gone."
+        except MemoryServiceError as err:
+            refusal = f"Not saved: {err}."
+        self.message_user(request, refusal, messages.ERROR)
+        return HttpResponseRedirect(request.get_full_path())
+
+
+class ReadOnlyAdmin(BoundedAdmin):
+    """A record: nobody adds to it, edits it or deletes from it here."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
+        return False
+
+
+class AuditedAdmin(BoundedAdmin):
+    """Plain rows: written by the service that audits them. `memory_type` is their name in the audit log."""
+
+    memory_type = ""
+
+    def owner_of(self, request: HttpRequest, row: Any) -> Owner:
+        return staff_owner(request, row.id if isinstance(row, Account) else row.account_id)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: "forms.ModelForm[Any]", change: bool) -> None:
+        owner = self.owner_of(request, obj)
+        if not change:
+            create_row(owner, obj, memory_type=self.memory_type)
+        elif form.changed_data:
+            change_row(owner, obj, columns=form.changed_data, memory_type=self.memory_type)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        delete_row(self.owner_of(request, obj), obj, memory_type=self.memory_type)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for row in queryset:
+            self.delete_model(request, row)
+
+
+def describe_deletion(rows: Iterable[Any], also: str = "") -> tuple[list[str], dict[str, int], set[str], list[str]]:
+    """What a page that asks for confirmation lists: the rows themselves, not the many that go with them."""
+    named = [str(row) for row in rows]
+    return [*named, also] if also else named, {"rows": len(named)}, set(), []
+
+
+def refuse_taken(model: type[models.Model], instance: Any, **values: Any) -> None:
+    """ValidationError when another row has these values: forms leave out constraints over fields they do not show."""
+    if model._default_manager.filter(**values).exclude(pk=instance.pk).exists():
+        raise ValidationError("There is one already.")

@@ -1,0 +1,115 @@
+"""Form fields for what staff type: ids as clients may send them, texts as they are, JSON as strictly as the API."""
+
+import json
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.forms.fields import InvalidJSONInput
+from rest_framework.exceptions import ParseError
+
+from memory_project.http.parsers import parse_json
+from memory_project.http.paths import CONTROL, LONGEST_ID
+
+
+class ExternalIdField(forms.CharField):
+    """An id of the clients': at most 100 characters, none of them a control character; spaces are kept."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"max_length": LONGEST_ID, "strip": False, "empty_value": "", **options})
+
+    def clean(self, value: Any) -> str:
+        text: str = super().clean(value)
+        if CONTROL.search(text):
+            raise ValidationError("Control characters are not allowed.")
+        return text
+
+
+class PlainTextField(forms.CharField):
+    """A long text. Browsers send line ends as CRLF: taken back, or looking at a text would change it."""
+
+    widget = forms.Textarea(attrs={"rows": 12, "class": "vLargeTextField", "dir": "auto"})
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"strip": False, **options})
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value)
+        return text.replace("\r\n", "\n") if isinstance(text, str) else text
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(self.to_python(initial or "") != self.to_python(data or ""))
+
+
+class StrictJSONField(forms.JSONField):
+    """Any JSON that the API would take: no NaN, no NUL, no lone surrogate, at most 64 deep."""
+
+    widget = forms.Textarea(attrs={"rows": 6, "class": "vLargeTextField json", "spellcheck": "false"})
+
+    def to_python(self, value: Any) -> Any:
+        if self.disabled or value in self.empty_values or not isinstance(value, str):
+            return value
+        try:
+            return parse_json(value.encode("utf-8", "surrogatepass"))
+        except ParseError as err:
+            raise ValidationError(str(err.detail).replace("The body", "The value"), code="invalid") from err
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        if self.disabled:
+            return initial
+        if data is None:
+            return None
+        try:
+            return parse_json(data.encode("utf-8", "surrogatepass"))
+        except ParseError:
+            return InvalidJSONInput(data)
+
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, InvalidJSONInput):
+            return value
+        return json.dumps(value, ensure_ascii=False, indent=2)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            value = self.to_python(data)
+        except ValidationError:
+            return True
+        return json.dumps(initial, sort_keys=True) != json.dumps(value, sort_keys=True)
+
+
+class ShapedJSONField(StrictJSONField):
+    """JSON of one shape; an empty box is an empty one."""
+
+    shape: type[dict[str, Any]] | type[list[Any]] = dict
+    shape_name = "an object"
+
+    def clean(self, value: Any) -> Any:
+        parsed = self.to_python(value)
+        if parsed in self.empty_values:
+            return self.shape()
+        if not isinstance(parsed, self.shape):
+            raise ValidationError(f"The value must be {self.shape_name}.")
+        return parsed
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return super().has_changed(initial, data or json.dumps(self.shape()))
+
+
+class JSONObjectField(ShapedJSONField):
+    """An object."""
+
+
+class JSONListField(ShapedJSONField):
+    """A list."""
+
+    shape = list
+    shape_name = "a list"
+
+
+class JSONValueField(StrictJSONField):
+    """Any JSON value, `null` and empty ones included; an empty box is no value."""
+
+    def clean(self, value: Any) -> Any:
+        if not (value or "").strip():
+            raise ValidationError(self.error_messages["required"], code="required")
+        return self.to_python(value)

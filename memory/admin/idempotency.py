@@ -1,0 +1,22 @@
+"""Answers kept for repeated requests, to look at. Their bodies stay where they are: memories are repeated in them."""
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from memory.admin.base import ReadOnlyAdmin
+from memory.admin.filters import AccountFilter
+from memory.models import IdempotentRequest
+
+
+@admin.register(IdempotentRequest)
+class IdempotentRequestAdmin(ReadOnlyAdmin):
+    list_display = ("__str__", "account", "api_key", "status", "created_at", "expires_at")
+    list_filter = (AccountFilter,)
+    list_select_related = ("account", "api_key")
+    search_fields = ("request_hash__startswith",)
+    search_help_text = "The beginning of the request's hash."
+    exclude = ("body",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[IdempotentRequest]:
+        return super().get_queryset(request).defer("body")

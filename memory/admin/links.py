@@ -1,0 +1,75 @@
+"""Links: the graph's edges, to browse, add, weigh and delete."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from memory.admin.base import AuditedAdmin
+from memory.admin.filters import AccountFilter, read_uuid
+from memory.admin.vectors import link_to_memory
+from memory.models import Link, Memory
+
+
+class LinkForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The ends by their ids; they lie in one account, which is then the link's."""
+
+    source_memory = forms.UUIDField(label="From", help_text="A memory's id.", required=False)
+    target_memory = forms.UUIDField(label="To", help_text="A memory's id.", required=False)
+
+    class Meta:
+        model = Link
+        fields = ("type", "weight", "properties")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if self.instance._state.adding and not self.errors:
+            self.connect(cleaned)
+        return cleaned
+
+    def connect(self, cleaned: dict[str, Any]) -> None:
+        ends: list[Any] = [cleaned.get("source_memory"), cleaned.get("target_memory")]
+        accounts = dict(Memory.objects.filter(id__in=[end for end in ends if end]).values_list("id", "account_id"))
+        if ends[0] == ends[1] or any(end not in accounts for end in ends):
+            raise ValidationError("A link is between two memories; give the ids of both.")
+        if len(set(accounts.values())) > 1:
+            raise ValidationError("The two memories belong to different accounts, and nothing crosses an account.")
+        self.instance.source_id, self.instance.target_id = ends
+        self.instance.account_id = accounts[ends[0]]
+
+
+@admin.register(Link)
+class LinkAdmin(AuditedAdmin):
+    memory_type = "link"
+    form = LinkForm
+    list_display = ("type", "from_memory", "to_memory", "weight", "account", "created_at")
+    list_filter = (AccountFilter,)
+    list_select_related = ("account",)
+    search_fields = ("type__exact",)
+    search_help_text = "A type, or the id of a memory at either end."
+
+    def get_fields(self, request: HttpRequest, obj: Any | None = None) -> Any:
+        if obj is None:
+            return ("source_memory", "target_memory", "type", "weight", "properties")
+        return ("account", "from_memory", "to_memory", "type", "weight", "properties", "created_at")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> Any:
+        return () if obj is None else ("account", "from_memory", "to_memory", "created_at")
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        memory_id = read_uuid(search_term)
+        if memory_id is None:
+            return super().get_search_results(request, queryset, search_term)
+        return queryset.filter(Q(source_id=memory_id) | Q(target_id=memory_id)), False
+
+    @admin.display(description="From")
+    def from_memory(self, link: Link) -> SafeString:
+        return link_to_memory(link.source_id)
+
+    @admin.display(description="To")
+    def to_memory(self, link: Link) -> SafeString:
+        return link_to_memory(link.target_id)

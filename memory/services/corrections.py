@@ -1,0 +1,163 @@
+"""Correcting what is remembered, whatever its kind: new values, marks, deletion. Audited in the same transaction.
+
+A corrected text loses its vectors at once and waits for new ones; until then its words find it.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+
+from memory.audit import record
+from memory.errors import NotFound, StaleVersion, Unprocessable
+from memory.models import EpisodicMemory, Kind, Memory, Vector
+from memory.owner import Owner
+from memory.services.embedding import content_hash
+from memory.services.memories import MEMORY_TYPES
+from memory.tokens import estimate_tokens
+
+CORRECTABLE = frozenset(
+    {"text", "user_id", "channel", "event_time", "expires_at", "salience", "trust", "source", "metadata"}
+)
+"""Columns of every memory that may be corrected. Whose it is, where it was said and what it is stay."""
+
+CORRECTABLE_CHILDREN: dict[str, tuple[type[Memory], frozenset[str]]] = {
+    Kind.EPISODE: (EpisodicMemory, frozenset({"key_decisions", "entities_mentioned", "tools_called"})),
+}
+"""By kind: its child table and the columns of it that may be corrected."""
+
+MARKS: dict[str, dict[str, bool]] = {
+    "archive": {"archived": True},
+    "unarchive": {"archived": False},
+    "quarantine": {"quarantined": True},
+    "release": {"quarantined": False},
+    "pin": {"pinned": True},
+    "unpin": {"pinned": False},
+}
+"""What can be done to many memories at once; the names are the operations in the audit log."""
+
+ROWS_A_TRANSACTION = 1_000
+
+
+def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any], version: int, now: datetime) -> None:
+    """Give a memory new values, by column. `version` is the one that the caller has seen.
+
+    Raises NotFound, StaleVersion, and Unprocessable for a column that may not be corrected or a text of spaces.
+    """
+    with transaction.atomic():
+        row = lock_memory(owner, memory_id)
+        if row.version != version:
+            raise StaleVersion("somebody else has changed it in the meantime")
+        child, of_child = split_changes(row.kind, changes)
+        columns = {name: value for name, value in changes.items() if name not in of_child}
+        if "text" in columns:
+            columns |= derive_from_text(columns["text"], now=now)
+            Vector.objects.filter(account_id=owner.account_id, memory_id=memory_id).delete()
+        Memory.objects.filter(id=memory_id).update(**columns, version=F("version") + 1, updated_at=now)
+        if child is not None and of_child:
+            child.objects.filter(pk=memory_id).update(**of_child)
+        record_correction(owner, "update", [row], metadata={"columns": sorted(changes)})
+
+
+def split_changes(kind: str, changes: Mapping[str, Any]) -> tuple[type[Memory] | None, dict[str, Any]]:
+    """The kind's child table and those of the changes that are its columns. Unprocessable for any other."""
+    child, of_child = CORRECTABLE_CHILDREN.get(kind, (None, frozenset[str]()))
+    refused = set(changes) - CORRECTABLE - of_child
+    if refused:
+        raise Unprocessable(f"cannot be corrected: {', '.join(sorted(refused))}")
+    return child, {name: value for name, value in changes.items() if name in of_child}
+
+
+def derive_from_text(text: str, *, now: datetime) -> dict[str, Any]:
+    """The columns that follow from a text, and its place in the queue of what is to be embedded."""
+    if not text.strip():
+        raise Unprocessable("a memory has a text")
+    return {
+        "content_hash": content_hash(text),
+        "token_count": estimate_tokens(text),
+        "embed_after": now,
+        "embed_attempts": 0,
+        "embed_error": "",
+    }
+
+
+def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: datetime) -> int:
+    """Archive, quarantine, pin (or undo it: see MARKS) those of the memories that the owner sees; how many changed."""
+    changed = 0
+    for ids in chunks(memory_ids):
+        with transaction.atomic():
+            rows = lock_memories(owner, ids)
+            rows = [row for row in rows if any(getattr(row, name) != value for name, value in MARKS[mark].items())]
+            Memory.objects.filter(id__in=[row.id for row in rows]).update(
+                **MARKS[mark], version=F("version") + 1, updated_at=now
+            )
+            record_correction(owner, mark, rows)
+        changed += len(rows)
+    return changed
+
+
+def embed_again(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> int:
+    """Drop the vectors of memories and queue new ones; how many were queued."""
+    queued = 0
+    for ids in chunks(memory_ids):
+        with transaction.atomic():
+            rows = lock_memories(owner, ids)
+            found = [row.id for row in rows]
+            Vector.objects.filter(account_id=owner.account_id, memory_id__in=found).delete()
+            Memory.objects.filter(id__in=found).update(embed_after=now, embed_attempts=0, embed_error="")
+            record_correction(owner, "embed", rows)
+        queued += len(rows)
+    return queued
+
+
+def delete_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:
+    """Delete memories with their vectors and links; how many there were. The audit log keeps their ids only."""
+    deleted = 0
+    for ids in chunks(memory_ids):
+        with transaction.atomic():
+            rows = lock_memories(owner, ids)
+            Memory.objects.filter(id__in=[row.id for row in rows]).only("id").delete()
+            record_correction(owner, "delete", rows)
+        deleted += len(rows)
+    return deleted
+
+
+def lock_memory(owner: Owner, memory_id: UUID) -> Memory:
+    rows = lock_memories(owner, [memory_id])
+    if not rows:
+        raise NotFound("no such memory")
+    return rows[0]
+
+
+def lock_memories(owner: Owner, memory_ids: Sequence[UUID]) -> list[Memory]:
+    """The owner's rows, locked in one order, without their texts: those may be long, and nobody here reads them."""
+    rows = Memory.objects.visible_to(owner).filter(id__in=memory_ids).order_by("id")
+    columns = ("id", "kind", "version", "conversation_id", "archived", "quarantined", "pinned")
+    return list(rows.only(*columns).select_for_update(of=("self",)))
+
+
+def chunks(memory_ids: Sequence[UUID]) -> list[Sequence[UUID]]:
+    return [memory_ids[at : at + ROWS_A_TRANSACTION] for at in range(0, len(memory_ids), ROWS_A_TRANSACTION)]
+
+
+def record_correction(owner: Owner, operation: str, rows: Sequence[Memory], **columns: Any) -> None:
+    """One audit entry a documented type of memory; none when nothing changed."""
+    by_type: dict[str, list[Memory]] = {}
+    for row in rows:
+        by_type.setdefault(MEMORY_TYPES.get(row.kind, "semantic"), []).append(row)
+    for memory_type, of_type in by_type.items():
+        conversations = {row.conversation_id for row in of_type}
+        conversation_id = conversations.pop() if len(conversations) == 1 else ""
+        record(
+            owner,
+            operation=operation,
+            memory_type=memory_type,
+            affected_ids=[row.id for row in of_type],
+            conversation_id=conversation_id,
+            session_id=conversation_id,
+            result_count=len(of_type),
+            **columns,
+        )

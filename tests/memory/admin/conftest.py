@@ -1,0 +1,29 @@
+"""Staff of two sorts: one who may do everything, one who may open the admin and nothing else."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+def chief(db: None) -> User:
+    return User.objects.create_superuser("chief", password=PASSWORD)
+
+
+@pytest.fixture
+def staff(chief: User) -> Client:
+    """The browser of a superuser."""
+    client = Client()
+    client.force_login(chief)
+    return client
+
+
+@pytest.fixture
+def newcomer(db: None) -> Client:
+    """The browser of a staff user without any permission."""
+    user = User.objects.create_user("newcomer", password=PASSWORD, is_staff=True)
+    client = Client()
+    client.force_login(user)
+    return client

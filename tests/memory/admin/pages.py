@@ -1,0 +1,58 @@
+"""Addresses of the admin's pages and what its forms send."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import reverse
+
+
+def list_url(model: str, *, app: str = "memory", **query: object) -> str:
+    address = reverse(f"admin:{app}_{model}_changelist")
+    return f"{address}?{urlencode(query)}" if query else address
+
+
+def add_url(model: str) -> str:
+    return reverse(f"admin:memory_{model}_add")
+
+
+def page_url(model: str, row_id: object, page: str = "change", *, app: str = "memory") -> str:
+    return reverse(f"admin:{app}_{model}_{page}", args=[row_id])
+
+
+def form_values(response: Any) -> dict[str, Any]:
+    """What a browser would send back of the form on a page, when nothing is edited."""
+    admin_form = response.context["adminform"].form
+    values: dict[str, Any] = {}
+    for bound in admin_form:
+        data = bound.value()
+        for name, value in spread(bound, data).items():
+            if value is not None:
+                values[name] = value
+    return values
+
+
+def spread(bound: Any, data: Any) -> dict[str, Any]:
+    """A widget of several boxes sends each under its own name."""
+    name, widget = bound.html_name, bound.field.widget
+    if hasattr(widget, "widgets_names"):
+        parts = widget.decompress(data)
+        return {
+            f"{name}{suffix}": "" if part is None else str(part)
+            for suffix, part in zip(widget.widgets_names, parts, strict=True)
+        }
+    if isinstance(data, bool):
+        return {name: "on"} if data else {}
+    return {name: "" if data is None else data}
+
+
+def choose(client: Client, url: str, action: str, *row_ids: object, **more: Any) -> HttpResponse:
+    """Run an action on selected rows of a list."""
+    data = {"action": action, "_selected_action": [str(row_id) for row_id in row_ids], **more}
+    response: HttpResponse = client.post(url, data, follow=True)
+    return response
+
+
+def shown(response: Any) -> str:
+    return str(response.content.decode())
