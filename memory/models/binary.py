@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
+from psycopg.types.json import JsonbLoader
 
 Embedding = NDArray[np.float32]
 
@@ -39,6 +40,8 @@ def binary_cursor() -> Generator[CursorWrapper, None, None]:
     """A cursor on Django's connection and in its transaction, with parameters bound by the server."""
     connection.ensure_connection()
     with psycopg.Cursor(connection.connection) as cursor:
+        # Django has its connections leave JSON as text, for its own fields to read
+        cursor.adapters.register_loader("jsonb", JsonbLoader)
         yield connection._prepare_cursor(cursor)  # type: ignore[attr-defined]
 
 

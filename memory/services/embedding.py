@@ -46,20 +46,25 @@ def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLIN
     """
     provider = embedding_provider()
     wanted = list(dict.fromkeys(text for text in texts if text.strip()))[:WRITE_TEXTS]
-    known = read_cache(provider, wanted)
-    missing = [text for text in wanted if text not in known]
-    error = ""
-    if missing:
-        try:
-            rows = provider.embed(missing, deadline_seconds=deadline_seconds)
-        except ProviderError as err:
-            logger.warning("embedding of %d texts failed: %s", len(missing), err)
-            error = err.code
-        else:
-            fresh = dict(zip(missing, rows, strict=True))
-            write_cache(provider, fresh)
-            known |= fresh
-    return Embedded(model=provider.model, width=provider.width, vectors=known, error=error)
+    known: dict[str, Embedding] = {}
+    width, error = 0, ""
+    try:
+        # an endpoint whose width is not configured is asked for it
+        width = provider.width
+        known = read_cache(provider, wanted)
+        known |= embed_missing(provider, [text for text in wanted if text not in known], deadline_seconds)
+    except ProviderError as err:
+        logger.warning("embedding of %d texts failed: %s", len(wanted) - len(known), err)
+        error = err.code
+    return Embedded(model=provider.model, width=width, vectors=known, error=error)
+
+
+def embed_missing(provider: EmbeddingProvider, texts: Sequence[str], deadline_seconds: float) -> dict[str, Embedding]:
+    if not texts:
+        return {}
+    fresh = dict(zip(texts, provider.embed(texts, deadline_seconds=deadline_seconds), strict=True))
+    write_cache(provider, fresh)
+    return fresh
 
 
 def read_cache(provider: EmbeddingProvider, texts: Sequence[str]) -> dict[str, Embedding]:

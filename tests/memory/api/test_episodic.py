@@ -57,6 +57,7 @@ def test_a_search_finds_the_most_similar_first(client: ServiceClient) -> None:
 
     assert [hit["summary"] for hit in answer["results"]][0] == EPISODE["summary"]
     assert answer["results"][0]["similarity"] == pytest.approx(1, abs=1e-3)
+    assert answer["results"][0] | EPISODE == answer["results"][0]
     assert (len(answer["results"]), answer["degraded"]) == (2, [])
 
 

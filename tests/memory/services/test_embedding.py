@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from pytest_django import Settings
 from werkzeug import Response
 
-from memory.services.embedding import WRITE_TEXTS, embed_texts
+from memory.providers.embeddings import embedding_provider
+from memory.services.embedding import WRITE_TEXTS, Embedded, embed_texts
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, answer_vectors, vector_of
 
 
@@ -57,3 +59,13 @@ def test_an_embedder_that_answers_nonsense_costs_the_vector_and_nothing_else(
     embedded = embed_texts(["a text"], deadline_seconds=1)
 
     assert (embedded.vectors, embedded.error) == ({}, code)
+
+
+def test_an_endpoint_that_is_down_before_its_width_is_known_costs_no_error(
+    embedding_server: EmbeddingServer, settings: Settings
+) -> None:
+    settings.EMBEDDING_DIMENSIONS = 0
+    embedding_provider.cache_clear()
+    embedding_server.fail(status=401)
+
+    assert embed_texts(["a text"]) == Embedded(model=MODEL, width=0, vectors={}, error="provider_refused")

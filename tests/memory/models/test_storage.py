@@ -1,0 +1,90 @@
+"""What the migrations promise beyond Django's models, read from the catalogue."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from memory.models import AuditEntry
+from memory.owner import Owner
+from memory.retrieval.episodes import search_episodes
+from tests.memory.episodes import NOW, draft, query, store
+
+pytestmark = pytest.mark.django_db
+
+DOCUMENTED_AUDIT_INDEXES = {
+    "idx_audit_user": "(account_id, user_id, timestamp)",
+    "idx_audit_session": "(account_id, session_id, timestamp)",
+    "idx_audit_operation": "(account_id, operation, timestamp)",
+    "idx_audit_memory_type": "(account_id, memory_type, timestamp)",
+    "idx_audit_source_channel": "(account_id, source_channel, timestamp)",
+}
+
+
+def ask(statement: str) -> list[tuple[str, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall()
+
+
+def test_the_audit_log_is_partitioned_by_time_under_its_documented_indexes() -> None:
+    (partitioned,) = ask("SELECT pg_get_partkeydef('memory_audit_log'::regclass)")
+    found = dict(ask("SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'memory_audit_log'"))
+
+    assert partitioned == ('RANGE ("timestamp")',)
+    for name, columns in DOCUMENTED_AUDIT_INDEXES.items():
+        assert found[name].replace('"', "").endswith(columns)
+
+
+def test_an_entry_of_a_day_without_a_partition_is_kept(owner: Owner) -> None:
+    AuditEntry.objects.create(
+        account_id=owner.account_id,
+        timestamp=timezone.now() + timedelta(days=1000),
+        operation="store",
+        memory_type="semantic",
+    )
+
+    assert AuditEntry.objects.count() == 1
+
+
+def test_every_composite_index_starts_with_the_account() -> None:
+    ours = ask("""
+        SELECT relation.relname || '.' || index.relname, attribute.attname
+        FROM pg_index JOIN pg_class index ON index.oid = indexrelid JOIN pg_class relation ON relation.oid = indrelid
+        JOIN pg_attribute attribute ON attribute.attrelid = indrelid AND attribute.attnum = indkey[0]
+        WHERE indnkeyatts > 1 AND (relation.relname ~ '^(memor|agent|team|api_key|conversation|job|idempotent|episodic)')
+    """)
+
+    # one vector a memory and model; partitions by day need their time in the key
+    exempt = {"memory_vectors.vector_once_a_model"}
+    others = {name for name, column in ours if column != "account_id" and "_pkey" not in name}
+    assert others == exempt
+
+
+def test_vectors_stay_out_of_toast() -> None:
+    storage = ask("""
+        SELECT attstorage::text FROM pg_attribute
+        WHERE attrelid = 'memory_vectors'::regclass AND attname = 'vector'
+    """)
+
+    assert storage == [("p",)]
+
+
+def test_event_times_have_a_brin_index() -> None:
+    (definition,) = ask("SELECT indexdef FROM pg_indexes WHERE indexname = 'memory_event_time'")
+
+    assert "USING brin (event_time)" in definition[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 3000 + " found", "found " + "wörd " * 50_000, "quote ' and \\ backslash found", "🧨 found \u202e", "found"],
+    ids=["long word", "long text", "quotes", "symbols", "plain"],
+)
+def test_any_text_has_an_index_of_words(owner: Owner, text: str) -> None:
+    store(owner, draft(text))
+
+    hits = search_episodes(owner, query("found", angle=None), now=NOW).hits
+
+    assert [hit.summary for hit in hits] == [text]

@@ -1,0 +1,96 @@
+"""Who sees what: the wall between accounts, what is private to an agent, and what a user's knowledge is."""
+
+from dataclasses import dataclass
+from itertools import product
+
+import pytest
+from django.utils import timezone
+
+from memory.models import Account, Kind, Memory, Participant, Vector
+from memory.models.memory import AGENT_PRIVATE, OF_CONVERSATIONS
+from memory.models.writer import insert_memories, insert_vectors
+from memory.owner import Owner
+from tests.memory.episodes import MODEL, direction
+
+pytestmark = pytest.mark.django_db
+
+AGENTS = ("", "assistant", "colleague")
+USERS = ("", "ana", "ben")
+CONVERSATIONS = ("", "shared", "elsewhere")
+TAKES_PART = {("assistant", "shared"), ("colleague", "shared"), ("colleague", "elsewhere")}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    account: str
+    kind: Kind
+    agent_id: str
+    user_id: str
+    conversation_id: str
+
+
+ROWS = [
+    Row(account, kind, agent, user, conversation)
+    for account in ("workshop", "strangers")
+    for kind, agent, user, conversation in product((*AGENT_PRIVATE, Kind.TURN, Kind.FACT), AGENTS, USERS, CONVERSATIONS)
+]
+
+
+def is_visible(row: Row, *, account: str, agent_id: str, user_id: str) -> bool:
+    """The rule, as one would say it."""
+    if row.account != account:
+        return False
+    knowledge = row.kind not in AGENT_PRIVATE and row.kind not in OF_CONVERSATIONS
+    if knowledge and user_id:
+        return row.user_id in ("", user_id)
+    if not agent_id:
+        return True
+    if row.kind in OF_CONVERSATIONS:
+        return (agent_id, row.conversation_id) in TAKES_PART
+    return row.agent_id == agent_id
+
+
+@pytest.fixture
+def accounts(account: Account, stranger: Account) -> dict[str, Account]:
+    return {"workshop": account, "strangers": stranger}
+
+
+@pytest.fixture
+def stored(accounts: dict[str, Account]) -> dict[str, Row]:
+    """Every combination, in both accounts, by the text that names it."""
+    for account, (agent, conversation) in product(accounts.values(), TAKES_PART):
+        Participant.objects.create(account=account, agent_id=agent, conversation_id=conversation)
+    rows = {str(number): row for number, row in enumerate(ROWS)}
+    memories = [
+        Memory(
+            account=accounts[row.account],
+            kind=row.kind,
+            identity=text,
+            agent_id=row.agent_id,
+            user_id=row.user_id,
+            conversation_id=row.conversation_id,
+            text=text,
+            event_time=timezone.now(),
+        )
+        for text, row in rows.items()
+    ]
+    insert_memories(memories)
+    for account in accounts.values():
+        own = [(memory.id, direction(0)) for memory in memories if memory.account_id == account.id]
+        insert_vectors(account.id, model=MODEL, vectors=own)
+    return rows
+
+
+@pytest.mark.parametrize(("agent_id", "user_id"), list(product(AGENTS, USERS)))
+def test_an_owner_sees_just_what_the_rule_says(
+    stored: dict[str, Row], accounts: dict[str, Account], agent_id: str, user_id: str
+) -> None:
+    owner = Owner(account_id=accounts["workshop"].id, agent_id=agent_id, user_id=user_id)
+
+    memories = set(Memory.objects.visible_to(owner).values_list("text", flat=True))
+    vectors = set(Vector.objects.visible_to(owner).values_list("memory__text", flat=True))
+
+    wanted = {
+        text for text, row in stored.items() if is_visible(row, account="workshop", agent_id=agent_id, user_id=user_id)
+    }
+    assert memories == vectors == wanted
