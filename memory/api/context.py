@@ -34,7 +34,8 @@ class ContextItem(serializers.Serializer[Any]):
 
 
 class ContextAnswer(serializers.Serializer[Any]):
-    context = serializers.CharField(help_text="A system message, to stand before the user's first; may be empty.")
+    # the contract's name, and a serializer's attribute too
+    context = serializers.CharField(help_text="A system message, to stand first; may be empty.")  # type: ignore[assignment]
     items = ContextItem(many=True)
     tokens = serializers.IntegerField(help_text="An estimate.")
     degraded = serializers.ListField(child=serializers.CharField())

@@ -25,12 +25,13 @@ DOCUMENTED_AUDIT_INDEXES = {
 def ask(statement: str) -> list[tuple[str, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement)
-        return cursor.fetchall()
+        return [tuple(row) for row in cursor.fetchall()]
 
 
 def test_the_audit_log_is_partitioned_by_time_under_its_documented_indexes() -> None:
     (partitioned,) = ask("SELECT pg_get_partkeydef('memory_audit_log'::regclass)")
-    found = dict(ask("SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'memory_audit_log'"))
+    listed = ask("SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'memory_audit_log'")
+    found = {row[0]: row[1] for row in listed}
 
     assert partitioned == ('RANGE ("timestamp")',)
     for name, columns in DOCUMENTED_AUDIT_INDEXES.items():
@@ -53,7 +54,8 @@ def test_every_composite_index_starts_with_the_account() -> None:
         SELECT relation.relname || '.' || index.relname, attribute.attname
         FROM pg_index JOIN pg_class index ON index.oid = indexrelid JOIN pg_class relation ON relation.oid = indrelid
         JOIN pg_attribute attribute ON attribute.attrelid = indrelid AND attribute.attnum = indkey[0]
-        WHERE indnkeyatts > 1 AND (relation.relname ~ '^(memor|agent|team|api_key|conversation|job|idempotent|episodic)')
+        WHERE indnkeyatts > 1
+            AND relation.relname ~ '^(memor|agent|team|api_key|conversation|job|idempotent|episodic|injection|ledger)'
     """)
 
     # one vector a memory and model; partitions by day need their time in the key
