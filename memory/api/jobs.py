@@ -69,6 +69,8 @@ class Jobs(OwnerViewSet):
     statuses = {"run": 202}
     scopes = {"list": "operate", "retrieve": "operate", "run": "operate"}
     filterset_class = RunFilter
+    # for the description of the filters alone: rows come from `runs`
+    queryset = JobRun.objects.none()
 
     def list(self, request: Request) -> Response:
         return self.page(self.runs(), represent_run)

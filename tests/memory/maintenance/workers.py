@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,10 +68,10 @@ def worker_started(folder: Path, name: str, *, include: str = "", **variables: s
         worker.kill()
 
 
-def environment() -> Mapping[str, str]:
+def environment() -> dict[str, str]:
     """This process's, with the test's own database."""
     url = urlsplit(os.environ["DATABASE_URL"])
-    return os.environ | {"DATABASE_URL": url._replace(path=f"/{connection.settings_dict['NAME']}").geturl()}
+    return {**os.environ, "DATABASE_URL": url._replace(path=f"/{connection.settings_dict['NAME']}").geturl()}
 
 
 def wait_until(condition: Callable[[], object]) -> None:

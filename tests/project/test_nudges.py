@@ -1,0 +1,65 @@
+"""Nudges: they reach the broker, and when there is none, nobody waits for it."""
+
+import socket
+import time
+from collections.abc import Callable
+
+import pytest
+from celery import Celery
+
+from memory_project.nudges import Nudges
+
+PATIENCE_SECONDS = 20
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
+    """Where the broker is said to be: nobody listens there."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host, port = server.getsockname()
+    # Celery prefers the environment's broker to its own
+    monkeypatch.setenv("CELERY_BROKER_URL", f"redis://{host}:{port}/0")
+    return host, port
+
+
+def new_nudges(most_waiting: int = 100) -> Nudges:
+    return Nudges(Celery(set_as_current=False), most_waiting=most_waiting)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def send_often(nudges: Nudges) -> None:
+    for _ in range(50):
+        nudges.send("tasks.look", "rows")
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    begun = time.monotonic()
+    call()
+    return time.monotonic() - begun
+
+
+@pytest.mark.usefixtures("address")
+def test_a_broker_that_refuses_costs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    nudges = new_nudges()
+
+    assert seconds_of(lambda: nudges.send("tasks.look", "rows")) < 0.5
+
+    wait_until(lambda: "nudge of tasks.look lost (OperationalError)" in caplog.text)
+
+
+def test_a_broker_that_hangs_holds_nobody_up(address: tuple[str, int], caplog: pytest.LogCaptureFixture) -> None:
+    nudges = new_nudges(most_waiting=10)
+
+    with socket.create_server(address) as silent:
+        nudges.send("tasks.look", "rows")
+        silent.settimeout(PATIENCE_SECONDS)
+        with silent.accept()[0]:
+            assert seconds_of(lambda: send_often(nudges)) < 0.5
+
+    assert "nudge of tasks.look dropped: the broker takes none" in caplog.text
