@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from ledger.models import Injection
+from memory_project.admin_lists import BoundedPaginator
 
 
 @admin.register(Injection)
@@ -14,7 +15,7 @@ class InjectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # has no para
     search_fields = ("conversation_id", "item_key", "agent_id")
     search_help_text = "Conversation, item key or agent."
     ordering = ("-stream_id",)
-    # counting a long journal costs more than showing a page of it
+    paginator = BoundedPaginator
     show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:

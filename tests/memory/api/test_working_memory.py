@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from memory import conf
 from memory.models import Account, ApiKey
@@ -204,6 +205,16 @@ def test_a_read_only_key_may_not_write(account: Account, client_for: Callable[[s
     assert put(reader, {"a": 1}).status_code == 403
     assert reader.delete(PATH).status_code == 403
     assert reader.get(PATH).status_code == 200
+
+
+def test_a_call_asks_postgresql_for_the_key_and_nothing_else(
+    api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    put(api, {"a": 1})
+
+    with django_assert_num_queries(2):
+        put(api, {"b": 2})
+        api.get(PATH)
 
 
 def test_without_a_key_nothing_is_told() -> None:
