@@ -2,6 +2,7 @@
 
 import logging
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 from django.db import IntegrityError
@@ -64,12 +65,14 @@ def test_a_run_of_an_account_leaves_other_accounts_alone(account: Account, stran
 
 
 def test_every_queued_run_is_done_the_oldest_first(account: Account) -> None:
-    runs = [queue_run(), queue_run(account)]
+    make_agents(account, "a")
+    younger, older = queue_run(), queue_run(account)
+    JobRun.objects.filter(id=older.id).update(created_at=younger.created_at - timedelta(seconds=1))
+    seen: list[UUID | None] = []
 
-    run_waiting(describe_job(), now=NOW)
+    run_waiting(describe_job(describing(lambda batch: seen.append(batch.account_id))), now=NOW)
 
-    finished = JobRun.objects.finished().order_by("created_at", "id")
-    assert [run.id for run in finished] == [run.id for run in runs]
+    assert seen == [account.id, None]
 
 
 def test_a_run_waits_while_another_of_its_job_is_on() -> None:
