@@ -1,0 +1,114 @@
+"""Build, replace or drop the index over one embedding model's vectors."""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Generator
+from dataclasses import asdict
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from memory.errors import MemoryServiceError, Unprocessable
+from memory.providers.embeddings import embedding_provider
+from memory.services.vector_index import (
+    BuiltIndex,
+    Hnsw,
+    Indexed,
+    IndexProgress,
+    IvfFlat,
+    Method,
+    build_index,
+    drop_all_indexes,
+    widths_of,
+)
+
+
+class Command(BaseCommand):
+    help = (
+        "Build the index that searches of large owners use, beside live traffic, and drop the one it replaces. Small "
+        "owners are searched exactly and need none. Interrupted or killed, it leaves nothing that the next run minds."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        task = parser.add_mutually_exclusive_group(required=True)
+        task.add_argument("--method", choices=("hnsw", "ivfflat"), help="how to index")
+        task.add_argument("--drop", action="store_true", help="drop the index: every search is exact")
+        parser.add_argument("--model", default="", help="an embedding model (default: the one in use)")
+        parser.add_argument("--width", type=int, default=0, help="dimensions, where the model's vectors differ in them")
+        parser.add_argument("--lists", type=int, default=100, help="ivfflat: number of lists (default: %(default)s)")
+        parser.add_argument("--m", type=int, default=16, help="hnsw: links of a vector (default: %(default)s)")
+        parser.add_argument(
+            "--ef-construction", type=int, default=64, help="hnsw: candidates for its links (default: %(default)s)"
+        )
+        parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            indexed = choose_indexed(options["model"], options["width"])
+            if options["drop"]:
+                self.report_drop(indexed, drop_all_indexes(indexed), as_json=options["json"])
+            else:
+                method = choose_method(options)
+                self.report_build(indexed, method, watch(build_index(indexed, method)), as_json=options["json"])
+        except (MemoryServiceError, ImproperlyConfigured) as err:
+            raise CommandError(str(err)) from err
+        except DatabaseError as err:
+            raise CommandError(f"The database refused: {str(err).splitlines()[0]}") from err
+
+    def report_drop(self, indexed: Indexed, dropped: list[str], *, as_json: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps(asdict(indexed) | {"dropped": dropped}))
+        elif dropped:
+            self.stdout.write(f"Dropped {', '.join(dropped)}.")
+        else:
+            self.stdout.write(f"There is no index over {indexed.model}, {indexed.width} dimensions.")
+
+    def report_build(self, indexed: Indexed, method: Method, built: BuiltIndex, *, as_json: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps({"method": method.name} | asdict(indexed) | asdict(built)))
+            return
+        replaced = f" It replaces {', '.join(built.dropped)}." if built.dropped else ""
+        self.stdout.write(
+            f"Built {built.name} over {built.rows:,} vectors of {indexed.model} ({method.name}, {method.options()}): "
+            f"{decimal(built.size_bytes)} in {built.seconds:.1f} seconds.{replaced}"
+        )
+
+
+def choose_indexed(model: str, width: int) -> Indexed:
+    """The model in use; of another, the width that its vectors have. Raises Unprocessable when that is not one."""
+    provider = embedding_provider()
+    if model in ("", provider.model):
+        return Indexed(model=provider.model, width=width or provider.width)
+    widths = [width] if width else widths_of(model)
+    if not widths:
+        raise Unprocessable(f"No vector is of {model}.")
+    if len(widths) > 1:
+        known = ", ".join(map(str, widths))
+        raise Unprocessable(f"Vectors of {model} have {known} dimensions: choose by --width.")
+    return Indexed(model=model, width=widths[0])
+
+
+def choose_method(options: dict[str, Any]) -> Method:
+    if options["method"] == "ivfflat":
+        return IvfFlat(lists=options["lists"])
+    return Hnsw(m=options["m"], ef_construction=options["ef_construction"])
+
+
+def watch(steps: Generator[IndexProgress, None, BuiltIndex]) -> BuiltIndex:
+    """Run the build to its end, with a bar on a terminal's standard error for the phase it is in."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("starting", total=1.0)
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                built: BuiltIndex = end.value
+                return built
+            progress.update(task, description=step.phase, completed=step.share)

@@ -1,0 +1,105 @@
+"""Recall of the filtered search against the exact one, for owners of unequal size among 20,000 episodes."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import numpy as np
+import pytest
+from django.db import connection
+from pytest_django import DjangoDbBlocker
+
+from memory import conf
+from memory.models import Account, Vector
+from memory.models.binary import Embedding, binary_cursor, half_vector
+from memory.owner import Owner
+from memory.retrieval.episodes import EpisodeQuery, search_episodes
+from memory.retrieval.statements import where_of
+from memory.retrieval.vectors import nearest_ctes
+from memory.services.vector_index import Hnsw, IvfFlat, Method, build_index, drop_all_indexes, names_of_indexes
+from tests.memory.episodes import NOW
+from tests.memory.vectors import INDEXED, MODEL, WIDTH, Clusters, build, fill
+
+ROWS_OF_AGENTS = {"small": 60, "medium": 600, "large": 6_000, "others": 13_340}
+QUESTIONS = 12
+K = 10
+
+
+def search(owner: Owner, vector: Embedding, *, exact_rows: int = conf.EXACT_SEARCH_ROWS) -> list[UUID]:
+    query = EpisodeQuery(text="text", top_k=K, model=MODEL, width=WIDTH, vector=vector, exact_rows=exact_rows)
+    return [hit.id for hit in search_episodes(owner, query, now=NOW).hits]
+
+
+def recall(owner: Owner, questions: Embedding) -> float:
+    """The mean share of the exact ten that a search under the shipped settings finds; it always finds ten."""
+    shares = []
+    for question in questions:
+        exact = search(owner, question, exact_rows=1_000_000)
+        found = search(owner, question)
+        assert len(found) == len(exact) == K
+        shares.append(len(set(found) & set(exact)) / K)
+    return float(np.mean(shares))
+
+
+def plan_of_search(owner: Owner) -> str:
+    """How PostgreSQL would carry out the part of a search that is about vectors."""
+    where = where_of(Vector.objects.visible_to(owner).of_kind("episode").of_model(MODEL, WIDTH), prefix="v")
+    statement = f"EXPLAIN WITH {nearest_ctes(where=where.sql, width=WIDTH)} SELECT * FROM nearest"
+    vector = half_vector(np.ones(WIDTH, dtype=np.float32))
+    parameters = where.parameters | {"vector": vector, "limit": K, "exact_rows": conf.EXACT_SEARCH_ROWS}
+    with binary_cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return "\n".join(row[0] for row in cursor.fetchall())
+
+
+@pytest.fixture(scope="module")
+def crowd(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Account]:
+    """20,000 episodes of four agents, filled in once for the tests that only search and build."""
+    clusters = Clusters()
+    with django_db_blocker.unblock():
+        account = Account.objects.create(name="crowd")
+        for agent_id, rows in ROWS_OF_AGENTS.items():
+            fill(Owner(account_id=account.id, agent_id=agent_id), clusters.draw(rows))
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE memory_vectors")
+        yield account
+        drop_all_indexes(INDEXED)
+        with connection.cursor() as cursor:
+            cursor.execute("TRUNCATE accounts CASCADE")
+
+
+@pytest.mark.parametrize("method", [Hnsw(), IvfFlat()], ids=["hnsw", "ivfflat"])
+def test_a_filtered_search_finds_what_an_exact_one_finds(crowd: Account, method: Method) -> None:
+    questions = Clusters().draw(QUESTIONS)
+    build(method)
+
+    for agent_id in ("small", "medium", "large", ""):
+        assert recall(Owner(account_id=crowd.id, agent_id=agent_id), questions) >= 0.98, agent_id
+    assert recall(Owner(account_id=crowd.id, agent_id="large", user_id="ana"), questions) >= 0.98
+
+
+@pytest.mark.parametrize("method", [Hnsw(), IvfFlat()], ids=["hnsw", "ivfflat"])
+def test_the_planner_takes_the_index_for_a_large_owner(crowd: Account, method: Method) -> None:
+    built = build(method)
+
+    assert f"Index Scan using {built.name}" in plan_of_search(Owner(account_id=crowd.id, agent_id="large"))
+
+
+def test_searches_go_on_while_an_index_is_built(crowd: Account) -> None:
+    owner = Owner(account_id=crowd.id, agent_id="large")
+    [question] = Clusters().draw(1)
+
+    found = [search(owner, question) for _progress in build_index(INDEXED, Hnsw())]
+
+    assert found
+    assert all(len(hits) == K for hits in found)
+
+
+def test_a_build_that_is_given_up_leaves_nothing(crowd: Account) -> None:
+    before = names_of_indexes(INDEXED, valid=True)
+    steps = build_index(INDEXED, Hnsw(m=48, ef_construction=1000))
+
+    next(steps)
+    steps.close()
+
+    assert names_of_indexes(INDEXED, valid=True) == before
+    assert names_of_indexes(INDEXED, valid=False) == []

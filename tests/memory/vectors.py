@@ -1,0 +1,77 @@
+"""Many vectors for tests: clustered as embeddings are, seeded, and stored with their episodes by a few statements."""
+
+from typing import Any
+
+import numpy as np
+from django.db import connection
+
+from memory.models import EpisodicMemory, Memory
+from memory.models.binary import Embedding
+from memory.models.writer import insert_vectors
+from memory.owner import Owner
+from memory.services.embedding import Embedded
+from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.vector_index import BuiltIndex, Indexed, Method, build_index
+from memory_project.ids import uuid7
+from tests.memory.episodes import NOW
+
+MODEL, WIDTH = "clustered", 64
+INDEXED = Indexed(model=MODEL, width=WIDTH)
+NOTHING = Embedded(model=MODEL, width=WIDTH, vectors={})
+CLUSTERS = 200
+
+
+class Clusters:
+    """Seeded unit vectors around common centres, as texts on common topics have them."""
+
+    def __init__(self) -> None:
+        self.random = np.random.default_rng(7)
+        self.centres = self.random.normal(size=(CLUSTERS, WIDTH))
+
+    def draw(self, count: int) -> Embedding:
+        rows = self.centres[self.random.integers(CLUSTERS, size=count)]
+        rows = rows + 0.7 * self.random.normal(size=rows.shape)
+        unit: Embedding = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+        return unit
+
+
+def fill(owner: Owner, vectors: Embedding) -> None:
+    """An episode for each vector; every tenth is about the user `ana`. Stored as a copy of one that is, for speed."""
+    [model] = store_episodes(
+        owner, drafts=[EpisodeDraft(conversation_id="", summary="text")], embedded=NOTHING, now=NOW
+    )
+    ids = [uuid7() for _vector in vectors]
+    given = {
+        "ids": ids,
+        "users": ["ana" if number % 10 == 0 else "" for number in range(len(ids))],
+        "model": model.id,
+    }
+    own = {"id": "given.id", "identity": "given.id::text", "user_id": "given.user_id", "embed_after": "NULL"}
+    copy_rows(Memory, own, given)
+    copy_rows(EpisodicMemory, {"memory_ptr_id": "given.id"}, given)
+    insert_vectors(owner.account_id, model=MODEL, vectors=list(zip(ids, vectors, strict=True)))
+    model.delete()
+
+
+def copy_rows(table: type[Memory], own: dict[str, str], given: dict[str, Any]) -> None:
+    """Rows like the model's in all columns but its `own`."""
+    columns = [str(field.column) for field in table._meta.local_concrete_fields]
+    values = [own.get(column, f"model.{column}") for column in columns]
+    key = table._meta.pk.column
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""INSERT INTO {table._meta.db_table} ({", ".join(columns)}) SELECT {", ".join(values)}
+            FROM {table._meta.db_table} AS model, unnest(%(ids)s::uuid[], %(users)s::text[]) AS given (id, user_id)
+            WHERE model.{key} = %(model)s""",
+            given,
+        )
+
+
+def build(method: Method) -> BuiltIndex:
+    steps = build_index(INDEXED, method)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            built: BuiltIndex = end.value
+            return built
