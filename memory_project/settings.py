@@ -79,7 +79,8 @@ DATABASES["default"] |= {
     "CONN_HEALTH_CHECKS": True,
     "OPTIONS": DATABASES["default"].get("OPTIONS", {})
     | {
-        "pool": {"min_size": 1, "max_size": WEB_THREADS + 2, "timeout": 5},
+        # more than one for each thread: who waits for one waits for a server that is down
+        "pool": {"min_size": 1, "max_size": WEB_THREADS + 2, "timeout": 2},
         "connect_timeout": 3,
         # custom plans: a generic one ignores how many rows an owner has; iterative scans: a filter never costs results
         "options": " ".join(
@@ -160,6 +161,8 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    # a PATCH has a serializer of its own: what that requires, the document says
+    "COMPONENT_SPLIT_PATCH": False,
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "minLength": 1, "maxLength": 100}},
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

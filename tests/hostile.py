@@ -5,6 +5,7 @@ Each is refused with its status before any rule of the resource is asked, and ch
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ HOSTILE_BODIES = (
 
 each_hostile_body = pytest.mark.parametrize("hostile", HOSTILE_BODIES, ids=lambda hostile: hostile.name)
 
-HOSTILE_IDS = ("", "x" * 101, "a\0b", "a\nb", "\x7f", 7, True, None, [], {}, ["planner"])
+HOSTILE_IDS: tuple[Any, ...] = ("", "x" * 101, "a\0b", "a\nb", "\x7f", 7, True, None, [], {}, ["planner"])
 """Values that are no id in a body."""
 
 HOSTILE_SEGMENTS = ("x" * 101, "a%00b", "a%0Ab", "%7F", "%FF", "%ED%A0%80")

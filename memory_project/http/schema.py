@@ -8,6 +8,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from memory_project.http.credentials import scope_of
 from memory_project.http.problems import CONTENT_TYPE
+from memory_project.http.serializers import StrictSerializer
 
 PROBLEM = {
     "type": "object",
@@ -70,9 +71,18 @@ class ServiceSchema(AutoSchema):
             texts |= PROBLEMS_OF_POSTS
         return {(code, CONTENT_TYPE): text for code, text in texts.items()}
 
+    def _map_serializer(self, serializer: Any, direction: Any, bypass_extensions: bool = False) -> Any:
+        schema = super()._map_serializer(serializer, direction, bypass_extensions)  # type: ignore[no-untyped-call]
+        if isinstance(serializer, StrictSerializer) and "properties" in schema:
+            schema["additionalProperties"] = False
+        return schema
+
     def get_description(self) -> str:  # type: ignore[override]  # of drf-spectacular, which differs from DRF
         scope = scope_of(self.view, self.method)
         return f"{super().get_description()}\n\nScope: `{scope}`.".strip()
+
+    def get_filter_backends(self) -> list[Any]:
+        return list(super().get_filter_backends()) if getattr(self.view, "filterset_class", None) else []
 
     def _is_list_view(self, serializer: Any = None) -> bool:
         return self._is_page

@@ -1,0 +1,71 @@
+"""The OpenAPI document and its page."""
+
+import re
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from tests.openapi import operations, read_document
+
+
+def test_the_document_is_valid_and_made_without_a_warning(tmp_path: Path) -> None:
+    call_command("spectacular", "--validate", "--fail-on-warn", "--file", str(tmp_path / "schema.yaml"))
+
+
+def test_the_document_is_yaml_unless_json_is_asked_for() -> None:
+    as_yaml, as_json = Client().get("/api/schema"), Client().get("/api/schema?format=json")
+
+    assert as_yaml.content.startswith(b"openapi: 3.1.0")
+    assert as_json.json()["openapi"] == "3.1.0"
+    assert Client().get("/api/schema?format=xml").status_code == 400
+
+
+def test_every_operation_needs_a_key_and_says_how_it_fails() -> None:
+    document = read_document()
+
+    for operation in operations():
+        described: dict[str, Any] = document["paths"][operation.path][operation.method]
+        assert described["security"] == [{"apiKey": []}], operation
+        assert {"400", "401", "403", "429", "503"} <= set(described["responses"]), operation
+        assert ("404" in described["responses"]) is bool(operation.parameters), operation
+
+
+def test_every_post_takes_an_idempotency_key() -> None:
+    document = read_document()
+
+    for operation in operations():
+        names = {given["name"] for given in document["paths"][operation.path][operation.method]["parameters"]}
+        assert ("Idempotency-Key" in names) is (operation.method == "post"), operation
+
+
+def test_unknown_fields_are_ruled_out_by_the_document_too() -> None:
+    assert read_document()["components"]["schemas"]["NewAgentRequest"]["additionalProperties"] is False
+
+
+@pytest.mark.django_db  # closing an answer closes old connections
+def test_the_page_needs_nothing_from_elsewhere_and_nothing_inline() -> None:
+    html = Client().get("/api/docs").content.decode()
+    sources = re.findall(r'(?:src|href)="([^"]*)"', html)
+
+    assert len(sources) == 5
+    assert all(source.startswith("/") for source in sources)
+    assert all(is_served(source.replace("&amp;", "&")) for source in sources)
+    assert not re.search(r"<style|style=|<script>|\son\w+=", html)
+
+
+def is_served(path: str) -> bool:
+    # closed, since files are streamed
+    with closing(Client().get(path)) as answer:
+        return bool(answer.status_code == 200)
+
+
+@pytest.mark.parametrize("path", ["/api/docs", "/api/docs?script="])
+def test_the_page_may_load_only_what_we_serve(path: str) -> None:
+    answer = Client().get(path)
+
+    assert answer["Content-Security-Policy"].startswith("default-src 'self'")
+    assert b"https://" not in answer.content

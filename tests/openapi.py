@@ -1,0 +1,64 @@
+"""The OpenAPI document as tests read it: its operations, and the least body that each takes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from drf_spectacular.generators import SchemaGenerator
+
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method of one path template, and the names of the parameters in the path."""
+
+    method: str
+    path: str
+    parameters: tuple[str, ...]
+    body: dict[str, Any] | None
+
+    def __str__(self) -> str:
+        return f"{self.method.upper()} {self.path}"
+
+
+def read_document() -> dict[str, Any]:
+    generator: Any = SchemaGenerator
+    document: dict[str, Any] = generator().get_schema(request=None, public=True)
+    return document
+
+
+def operations() -> Iterator[Operation]:
+    """Every operation that the service has."""
+    document = read_document()
+    for path, methods in document["paths"].items():
+        for method in METHODS:
+            if described := methods.get(method):
+                names = [given["name"] for given in described["parameters"] if given["in"] == "path"]
+                body = least_body(document, described)
+                yield Operation(method=method, path=path, parameters=tuple(names), body=body)
+
+
+def least_body(document: dict[str, Any], described: dict[str, Any]) -> dict[str, Any] | None:
+    """The required fields, each with the first value that its schema allows; None where no body is taken."""
+    if "requestBody" not in described:
+        return None
+    body: dict[str, Any] = least_value(document, described["requestBody"]["content"]["application/json"]["schema"])
+    return body
+
+
+def least_value(document: dict[str, Any], schema: dict[str, Any]) -> Any:
+    if reference := schema.get("$ref"):
+        return least_value(document, document["components"]["schemas"][reference.rpartition("/")[2]])
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type", "object")
+    if kind == "object":
+        fields = {name: least_value(document, schema["properties"][name]) for name in schema.get("required", ())}
+        return fields or ({} if "properties" in schema else {"name": "value"})
+    if kind == "array":
+        return [least_value(document, schema["items"])]
+    if kind == "string":
+        return str(uuid4()) if schema.get("format") == "uuid" else "x"
+    return {"integer": schema.get("minimum", 1), "number": 0.5, "boolean": False}[kind]
