@@ -34,36 +34,55 @@ class Kind(models.TextChoices):
     LEARNING = "learning"
 
 
-AGENT_PRIVATE = (Kind.EPISODE, Kind.CONTEXT_ENTRY)
-OF_CONVERSATIONS = (Kind.TURN, Kind.TURN_SLOT, Kind.WORK_EPISODE)
+AGENT_PRIVATE = frozenset({Kind.EPISODE, Kind.CONTEXT_ENTRY})
+OF_CONVERSATIONS = frozenset({Kind.TURN, Kind.TURN_SLOT, Kind.WORK_EPISODE})
+KNOWLEDGE = frozenset(Kind) - AGENT_PRIVATE - OF_CONVERSATIONS
 
 
-def visible_rows(owner: Owner) -> Q:
+def visible_rows(owner: Owner, *kinds: Kind) -> Q:
     """Who sees what, for every table that carries the owner's columns (memories and their vectors).
 
     Private kinds: the agent that wrote them. Conversations: the agents that take part. Knowledge: with a user, that
     user's rows whoever learnt them and rows without a user; without one, what this agent wrote. An owner without
-    an agent acts for the account and sees all of it.
+    an agent acts for the account and sees all of it. With `kinds`, rows of these only, under fewer conditions.
     """
-    account = Q(account_id=owner.account_id)
-    private, spoken = Q(kind__in=AGENT_PRIVATE), Q(kind__in=OF_CONVERSATIONS)
-    known = ~private & ~spoken
-    of_user = Q(user_id__in=("", owner.user_id))
+    wanted = frozenset(kinds or Kind)
+    groups = (
+        (AGENT_PRIVATE, private_rule(owner)),
+        (OF_CONVERSATIONS, taking_part(owner)),
+        (KNOWLEDGE, known_to(owner)),
+    )
+    rows = Q()
+    for group, rule in groups:
+        if group & wanted:
+            rows |= of_kinds(group & wanted) & rule
+    return Q(account_id=owner.account_id) & rows
+
+
+def of_kinds(kinds: frozenset[Kind]) -> Q:
+    return Q(kind__in=sorted(kinds)) if len(kinds) > 1 else Q(kind=next(iter(kinds)))
+
+
+def private_rule(owner: Owner) -> Q:
+    return Q(agent_id=owner.agent_id) if owner.agent_id else Q()
+
+
+def taking_part(owner: Owner) -> Q:
     if not owner.agent_id:
-        return account & (private | spoken | of_user) if owner.user_id else account
-    takes_part = Exists(Participant.objects.of_agent(owner).filter(conversation_id=OuterRef("conversation_id")))
-    mine = Q(agent_id=owner.agent_id)
-    return account & (private & mine | spoken & takes_part | known & (of_user if owner.user_id else mine))
+        return Q()
+    return Q(Exists(Participant.objects.of_agent(owner).filter(conversation_id=OuterRef("conversation_id"))))
+
+
+def known_to(owner: Owner) -> Q:
+    return Q(user_id__in=("", owner.user_id)) if owner.user_id else private_rule(owner)
 
 
 class MemoryQuerySet(models.QuerySet["Memory"]):
     """Chainable filters; every use starts at `visible_to`."""
 
-    def visible_to(self, owner: Owner) -> Self:
-        return self.filter(visible_rows(owner))
-
-    def of_kind(self, kind: str) -> Self:
-        return self.filter(kind=kind)
+    def visible_to(self, owner: Owner, *kinds: Kind) -> Self:
+        """What the owner may see; of these kinds only, if any are named."""
+        return self.filter(visible_rows(owner, *kinds))
 
     def in_channels(self, owner: Owner) -> Self:
         """Channels are labels: the active one, then `_global`."""

@@ -21,14 +21,12 @@ MAX_WIDTH = 4000
 
 
 class VectorQuerySet(models.QuerySet["Vector"]):
-    def visible_to(self, owner: Owner) -> Self:
-        return self.filter(visible_rows(owner))
+    def visible_to(self, owner: Owner, *kinds: Kind) -> Self:
+        """The vectors of what the owner may see; of these kinds only, if any are named."""
+        return self.filter(visible_rows(owner, *kinds))
 
     def in_channels(self, owner: Owner) -> Self:
         return self.filter(channel__in=owner.channels)
-
-    def of_kind(self, kind: str) -> Self:
-        return self.filter(kind=kind)
 
     def live(self, now: datetime) -> Self:
         """The same rows as `MemoryQuerySet.live`: the trigger sees to it."""

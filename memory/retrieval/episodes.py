@@ -71,8 +71,8 @@ def search_episodes(owner: Owner, query: EpisodeQuery, *, now: datetime) -> Epis
     with the query alternate with those found by meaning (each list best first), since a similarity and a BM25
     score cannot be compared.
     """
-    rows = Memory.objects.visible_to(owner).in_channels(owner).live(now).of_kind(Kind.EPISODE)
-    vectors = Vector.objects.visible_to(owner).in_channels(owner).live(now).of_kind(Kind.EPISODE)
+    rows = Memory.objects.visible_to(owner, Kind.EPISODE).in_channels(owner).live(now)
+    vectors = Vector.objects.visible_to(owner, Kind.EPISODE).in_channels(owner).live(now)
     vectors = vectors.of_model(query.model, query.width)
     if owner.user_id:
         rows, vectors = rows.filter(user_id=owner.user_id), vectors.filter(user_id=owner.user_id)

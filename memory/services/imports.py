@@ -113,7 +113,7 @@ def make_batch(account_id: UUID, conversations: Sequence[ImportedConversation]) 
     first_told: dict[str, ImportedConversation] = {}
     for conversation in conversations:
         first_told.setdefault(identity_of(conversation), conversation)
-    episodes = Memory.objects.visible_to(Owner(account_id=account_id)).of_kind(Kind.EPISODE)
+    episodes = Memory.objects.visible_to(Owner(account_id=account_id), Kind.EPISODE)
     known = set(episodes.filter(identity__in=first_told).values_list("identity", flat=True))
     new = [conversation for identity, conversation in first_told.items() if identity not in known]
     return Batch(new=new, already_there=len(conversations) - len(new))

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.django_db
 AGENTS = ("", "assistant", "colleague")
 USERS = ("", "ana", "ben")
 CONVERSATIONS = ("", "shared", "elsewhere")
+KINDS = (Kind.EPISODE, Kind.TURN, Kind.FACT)
 TAKES_PART = {("assistant", "shared"), ("colleague", "shared"), ("colleague", "elsewhere")}
 
 
@@ -32,7 +33,7 @@ class Row:
 ROWS = [
     Row(account, kind, agent, user, conversation)
     for account in ("workshop", "strangers")
-    for kind, agent, user, conversation in product((*AGENT_PRIVATE, Kind.TURN, Kind.FACT), AGENTS, USERS, CONVERSATIONS)
+    for kind, agent, user, conversation in product(KINDS, AGENTS, USERS, CONVERSATIONS)
 ]
 
 
@@ -94,3 +95,6 @@ def test_an_owner_sees_just_what_the_rule_says(
         text for text, row in stored.items() if is_visible(row, account="workshop", agent_id=agent_id, user_id=user_id)
     }
     assert memories == vectors == wanted
+    for kind in KINDS:
+        of_kind = set(Memory.objects.visible_to(owner, kind).values_list("text", flat=True))
+        assert of_kind == {text for text in wanted if stored[text].kind == kind}
