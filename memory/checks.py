@@ -1,1 +1,121 @@
-"""System checks: misconfiguration is told at start, with a hint, not at the first request."""
+"""System checks: misconfiguration is told at start, with a hint, not at the first request.
+
+What only reads settings runs with every command; what asks a server is tagged `database` and runs with `migrate` and
+with `check --database default`, so that `manage.py help` needs no server. To add one: a function below, registered.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import Warning as CheckWarning
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, connections
+from redis.exceptions import RedisError
+
+from memory import conf
+from memory.audit import LEVELS
+from memory.models.memory import DEFAULT_LANGUAGE
+from memory.providers.embeddings import embedding_provider
+from memory_project import redis
+
+DATABASE = "default"
+MINIMUM_PGVECTOR = (0, 8)
+AUDIT_TABLE = "memory_audit_log"
+
+STATE = """
+SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+    (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'),
+    (SELECT relkind::text FROM pg_class WHERE oid = to_regclass(%s)),
+    EXISTS (SELECT FROM pg_ts_config WHERE cfgname = %s)
+"""
+
+
+@register()
+def check_embedder(**_options: Any) -> list[CheckMessage]:
+    try:
+        embedding_provider()
+    except ImproperlyConfigured as err:
+        hint = "See EMBEDDING_PROVIDER and its companions; with none of them set, the offline embedder is used."
+        return [Error(f"The embedder cannot work: {err}", hint=hint, id="memory.E001")]
+    return []
+
+
+@register()
+def check_audit_level(**_options: Any) -> list[CheckMessage]:
+    if conf.AUDIT_LEVEL in LEVELS:
+        return []
+    message = f"MEMORY_AUDIT_LEVEL is {conf.AUDIT_LEVEL!r}, which is no level."
+    return [Error(message, hint=f"Set it to one of {', '.join(LEVELS)}.", id="memory.E002")]
+
+
+@register(Tags.database)
+def check_database(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
+    """Asks once. A database that is not migrated yet lacks nothing that migrating could bring."""
+    if DATABASE not in (databases or ()):
+        return []
+    try:
+        with connections[DATABASE].cursor() as cursor:
+            cursor.execute(STATE, [AUDIT_TABLE, DEFAULT_LANGUAGE])
+            installed, available, audit_table, has_language = cursor.fetchone()
+    except DatabaseError as err:
+        message = f"The database cannot be asked: {str(err).splitlines()[0]}"
+        return [Error(message, hint="Check DATABASE_URL, and that the server is up.", id="memory.E003")]
+    return [
+        *complain_of_pgvector(installed, available),
+        *complain_of_audit_table(audit_table),
+        *complain_of_language(has_language),
+    ]
+
+
+def complain_of_pgvector(installed: str | None, available: str | None) -> list[CheckMessage]:
+    """Versions as PostgreSQL tells them; None where there is none."""
+    wanted = ".".join(map(str, MINIMUM_PGVECTOR))
+    if installed is None and available is None:
+        hint = f"Install pgvector {wanted} or newer on the database server."
+        return [Error("PostgreSQL has no extension `vector`.", hint=hint, id="memory.E004")]
+    version = installed or available or ""
+    if parse_version(version) >= MINIMUM_PGVECTOR:
+        return []
+    hint = f"Install pgvector {wanted} or newer, then run ALTER EXTENSION vector UPDATE: filtered searches need it."
+    return [Error(f"The extension `vector` is of version {version}.", hint=hint, id="memory.E005")]
+
+
+def parse_version(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+
+
+def complain_of_audit_table(kind: str | None) -> list[CheckMessage]:
+    """`kind` as in pg_class; None before the migrations."""
+    if kind in (None, "p"):
+        return []
+    hint = "It was made over outside of the migrations: restore the table that memory.0002_storage makes."
+    return [Error(f"{AUDIT_TABLE} is not partitioned by day.", hint=hint, id="memory.E006")]
+
+
+def complain_of_language(is_known: bool) -> list[CheckMessage]:
+    if is_known:
+        return []
+    hint = "It comes with PostgreSQL; restore it, or memories can be neither stored nor found by words."
+    message = f"PostgreSQL has no text search configuration {DEFAULT_LANGUAGE!r}."
+    return [Error(message, hint=hint, id="memory.E007")]
+
+
+@register(Tags.database)
+def check_redis(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
+    """Warnings, since all but working memory and ledger goes on without Redis."""
+    if DATABASE not in (databases or ()):
+        return []
+    try:
+        policy = redis.client().info("memory").get("maxmemory_policy", "noeviction")
+    except RedisError as err:
+        hint = "Check REDIS_URL, and that the server is up: working memory, ledger and jobs need it."
+        return [CheckWarning(f"Redis cannot be reached: {type(err).__name__}.", hint=hint, id="memory.W001")]
+    return complain_of_policy(policy)
+
+
+def complain_of_policy(policy: str) -> list[CheckMessage]:
+    if policy == "noeviction":
+        return []
+    hint = "Set maxmemory-policy to noeviction: any other may throw away ledgers and queued jobs when memory is short."
+    return [CheckWarning(f"Redis evicts by {policy}.", hint=hint, id="memory.W002")]

@@ -1,0 +1,115 @@
+"""System checks: what is misconfigured is named, with a hint; what needs a server is asked only where one is."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.core.checks import CheckMessage, run_checks
+from django.db import connection
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from memory import checks, conf
+from memory.providers.embeddings import embedding_provider
+from memory_project import redis
+
+
+@pytest.fixture
+def fresh_embedder() -> Iterator[None]:
+    embedding_provider.cache_clear()
+    yield
+    embedding_provider.cache_clear()
+
+
+@pytest.fixture
+def evicting_redis() -> Iterator[None]:
+    redis.client().config_set("maxmemory-policy", "allkeys-lru")
+    yield
+    redis.client().config_set("maxmemory-policy", "noeviction")
+
+
+def ids_of(messages: list[CheckMessage]) -> list[str]:
+    assert all(message.hint for message in messages)
+    return [str(message.id) for message in messages]
+
+
+@pytest.mark.django_db
+def test_a_sound_installation_passes() -> None:
+    messages = run_checks(databases=["default"])
+
+    assert [message for message in messages if str(message.id).startswith("memory.")] == []
+
+
+@pytest.mark.django_db
+def test_without_a_database_named_no_server_is_asked(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    with django_assert_num_queries(0):
+        assert checks.check_database() == []
+        assert checks.check_redis() == []
+
+
+@pytest.mark.django_db
+def test_the_database_is_asked_once(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    with django_assert_num_queries(1):
+        checks.check_database(databases=["default"])
+
+
+def test_an_embedder_that_cannot_work_is_an_error(settings: Settings, fresh_embedder: None) -> None:
+    settings.EMBEDDING_PROVIDER = "oracle"
+
+    assert ids_of(checks.check_embedder()) == ["memory.E001"]
+
+
+def test_an_unknown_audit_level_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "AUDIT_LEVEL", "everything")
+
+    assert ids_of(checks.check_audit_level()) == ["memory.E002"]
+
+
+@pytest.mark.django_db
+def test_a_plain_audit_table_is_an_error() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE memory_audit_log; CREATE TABLE memory_audit_log (id uuid)")
+
+    assert ids_of(checks.check_database(databases=["default"])) == ["memory.E006"]
+
+
+@pytest.mark.django_db
+def test_a_database_before_its_migrations_is_no_error() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE memory_audit_log")
+
+    assert checks.check_database(databases=["default"]) == []
+
+
+@pytest.mark.django_db
+def test_a_missing_text_search_configuration_is_an_error() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TEXT SEARCH CONFIGURATION english RENAME TO anglian")
+
+    assert ids_of(checks.check_database(databases=["default"])) == ["memory.E007"]
+
+
+@pytest.mark.parametrize(
+    ("installed", "available", "expected"),
+    [
+        ("0.8.5", "0.8.5", []),
+        (None, "0.8.0", []),
+        ("0.10", "0.10", []),
+        (None, None, ["memory.E004"]),
+        (None, "0.7.4", ["memory.E005"]),
+        ("0.7.4", "0.8.5", ["memory.E005"]),
+    ],
+)
+def test_pgvector_has_to_be_there_and_recent(installed: str | None, available: str | None, expected: list[str]) -> None:
+    assert ids_of(checks.complain_of_pgvector(installed, available)) == expected
+
+
+def test_a_redis_that_evicts_is_a_warning(evicting_redis: None) -> None:
+    assert ids_of(checks.check_redis(databases=["default"])) == ["memory.W002"]
+
+
+def test_a_redis_that_is_down_is_a_warning(settings: Settings) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:9/0"
+    redis.client.cache_clear()
+    try:
+        assert ids_of(checks.check_redis(databases=["default"])) == ["memory.W001"]
+    finally:
+        redis.client.cache_clear()
