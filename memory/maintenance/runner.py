@@ -55,7 +55,7 @@ def run_at_once(job: Job, run: JobRun, *, now: datetime, on_progress: Progress |
 
 def execute(job: Job, run: JobRun, *, now: datetime, on_progress: Progress | None = None) -> JobRun:
     """Run a claimed run to its end. Whatever it raises is kept in its row; the row is answered as it then is."""
-    logger.info("job %s run %s begins, attempt %s", job.name, run.id, run.attempts)
+    logger.debug("job %s run %s begins, attempt %s", job.name, run.id, run.attempts)
     try:
         run_batches(job, run, now=now, on_progress=on_progress)
     except LeaseLost:
@@ -79,15 +79,17 @@ def run_batches(job: Job, run: JobRun, *, now: datetime, on_progress: Progress |
         if on_progress is not None:
             on_progress(report)
     run.refresh_from_db()
-    logger.info(
-        "job %s run %s done: %s examined, %s changed, %s failed",
-        job.name,
-        run.id,
-        run.examined,
-        run.changed,
-        run.failed,
-    )
-    forget_idle_runs(run)
+    report_end(run)
+
+
+def report_end(run: JobRun) -> None:
+    """Log what was done. Scheduled runs that found nothing leave little trace: log and table grow with work only."""
+    idle = run.requested_by == SCHEDULE and run.examined == run.failed == 0
+    figures = (run.examined, run.changed, run.failed)
+    level = logging.DEBUG if idle else logging.INFO
+    logger.log(level, "job %s run %s done: %s examined, %s changed, %s failed", run.job, run.id, *figures)
+    if idle:
+        JobRun.objects.scheduled(run.job).found_nothing().filter(created_at__lt=run.created_at).delete()
 
 
 def keep_progress(run: JobRun, report: Report) -> None:
@@ -99,12 +101,6 @@ def keep_progress(run: JobRun, report: Report) -> None:
         state = {"lease_until": None, "status": JobRun.Status.COMPLETED, "finished_at": Now()}
     if not JobRun.objects.held_by(run).update(cursor=report.cursor, **columns, **state):
         raise LeaseLost
-
-
-def forget_idle_runs(run: JobRun) -> None:
-    """A scheduled run that found nothing takes the place of the last such: the table grows with work, not with time."""
-    if run.requested_by == SCHEDULE and run.examined == run.failed == 0:
-        JobRun.objects.scheduled(run.job).found_nothing().filter(created_at__lt=run.created_at).delete()
 
 
 def fail(run: JobRun, error: Exception) -> None:
