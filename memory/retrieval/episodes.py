@@ -13,7 +13,7 @@ from memory.models.binary import Embedding, binary_cursor, fetch_dicts, half_vec
 from memory.models.memory import DEFAULT_LANGUAGE
 from memory.owner import Owner
 from memory.retrieval.lexical import bm25_ctes
-from memory.retrieval.statements import Where, where_of
+from memory.retrieval.statements import Where, squeeze, where_of
 from memory.retrieval.vectors import nearest_ctes
 
 COLUMNS = """memories.id, agent_id, user_id, channel, conversation_id, text, key_decisions, entities_mentioned,
@@ -114,7 +114,7 @@ def compose(query: EpisodeQuery, rows: Where, vectors: Where) -> tuple[str, dict
             JOIN episodic_memories ON episodic_memories.memory_ptr_id = memories.id
         ) ON true
         ORDER BY similarity DESC NULLS LAST, score DESC NULLS LAST, memories.id"""
-    return statement, parameters
+    return squeeze(statement), parameters
 
 
 def take_hits(found: Sequence[dict[str, Any]], top_k: int) -> list[EpisodeHit]:

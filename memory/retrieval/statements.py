@@ -1,6 +1,8 @@
 """Composing raw SQL behind the wall: a queryset's WHERE with named parameters, to stand in a larger statement."""
 
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from django.db import connection
@@ -26,3 +28,9 @@ def where_of(queryset: "QuerySet[Any]", *, prefix: str) -> Where:
         sql=sql % tuple(f"%({name})s" for name in names),
         parameters=dict(zip(names, parameters, strict=True)),
     )
+
+
+@lru_cache(maxsize=256)
+def squeeze(statement: str) -> str:
+    """The statement without its indentation: psycopg remembers how to bind those of up to 4,096 characters only."""
+    return re.sub(r"\s+", " ", statement)
