@@ -1,0 +1,100 @@
+"""Print what is stored, and how much of it."""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.core.serializers.json import DjangoJSONEncoder
+from django.utils import timezone
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+
+from memory.models import Account
+from memory.services.statistics import PendingEmbeddings, RedisFigures, Statistics, gather_statistics
+
+WIDTH = 100
+
+
+class Command(BaseCommand):
+    help = "Print what is stored, and how much of it: memories, vectors, links, ledgers, audit log, jobs, sizes, Redis."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--account", help="count this account's rows only; sizes and Redis stay those of all")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        account_id = None
+        if options["account"] is not None:
+            account_id = Account.objects.filter(name=options["account"]).values_list("id", flat=True).first()
+            if account_id is None:
+                raise CommandError(f"There is no account named {options['account']!r}.")
+        statistics = gather_statistics(account_id, now=timezone.now())
+        if options["json"]:
+            self.stdout.write(json.dumps(asdict(statistics), cls=DjangoJSONEncoder))
+            return
+        console = Console(width=WIDTH, highlight=False)
+        with console.capture() as capture:
+            for table in draw_tables(statistics):
+                console.print(table)
+        self.stdout.write(capture.get())
+
+
+def draw_tables(statistics: Statistics) -> Iterable[Table]:
+    vectors = ((f"{each.model}, {each.width} dimensions", f"{each.count:,}") for each in statistics.vectors)
+    yield draw("Memories", counts(statistics.memories))
+    yield draw("Vectors", vectors)
+    yield draw("Pending embeddings", describe_pending(statistics.pending))
+    yield draw(
+        "Around them",
+        counts(
+            {
+                "links": statistics.links,
+                "participants": statistics.participants,
+                "injections": statistics.injections,
+            }
+        ),
+    )
+    yield draw("Job runs", counts(statistics.job_runs))
+    yield draw(f"Audit log, {len(statistics.audit_by_day)} partitions (estimate)", counts(statistics.audit_by_day))
+    yield draw("Redis", describe_redis(statistics.redis))
+    sizes = (
+        (each.table, f"{each.rows:,}", decimal(each.table_bytes), decimal(each.index_bytes))
+        for each in statistics.tables
+    )
+    yield draw("Tables", sizes, ("table", "rows (estimate)", "size", "indexes"))
+
+
+def draw(title: str, rows: Iterable[tuple[str, ...]], columns: tuple[str, ...] = ("", "")) -> Table:
+    table = Table(title=title, title_justify="left", show_header=any(columns), box=None)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", min_width=30 if not number else None)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def counts(figures: Any) -> Iterable[tuple[str, str]]:
+    return ((name, f"{count:,}") for name, count in figures.items())
+
+
+def describe_pending(pending: PendingEmbeddings) -> Iterable[tuple[str, str]]:
+    yield "due now", f"{pending.due:,}"
+    yield "waiting", f"{pending.waiting:,}"
+    if pending.oldest is not None:
+        yield "oldest", f"{pending.oldest:%Y-%m-%d %H:%M:%S}"
+    for error, count in pending.by_error.items():
+        yield f"after {error}" if error else "not tried yet", f"{count:,}"
+
+
+def describe_redis(figures: RedisFigures | None) -> Iterable[tuple[str, str]]:
+    if figures is None:
+        yield "down", ""
+        return
+    yield "memory", decimal(figures.memory_bytes)
+    yield "keys", f"{figures.keys:,}"
+    yield "ledger changes not yet rows", f"{figures.journal:,}"
+    yield "ledger epoch", figures.epoch or "none: ledgers are being restored"
