@@ -24,6 +24,5 @@ JOB_ATTEMPTS = knob("JOB_ATTEMPTS", 5, low=1, high=100)  # workers that may die 
 JOB_RUN_RETENTION_DAYS = knob("JOB_RUN_RETENTION_DAYS", 30, low=1, high=3_650)  # days
 AUDIT_RETENTION_DAYS = knob("AUDIT_RETENTION_DAYS", 365, low=1, high=36_500)  # days
 AUDIT_PARTITIONS_AHEAD = knob("AUDIT_PARTITIONS_AHEAD", 7, low=1, high=60)  # days
-IDEMPOTENCY_HOURS = knob("IDEMPOTENCY_HOURS", 24, low=1, high=168)  # hours
 EPISODES_IN_CONTEXT = knob("EPISODES_IN_CONTEXT", 3, low=0, high=20)  # episodes
 AUDIT_LEVEL = os.environ.get("MEMORY_AUDIT_LEVEL", "writes")  # off, writes, reads, verbose

@@ -10,7 +10,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(env.str("MEMORY_DATA_DIR", default=str(BASE_DIR / ".data")))
 
 
-def read_or_refuse_secret_key() -> str:
+def read_secret_key() -> str:
     """The key from the environment, else the one that `make up` wrote beside the data."""
     kept = DATA_DIR / "secret_key"
     return env.str("MEMORY_SECRET_KEY", default="") or (kept.read_text().strip() if kept.exists() else "")
@@ -18,7 +18,7 @@ def read_or_refuse_secret_key() -> str:
 
 DEBUG = env.bool("MEMORY_DEBUG", default=False)
 # Django refuses to start with an empty key as soon as something needs one
-SECRET_KEY = read_or_refuse_secret_key()
+SECRET_KEY = read_secret_key()
 ALLOWED_HOSTS = env.list("MEMORY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("MEMORY_CSRF_TRUSTED_ORIGINS", default=[])
 
@@ -131,6 +131,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 # publishing is a nudge (the row is the queue): it may fail at once, it may not hold a request up
 CELERY_TASK_PUBLISH_RETRY = False
+# the row's lease decides who works, not the broker
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_TIMEZONE = "UTC"
 # keeps nothing on disk: what is due is known from the rows
 CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
@@ -204,6 +206,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 LOG_FORMAT = env.str("MEMORY_LOG_FORMAT", default="text")
+TASK_LOG_LEVEL = env.str("MEMORY_TASK_LOG_LEVEL", default="WARNING")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -215,5 +218,13 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["request_id"]}},
     "root": {"handlers": ["console"], "level": env.str("MEMORY_LOG_LEVEL", default="INFO")},
     # a 4xx is the client's affair and in the access log already
-    "loggers": {"django.request": {"level": "ERROR"}, "httpx2": {"level": "WARNING"}, "openai": {"level": "WARNING"}},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+        # a job says itself what it did; that a message came and went is for debugging
+        "celery.app.trace": {"level": TASK_LOG_LEVEL},
+        "celery.worker.strategy": {"level": TASK_LOG_LEVEL},
+        "httpx2": {"level": "WARNING"},
+        "openai": {"level": "WARNING"},
+    },
 }

@@ -71,7 +71,8 @@ def worker_started(folder: Path, name: str, *, include: str = "", **variables: s
 def environment() -> dict[str, str]:
     """This process's, with the test's own database."""
     url = urlsplit(os.environ["DATABASE_URL"])
-    return {**os.environ, "DATABASE_URL": url._replace(path=f"/{connection.settings_dict['NAME']}").geturl()}
+    database = url._replace(path=f"/{connection.settings_dict['NAME']}").geturl()
+    return {**os.environ, "DATABASE_URL": database, "MEMORY_TASK_LOG_LEVEL": "INFO"}
 
 
 def wait_until(condition: Callable[[], object]) -> None:
