@@ -15,7 +15,7 @@ from ledger.journal import JOURNAL, flush, pending, sortable
 from ledger.models import Injection
 from memory.models import Account
 from memory_project.redis import Place, client
-from tests.ledger.processes import start_python
+from tests.ledger.processes import redis_that_hangs_at, start_python
 
 committing = pytest.mark.django_db(transaction=True)
 kept = pytest.mark.usefixtures("kept")
@@ -120,15 +120,11 @@ def wait_until(condition: Callable[[], bool], *, seconds: float = 20) -> None:
 @kept
 def test_a_flush_killed_between_insert_and_delete_doubles_nothing(place: Place) -> None:
     store.mark_many(place, {"a": "1", "b": "2"})
-    # writes wait: the flush gets as far as its commit, and hangs in the deletion
-    client().client_pause(20_000, all=False)
-    try:
-        process = start_python(FLUSH_IN_DATABASE, settings.DATABASES["default"]["NAME"])
+    with redis_that_hangs_at(b"XDEL") as url:
+        process = start_python(FLUSH_IN_DATABASE, settings.DATABASES["default"]["NAME"], REDIS_URL=url)
         wait_until(lambda: Injection.objects.count() == 2)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=10)
-    finally:
-        client().client_unpause()
     assert (pending(), Injection.objects.count()) == (2, 2)
 
     flush(100)
