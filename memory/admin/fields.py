@@ -85,7 +85,7 @@ class ShapedJSONField(StrictJSONField):
 
     def clean(self, value: Any) -> Any:
         parsed = self.to_python(value)
-        if parsed in self.empty_values:
+        if parsed is None or parsed == "":
             return self.shape()
         if not isinstance(parsed, self.shape):
             raise ValidationError(f"The value must be {self.shape_name}.")

@@ -75,6 +75,21 @@ class RecentFilter(admin.SimpleListFilter):
         return queryset.filter(**{f"{self.column}__gte": datetime.now(UTC) - span})
 
 
+class VectorFilter(admin.SimpleListFilter):
+    """By whether a memory waits to be embedded."""
+
+    title = "vector"
+    parameter_name = "vector"
+
+    def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[tuple[str, str]]:
+        return (("stored", "Stored"), ("waiting", "Waits to be made"))
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() not in ("stored", "waiting"):
+            return queryset
+        return queryset.filter(embed_after__isnull=self.value() == "stored")
+
+
 class OperationFilter(admin.SimpleListFilter):
     """The operations that the service records most; any other is found by searching for its name."""
 

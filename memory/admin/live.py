@@ -149,7 +149,8 @@ class LivePages(BoundedAdmin):
             "form": self.desk.forms["add"](),
             "may_write": self.has_change_permission(request),
         }
-        return self.answer(request, account, "conversation", context)
+        shown = {"title": f"{str(self.opts.verbose_name).capitalize()} of {place.conversation_id}"}
+        return self.answer(request, account, self.opts.model_name or "", shown | context)
 
     def act(self, request: HttpRequest, account: Account, place: Place) -> forms.Form | None:
         """Do what was posted. Answers the form when there is something to mend in it, after saying what."""
@@ -193,8 +194,7 @@ class LivePages(BoundedAdmin):
             "account_url": self.address("change", account.id),
             "title": f"{str(self.opts.verbose_name).capitalize()} of {account.name}",
         }
-        template = page if page == "conversations" else f"{self.opts.model_name}"
-        return TemplateResponse(request, f"admin/memory/live/{template}.html", {**shared, **context})
+        return TemplateResponse(request, f"admin/memory/live/{page}.html", {**shared, **context})
 
 
 def read_cursor(request: HttpRequest) -> int:

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 
 from memory.admin.base import BoundedAdmin, by_account, describe_deletion, staff_owner
 from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
-from memory.admin.filters import AccountFilter, chosen_account, read_uuid
+from memory.admin.filters import AccountFilter, VectorFilter, chosen_account, read_uuid
 from memory.admin.text import EXCERPT_CHARACTERS, name_invisible, shorten
 from memory.models import Link, Memory, Vector
 from memory.retrieval.words import with_words
@@ -69,7 +69,7 @@ class MemoryPages(BoundedAdmin):
         "archived",
         "quarantined",
         "pinned",
-        ("embed_after", admin.EmptyFieldListFilter),
+        VectorFilter,
     )
     list_select_related = ("account",)
     search_fields: ClassVar[Any] = ("id",)

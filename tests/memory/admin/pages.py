@@ -3,7 +3,6 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
@@ -47,11 +46,10 @@ def spread(bound: Any, data: Any) -> dict[str, Any]:
     return {name: "" if data is None else data}
 
 
-def choose(client: Client, url: str, action: str, *row_ids: object, **more: Any) -> HttpResponse:
+def choose(client: Client, url: str, action: str, *row_ids: object, **more: Any) -> Any:
     """Run an action on selected rows of a list."""
     data = {"action": action, "_selected_action": [str(row_id) for row_id in row_ids], **more}
-    response: HttpResponse = client.post(url, data, follow=True)
-    return response
+    return client.post(url, data, follow=True)
 
 
 def shown(response: Any) -> str:

@@ -1,0 +1,130 @@
+"""Accounts, agents, teams and keys, kept by staff and audited."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memory.models import Account, Agent, ApiKey, AuditEntry, Team, TeamMember
+from memory.services.accounts import READ_ONLY, issue_key
+from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
+
+
+def last_entry() -> AuditEntry:
+    return AuditEntry.objects.order_by("-id")[0]
+
+
+def members(*agent_ids: str, total: int = 0) -> dict[str, Any]:
+    """What the form of a team's members sends."""
+    names = {f"members-{number}-agent_id": agent_id for number, agent_id in enumerate(agent_ids)}
+    return {"members-TOTAL_FORMS": len(agent_ids), "members-INITIAL_FORMS": total} | names
+
+
+def test_an_account_is_added_and_audited(staff: Client) -> None:
+    staff.post(add_url("account"), {"name": "garden", "settings": "{}"})
+
+    entry = last_entry()
+    assert (entry.account_id, entry.operation, entry.actor) == (Account.objects.get().id, "create", "staff:chief")
+
+
+def test_an_account_is_not_deleted_here(staff: Client, account: Account) -> None:
+    assert staff.post(page_url("account", account.id, "delete"), {"post": "yes"}).status_code == 403
+    assert Account.objects.filter(id=account.id).exists()
+
+
+@pytest.mark.parametrize("value", ['{"a": NaN}', '{"a": "\\u0000"}', "[]", "{" * 5_000])
+def test_settings_are_an_object_in_json(staff: Client, account: Account, value: str) -> None:
+    response = staff.post(page_url("account", account.id), {"name": "workshop", "settings": value})
+
+    assert response.status_code == 200
+    assert response.context["adminform"].form.errors["settings"]
+
+
+def test_an_agent_keeps_its_id(staff: Client, account: Account) -> None:
+    agent = Agent.objects.create(account=account, agent_id="assistant")
+
+    staff.post(page_url("agent", agent.id), {"agent_id": "other", "description": "Waters the garden."})
+
+    agent.refresh_from_db()
+    assert (agent.agent_id, agent.description) == ("assistant", "Waters the garden.")
+    assert last_entry().operation == "update"
+
+
+@pytest.mark.parametrize("agent_id", ["", "x" * 101, "a\nb", "a\x00b"])
+def test_an_agent_has_an_id_that_clients_could_send(staff: Client, account: Account, agent_id: str) -> None:
+    staff.post(add_url("agent"), {"account": account.id, "agent_id": agent_id, "description": ""})
+
+    assert not Agent.objects.exists()
+
+
+def test_an_agent_that_is_there_already_is_refused_with_a_sentence(staff: Client, account: Account) -> None:
+    Agent.objects.create(account=account, agent_id="assistant")
+
+    response = staff.post(
+        add_url("agent"), {"account": account.id, "agent_id": "assistant", "description": ""}, follow=True
+    )
+
+    assert response.status_code == 200
+    assert Agent.objects.count() == 1
+
+
+def test_a_team_is_added_with_its_members(staff: Client, account: Account) -> None:
+    staff.post(add_url("team"), {"account": account.id, "name": "night shift"} | members("ana", "ben", ""))
+
+    team = Team.objects.get()
+    assert sorted(team.members.values_list("agent_id", flat=True)) == ["ana", "ben"]
+    assert set(AuditEntry.objects.values_list("operation", flat=True)) == {"create", "add_member"}
+
+
+def test_members_are_removed_from_their_team(staff: Client, account: Account) -> None:
+    team = Team.objects.create(account=account, name="night shift")
+    member = TeamMember.objects.create(account=account, team=team, agent_id="ana")
+
+    values = members("ana", total=1) | {"members-0-id": member.id, "members-0-team": team.id, "members-0-DELETE": "on"}
+    staff.post(page_url("team", team.id), {"name": "night shift"} | values)
+
+    assert not TeamMember.objects.exists()
+    assert last_entry().operation == "remove_member"
+
+
+def test_a_new_key_is_shown_once_and_stored_nowhere(staff: Client, account: Account) -> None:
+    values = form_values(staff.get(add_url("apikey"))) | {"account": account.id, "name": "laptop", "scopes": ["read"]}
+
+    page = staff.post(add_url("apikey"), values)
+
+    key = ApiKey.objects.get()
+    secret = shown(page).split('<pre class="secret">')[1].split("</pre>")[0]
+    assert ApiKey.hash_secret(secret) == key.secret_hash
+    assert (key.scopes, key.name) == (["read"], "laptop")
+    assert secret not in str(page.cookies) + str(dict(staff.session))
+    assert secret not in shown(staff.get(list_url("apikey"))) + shown(staff.get(page_url("apikey", key.id)))
+    assert (last_entry().operation, last_entry().actor) == ("create", "staff:chief")
+
+
+def test_the_hash_of_a_key_is_on_no_page(staff: Client, account: Account) -> None:
+    key = issue_key(account, scopes=READ_ONLY).key
+
+    pages = [list_url("apikey"), *[page_url("apikey", key.id, page) for page in ("change", "history")]]
+
+    assert not [url for url in pages if key.secret_hash in shown(staff.get(url))]
+
+
+def test_scopes_are_chosen_by_checkboxes(staff: Client, account: Account) -> None:
+    key = issue_key(account, scopes=READ_ONLY).key
+    values = form_values(staff.get(page_url("apikey", key.id)))
+
+    staff.post(page_url("apikey", key.id), values | {"scopes": ["read", "operate"]})
+
+    key.refresh_from_db()
+    assert key.scopes == ["read", "operate"]
+    assert last_entry().memory_type == "api_key"
+
+
+def test_a_revoked_key_opens_nothing(staff: Client, account: Account) -> None:
+    key = issue_key(account, scopes=READ_ONLY).key
+
+    choose(staff, list_url("apikey"), "revoke", key.id)
+
+    key.refresh_from_db()
+    assert key.revoked_at is not None
+    assert last_entry().operation == "revoke"

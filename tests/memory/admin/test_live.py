@@ -1,0 +1,251 @@
+"""Working memory and ledger of a conversation, though they live in Redis, are looked at and edited in the admin."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from ledger import store
+from memory.models import Account, AuditEntry
+from memory.owner import Owner
+from memory.tiers.working import WorkingMemory, stored_fields
+from memory_project import redis
+from memory_project.redis import Place
+from tests.memory.admin.pages import page_url, shown
+
+CONVERSATION = "a/b {c} %2F é <script>alert(1)</script>"
+WORKING, LEDGER = "workingmemoryaccount", "ledgeraccount"
+
+pytestmark = pytest.mark.usefixtures("empty_redis")
+
+
+@pytest.fixture
+def place(account: Account) -> Place:
+    return Place(account_id=account.id, conversation_id=CONVERSATION)
+
+
+@pytest.fixture
+def memory(owner: Owner, empty_redis: None) -> WorkingMemory:
+    """Working memory as the agent `assistant` has it."""
+    tier = WorkingMemory(owner)
+    tier.set(CONVERSATION, {"scratchpad": "<b>buy</b> \u202e", "n": 1.0})
+    return tier
+
+
+@pytest.fixture
+def ledger(place: Place, empty_redis: None) -> Place:
+    store.mark(place, "episode:1", "injected")
+    return place
+
+
+def conversation_url(model: str, account_id: object) -> str:
+    return page_url(model, account_id, "conversation")
+
+
+def send(client: Client, model: str, place: Place, **data: Any) -> Any:
+    url = f"{conversation_url(model, place.account_id)}?{urlencode({'conversation': place.conversation_id})}"
+    return client.post(url, data, follow=True)
+
+
+def look(client: Client, model: str, place: Place, **query: str) -> Any:
+    return client.get(conversation_url(model, place.account_id), {"conversation": place.conversation_id} | query)
+
+
+def names(place: Place) -> dict[tuple[str, str], str]:
+    return {(field.agent_id, field.name): field.json for field in stored_fields(place)}
+
+
+def last_entry() -> AuditEntry:
+    return AuditEntry.objects.order_by("-id")[0]
+
+
+@pytest.mark.parametrize("model", [WORKING, LEDGER])
+@pytest.mark.usefixtures("memory", "ledger")
+def test_conversations_are_listed_and_open_their_page(staff: Client, account: Account, model: str) -> None:
+    page = staff.get(page_url(model, account.id))
+
+    ((conversation_id, url),) = page.context["found"]
+    assert conversation_id == CONVERSATION
+    assert "<script>alert" not in shown(page)
+    assert staff.get(url).status_code == 200
+
+
+def test_all_conversations_are_reached_page_by_page(staff: Client, account: Account) -> None:
+    wanted = {f"c{number}" for number in range(300)}
+    tier = WorkingMemory(Owner(account_id=account.id))
+    for conversation_id in wanted:
+        tier.set(conversation_id, {"n": 1})
+
+    found, cursor = set(), "0"
+    for _ in range(50):
+        context = staff.get(page_url(WORKING, account.id), {"cursor": cursor}).context
+        found |= {conversation_id for conversation_id, _ in context["found"]}
+        cursor = str(context["cursor"])
+        if cursor == "0":
+            break
+
+    assert found == wanted
+
+
+@pytest.mark.usefixtures("memory")
+def test_another_account_lists_nothing_of_it(staff: Client, stranger: Account) -> None:
+    assert staff.get(page_url(WORKING, stranger.id)).context["found"] == []
+
+
+@pytest.mark.usefixtures("memory")
+def test_fields_are_shown_escaped_with_their_writers(staff: Client, place: Place) -> None:
+    page = look(staff, WORKING, place)
+
+    assert [(row.field.agent_id, row.field.name) for row in page.context["rows"]] == [
+        ("assistant", "n"),
+        ("assistant", "scratchpad"),
+    ]
+    assert "&lt;b&gt;buy" in shown(page)
+    assert "<b>buy" not in shown(page)
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_field_is_corrected_for_its_writer_and_audited(staff: Client, place: Place) -> None:
+    send(staff, WORKING, place, action="save", agent="assistant", name="n", value='{"a": [1, "1", null]}')
+
+    assert names(place)["assistant", "n"] == '{"a":[1,"1",null]}'
+    entry = last_entry()
+    assert (entry.actor, entry.operation, entry.memory_type) == ("staff:chief", "update", "working")
+    assert (entry.affected_ids, entry.conversation_id) == (["n"], CONVERSATION)
+
+
+@pytest.mark.parametrize("value", ["null", "[]", '""', "false", "0", "1.0", '"123"', "123"])
+def test_any_json_value_may_be_set(staff: Client, place: Place, value: str) -> None:
+    send(staff, WORKING, place, action="add", agent="", name="field", value=value)
+
+    assert names(place) == {("", "field"): value}
+
+
+@pytest.mark.parametrize("value", ["", "{", "NaN", '"\\u0000"', '"\\ud800"', "[" * 100_000, "1e999", "not json"])
+def test_what_is_no_json_is_refused_and_stays_in_the_box(staff: Client, place: Place, value: str) -> None:
+    page = send(staff, WORKING, place, action="add", agent="", name="field", value=value)
+
+    assert page.status_code == 200
+    assert "Nothing was changed" in shown(page)
+    assert (names(place), AuditEntry.objects.count()) == ({}, 0)
+
+
+def test_a_field_far_over_the_limit_is_refused_with_the_sizes(staff: Client, place: Place) -> None:
+    page = send(staff, WORKING, place, action="add", agent="", name="field", value=f'"{"x" * 300_000}"')
+
+    assert "nothing was stored" in shown(page)
+    assert (names(place), AuditEntry.objects.count()) == ({}, 0)
+
+
+def test_a_field_over_the_limit_is_stored_with_a_warning(staff: Client, place: Place) -> None:
+    page = send(staff, WORKING, place, action="add", agent="", name="field", value=f'"{"x" * 70_000}"')
+
+    assert "it was stored all the same" in shown(page)
+    assert AuditEntry.objects.count() == len(names(place)) == 1
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_field_is_deleted_and_then_all(staff: Client, place: Place) -> None:
+    send(staff, WORKING, place, action="delete", agent="assistant", name="n")
+    left = set(names(place))
+    send(staff, WORKING, place, action="clear")
+
+    assert (left, names(place)) == ({("assistant", "scratchpad")}, {})
+    assert last_entry().operation == "clear"
+
+
+def test_many_fields_are_narrowed_by_name(staff: Client, place: Place) -> None:
+    WorkingMemory(Owner(account_id=place.account_id)).set(CONVERSATION, {f"field {n}": n for n in range(250)})
+
+    whole, narrow = look(staff, WORKING, place), look(staff, WORKING, place, named="field 249")
+
+    assert "100 of 250 are shown" in shown(whole)
+    assert [row.field.name for row in narrow.context["rows"]] == ["field 249"]
+
+
+def test_an_item_is_marked_once_and_evicted(staff: Client, ledger: Place) -> None:
+    again = send(staff, LEDGER, ledger, action="add", item_key="episode:1", value="other")
+    send(staff, LEDGER, ledger, action="add", item_key="episode:2", value="injected")
+    send(staff, LEDGER, ledger, action="evict", item_key="episode:1")
+
+    assert "marked before, as injected" in shown(again)
+    assert store.get_all(ledger) == {"episode:2": "injected"}
+    assert (last_entry().operation, last_entry().memory_type) == ("evict", "ledger")
+
+
+@pytest.mark.parametrize("item_key", ["", "x" * 301, "a\x00b"])
+def test_what_is_no_item_key_is_refused(staff: Client, ledger: Place, item_key: str) -> None:
+    page = send(staff, LEDGER, ledger, action="add", item_key=item_key, value="injected")
+
+    assert "Nothing was changed" in shown(page)
+    assert list(store.get_all(ledger)) == ["episode:1"]
+
+
+@pytest.mark.parametrize("model", [WORKING, LEDGER])
+def test_pages_need_permission_to_look(newcomer: Client, place: Place, model: str) -> None:
+    assert newcomer.get(page_url(model, place.account_id)).status_code == 403
+    assert look(newcomer, model, place).status_code == 403
+    assert send(newcomer, model, place, action="clear").status_code == 403
+
+
+@pytest.mark.usefixtures("memory")
+def test_who_may_only_look_changes_nothing(newcomer: Client, place: Place) -> None:
+    looker = User.objects.get(username="newcomer")
+    looker.user_permissions.add(Permission.objects.get(codename="view_workingmemoryaccount"))
+
+    page = look(newcomer, WORKING, place)
+
+    assert page.status_code == 200
+    assert "<textarea" not in shown(page)
+    assert send(newcomer, WORKING, place, action="clear").status_code == 403
+    assert len(names(place)) == 2
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_form_from_elsewhere_is_refused(chief: User, place: Place) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(chief)
+
+    assert send(client, WORKING, place, action="clear").status_code == 403
+    assert len(names(place)) == 2
+
+
+@pytest.mark.parametrize("model", [WORKING, LEDGER])
+@pytest.mark.parametrize(
+    "query", [{"conversation": ""}, {"conversation": "x" * 101}, {"cursor": "-1"}, {"cursor": "x"}]
+)
+def test_nonsense_in_the_address_is_no_error(staff: Client, account: Account, model: str, query: Any) -> None:
+    assert staff.get(page_url(model, account.id), query).status_code == 200
+    assert staff.get(conversation_url(model, account.id), query, follow=True).status_code == 200
+
+
+@pytest.mark.parametrize("model", [WORKING, LEDGER])
+def test_an_account_or_action_that_is_not_there_is_404(staff: Client, place: Place, model: str) -> None:
+    assert staff.get(page_url(model, "nonsense")).status_code == 404
+    assert send(staff, model, place, action="explode").status_code == 404
+
+
+@pytest.mark.parametrize("model", [WORKING, LEDGER])
+def test_without_redis_a_page_says_so(
+    staff: Client, place: Place, model: str, settings: Any, request: pytest.FixtureRequest
+) -> None:
+    settings.REDIS_URL = "unix:///nowhere/valkey.sock"
+    forget_clients()
+    request.addfinalizer(forget_clients)
+
+    pages = [
+        staff.get(page_url(model, place.account_id)),
+        look(staff, model, place),
+        send(staff, model, place, action="add", agent="", name="n", item_key="n", value="1"),
+    ]
+
+    assert [page.status_code for page in pages] == [503, 503, 503]
+    assert all("which gives no answer" in shown(page) for page in pages)
+    assert not AuditEntry.objects.exists()
+
+
+def forget_clients() -> None:
+    redis.client.cache_clear()
+    redis.script.cache_clear()

@@ -1,0 +1,116 @@
+"""Records are looked at, links are kept, jobs are run again."""
+
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+
+from memory.models import Account, AuditEntry, IdempotentRequest, JobRun, Link, Memory, Participant, Vector
+from memory.owner import Owner
+from tests.memory.admin.pages import add_url, choose, list_url, page_url, shown
+from tests.memory.episodes import NOW, draft, store
+
+
+@pytest.fixture
+def ends(owner: Owner) -> list[Any]:
+    return list(store(owner, draft("one", angle=0.1), draft("two", angle=0.2)))
+
+
+@pytest.mark.parametrize("model", [AuditEntry, IdempotentRequest, Vector])
+def test_a_record_is_not_edited(staff: Client, chief: Any, model: Any) -> None:
+    pages = admin.site._registry[model]
+    request = staff.get(list_url(model._meta.model_name)).wsgi_request
+
+    assert not pages.has_add_permission(request)
+    assert not pages.has_change_permission(request)
+    assert not pages.has_delete_permission(request)
+
+
+def test_an_audit_entry_has_a_page(staff: Client, ends: list[Any]) -> None:
+    entry = AuditEntry.objects.get(operation="store")
+
+    assert str(ends[0].id) in shown(staff.get(page_url("auditentry", entry.id)))
+
+
+def test_an_answer_is_shown_without_its_body(staff: Client, account: Account) -> None:
+    key = account.api_keys.create(prefix="mem_x", secret_hash="x")
+    row = IdempotentRequest.objects.create(
+        account=account, api_key=key, request_hash="h", body_hash="b", status=200, body="a text", expires_at=NOW
+    )
+
+    assert "a text" not in shown(staff.get(page_url("idempotentrequest", row.id)))
+
+
+def test_a_link_is_added_between_two_memories_of_one_account(staff: Client, ends: list[Any]) -> None:
+    values = {"source_memory": ends[0].id, "target_memory": ends[1].id, "type": "ABOUT", "weight": "1"}
+
+    staff.post(add_url("link"), values)
+
+    link = Link.objects.get()
+    assert (link.source_id, link.target_id, link.account_id) == (ends[0].id, ends[1].id, ends[0].account_id)
+    assert AuditEntry.objects.order_by("-id")[0].memory_type == "link"
+    assert staff.post(add_url("link"), values, follow=True).status_code == 200
+    assert Link.objects.count() == 1
+
+
+def test_a_link_never_crosses_accounts(staff: Client, stranger: Account, ends: list[Any]) -> None:
+    (other,) = store(Owner(account_id=stranger.id), draft("elsewhere"))
+
+    response = staff.post(add_url("link"), {"source_memory": ends[0].id, "target_memory": other.id, "type": "ABOUT"})
+
+    assert response.status_code == 200
+    assert not Link.objects.exists()
+
+
+@pytest.mark.parametrize("weight", ["2.5", "nan", "x"])
+def test_a_link_is_weighed_and_deleted(staff: Client, ends: list[Any], weight: str) -> None:
+    link = Link.objects.create(account_id=ends[0].account_id, source=ends[0], target=ends[1], type="ABOUT")
+
+    staff.post(page_url("link", link.id), {"type": "ABOUT", "weight": weight, "properties": "{}"})
+    link.refresh_from_db()
+    staff.post(page_url("link", link.id, "delete"), {"post": "yes"})
+
+    assert link.weight == (2.5 if weight == "2.5" else 1.0)
+    assert not Link.objects.exists()
+    assert Memory.objects.count() == 2
+
+
+def test_links_of_a_memory_are_found_from_its_page(staff: Client, ends: list[Any]) -> None:
+    Link.objects.create(account_id=ends[0].account_id, source=ends[0], target=ends[1], type="ABOUT")
+
+    assert [staff.get(list_url("link", q=end.id)).context["cl"].result_count for end in ends] == [1, 1]
+
+
+def test_a_participant_is_added_and_removed(staff: Client, account: Account) -> None:
+    staff.post(add_url("participant"), {"account": account.id, "conversation_id": "a/b", "agent_id": "ana"})
+    part = Participant.objects.get()
+
+    staff.post(page_url("participant", part.id, "delete"), {"post": "yes"})
+
+    assert not Participant.objects.exists()
+    assert [entry.operation for entry in AuditEntry.objects.order_by("id")] == ["create", "delete"]
+
+
+def test_adding_a_run_asks_for_one(staff: Client, account: Account) -> None:
+    staff.post(add_url("jobrun"), {"job": "forget_answers", "account": account.id, "dry_run": "on"})
+
+    run = JobRun.objects.get()
+    assert (run.status, run.requested_by, run.dry_run) == ("queued", "staff:chief", True)
+    assert AuditEntry.objects.get().operation == "run_job"
+
+
+def test_a_job_can_be_run_again(staff: Client) -> None:
+    run = JobRun.objects.create(job="forget_answers", status="completed")
+
+    choose(staff, list_url("jobrun"), "run_again", run.id)
+
+    again = JobRun.objects.exclude(id=run.id).get()
+    assert (again.job, again.status, again.requested_by) == ("forget_answers", "queued", "staff:chief")
+    assert staff.get(page_url("jobrun", again.id)).status_code == 200
+
+
+def test_a_job_nobody_knows_is_not_run(staff: Client) -> None:
+    staff.post(add_url("jobrun"), {"job": "rm -rf"})
+
+    assert not JobRun.objects.exists()
