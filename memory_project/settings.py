@@ -72,6 +72,7 @@ TEMPLATES = [
     },
 ]
 
+AT_WEB_START = ["memory.services.embedding.warm_up"]
 WEB_THREADS = env.int("MEMORY_WEB_THREADS", default=8)
 
 DATABASES = {"default": env.db_url("DATABASE_URL", default="postgres://memory@127.0.0.1:5432/memory")}

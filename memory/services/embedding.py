@@ -17,6 +17,7 @@ from memory import conf
 from memory.errors import ProviderError
 from memory.models.binary import Embedding
 from memory.providers.embeddings import EmbeddingProvider, embedding_provider
+from memory.providers.embeddings.local import LocalEmbeddings
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,13 @@ class Embedded:
     width: int
     vectors: dict[str, Embedding]
     error: str = ""
+
+
+def warm_up() -> None:
+    """Load the local model (a second, more where its graph is still to be built); do nothing for an endpoint."""
+    provider = embedding_provider()
+    if isinstance(provider, LocalEmbeddings):
+        provider.embed(["ready"], deadline_seconds=None)
 
 
 def content_hash(text: str) -> str:

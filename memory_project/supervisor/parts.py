@@ -54,6 +54,7 @@ def parts_from(environ: Mapping[str, str], address: Address) -> list[Part]:
         *("--threads", environ.get("MEMORY_WEB_THREADS", "8"), "--keep-alive", "65"),
         # ids of 100 characters of any script, several in one address
         *("--limit-request-line", "8190", "--graceful-timeout", "10", "--no-control-socket"),
+        *("--config", "python:memory_project.serving"),
     )
     worker = ("worker", "--loglevel", "INFO", "--concurrency", environ.get("MEMORY_WORKER_PROCESSES", "2"))
     return [
