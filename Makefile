@@ -23,7 +23,7 @@ test: install-dev  ## the whole gate, on servers of its own
 	$(BIN)/pytest -n 2
 
 bench: install-dev  ## print what the service costs over raw Redis and SQL, on servers of its own
-	$(BIN)/python -m tests.servers -m tests.bench $(ARGS)
+	$(BIN)/python -m tests.servers manage.py bench --migrate $(ARGS)
 
 lock: install-dev  ## resolve pyproject.toml into the two locks again
 	$(COMPILE) --output-file requirements.lock pyproject.toml

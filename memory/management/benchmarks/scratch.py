@@ -1,0 +1,106 @@
+"""An account made for measuring, and deleted with everything that was stored in it, wherever that is."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import uuid4
+
+import numpy as np
+
+from ledger import store as ledger
+from ledger.journal import JOURNAL, RESTORED, next_entries
+from memory.models import Account, AuditEntry, Memory
+from memory.models.binary import Embedding
+from memory.owner import Owner
+from memory.providers.embeddings import embedding_provider
+from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.embedding import Embedded
+from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.memories import OwnVector
+from memory.tiers.working import WorkingMemory
+from memory_project.redis import Place, client, conversation_key
+
+ACTOR = "command:bench"
+CONVERSATION = "bench"
+AGENTS = 10
+BATCH_ROWS = 1_000
+CLUSTERS = 200
+SPREAD = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scratch:
+    """Where to measure: an account, a key of it that is bound to no agent, and what its vectors are of."""
+
+    account: Account
+    secret: str
+    model: str
+    width: int
+
+    @property
+    def place(self) -> Place:
+        return Place(account_id=self.account.id, conversation_id=CONVERSATION)
+
+    def owner(self, number: int = 0) -> Owner:
+        """The agents in turn."""
+        return Owner(account_id=self.account.id, agent_id=f"agent-{number % AGENTS}", actor=ACTOR)
+
+
+@contextmanager
+def scratch_account() -> Iterator[Scratch]:
+    provider = embedding_provider()
+    account = Account.objects.create(name=f"bench-{uuid4().hex[:12]}")
+    try:
+        secret = issue_key(account, scopes=READ_WRITE_OPERATE, name="bench", actor=ACTOR).secret
+        yield Scratch(account=account, secret=secret, model=provider.model, width=provider.width)
+    finally:
+        delete_everything(account)
+
+
+def delete_everything(account: Account) -> None:
+    """Rows, what outlives rows, and what is in Redis."""
+    place = Place(account_id=account.id, conversation_id=CONVERSATION)
+    WorkingMemory(Owner(account_id=account.id)).clear(CONVERSATION)
+    ledger.end(place)
+    delete_journal(account)
+    client().srem(RESTORED, conversation_key(ledger.KEY_NAME, place))
+    Memory.objects.filter(account=account).delete()
+    AuditEntry.objects.in_account(account.id).delete()
+    account.delete()
+
+
+def delete_journal(account: Account) -> None:
+    """What is not yet rows; rows go with the account."""
+    cursor, is_last = "", False
+    while not is_last:
+        entries, cursor = next_entries(BATCH_ROWS, after=cursor, account_id=account.id)
+        is_last = not cursor
+        if entries:
+            client().xdel(JOURNAL, *(at for at, _entry in entries))
+
+
+def clustered_vectors(count: int, width: int) -> Embedding:
+    """Seeded, of unit length, around common centres as texts on common topics have them."""
+    random = np.random.default_rng(7)
+    centres = random.normal(size=(CLUSTERS, width))
+    rows = centres[random.integers(CLUSTERS, size=count)] + SPREAD * random.normal(size=(count, width))
+    unit: Embedding = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return unit
+
+
+def fill_episodes(scratch: Scratch, count: int, *, now: datetime) -> None:
+    """Episodes with vectors of one's own, as many for each agent."""
+    vectors = clustered_vectors(count, scratch.width)
+    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    for number, some in enumerate(np.array_split(vectors, AGENTS)):
+        for start in range(0, len(some), BATCH_ROWS):
+            drafts = [
+                EpisodeDraft(
+                    conversation_id=CONVERSATION,
+                    summary=f"Episode {row} of agent {number}: the pump in field {row % 97} was serviced.",
+                    own=OwnVector(model=scratch.model, vector=vector),
+                )
+                for row, vector in enumerate(some[start : start + BATCH_ROWS], start=start)
+            ]
+            store_episodes(scratch.owner(number), drafts=drafts, embedded=nothing, now=now)

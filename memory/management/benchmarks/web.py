@@ -1,0 +1,110 @@
+"""The server as `make up` runs it, on a free port and for as long as it is measured."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from memory_project.embedded.daemons import signal_on_parent_death
+from memory_project.embedded.places import PROJECT
+from memory_project.supervisor.parts import Address, parts_from
+
+START_SECONDS = 30.0
+STOP_SECONDS = 15.0
+POLL_SECONDS = 0.05
+UNLIMITED = "100000000"
+
+
+class KeepAliveClient:
+    """One connection, one key; what a request sends is made before it is measured."""
+
+    def __init__(self, address: Address, secret: str) -> None:
+        self._connection = http.client.HTTPConnection(address.host, address.port, timeout=START_SECONDS)
+        self._headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+
+    def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        """Raises CommandError for any answer but success: there would be nothing to measure."""
+        self._connection.request(method, path, body=body, headers=self._headers)
+        response = self._connection.getresponse()
+        answer = response.read()
+        if response.status >= 300:
+            raise CommandError(f"{method} {path} answered {response.status}: {answer[:300].decode(errors='replace')}")
+        return answer
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def encode(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body).encode()
+
+
+@contextmanager
+def web_server() -> Iterator[Address]:
+    """gunicorn with the workers and threads of `make up`, without limits of rate, over the servers of this process."""
+    address = Address(host="127.0.0.1", port=free_port())
+    with tempfile.TemporaryDirectory(prefix="agent-memory-bench-") as folder, tempfile.TemporaryFile() as log:
+        # a folder of its own for its counters, or they would count among those of a running service
+        own = {
+            "MEMORY_SECRET_KEY": settings.SECRET_KEY,
+            "MEMORY_DATA_DIR": folder,
+            "MEMORY_RATE_LIMIT_PER_MINUTE": UNLIMITED,
+            "MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE": UNLIMITED,
+            "MEMORY_LOG_LEVEL": "WARNING",
+        }
+        environ = os.environ | own
+        [part] = [part for part in parts_from(environ, address) if part.name == "web"]
+        process = subprocess.Popen(  # noqa: S603  our own command line
+            part.command,
+            cwd=PROJECT,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            # a terminal's Ctrl-C is for us alone, and if we are killed it goes too
+            start_new_session=True,
+            preexec_fn=signal_on_parent_death(signal.SIGTERM),
+        )
+        try:
+            wait_until_up(process, address)
+            yield address
+        finally:
+            stop(process)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_up(process: "subprocess.Popen[bytes]", address: Address) -> None:
+    """Raises CommandError when it ends instead, or takes too long."""
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            socket.create_connection((address.host, address.port), timeout=POLL_SECONDS).close()
+        except OSError:
+            time.sleep(POLL_SECONDS)
+        else:
+            return
+    raise CommandError("The web server did not come up.")
+
+
+def stop(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
