@@ -4,19 +4,22 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from ledger.models import Injection
-from memory_project.admin_lists import BoundedPaginator
+from memory_project.admin_lists import AccountFilter, BoundedPaginator
 
 
 @admin.register(Injection)
 class InjectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # has no parameter at run time
     list_display = ("at", "account", "conversation_id", "event", "item_key", "value", "agent_id")
-    list_filter = ("event", "at")
+    list_filter = (AccountFilter, "event", "at")
     list_select_related = ("account",)
-    search_fields = ("conversation_id", "item_key", "agent_id")
-    search_help_text = "Conversation, item key or agent."
+    # in full: looking for a part would read through the whole journal
+    search_fields = ("conversation_id__exact", "item_key__exact", "agent_id__exact")
+    search_help_text = "A conversation, item key or agent, in full."
     ordering = ("-stream_id",)
     paginator = BoundedPaginator
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    sortable_by = ()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -1,11 +1,21 @@
 """Change lists of the admin over tables that have no end."""
 
+from collections.abc import Iterable
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
+from django.apps import apps
+from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
+from django.http import HttpRequest
+
+if TYPE_CHECKING:
+    from django.contrib.admin import ModelAdmin
 
 MOST_COUNTED = 10_000
+MOST_ACCOUNTS = 30
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # has no parameter at run time
@@ -24,3 +34,39 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # has no parameter
     def is_bounded(self) -> bool:
         """There are more rows than the pages reach."""
         return self.count > MOST_COUNTED
+
+
+class AccountFilter(admin.SimpleListFilter):
+    """By account. The first ones by name are offered; the account's own page links to the lists of any."""
+
+    title = "account"
+    parameter_name = "account"
+
+    def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[tuple[str, str]]:
+        every = apps.get_model("memory", "Account")._default_manager
+        accounts = list(every.order_by("name").values_list("id", "name")[: MOST_ACCOUNTS + 1])
+        offered = [(str(id_), name) for id_, name in accounts[:MOST_ACCOUNTS]]
+        if len(accounts) > MOST_ACCOUNTS:
+            offered.append(("more", "… more: choose under Accounts"))
+        return offered
+
+    def has_output(self) -> bool:
+        return True
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if not self.value():
+            return queryset
+        account_id = chosen_account(request)
+        return queryset.none() if account_id is None else queryset.filter(account_id=account_id)
+
+
+def chosen_account(request: HttpRequest) -> UUID | None:
+    """The account that the list is narrowed to; None for all, and for nonsense."""
+    return read_uuid(request.GET.get(AccountFilter.parameter_name, ""))
+
+
+def read_uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text.strip())
+    except ValueError:
+        return None

@@ -2,6 +2,7 @@
 
 from django.contrib import admin
 from django.urls import include, path, register_converter
+from django.views.generic import RedirectView
 
 from memory_project.http.docs import Document, DocumentPage
 from memory_project.http.paths import ExternalIdConverter
@@ -14,6 +15,7 @@ urlpatterns = [
     path("api/schema", Document.as_view(), name="schema"),
     path("api/docs", DocumentPage.as_view(), name="docs"),
     path("", include("memory.api.operations")),
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
 ]
 

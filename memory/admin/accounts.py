@@ -13,9 +13,9 @@ from django.utils.safestring import SafeString
 
 from memory.admin.base import AuditedAdmin, refuse_taken, staff_owner
 from memory.admin.fields import ExternalIdField
-from memory.admin.filters import AccountFilter
 from memory.models import Account, Agent, Team, TeamMember
 from memory.services.accounts import add_member, remove_member
+from memory_project.admin_lists import AccountFilter
 
 if TYPE_CHECKING:
     Inline = admin.TabularInline[Any, Any]

@@ -11,11 +11,11 @@ from django.template.response import TemplateResponse
 
 from memory.admin.base import BoundedAdmin, by_account, staff_name, staff_owner
 from memory.admin.fields import ExternalIdField
-from memory.admin.filters import AccountFilter
 from memory.models import ApiKey
 from memory.services.accounts import issue_key
 from memory.services.administration import change_row
 from memory.services.api_keys import revoke_keys
+from memory_project.admin_lists import AccountFilter
 
 
 class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -5,8 +5,9 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 
 from memory.admin.base import ReadOnlyAdmin
-from memory.admin.filters import AccountFilter, OperationFilter, RecentFilter
+from memory.admin.filters import OperationFilter, RecentFilter
 from memory.models import Account, AuditEntry
+from memory_project.admin_lists import AccountFilter
 
 
 @admin.register(AuditEntry)

@@ -8,8 +8,8 @@ from django.http import HttpRequest
 
 from memory.admin.base import AuditedAdmin
 from memory.admin.fields import ExternalIdField
-from memory.admin.filters import AccountFilter
 from memory.models import Participant
+from memory_project.admin_lists import AccountFilter
 
 
 class ParticipantForm(forms.ModelForm):  # type: ignore[type-arg]

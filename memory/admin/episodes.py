@@ -14,13 +14,13 @@ from django.http import HttpRequest
 
 from memory.admin.base import staff_owner
 from memory.admin.fields import ExternalIdField, JSONListField
-from memory.admin.filters import chosen_account
 from memory.admin.memories import LONG_COLUMNS, LeanChangeList, MemoryForm, MemoryPages
 from memory.models import Account, EpisodicMemory
 from memory.owner import GLOBAL_CHANNEL
 from memory.retrieval.episodes import EpisodeQuery, EpisodesFound, search_episodes
 from memory.services.embedding import Embedded, embed_texts
 from memory.services.episodes import EpisodeDraft, store_episodes
+from memory_project.admin_lists import chosen_account
 
 MOST_FOUND = 50
 LONGEST_QUESTION = 2_000

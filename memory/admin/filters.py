@@ -3,53 +3,13 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from memory.models import Account
-
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
-
-MOST_ACCOUNTS = 30
-
-
-class AccountFilter(admin.SimpleListFilter):
-    """By account. The first ones by name are offered; the account's own page links to the lists of any."""
-
-    title = "account"
-    parameter_name = "account"
-
-    def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[tuple[str, str]]:
-        accounts = list(Account.objects.order_by("name").values_list("id", "name")[: MOST_ACCOUNTS + 1])
-        offered = [(str(id_), name) for id_, name in accounts[:MOST_ACCOUNTS]]
-        if len(accounts) > MOST_ACCOUNTS:
-            offered.append(("more", "… more: choose under Accounts"))
-        return offered
-
-    def has_output(self) -> bool:
-        return True
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if not self.value():
-            return queryset
-        account_id = chosen_account(request)
-        return queryset.none() if account_id is None else queryset.filter(account_id=account_id)
-
-
-def chosen_account(request: HttpRequest) -> UUID | None:
-    """The account that the list is narrowed to; None for all, and for nonsense."""
-    return read_uuid(request.GET.get(AccountFilter.parameter_name, ""))
-
-
-def read_uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text.strip())
-    except ValueError:
-        return None
 
 
 class RecentFilter(admin.SimpleListFilter):

@@ -5,8 +5,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from memory.admin.base import ReadOnlyAdmin
-from memory.admin.filters import AccountFilter
 from memory.models import IdempotentRequest
+from memory_project.admin_lists import AccountFilter
 
 
 @admin.register(IdempotentRequest)

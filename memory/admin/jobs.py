@@ -10,11 +10,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from memory.admin.base import BoundedAdmin, staff_name, staff_owner
-from memory.admin.filters import AccountFilter
 from memory.maintenance import JOBS
 from memory.models import JobRun
 from memory.services.jobs import request_installation_run, request_run
 from memory.tasks import nudge_job
+from memory_project.admin_lists import AccountFilter
 
 
 class JobRunForm(forms.ModelForm):  # type: ignore[type-arg]

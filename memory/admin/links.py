@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from memory.admin.base import AuditedAdmin
-from memory.admin.filters import AccountFilter, read_uuid
 from memory.admin.vectors import link_to_memory
 from memory.models import Link, Memory
+from memory_project.admin_lists import AccountFilter, read_uuid
 
 
 class LinkForm(forms.ModelForm):  # type: ignore[type-arg]

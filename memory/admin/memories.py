@@ -16,11 +16,12 @@ from django.utils.safestring import SafeString
 
 from memory.admin.base import BoundedAdmin, by_account, describe_deletion, staff_owner
 from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
-from memory.admin.filters import AccountFilter, VectorFilter, chosen_account, read_uuid
+from memory.admin.filters import VectorFilter
 from memory.admin.text import EXCERPT_CHARACTERS, name_invisible, shorten
 from memory.models import Link, Memory, Vector
 from memory.retrieval.words import with_words
 from memory.services.corrections import MARKS, correct_memory, delete_memories, embed_again, mark_memories
+from memory_project.admin_lists import AccountFilter, chosen_account, read_uuid
 
 LONG_COLUMNS = ("text", "metadata")
 MOST_VECTORS_NAMED = 20

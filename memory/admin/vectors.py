@@ -8,8 +8,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from memory.admin.base import ReadOnlyAdmin
-from memory.admin.filters import AccountFilter
 from memory.models import Vector
+from memory_project.admin_lists import AccountFilter
 
 
 @admin.register(Vector)

@@ -4,12 +4,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-PASSWORD = "correct horse battery"
-
 
 @pytest.fixture
 def chief(db: None) -> User:
-    return User.objects.create_superuser("chief", password=PASSWORD)
+    return User.objects.create_superuser("chief")
 
 
 @pytest.fixture
@@ -23,7 +21,7 @@ def staff(chief: User) -> Client:
 @pytest.fixture
 def newcomer(db: None) -> Client:
     """The browser of a staff user without any permission."""
-    user = User.objects.create_user("newcomer", password=PASSWORD, is_staff=True)
+    user = User.objects.create_user("newcomer", is_staff=True)
     client = Client()
     client.force_login(user)
     return client
