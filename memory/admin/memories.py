@@ -63,7 +63,7 @@ class MemoryPages(BoundedAdmin):
 
     form = MemoryForm
     list_display: Any = (
-        "excerpt", "account", "agent_id", "user_id", "channel", "conversation_id", "event_time", "state",
+        "excerpt", "account", "agent_id", "conversation_id", "state", "event_time", "user_id", "channel",
     )  # fmt: skip
     list_filter: ClassVar[Any] = (
         AccountFilter,

@@ -1,5 +1,6 @@
 """Change lists: every model has one, and its queries do not grow with its rows."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -26,8 +27,10 @@ from memory.models import (
 )
 from memory.owner import Owner
 from memory_project.admin_lists import MOST_COUNTED, BoundedPaginator
-from tests.memory.admin.pages import list_url, shown
+from tests.memory.admin.pages import list_url, page_url, shown
 from tests.memory.episodes import NOW, draft, store
+
+INLINE = re.compile(r"<script(?![^>]*\ssrc=)[^>]*>|<style|<[^>]*\s(?:style|on[a-z]+)=", re.IGNORECASE)
 
 MODELS = sorted(
     (model._meta.app_label, str(model._meta.model_name))
@@ -137,6 +140,17 @@ def test_a_list_survives_what_no_column_holds(staff: Client, account: Account, a
         response = staff.get(list_url(model, app=app, **query), follow=True)
 
         assert response.status_code == 200
+
+
+@pytest.mark.parametrize(("app", "model"), MODELS)
+def test_pages_keep_to_the_content_security_policy(staff: Client, account: Account, app: str, model: str) -> None:
+    MAKERS[model](account, range(2))
+    page = staff.get(list_url(model, app=app))
+    row = page.context["cl"].result_list[0]
+
+    for response in (page, staff.get(page_url(model, row.pk, app=app))):
+        assert response.headers["Content-Security-Policy"].startswith("default-src 'self'")
+        assert not INLINE.findall(shown(response))
 
 
 @pytest.mark.parametrize(("app", "model"), MODELS)
