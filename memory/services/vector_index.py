@@ -178,7 +178,7 @@ def replace_index(indexed: Indexed, method: Method) -> BuiltIndex:
     former = names_of_indexes(indexed, valid=True)
     dropped = drop_indexes(names_of_indexes(indexed, valid=False))
     name = f"{indexed.name_prefix}{method.name}_{uuid4().hex[:6]}"
-    with build_memory(indexed, rows):
+    with build_settings(indexed, rows):
         try:
             execute(create_statement(name, indexed, method))
         except DatabaseError:
@@ -231,15 +231,21 @@ def build_lock() -> Iterator[None]:
 
 
 @contextmanager
-def build_memory(indexed: Indexed, rows: int) -> Iterator[None]:
-    """Room for the whole graph, within bounds: built out of memory, HNSW takes several times as long."""
+def build_settings(indexed: Indexed, rows: int) -> Iterator[None]:
+    """Room for the whole graph, within bounds: built out of memory, HNSW takes several times as long.
+
+    And a build whose client was killed is given up within seconds instead of being finished for nobody.
+    """
     needed_kb = rows * (2 * indexed.width + 512) // 1024
     memory_kb = min(max(needed_kb, MIN_BUILD_MEMORY_KB), MAX_BUILD_MEMORY_KB)
-    run_query("SELECT set_config('maintenance_work_mem', %s, false)", f"{memory_kb}kB")
+    wanted = {"maintenance_work_mem": f"{memory_kb}kB", "client_connection_check_interval": "2s"}
+    for name, value in wanted.items():
+        run_query("SELECT set_config(%s, %s, false)", name, value)
     try:
         yield
     finally:
-        execute(sql.SQL("RESET maintenance_work_mem"))
+        for name in wanted:
+            execute(sql.SQL("RESET {}").format(sql.Identifier(name)))
 
 
 def read_progress(pid: "Future[int]") -> Iterator[IndexProgress]:

@@ -1,6 +1,7 @@
 """Build, replace or drop the index over one embedding model's vectors."""
 
 import json
+import sys
 from argparse import ArgumentParser
 from collections.abc import Generator
 from dataclasses import asdict
@@ -26,6 +27,8 @@ from memory.services.vector_index import (
     drop_all_indexes,
     widths_of,
 )
+
+INTERRUPTED = 130
 
 
 class Command(BaseCommand):
@@ -59,6 +62,9 @@ class Command(BaseCommand):
             raise CommandError(str(err)) from err
         except DatabaseError as err:
             raise CommandError(f"The database refused: {str(err).splitlines()[0]}") from err
+        except KeyboardInterrupt:
+            self.stderr.write("Interrupted. The build was cancelled, and the index that served before still does.")
+            sys.exit(INTERRUPTED)
 
     def report_drop(self, indexed: Indexed, dropped: list[str], *, as_json: bool) -> None:
         if as_json:
