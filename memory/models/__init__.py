@@ -12,8 +12,8 @@ from memory.models.conversations import Participant
 from memory.models.episodes import EpisodicMemory
 from memory.models.idempotency import IdempotentRequest
 from memory.models.jobs import JobRun
-from memory.models.live import LedgerAccount, WorkingMemoryAccount
 from memory.models.links import Link
+from memory.models.live import LedgerAccount, WorkingMemoryAccount
 from memory.models.memory import Kind, Memory
 from memory.models.vectors import Vector
 
