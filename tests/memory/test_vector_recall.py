@@ -9,7 +9,7 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 from memory import conf
-from memory.models import Account, Vector
+from memory.models import Account, Kind, Vector
 from memory.models.binary import Embedding, binary_cursor, half_vector
 from memory.owner import Owner
 from memory.retrieval.episodes import EpisodeQuery, search_episodes
@@ -42,7 +42,7 @@ def recall(owner: Owner, questions: Embedding) -> float:
 
 def plan_of_search(owner: Owner) -> str:
     """How PostgreSQL would carry out the part of a search that is about vectors."""
-    where = where_of(Vector.objects.visible_to(owner).of_kind("episode").of_model(MODEL, WIDTH), prefix="v")
+    where = where_of(Vector.objects.visible_to(owner, Kind.EPISODE).of_model(MODEL, WIDTH), prefix="v")
     statement = f"EXPLAIN WITH {nearest_ctes(where=where.sql, width=WIDTH)} SELECT * FROM nearest"
     vector = half_vector(np.ones(WIDTH, dtype=np.float32))
     parameters = where.parameters | {"vector": vector, "limit": K, "exact_rows": conf.EXACT_SEARCH_ROWS}
