@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -168,6 +169,15 @@ def test_an_unknown_account_is_made_only_when_asked(db: None, write_lines: Write
     call_command("import_conversations", str(path), "--account=new", "--create-account", stdout=io.StringIO())
 
     assert EpisodicMemory.objects.filter(account__name="new").count() == 1
+
+
+def test_a_pipe_is_read_like_a_file(account: Account) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as pipe:
+        pipe.write(json.dumps(conversation()) + "\n")
+
+    assert run(Path(f"/dev/fd/{reading}"))[0]["imported"] == 1
+    os.close(reading)
 
 
 def test_a_missing_file_is_one_sentence(account: Account, tmp_path: Path) -> None:

@@ -126,6 +126,8 @@ def open_bar(stream: BinaryIO, path: Path) -> Iterator[Callable[[Imported], None
         task = progress.add_task("", total=path.stat().st_size, done=0)
 
         def advance(total: Imported) -> None:
-            progress.update(task, completed=stream.tell(), done=total.imported + total.already_there)
+            # a pipe does not say how far it is, nor how long
+            place = stream.tell() if stream.seekable() else 0
+            progress.update(task, completed=place, done=total.imported + total.already_there)
 
         yield advance
