@@ -87,7 +87,6 @@ class Attempt:
         )
         unique, changed = ["account", "api_key", "request_hash"], ["body_hash", "status", "content_type", "body"]
         answers.bulk_create([row], update_conflicts=True, unique_fields=unique, update_fields=[*changed, "expires_at"])
-        self.is_recorded = True
 
     def _identity(self) -> dict[str, Any]:
         return {

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from memory_project.http.paths import API_PREFIX
+from memory_project.http.paths import is_below_api
 from memory_project.http.problems import answer_details, describe_store_error
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -40,7 +40,7 @@ def answer_store_error(request: HttpRequest, exception: BaseException) -> HttpRe
     details = describe_store_error(exception)
     if details is None:
         return None
-    if request.path.startswith(API_PREFIX):
+    if is_below_api(request.path):
         return answer_details(details)
     return HttpResponse(details.detail, status=details.status, content_type="text/plain", headers=dict(details.headers))
 

@@ -19,6 +19,11 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 API_PREFIX = "/api/"
 
 
+def is_below_api(path: str) -> bool:
+    """Whether answers to this path are for programs."""
+    return f"{path}/".startswith(API_PREFIX)
+
+
 class InvalidId(BadRequest):
     """An id in the path that no row can have."""
 

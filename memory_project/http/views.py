@@ -93,6 +93,7 @@ class ServiceViewSet(GenericViewSet[Any]):
             response = write()
             if response.status_code < 500:
                 record_with_write(self._attempt, response)
+        self._attempt.is_recorded = response.status_code < 500
         return response
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -89,3 +89,35 @@ def test_pages_run_nothing_but_what_we_serve() -> None:
 
     assert policy.startswith("default-src 'self'")
     assert "unsafe" not in policy
+
+
+@pytest.mark.urls("tests.broken_urls")
+def test_a_mistake_of_ours_is_a_problem_that_tells_nothing() -> None:
+    answer = Client(raise_request_exception=False).get("/api/v1/broken")
+
+    assert (answer.status_code, answer["Content-Type"]) == (500, CONTENT_TYPE)
+    assert "division" not in answer.content.decode()
+    assert answer.json()["request_id"] == answer["X-Request-Id"]
+
+
+@pytest.mark.urls("tests.broken_urls")
+@pytest.mark.parametrize(
+    ("path", "content_type"), [("/api/v1/storeless", CONTENT_TYPE), ("/admin/storeless", "text/plain")]
+)
+def test_any_page_without_its_store_is_a_503(path: str, content_type: str) -> None:
+    answer = Client().get(path)
+
+    assert (answer.status_code, answer["Content-Type"]) == (503, content_type)
+    assert answer["Retry-After"] == "1"
+    assert b"secret" not in answer.content
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/v2/agents", "/api/v1"])
+def test_nothing_below_the_prefix_is_html(path: str) -> None:
+    assert Client().get(path)["Content-Type"] == CONTENT_TYPE
+
+
+def test_a_host_that_is_not_ours_is_a_problem() -> None:
+    answer = Client().get("/api/v1/agents", HTTP_HOST="evil.example")
+
+    assert (answer.status_code, answer["Content-Type"]) == (400, CONTENT_TYPE)
