@@ -2,7 +2,6 @@
 
 import re
 from datetime import datetime
-from typing import Any
 
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
@@ -14,7 +13,6 @@ from memory.models.accounts import LAST_USED_RESOLUTION
 from memory_project.http.credentials import Credential
 
 BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9_-]{1,200})")
-COLUMNS = ("id", "account_id", "agent_id", "scopes", "prefix", "last_used_at")
 
 
 class ApiKeyAuthentication(BaseAuthentication):
@@ -36,19 +34,15 @@ class ApiKeyAuthentication(BaseAuthentication):
 
 def find_credential(secret: str, *, now: datetime) -> Credential | None:
     """What the key says; None unless it is usable. Notes its use, at most once a minute."""
-    key = ApiKey.objects.usable(now).filter(secret_hash=ApiKey.hash_secret(secret)).values(*COLUMNS).first()
+    key = ApiKey.find_usable(secret, now)
     if key is None:
         return None
-    if key["last_used_at"] is None or key["last_used_at"] < now - LAST_USED_RESOLUTION:
-        ApiKey.objects.touch(key["id"], now)
-    return _credential_of(key)
-
-
-def _credential_of(key: dict[str, Any]) -> Credential:
+    if key.last_used_at is None or key.last_used_at < now - LAST_USED_RESOLUTION:
+        ApiKey.objects.touch(key.id, now)
     return Credential(
-        key_id=key["id"],
-        account_id=key["account_id"],
-        agent_id=key["agent_id"],
-        scopes=frozenset(key["scopes"]),
-        prefix=key["prefix"],
+        key_id=key.id,
+        account_id=key.account_id,
+        agent_id=key.agent_id,
+        scopes=frozenset(key.scopes),
+        prefix=key.prefix,
     )

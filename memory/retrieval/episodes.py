@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,7 @@ from memory.models.binary import Embedding, binary_cursor, fetch_dicts, half_vec
 from memory.models.memory import DEFAULT_LANGUAGE
 from memory.owner import Owner
 from memory.retrieval.lexical import bm25_ctes
-from memory.retrieval.statements import Where, squeeze, where_of
+from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, bind_owner, shape_of, squeeze, where_of
 from memory.retrieval.vectors import nearest_ctes
 
 COLUMNS = """memories.id, agent_id, user_id, channel, conversation_id, text, key_decisions, entities_mentioned,
@@ -71,42 +72,41 @@ def search_episodes(owner: Owner, query: EpisodeQuery, *, now: datetime) -> Epis
     with the query alternate with those found by meaning (each list best first), since a similarity and a BM25
     score cannot be compared.
     """
-    rows = Memory.objects.visible_to(owner, Kind.EPISODE).in_channels(owner).live(now)
-    vectors = Vector.objects.visible_to(owner, Kind.EPISODE).in_channels(owner).live(now)
-    vectors = vectors.of_model(query.model, query.width)
-    if owner.user_id:
-        rows, vectors = rows.filter(user_id=owner.user_id), vectors.filter(user_id=owner.user_id)
-    if query.without:
-        rows, vectors = rows.exclude(id__in=query.without), vectors.exclude(memory_id__in=query.without)
-    statement, parameters = compose(query, where_of(rows, prefix="m"), where_of(vectors, prefix="v"))
-    parameters |= {"account_id": owner.account_id}
-    with binary_cursor() as cursor:
-        cursor.execute(statement, parameters)
-        found = fetch_dicts(cursor)
-    return EpisodesFound(hits=take_hits(found, query.top_k), degraded=name_degraded(query, found))
-
-
-def compose(query: EpisodeQuery, rows: Where, vectors: Where) -> tuple[str, dict[str, Any]]:
-    """The statement and its parameters. Words are looked for only where meaning cannot find."""
-    pending = f"EXISTS (SELECT FROM memories WHERE {rows.sql} AND embed_after IS NOT NULL)"
-    parts = ["state AS MATERIALIZED (SELECT " + pending + " AS pending)"]
-    parameters: dict[str, Any] = {
+    statement = compose(shape_of(owner), query.width if query.vector is not None else None)
+    values: dict[str, Any] = bind_owner(owner, now=now) | {
+        "model": query.model,
         "query": query.text,
         "language": DEFAULT_LANGUAGE,
         "limit": query.top_k,
         "exact_rows": query.exact_rows,
-    } | rows.parameters
-    if query.vector is None:
-        parts.append(bm25_ctes(corpus=rows.sql, wanted="true"))
+        "without": list(query.without),
+        "vector": None if query.vector is None else half_vector(query.vector),
+    }
+    with binary_cursor() as cursor:
+        cursor.execute(statement.text, {**statement.parameters, **values})
+        found = fetch_dicts(cursor)
+    return EpisodesFound(hits=take_hits(found, query.top_k), degraded=name_degraded(query, found))
+
+
+@lru_cache(maxsize=256)
+def compose(shape: OwnerShape, width: int | None) -> Sql:
+    """The statement for owners of this shape and vectors of this width, None without one.
+
+    Words are looked for only where meaning cannot find.
+    """
+    rows, vectors = candidates(shape.owner, width)
+    pending = f"EXISTS (SELECT FROM memories WHERE {rows.text} AND embed_after IS NOT NULL)"
+    parts = ["state AS MATERIALIZED (SELECT " + pending + " AS pending)"]
+    if width is None:
+        parts.append(bm25_ctes(corpus=rows.text, wanted="true"))
         union = "SELECT id, NULL::float8 AS similarity, score FROM scored"
     else:
-        parts.append(nearest_ctes(where=vectors.sql, width=query.width))
-        corpus = f"{rows.sql} AND (SELECT pending FROM state)"
+        parts.append(nearest_ctes(where=vectors.text, width=width))
+        corpus = f"{rows.text} AND (SELECT pending FROM state)"
         parts.append(bm25_ctes(corpus=corpus, wanted="embed_after IS NOT NULL"))
         union = """SELECT memory_id AS id, 1 - distance AS similarity, NULL::float8 AS score FROM nearest
             UNION ALL SELECT id, NULL, score FROM scored WHERE id NOT IN (SELECT memory_id FROM nearest)"""
-        parameters |= vectors.parameters | {"vector": half_vector(query.vector)}
-    statement = f"""
+    text = f"""
         WITH {", ".join(parts)}, found AS MATERIALIZED ({union})
         SELECT state.pending, similarity, score, {COLUMNS}
         FROM state LEFT JOIN (
@@ -114,7 +114,22 @@ def compose(query: EpisodeQuery, rows: Where, vectors: Where) -> tuple[str, dict
             JOIN episodic_memories ON episodic_memories.memory_ptr_id = memories.id
         ) ON true
         ORDER BY similarity DESC NULLS LAST, score DESC NULLS LAST, memories.id"""
-    return squeeze(statement), parameters
+    return Sql(text=squeeze(text), parameters={**rows.parameters, **vectors.parameters})
+
+
+def candidates(owner: Owner, width: int | None) -> tuple[Sql, Sql]:
+    """The conditions on memories and on their vectors, for an owner made of stand-ins."""
+    now, model = STAND_IN["now"], STAND_IN["model"]
+    rows = Memory.objects.visible_to(owner, Kind.EPISODE).in_channels(owner).live(now)
+    vectors = Vector.objects.visible_to(owner, Kind.EPISODE).in_channels(owner).live(now).of_model(model, width or 0)
+    if owner.user_id:
+        rows, vectors = rows.filter(user_id=owner.user_id), vectors.filter(user_id=owner.user_id)
+    both = (where_of(rows, prefix="m"), "memories.id"), (where_of(vectors, prefix="v"), "memory_vectors.memory_id")
+    found = [
+        Sql(text=f"{where.text} AND NOT {key} = ANY(%(without)s::uuid[])", parameters=where.parameters)
+        for where, key in both
+    ]
+    return found[0], found[1]
 
 
 def take_hits(found: Sequence[dict[str, Any]], top_k: int) -> list[EpisodeHit]:

@@ -1,36 +1,85 @@
-"""Composing raw SQL behind the wall: a queryset's WHERE with named parameters, to stand in a larger statement."""
+"""Composing raw SQL behind the wall: a queryset's WHERE with named parameters, to stand in a larger statement.
+
+Making and compiling querysets takes longer than most searches. A statement is therefore composed once for each shape of
+owner and query, with stand-ins for their values (`STAND_IN`, `OWNER`), and the values are bound when it is run.
+"""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import connection
 from django.db.models import QuerySet
 
+from memory.owner import Owner
+
+STAND_IN: Mapping[str, Any] = {
+    "account_id": UUID(int=1),
+    "agent_id": "\x01agent_id",
+    "user_id": "\x01user_id",
+    "channel": "\x01channel",
+    "model": "\x01model",
+    "now": datetime(1, 1, 1, tzinfo=UTC),
+}
+"""Values that nothing else has: where a compiled queryset has one, the parameter of that name goes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
-    """Conditions on one table, its columns qualified by the table's name; `parameters` belong to its placeholders."""
+class OwnerShape:
+    """What of an owner decides a statement's text."""
 
-    sql: str
-    parameters: dict[str, Any]
+    has_agent: bool
+    has_user: bool
+    has_channel: bool
+
+    @property
+    def owner(self) -> Owner:
+        """An owner of this shape made of stand-ins."""
+        names = [name for name in ("agent_id", "user_id", "channel") if getattr(self, f"has_{name.split('_')[0]}")]
+        return Owner(account_id=STAND_IN["account_id"], **{name: STAND_IN[name] for name in names})
 
 
-def where_of(queryset: "QuerySet[Any]", *, prefix: str) -> Where:
-    """The WHERE of a queryset without joins; `prefix` keeps its parameters apart from others in one statement."""
+def shape_of(owner: Owner) -> OwnerShape:
+    return OwnerShape(has_agent=bool(owner.agent_id), has_user=bool(owner.user_id), has_channel=len(owner.channels) > 1)
+
+
+def bind_owner(owner: Owner, *, now: datetime) -> dict[str, Any]:
+    """The values of the stand-ins."""
+    return {
+        "account_id": owner.account_id,
+        "agent_id": owner.agent_id,
+        "user_id": owner.user_id,
+        "channel": owner.channel,
+        "now": now,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sql:
+    """A part of a statement, or a whole one; `parameters` are those of its placeholders that are the same each time."""
+
+    text: str
+    parameters: Mapping[str, Any]
+
+
+def where_of(queryset: "QuerySet[Any]", *, prefix: str) -> Sql:
+    """The WHERE of a queryset without joins, its columns qualified by the table's name.
+
+    `prefix` keeps its own parameters apart from others in one statement.
+    """
     query = queryset.query
     compiler = query.get_compiler(connection=connection)
     compiler.pre_sql_setup()
-    sql, parameters = compiler.compile(query.where)
-    names = [f"{prefix}{number}" for number in range(len(parameters))]
-    return Where(
-        sql=sql % tuple(f"%({name})s" for name in names),
-        parameters=dict(zip(names, parameters, strict=True)),
-    )
+    sql, values = compiler.compile(query.where)
+    stand_ins = {value: name for name, value in STAND_IN.items()}
+    names = [stand_ins.get(value, f"{prefix}{number}") for number, value in enumerate(values)]
+    own = {name: value for name, value in zip(names, values, strict=True) if name not in STAND_IN}
+    return Sql(text=sql % tuple(f"%({name})s" for name in names), parameters=own)
 
 
-@lru_cache(maxsize=256)
 def squeeze(statement: str) -> str:
     """The statement without its indentation: psycopg remembers how to bind those of up to 4,096 characters only."""
     return re.sub(r"\s+", " ", statement)

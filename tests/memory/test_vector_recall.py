@@ -1,6 +1,7 @@
 """Recall of the filtered search against the exact one, for owners of unequal size among 20,000 episodes."""
 
 from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -44,11 +45,11 @@ def recall(owner: Owner, questions: Embedding) -> float:
 def plan_of_search(owner: Owner) -> str:
     """How PostgreSQL would carry out the part of a search that is about vectors."""
     where = where_of(Vector.objects.visible_to(owner, Kind.EPISODE).of_model(MODEL, WIDTH), prefix="v")
-    statement = f"EXPLAIN WITH {nearest_ctes(where=where.sql, width=WIDTH)} SELECT * FROM nearest"
+    statement = f"EXPLAIN WITH {nearest_ctes(where=where.text, width=WIDTH)} SELECT * FROM nearest"
     vector = half_vector(np.ones(WIDTH, dtype=np.float32))
-    parameters = where.parameters | {"vector": vector, "limit": K, "exact_rows": conf.EXACT_SEARCH_ROWS}
+    own: dict[str, Any] = {"vector": vector, "limit": K, "exact_rows": conf.EXACT_SEARCH_ROWS}
     with binary_cursor() as cursor:
-        cursor.execute(statement, parameters)
+        cursor.execute(statement, {**where.parameters, **own})
         return "\n".join(row[0] for row in cursor.fetchall())
 
 
