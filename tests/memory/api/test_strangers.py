@@ -1,5 +1,6 @@
 """Another account's ids, on every route there is: the test reads the OpenAPI document and so grows with it."""
 
+import re
 from typing import Any
 from uuid import uuid4
 
@@ -52,7 +53,8 @@ def same_but_for_ids(answer: Any, ids: Ids) -> tuple[int, str]:
     text = answer.content.decode()
     for name, value in ids.items():
         text = text.replace(value, name)
-    return answer.status_code, text
+    # as much as the allocator happened to give
+    return answer.status_code, re.sub(r'"memory_bytes":\d+', '"memory_bytes":0', text)
 
 
 def test_every_path_parameter_has_an_example_here(real: Ids, unknown: Ids) -> None:
