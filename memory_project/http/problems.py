@@ -20,7 +20,12 @@ from memory_project.http.request_ids import current_request_id
 logger = logging.getLogger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
-REDIS_ERRORS = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.BusyLoadingError)
+REDIS_ERRORS = (
+    redis.ConnectionError,
+    redis.TimeoutError,
+    # it answers, but cannot do it: no memory left, a replica, its disk full (MISCONF comes as a ResponseError)
+    redis.ResponseError,
+)
 POSTGRESQL_ERRORS = (OperationalError, InterfaceError, PoolTimeout)
 STORE_ERRORS = (*REDIS_ERRORS, *POSTGRESQL_ERRORS)
 NOT_FOUND_DETAIL = "There is no such thing, or not for this key."
@@ -89,8 +94,9 @@ def describe_problem(exc: BaseException) -> ProblemDetails | None:
 def describe_store_error(exc: BaseException) -> ProblemDetails | None:
     """503 naming the store, when a store could not be reached."""
     if isinstance(exc, REDIS_ERRORS):
-        logger.warning("Redis is not reachable: %s", type(exc).__name__)
-        return _unavailable("redis_unavailable", "Redis is not reachable.")
+        # the first word of a refusal is its kind; the rest may quote
+        logger.warning("Redis cannot serve: %s %s", type(exc).__name__, str(exc).partition(" ")[0])
+        return _unavailable("redis_unavailable", "Redis cannot be reached, or cannot serve.")
     if isinstance(exc, POSTGRESQL_ERRORS):
         logger.warning("PostgreSQL is not reachable: %s", type(exc).__name__)
         return _unavailable("postgresql_unavailable", "PostgreSQL is not reachable.")

@@ -70,6 +70,8 @@ def test_what_is_too_large_says_its_facts() -> None:
         (redis_library.ConnectionError(), "redis_unavailable"),
         (redis_library.TimeoutError(), "redis_unavailable"),
         (redis_library.BusyLoadingError(), "redis_unavailable"),
+        (redis_library.OutOfMemoryError("command not allowed"), "redis_unavailable"),
+        (redis_library.ResponseError("MISCONF Errors writing to the AOF file"), "redis_unavailable"),
         (OperationalError(), "postgresql_unavailable"),
     ],
 )
