@@ -13,7 +13,7 @@ from memory.api.vectors import EmbeddingField
 from memory.api.views import OwnerViewSet
 from memory.retrieval.episodes import EpisodeHit
 from memory.services.context import ContextRequest, gather_context
-from memory_project.http.serializers import ExternalId
+from memory_project.http.serializers import ExternalId, Flag
 
 
 class ContextBody(OwnerFields):
@@ -21,8 +21,8 @@ class ContextBody(OwnerFields):
     query = Prose(max_length=LONGEST_QUERY, help_text="The latest message.")
     query_embedding = EmbeddingField(required=False, help_text="A vector of your own, instead of the service's.")
     embedding_model = ExternalId(required=False, help_text="Of which model it is; the configured one by default.")
-    suppress_injected = serializers.BooleanField(default=False, help_text="Leave out what the ledger holds.")
-    mark_injected = serializers.BooleanField(default=False, help_text="Enter the items into the ledger (scope write).")
+    suppress_injected = Flag(default=False, help_text="Leave out what the ledger holds.")
+    mark_injected = Flag(default=False, help_text="Enter the items into the ledger (scope write).")
 
 
 class ContextItem(serializers.Serializer[Any]):

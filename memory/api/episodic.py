@@ -17,7 +17,7 @@ from memory.services.embedding import embed_texts
 from memory.services.episodes import EpisodeDraft, episodes_of_conversation, store_episodes
 from memory.services.memories import OwnVector, admit_vector
 from memory.services.recall import find_episodes
-from memory_project.http.serializers import ExternalId
+from memory_project.http.serializers import BoundedList, ExternalId, WholeNumber
 
 LONGEST_SUMMARY = 100_000
 LONGEST_QUERY = 10_000
@@ -26,7 +26,7 @@ MAX_TOP_K = 200
 FACTS = ("key_decisions", "entities_mentioned", "tools_called")
 
 
-class Items(serializers.ListField):
+class Items(BoundedList):
     """Any JSON values: the documents leave their shape to the agent."""
 
     def __init__(self, **options: Any) -> None:
@@ -45,7 +45,7 @@ class NewEpisode(OwnerFields):
 
 class EpisodeSearch(OwnerFields):
     query = Prose(max_length=LONGEST_QUERY)
-    top_k = serializers.IntegerField(default=10, min_value=1, max_value=MAX_TOP_K)
+    top_k = WholeNumber(default=10, min_value=1, max_value=MAX_TOP_K)
     query_embedding = EmbeddingField(required=False, help_text="A vector of your own, instead of the service's.")
     embedding_model = ExternalId(required=False, help_text="Of which model it is; the configured one by default.")
 
@@ -134,7 +134,7 @@ class Episodes(OwnerViewSet):
     def list(self, request: Request, conversation_id: str) -> Response:
         """What was stored of a conversation; nothing, where it is unknown."""
         owner = self.owner(self.query())
-        return self.page(episodes_of_conversation(owner, conversation_id), represent_episode)
+        return self.page(episodes_of_conversation(owner, conversation_id, now=timezone.now()), represent_episode)
 
 
 class EpisodeSearches(OwnerViewSet):

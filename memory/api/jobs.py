@@ -16,11 +16,11 @@ from memory.maintenance import find_job
 from memory.models import JobRun
 from memory.services.jobs import request_run
 from memory.tasks import nudge_job
-from memory_project.http.serializers import StrictSerializer
+from memory_project.http.serializers import Flag, StrictSerializer
 
 
 class RunRequest(StrictSerializer):
-    dry_run = serializers.BooleanField(default=False, help_text="Look and count, change nothing.")
+    dry_run = Flag(default=False, help_text="Look and count, change nothing.")
 
 
 class RunAccepted(serializers.Serializer[Any]):

@@ -9,9 +9,10 @@ from rest_framework.response import Response
 from memory.api.views import OwnerViewSet
 from memory.tiers.base import NAME_LENGTH
 from memory.tiers.working import WorkingMemory
-from memory_project.http.serializers import ActingFields, StrictSerializer, Text
+from memory_project.http.serializers import ActingFields, BoundedList, StrictSerializer, Text
 
 MOST_NAMED = 20
+MOST_REMOVED = 1_000
 ANY_FIELDS = {"type": "object", "additionalProperties": True, "description": "The fields, name to value."}
 
 
@@ -36,8 +37,8 @@ class Changes(ActingFields):
 
 
 class Removal(StrictSerializer):
-    fields = serializers.ListField(  # type: ignore[assignment]  # DRF takes it out of the class
-        child=Text(max_length=NAME_LENGTH), min_length=1, help_text="The names to delete."
+    fields = BoundedList(  # type: ignore[assignment]  # DRF takes it out of the class
+        child=Text(max_length=NAME_LENGTH), min_length=1, max_length=MOST_REMOVED, help_text="The names to delete."
     )
 
 

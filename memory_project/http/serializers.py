@@ -52,6 +52,53 @@ class ExternalId(Text):
         return text
 
 
+class WholeNumber(serializers.IntegerField):
+    """A JSON number without a fraction; texts and booleans, which int() would take, are refused."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, float) and data.is_integer():
+            return int(data)
+        if isinstance(data, bool) or not isinstance(data, int):
+            self.fail("invalid")
+        return data
+
+
+class Flag(serializers.BooleanField):
+    """true or false; not 1, not "yes"."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid")
+        return data
+
+
+class BoundedList(serializers.ListField):
+    """A list of at most `max_length` elements: measured before any is looked at, and few of many mistakes are told."""
+
+    def __init__(self, *, max_length: int, **options: Any) -> None:
+        super().__init__(max_length=max_length, **options)
+        self.longest = max_length
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        if isinstance(data, list) and len(data) > self.longest:
+            self.fail("max_length", max_length=self.longest)
+        return super().to_internal_value(data)
+
+    def run_child_validation(self, data: list[Any]) -> list[Any]:
+        checked: list[Any] = []
+        mistakes: dict[Any, Any] = {}
+        for index, element in enumerate(data):
+            try:
+                checked.append(self.child.run_validation(element))
+            except serializers.ValidationError as err:
+                mistakes[index] = err.detail
+                if len(mistakes) == MOST_NAMED:
+                    break
+        if mistakes:
+            raise serializers.ValidationError(mistakes)
+        return checked
+
+
 class FiniteFloat(serializers.FloatField):
     """A number; `"nan"` and `"inf"`, which float() would take, are refused."""
 

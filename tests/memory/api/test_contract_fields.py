@@ -1,0 +1,106 @@
+"""Fields: each takes its own type as JSON has it, and a list is measured before anything in it is looked at."""
+
+from typing import Any
+
+import pytest
+from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail
+
+from memory_project.http.serializers import MOST_NAMED, BoundedList, Flag, StrictSerializer, Text, WholeNumber
+from tests.api_client import ServiceClient
+
+EPISODE = {"agent_id": "planner", "conversation_id": "c", "summary": "We chose the second plan."}
+
+
+class Counting(Text):
+    """Counts what it is asked about."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.asked = 0
+
+    def to_internal_value(self, data: Any) -> str:
+        self.asked += 1
+        return super().to_internal_value(data)
+
+
+class Shape(StrictSerializer):
+    top_k = WholeNumber(min_value=1, max_value=200, required=False)
+    wanted = Flag(required=False)
+
+
+@pytest.mark.parametrize("given", ["3", "１", True, False, 2.5, 1e300, [], {}, None, 0, 201, 10**30])
+def test_what_is_no_whole_number_in_range_is_refused(given: object) -> None:
+    assert not Shape(data={"top_k": given}).is_valid()
+
+
+@pytest.mark.parametrize("given", [3, 3.0])
+def test_a_whole_number_may_have_a_point(given: object) -> None:
+    shape = Shape(data={"top_k": given})
+
+    assert shape.is_valid()
+    assert type(shape.validated_data["top_k"]) is int
+
+
+@pytest.mark.parametrize("given", ["yes", "true", 1, 0, 1.0, None, [], {}])
+def test_what_is_neither_true_nor_false_is_refused(given: object) -> None:
+    assert not Shape(data={"wanted": given}).is_valid()
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_true_and_false_are_taken_as_they_are(given: bool) -> None:
+    shape = Shape(data={"wanted": given})
+
+    assert shape.is_valid()
+    assert shape.validated_data["wanted"] is given
+
+
+def test_a_list_that_is_too_long_is_refused_unread() -> None:
+    field = BoundedList(child=Counting(), max_length=3)
+
+    with pytest.raises(serializers.ValidationError):
+        field.run_validation(["a"] * 4)
+
+    assert isinstance(field.child, Counting)
+    assert field.child.asked == 0
+
+
+def test_a_list_names_only_the_first_of_its_mistakes() -> None:
+    field = BoundedList(child=Text(), max_length=1_000)
+
+    with pytest.raises(serializers.ValidationError) as refused:
+        field.run_validation(["fine", *([5] * 999)])
+
+    assert isinstance(refused.value.detail, dict)
+    assert list(refused.value.detail) == list(range(1, MOST_NAMED + 1))
+    assert refused.value.detail[1] == [ErrorDetail("Not a valid string.", code="invalid")]
+
+
+@pytest.mark.parametrize("names", [[5] * 200_000, ["a"] * 1_001], ids=["numbers", "one too many"])
+def test_more_names_than_can_be_deleted_at_once_are_refused_briefly(api: ServiceClient, names: list[object]) -> None:
+    refused = api.delete("/working-memory/c", {"fields": names})
+
+    assert (refused.status_code, len(refused.content) < 1_000) == (400, True)
+    assert "1000" in refused.json()["errors"]["fields"][0]
+
+
+def test_more_items_than_an_episode_has_are_refused_briefly(api: ServiceClient) -> None:
+    refused = api.post("/episodic/store", EPISODE | {"key_decisions": [0] * 1_001})
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["key_decisions"])
+
+
+@pytest.mark.parametrize("top_k", ["3", "１", True, 2.5])
+def test_a_search_takes_no_other_top_k_than_a_number(api: ServiceClient, top_k: object) -> None:
+    refused = api.post("/episodic/search", {"agent_id": "planner", "query": "plans", "top_k": top_k})
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["top_k"])
+
+
+@pytest.mark.parametrize("flag", ["yes", 1])
+def test_a_context_takes_no_other_flag_than_true_or_false(api: ServiceClient, flag: object) -> None:
+    body = {"agent_id": "planner", "conversation_id": "c", "query": "plans", "mark_injected": flag}
+
+    refused = api.post("/context", body)
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["mark_injected"])
