@@ -1,5 +1,6 @@
 """`/episodic`: what conversations came to, stored and found again by meaning."""
 
+import json
 from typing import Any
 
 from django.utils import timezone
@@ -22,6 +23,8 @@ from memory_project.http.serializers import BoundedList, ExternalId, WholeNumber
 LONGEST_SUMMARY = 100_000
 LONGEST_QUERY = 10_000
 MOST_ITEMS = 1_000
+LARGEST_LISTS = 262_144
+"""Bytes of an episode's lists together, serialized: a page holds 200 episodes."""
 MAX_TOP_K = 200
 FACTS = ("key_decisions", "entities_mentioned", "tools_called")
 
@@ -41,6 +44,12 @@ class NewEpisode(OwnerFields):
     tools_called = Items(required=False)
     embedding = EmbeddingField(required=False, help_text="A vector of your own, instead of the service's.")
     embedding_model = ExternalId(required=False, help_text="Of which model it is; the configured one by default.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        lists = [attrs[name] for name in FACTS if name in attrs]
+        if len(json.dumps(lists, ensure_ascii=False).encode()) > LARGEST_LISTS:
+            raise serializers.ValidationError(f"{', '.join(FACTS)} have at most {LARGEST_LISTS} bytes together.")
+        return attrs
 
 
 class EpisodeSearch(OwnerFields):

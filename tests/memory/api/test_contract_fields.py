@@ -90,6 +90,20 @@ def test_more_items_than_an_episode_has_are_refused_briefly(api: ServiceClient) 
     assert (refused.status_code, list(refused.json()["errors"])) == (400, ["key_decisions"])
 
 
+def test_the_lists_of_an_episode_have_a_limit_together(api: ServiceClient) -> None:
+    # 3 bytes a letter: bytes are counted, not characters
+    half = {"key_decisions": ["愛" * 44_000], "tools_called": [{"name": "x" * 130_000}]}
+
+    refused = api.post("/episodic/store", EPISODE | half)
+
+    assert refused.status_code == 400
+    assert "262144 bytes" in refused.json()["errors"]["non_field_errors"][0]
+
+
+def test_a_list_of_an_episode_may_be_long(api: ServiceClient) -> None:
+    assert api.post("/episodic/store", EPISODE | {"key_decisions": ["x" * 260_000]}).status_code == 201
+
+
 @pytest.mark.parametrize("top_k", ["3", "１", True, 2.5])
 def test_a_search_takes_no_other_top_k_than_a_number(api: ServiceClient, top_k: object) -> None:
     refused = api.post("/episodic/search", {"agent_id": "planner", "query": "plans", "top_k": top_k})
