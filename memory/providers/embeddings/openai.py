@@ -220,7 +220,7 @@ def read_retry_after(value: str, *, now: datetime) -> float | None:
         return float(value)
     try:
         until = email.utils.parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if until.tzinfo is None:
         return None

@@ -212,6 +212,8 @@ def test_a_wait_beyond_the_deadline_or_patience_is_not_begun(
         ("soon", None),
         ("nan", None),
         ("Thu, 99 Jan 2026 00:00:10 GMT", None),
+        ("Mon, 01 Jan 99999999999999999999 00:00:10 GMT", None),
+        ("Thu, 01 Jan 2026 00:00:10 +99999999999999", None),
         ("٣", None),
     ],
 )
