@@ -4,13 +4,16 @@ from django.db import migrations
 
 WORDS = """
 -- The words of a text, each behind its account's prefix, so that the index keeps accounts apart. The language names a
--- text search configuration. Bounded, since a tsvector holds 1 MB and a word 2,046 bytes.
+-- text search configuration. Bounded, since a tsvector holds 1 MB and a word 2,046 bytes; texts of wide characters
+-- (more than two bytes each on average) sooner.
 CREATE FUNCTION memory_lexemes(account_id uuid, language text, body text) RETURNS tsvector
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT coalesce(string_agg(
         '''' || replace(replace(right(account_id::text, 6) || lexeme, '\\', '\\\\'), '''', '''''') || ''':'
         || array_to_string(positions, ','), ' '), '')::tsvector
-    FROM unnest(to_tsvector(language::regconfig, left(body, 100000)))
+    FROM unnest(to_tsvector(
+        language::regconfig, left(body, CASE WHEN octet_length(body) > 2 * length(body) THEN 30000 ELSE 100000 END)
+    ))
     WHERE octet_length(lexeme) < 2000
 $$;
 ALTER TABLE memories ADD COLUMN lexemes tsvector

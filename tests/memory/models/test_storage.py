@@ -81,8 +81,21 @@ def test_event_times_have_a_brin_index() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["x" * 3000 + " found", "found " + "wörd " * 50_000, "quote ' and \\ backslash found", "🧨 found \u202e", "found"],
-    ids=["long word", "long text", "quotes", "symbols", "plain"],
+    [
+        "found "
+        + " ".join(
+            f"{chr(0x10400 + a)}{chr(0x10400 + b)}-{chr(0x10400 + c)}"
+            for a in range(40)
+            for b in range(40)
+            for c in range(12)
+        ),
+        "x" * 3000 + " found",
+        "found " + "wörd " * 50_000,
+        "quote ' and \\ backslash found",
+        "🧨 found \u202e",
+        "found",
+    ],
+    ids=["wide pairs", "long word", "long text", "quotes", "symbols", "plain"],
 )
 def test_any_text_has_an_index_of_words(owner: Owner, text: str) -> None:
     store(owner, draft(text))
