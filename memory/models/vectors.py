@@ -15,9 +15,10 @@ from pgvector.django import HalfVectorField
 from memory.models.accounts import Account
 from memory.models.memory import Kind, Memory, visible_rows
 from memory.owner import Owner
+from memory.providers.embeddings import WIDEST
 from memory_project.ids import uuid7
 
-MAX_WIDTH = 4000
+MAX_WIDTH = WIDEST
 
 
 class VectorQuerySet(models.QuerySet["Vector"]):

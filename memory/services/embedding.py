@@ -14,8 +14,9 @@ from django.core.cache import cache
 from redis.exceptions import RedisError
 
 from memory import conf
-from memory.errors import ProviderError
+from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid
 from memory.models.binary import Embedding
+from memory.models.vectors import MAX_WIDTH
 from memory.providers.embeddings import EmbeddingProvider, embedding_provider
 from memory.providers.embeddings.local import LocalEmbeddings
 
@@ -23,16 +24,22 @@ logger = logging.getLogger(__name__)
 
 WRITE_DEADLINE_SECONDS = 5.0
 WRITE_TEXTS = 200
+TEXT_STATUSES = frozenset({400, 413, 422})
+"""Refusals that may be about a text; others are about the key or the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """Vectors by text, of one model. `error` is the code of what went wrong, empty when all is well."""
+    """Vectors by text, of one model. `error` is the code of what went wrong, empty when all is well.
+
+    `is_divisible`: it may lie in one of the texts, so that others may do without it.
+    """
 
     model: str
     width: int
     vectors: dict[str, Embedding]
     error: str = ""
+    is_divisible: bool = False
 
 
 def warm_up() -> None:
@@ -55,16 +62,26 @@ def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLIN
     provider = embedding_provider()
     wanted = list(dict.fromkeys(text for text in texts if text.strip()))[:WRITE_TEXTS]
     known: dict[str, Embedding] = {}
-    width, error = 0, ""
+    width, error, is_divisible = 0, "", False
     try:
         # an endpoint whose width is not configured is asked for it
-        width = provider.width
+        width = checked_width(provider)
         known = read_cache(provider, wanted)
         known |= embed_missing(provider, [text for text in wanted if text not in known], deadline_seconds)
     except ProviderError as err:
         logger.warning("embedding of %d texts failed: %s", len(wanted) - len(known), err)
-        error = err.code
-    return Embedded(model=provider.model, width=width, vectors=known, error=error)
+        error, is_divisible = err.code, may_lie_in_a_text(err)
+    return Embedded(model=provider.model, width=width, vectors=known, error=error, is_divisible=is_divisible)
+
+
+def checked_width(provider: EmbeddingProvider) -> int:
+    if provider.width > MAX_WIDTH:
+        raise ProviderReplyInvalid(f"vectors have at most {MAX_WIDTH} dimensions here, not {provider.width}")
+    return provider.width
+
+
+def may_lie_in_a_text(err: ProviderError) -> bool:
+    return isinstance(err, ProviderReplyInvalid) or (isinstance(err, ProviderRefused) and err.status in TEXT_STATUSES)
 
 
 def embed_missing(provider: EmbeddingProvider, texts: Sequence[str], deadline_seconds: float) -> dict[str, Embedding]:

@@ -18,7 +18,7 @@ from memory.models.binary import Embedding
 from memory.models.writer import insert_vectors
 from memory.services.embedding import Embedded, embed_texts
 
-TRANSIENT = "provider_unavailable"
+MOST_REFUSALS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,7 @@ class Claimed:
     text: str
     content_hash: str
     attempts: int
+    leased_until: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ def embed_pending(*, now: datetime, limit: int, account_id: UUID | None = None) 
     stored = store_vectors(done, embedded)
     failed = [row for row in rows if row.text not in embedded.vectors]
     push_back(failed, error=embedded.error, now=now)
-    stopped = not done and embedded.error == TRANSIENT
+    stopped = not done and bool(embedded.error)
     return EmbeddedBatch(claimed=len(rows), stored=stored, failed=len(failed), stopped=stopped)
 
 
@@ -67,25 +68,43 @@ def claim_due(*, now: datetime, limit: int, account_id: UUID | None) -> list[Cla
             .select_for_update(skip_locked=True)
             .values_list("id", "account_id", "text", "content_hash", "embed_attempts")[:limit]
         )
+        leased_until = now + timedelta(seconds=conf.EMBED_LEASE_SECONDS)
         Memory.objects.filter(id__in=[row[0] for row in rows]).update(
-            embed_after=now + timedelta(seconds=conf.EMBED_LEASE_SECONDS), embed_attempts=F("embed_attempts") + 1
+            embed_after=leased_until, embed_attempts=F("embed_attempts") + 1
         )
     return [
-        Claimed(id=id_, account_id=account, text=text, content_hash=digest, attempts=attempts + 1)
+        Claimed(
+            id=id_,
+            account_id=account,
+            text=text,
+            content_hash=digest,
+            attempts=attempts + 1,
+            leased_until=leased_until,
+        )
         for id_, account, text, digest, attempts in rows
     ]
 
 
 def embed_apart(texts: Sequence[str]) -> Embedded:
-    """Embed all; where the provider refuses a batch, halve it, so that one bad text does not hold up the others."""
-    whole = embed_texts(texts, deadline_seconds=conf.EMBED_LEASE_SECONDS / 4)
-    left = [text for text in dict.fromkeys(texts) if text not in whole.vectors]
-    if not whole.error or whole.error == TRANSIENT or len(left) < 2:
-        return whole
-    halves = [embed_apart(half) for half in (left[: len(left) // 2], left[len(left) // 2 :])]
-    vectors: dict[str, Embedding] = whole.vectors | halves[0].vectors | halves[1].vectors
-    error = halves[0].error or halves[1].error
-    return Embedded(model=whole.model, width=whole.width, vectors=vectors, error=error)
+    """Embed all; where the provider refuses a batch for one of its texts, halve it, so that the others have theirs.
+
+    Gives up after so many refusals as two bad texts can cause: then it is the provider.
+    """
+    parts, vectors, refusals = [list(dict.fromkeys(texts))], dict[str, Embedding](), 0
+    error = ""
+    while parts:
+        part = parts.pop()
+        done = embed_texts(part, deadline_seconds=conf.EMBED_LEASE_SECONDS / 4)
+        vectors |= done.vectors
+        left = [text for text in part if text not in done.vectors]
+        if not done.error:
+            continue
+        error, refusals = done.error, refusals + 1
+        if not done.is_divisible or refusals > MOST_REFUSALS:
+            break
+        if len(left) > 1:
+            parts += [left[: len(left) // 2], left[len(left) // 2 :]]
+    return Embedded(model=done.model, width=done.width, vectors=vectors, error=error, is_divisible=done.is_divisible)
 
 
 def store_vectors(rows: Sequence[Claimed], embedded: Embedded) -> int:
@@ -112,12 +131,11 @@ def store_vectors(rows: Sequence[Claimed], embedded: Embedded) -> int:
 
 
 def push_back(rows: Sequence[Claimed], *, error: str, now: datetime) -> None:
-    """Try again later: the base, doubled with each attempt, up to the limit."""
+    """Try again later: the base, doubled with each attempt, up to the limit. Leaves alone what others took up since."""
     by_attempts: dict[int, list[UUID]] = {}
     for row in rows:
         by_attempts.setdefault(row.attempts, []).append(row.id)
     for attempts, ids in by_attempts.items():
         wait = min(conf.EMBED_BACKOFF_SECONDS * 2 ** min(attempts - 1, 20), conf.EMBED_BACKOFF_LIMIT_SECONDS)
-        Memory.objects.filter(id__in=ids).update(
-            embed_after=now + timedelta(seconds=wait), embed_error=error or "not_embeddable"
-        )
+        leased = Memory.objects.filter(id__in=ids, embed_after=rows[0].leased_until, embed_attempts=attempts)
+        leased.update(embed_after=now + timedelta(seconds=wait), embed_error=error or "not_embeddable")

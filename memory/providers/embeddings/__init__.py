@@ -18,6 +18,8 @@ from memory.providers.embeddings.tiny import TinyEmbeddings
 from memory_project.embedded.models import BUNDLED_MODEL, find_bundled_folder, list_graph_folders
 
 DEFAULT_OPENAI_MODEL = "text-embedding-3-small"
+WIDEST = 4000
+"""Dimensions: a vector of half precision must fit a page of PostgreSQL."""
 
 __all__ = ["EmbeddingProvider", "Vectors", "embedding_provider"]
 
@@ -43,6 +45,10 @@ def choose_provider() -> str:
 
 
 def make_openai() -> EmbeddingProvider:
+    if settings.EMBEDDING_DIMENSIONS > WIDEST:
+        raise ImproperlyConfigured(
+            f"EMBEDDING_DIMENSIONS is {settings.EMBEDDING_DIMENSIONS}; at most {WIDEST} fit a row"
+        )
     if not (settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL):
         raise ImproperlyConfigured(
             "EMBEDDING_PROVIDER=openai needs OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint without keys"

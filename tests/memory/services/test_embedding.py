@@ -69,3 +69,13 @@ def test_an_endpoint_that_is_down_before_its_width_is_known_costs_no_error(
     embedding_server.fail(status=401)
 
     assert embed_texts(["a text"]) == Embedded(model=MODEL, width=0, vectors={}, error="provider_refused")
+
+
+def test_a_model_wider_than_a_row_costs_the_vector_and_nothing_else(
+    embedding_server: EmbeddingServer, settings: Settings
+) -> None:
+    settings.EMBEDDING_DIMENSIONS = 0
+    embedding_provider.cache_clear()
+    embedding_server.answer = lambda texts: answer_vectors([[1.0] * 4001 for _ in texts])
+
+    assert embed_texts(["a text"]).error == "provider_reply_invalid"

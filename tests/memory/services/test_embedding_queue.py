@@ -9,7 +9,7 @@ from memory import conf
 from memory.models import Memory, Vector
 from memory.owner import Owner
 from memory.services.embedding import content_hash, embed_texts
-from memory.services.embedding_queue import claim_due, embed_pending, store_vectors
+from memory.services.embedding_queue import MOST_REFUSALS, claim_due, embed_pending, push_back, store_vectors
 from tests.embedding_server import MODEL, EmbeddingServer
 from tests.memory.episodes import NOW, draft, store
 
@@ -87,3 +87,34 @@ def test_a_text_corrected_meanwhile_does_not_get_the_old_texts_vector(
 
     assert store_vectors(claimed, embed_texts(["before"])) == 0
     assert Memory.objects.awaiting_embedding().exists()
+
+
+def test_a_refused_key_is_asked_once_and_stops_the_run(owner: Owner, embedding_server: EmbeddingServer) -> None:
+    store(owner, *(draft(f"number {number}") for number in range(9)))
+    embedding_server.fail(status=401)
+
+    assert embed_pending(now=NOW, limit=10).stopped
+    assert len(embedding_server.texts) == 9
+
+
+def test_an_endpoint_that_refuses_everything_is_not_asked_for_every_text(
+    owner: Owner, embedding_server: EmbeddingServer
+) -> None:
+    store(owner, *(draft(f"number {number}") for number in range(64)))
+    requests: list[int] = []
+    embedding_server.answer = lambda texts: (requests.append(len(texts)), Response("{}", status=400))[1]
+
+    assert embed_pending(now=NOW, limit=64).stopped
+    assert len(requests) == MOST_REFUSALS + 1
+
+
+def test_a_worker_that_lost_its_lease_does_not_queue_again_what_another_embedded(
+    owner: Owner, embedding_server: EmbeddingServer
+) -> None:
+    store(owner, draft("slow"))
+    late = claim_due(now=NOW, limit=10, account_id=None)
+    embed_pending(now=late[0].leased_until, limit=10)
+
+    push_back(late, error="provider_unavailable", now=late[0].leased_until)
+
+    assert not Memory.objects.awaiting_embedding().exists()
