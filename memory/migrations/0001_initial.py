@@ -297,6 +297,10 @@ class Migration(migrations.Migration):
             model_name='memory',
             index=models.Index(condition=models.Q(('embed_after__isnull', False)), fields=['embed_after'], name='memory_to_embed'),
         ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('embed_after__isnull', False)), fields=['account', 'agent_id'], name='memory_pending'),
+        ),
         migrations.AddConstraint(
             model_name='memory',
             constraint=models.UniqueConstraint(fields=('account', 'kind', 'identity'), name='memory_identity'),

@@ -152,6 +152,7 @@ class Memory(models.Model):
             models.Index(fields=["account", "channel", "kind"], name="memory_channel"),
             BrinIndex(fields=["event_time"], name="memory_event_time"),
             models.Index(fields=["embed_after"], name="memory_to_embed", condition=Q(embed_after__isnull=False)),
+            models.Index(fields=["account", "agent_id"], name="memory_pending", condition=Q(embed_after__isnull=False)),
         ]
 
     def __str__(self) -> str:

@@ -31,7 +31,7 @@ class EpisodeQuery:
     width: int
     vector: Embedding | None
     exact_rows: int = conf.EXACT_SEARCH_ROWS
-    without: Sequence[str] = ()
+    without: Sequence[UUID] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,21 +95,20 @@ def compose(shape: OwnerShape, width: int | None) -> Sql:
     Words are looked for only where meaning cannot find.
     """
     rows, vectors = candidates(shape.owner, width)
-    pending = f"EXISTS (SELECT FROM memories WHERE {rows.text} AND embed_after IS NOT NULL)"
-    parts = ["state AS MATERIALIZED (SELECT " + pending + " AS pending)"]
+    waiting = f"{rows.text} AND embed_after IS NOT NULL"
     if width is None:
-        parts.append(bm25_ctes(corpus=rows.text, wanted="true"))
+        parts = bm25_ctes(corpus=rows.text)
+        pending = f"EXISTS (SELECT FROM memories WHERE {waiting})"
         union = "SELECT id, NULL::float8 AS similarity, score FROM scored"
     else:
-        parts.append(nearest_ctes(where=vectors.text, width=width))
-        corpus = f"{rows.text} AND (SELECT pending FROM state)"
-        parts.append(bm25_ctes(corpus=corpus, wanted="embed_after IS NOT NULL"))
+        parts = f"{nearest_ctes(where=vectors.text, width=width)}, {bm25_ctes(corpus=waiting)}"
+        pending = "rows > 0"
         union = """SELECT memory_id AS id, 1 - distance AS similarity, NULL::float8 AS score FROM nearest
             UNION ALL SELECT id, NULL, score FROM scored WHERE id NOT IN (SELECT memory_id FROM nearest)"""
     text = f"""
-        WITH {", ".join(parts)}, found AS MATERIALIZED ({union})
+        WITH {parts}, found AS MATERIALIZED ({union})
         SELECT state.pending, similarity, score, {COLUMNS}
-        FROM state LEFT JOIN (
+        FROM (SELECT {pending} AS pending FROM corpus) AS state LEFT JOIN (
             found JOIN memories ON memories.id = found.id
             JOIN episodic_memories ON episodic_memories.memory_ptr_id = memories.id
         ) ON true

@@ -9,10 +9,10 @@ K1 = 1.2
 B = 0.75
 
 
-def bm25_ctes(*, corpus: str, wanted: str) -> str:
-    """The CTE `scored` (id, score), best first, at most %(limit)s rows.
+def bm25_ctes(*, corpus: str) -> str:
+    """The CTEs `scored` (id, score), best first, at most %(limit)s rows, and `corpus` (rows, average length).
 
-    `corpus` and `wanted` are conditions on `memories`: what counts for the statistics, what may be returned.
+    `corpus` are the conditions on `memories` of what is searched, and counted for the statistics.
     Parameters: account_id, language, query, limit. MATERIALIZED, or the planner repeats them per row.
     """
     return f"""
@@ -27,11 +27,11 @@ def bm25_ctes(*, corpus: str, wanted: str) -> str:
         SELECT count(*) AS rows, greatest(avg(token_count), 1) AS average FROM memories WHERE {corpus}
     ),
     matched AS MATERIALIZED (
-        SELECT id, lexemes, token_count, ({wanted}) AS wanted FROM memories
+        SELECT id, lexemes, token_count FROM memories
         WHERE {corpus} AND lexemes @@ (SELECT words FROM asked)
     ),
     occurrences AS MATERIALIZED (
-        SELECT id, token_count, wanted, word.lexeme, cardinality(word.positions) AS tf
+        SELECT id, token_count, word.lexeme, cardinality(word.positions) AS tf
         FROM matched, unnest(matched.lexemes) AS word WHERE word.lexeme IN (SELECT term FROM terms)
     ),
     frequencies AS MATERIALIZED (
@@ -43,5 +43,5 @@ def bm25_ctes(*, corpus: str, wanted: str) -> str:
             / (tf + {K1} * (1 - {B} + {B} * token_count / corpus.average))
         )::float8 AS score
         FROM occurrences JOIN frequencies USING (lexeme) CROSS JOIN corpus
-        WHERE wanted GROUP BY id ORDER BY score DESC, id LIMIT %(limit)s
+        GROUP BY id ORDER BY score DESC, id LIMIT %(limit)s
     )"""

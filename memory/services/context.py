@@ -5,10 +5,12 @@ pass for a section of ours. The layout is a template.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.template.loader import render_to_string
 
@@ -33,6 +35,7 @@ WORKING_FIELDS = {
 """The documented fields and their labels, in the order in which they are shown."""
 
 EPISODE_PREFIX = f"{Kind.EPISODE.value}:"
+CANONICAL_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +69,18 @@ def gather_context(owner: Owner, request: ContextRequest, *, now: datetime) -> C
         text=request.query,
         top_k=conf.EPISODES_IN_CONTEXT,
         own=request.own,
-        without=[key.removeprefix(EPISODE_PREFIX) for key in injected if key.startswith(EPISODE_PREFIX)],
+        without=episode_ids(injected),
         now=now,
     )
     items = mark_items(owner, place, found.hits, request) if request.mark_injected else found.hits
     text = lay_out(fields, items)
     return Context(context=text, items=items, tokens=estimate_tokens(text), degraded=found.degraded)
+
+
+def episode_ids(item_keys: Iterable[str]) -> list[UUID]:
+    """The episodes among the keys of a ledger, which may hold anything."""
+    names = [key.removeprefix(EPISODE_PREFIX) for key in item_keys if key.startswith(EPISODE_PREFIX)]
+    return [UUID(name) for name in names if CANONICAL_UUID.fullmatch(name)]
 
 
 def mark_items(owner: Owner, place: Place, hits: Sequence[EpisodeHit], request: ContextRequest) -> Sequence[EpisodeHit]:

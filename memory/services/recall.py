@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
+from uuid import UUID
 
 from memory.audit import record
 from memory.models.binary import Embedding
@@ -21,7 +22,7 @@ def find_episodes(
     top_k: int,
     own: OwnVector | None,
     now: datetime,
-    without: Collection[str] = (),
+    without: Collection[UUID] = (),
 ) -> EpisodesFound:
     """The owner's episodes nearest to `text`, or to the client's own vector; says when meaning could not be had.
 

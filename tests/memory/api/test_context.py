@@ -99,6 +99,14 @@ def test_what_the_ledger_holds_is_left_out_on_request_and_the_next_takes_its_pla
     assert keys[0] in [item["item_key"] for item in gather(client)["items"]]
 
 
+def test_a_ledger_may_hold_keys_that_name_no_episode(client: ServiceClient, owner: Owner, place: Place) -> None:
+    keys = remember(owner, "the boiler")
+    for key in ("episode:not-a-uuid", "episode:", "skill:boilers"):
+        ledger.mark(place, key)
+
+    assert [item["item_key"] for item in gather(client, suppress_injected=True)["items"]] == keys
+
+
 def test_it_marks_nothing_unless_asked_to(client: ServiceClient, owner: Owner, place: Place) -> None:
     keys = remember(owner, "the boiler")
 
