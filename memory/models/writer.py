@@ -35,7 +35,9 @@ def insert_memories(rows: Sequence[M]) -> list[M]:
     """Store rows of one kind; returns those that are new, in order. Two statements, or one for plain memories."""
     if not rows:
         return []
-    stored = insert_rows(Memory, rows, on_conflict=OnConflict.IGNORE)
+    # in one order everywhere: two writers that meet in the same identities wait for each other, not for ever
+    in_order = sorted(rows, key=lambda row: row.identity)
+    stored = insert_rows(Memory, in_order, on_conflict=OnConflict.IGNORE)
     new = [row for row in rows if row.id in stored]
     for row in new:
         row.pk = row.id
@@ -76,7 +78,7 @@ def insert_participants(owner: Owner, *, conversation_ids: Sequence[str]) -> Non
     Agent.objects.bulk_create([agent], ignore_conflicts=True)
     parts = [
         Participant(account_id=owner.account_id, conversation_id=conversation_id, agent_id=owner.agent_id)
-        for conversation_id in dict.fromkeys(conversation_ids)
+        for conversation_id in sorted(set(conversation_ids))
         if conversation_id
     ]
     Participant.objects.bulk_create(parts, ignore_conflicts=True)
