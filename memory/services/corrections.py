@@ -100,13 +100,12 @@ def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: d
 
 
 def embed_again(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> int:
-    """Drop the vectors of memories and queue new ones; how many were queued."""
+    """Queue memories to be embedded anew; how many were queued. Their vectors serve until new ones replace them."""
     queued = 0
     for ids in chunks(memory_ids):
         with transaction.atomic():
             rows = lock_memories(owner, ids)
             found = [row.id for row in rows]
-            Vector.objects.filter(account_id=owner.account_id, memory_id__in=found).delete()
             Memory.objects.filter(id__in=found).update(embed_after=now, embed_attempts=0, embed_error="")
             record_correction(owner, "embed", rows)
         queued += len(rows)

@@ -11,7 +11,7 @@ from memory.models import Account, AuditEntry, EpisodicMemory, Link, Memory, Vec
 from memory.owner import Owner
 from memory.services.corrections import MARKS, correct_memory, delete_memories, embed_again, mark_memories
 from memory.services.embedding import content_hash
-from tests.memory.episodes import NOW, draft, store
+from tests.memory.episodes import MODEL, NOW, draft, store
 
 LATER = NOW + timedelta(hours=1)
 
@@ -104,12 +104,12 @@ def test_quarantine_takes_the_vector_out_of_searches(staff: Owner, episode: Epis
     assert not Vector.objects.get(memory_id=episode.id).live
 
 
-def test_embedding_again_drops_the_vector_and_queues_the_row(staff: Owner, episode: EpisodicMemory) -> None:
+def test_embedding_again_queues_the_row_and_keeps_the_clients_own_vector(staff: Owner, episode: EpisodicMemory) -> None:
     queued = embed_again(staff, [episode.id], now=LATER)
 
     assert queued == 1
     assert Memory.objects.get(id=episode.id).embed_after == LATER
-    assert not Vector.objects.exists()
+    assert Vector.objects.get().model == MODEL
 
 
 def test_deleting_takes_row_child_vector_and_links_and_leaves_the_ids(
