@@ -30,6 +30,11 @@ SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
     EXISTS (SELECT FROM pg_ts_config WHERE cfgname = %s)
 """
 
+MODELS = """
+SELECT (SELECT model FROM memory_vectors WHERE model <> %s LIMIT 1),
+    EXISTS (SELECT FROM memory_vectors WHERE model = %s)
+"""
+
 
 @register()
 def check_embedder(**_options: Any) -> list[CheckMessage]:
@@ -119,3 +124,21 @@ def complain_of_policy(policy: str) -> list[CheckMessage]:
         return []
     hint = "Set maxmemory-policy to noeviction: any other may throw away ledgers and queued jobs when memory is short."
     return [CheckWarning(f"Redis evicts by {policy}.", hint=hint, id="memory.W002")]
+
+
+@register(Tags.database)
+def check_vectors(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
+    """Whether the embedder is the one that made the vectors: others' are never found by it."""
+    if DATABASE not in (databases or ()):
+        return []
+    try:
+        model = embedding_provider().model
+        with connections[DATABASE].cursor() as cursor:
+            cursor.execute(MODELS, [model, model])
+            foreign, has_current = cursor.fetchone()
+    except (ImproperlyConfigured, DatabaseError):  # told by the other checks, or not migrated yet
+        return []
+    if foreign is None or has_current:
+        return []
+    hint = "After a change of model, `manage.py run_job queue_unembedded` has all memories embedded by the new one."
+    return [CheckWarning(f"All vectors are of {foreign}, none of {model}.", hint=hint, id="memory.W003")]

@@ -20,6 +20,7 @@ from memory.maintenance import (
     forget_answers,
     forget_job_runs,
     journal_injections,
+    queue_unembedded,
     restore_ledgers,
 )
 from memory.maintenance.base import Batch, Job, Progress, Report, Run
@@ -65,10 +66,18 @@ JOBS = {
             batch_size=1_000,
         ),
         Job(
+            name="queue_unembedded",
+            description="Queues memories without a vector of the current embedding model; run it after changing that.",
+            run=queue_unembedded.run,
+            every=time(hour=3, minute=30),
+            batch_size=5_000,
+        ),
+        Job(
             name="restore_ledgers",
             description="Makes every ledger again from the journal after Redis has lost its data.",
             run=restore_ledgers.run,
-            every=timedelta(minutes=1),
+            # until it looks, a Redis from an old copy may call an item new that was injected before
+            every=timedelta(seconds=10),
             batch_size=1,
         ),
     )

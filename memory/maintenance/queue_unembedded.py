@@ -1,0 +1,27 @@
+"""Queues memories that have no vector of the current embedding model: after a change of model, all of them.
+
+Until the `embed` job has reached them their words find them, and searches say so.
+"""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef
+
+from memory.maintenance.base import Batch, Report
+from memory.models import Memory, Vector
+from memory.providers.embeddings import embedding_provider
+
+
+def run(*, now: datetime, batch: Batch) -> Report:
+    """Look at the next memories by id; those that lack the vector, and are not queued yet, become due."""
+    rows = Memory.objects.order_by("id")
+    if batch.account_id is not None:
+        rows = rows.filter(account_id=batch.account_id)
+    if batch.cursor:
+        rows = rows.filter(id__gt=UUID(batch.cursor))
+    ids = list(rows.values_list("id", flat=True)[: batch.size])
+    has_vector = Exists(Vector.objects.filter(memory_id=OuterRef("id"), model=embedding_provider().model))
+    lacking = Memory.objects.filter(~has_vector, id__in=ids, embed_after=None)
+    changed = lacking.count() if batch.dry_run else lacking.update(embed_after=now, embed_attempts=0, embed_error="")
+    return Report(examined=len(ids), changed=changed, cursor=str(ids[-1]) if len(ids) == batch.size else "")
