@@ -56,7 +56,8 @@ def store_episodes(
     return store_memories(owner, rows, embedded=embedded, own=own, now=now)
 
 
-def episodes_of_conversation(owner: Owner, conversation_id: str) -> QuerySet[EpisodicMemory]:
-    """Everything the owner may see of a conversation, in any channel."""
-    rows: QuerySet[EpisodicMemory] = EpisodicMemory.objects.visible_to(owner).in_conversation(conversation_id)  # type: ignore[assignment]
+def episodes_of_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> QuerySet[EpisodicMemory]:
+    """What a search could return of a conversation, in any channel."""
+    visible = EpisodicMemory.objects.visible_to(owner, Kind.EPISODE).live(now).in_conversation(conversation_id)
+    rows: QuerySet[EpisodicMemory] = visible  # type: ignore[assignment]
     return rows
