@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
+from urllib.parse import unquote_to_bytes
 
 from django.conf import settings
 from django.db import transaction
@@ -116,8 +117,10 @@ class ServiceViewSet(GenericViewSet[Any]):
             raise Problem(413, "body_too_large", f"A body has at most {limit} bytes.", limit_bytes=limit)
 
     def _refuse_unknown_parameters(self, request: Request) -> None:
-        if not request.query_params:
+        query = request.META.get("QUERY_STRING", "")
+        if not query:
             return
+        refuse_broken_text(query)
         refuse_unknown(set(request.query_params) - self.parameters_taken())
         repeated = {name for name, given in request.query_params.lists() if len(given) > 1}
         if repeated:
@@ -145,3 +148,11 @@ class ServiceViewSet(GenericViewSet[Any]):
             for name, value in self.allowance.headers().items():
                 final[name] = value
         return final
+
+
+def refuse_broken_text(query: str) -> None:
+    """Django would put replacement characters where a query (as WSGI spells it) is not UTF-8: another id than sent."""
+    try:
+        unquote_to_bytes(query.encode("latin-1", "replace")).decode()
+    except UnicodeDecodeError as err:
+        raise Problem(400, "invalid_query", "The query is not valid UTF-8.") from err

@@ -34,6 +34,13 @@ def test_a_parameter_that_is_not_taken_is_refused(api: ServiceClient, query: str
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid")
 
 
+@pytest.mark.parametrize("query", ["agent_id=%ff", "agent_id=a%c3", "agent_id=%ed%a0%80", "%ff=1", "page_size=%ff"])
+def test_a_query_that_is_not_utf_8_is_refused(api: ServiceClient, query: str) -> None:
+    refused = api.get(f"/episodic/c?{query}")
+
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_query")
+
+
 def test_a_parameter_on_a_post_is_refused_too(api: ServiceClient) -> None:
     assert api.post("/agents?agent_id=x", {"agent_id": "planner"}).status_code == 400
 
