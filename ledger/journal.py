@@ -9,6 +9,11 @@ Redis Cluster would refuse it, and could not serve here anyway, since neither Ce
 The key `ledger_epoch` stands for "this Redis has every ledger". It goes with the data. While it is missing, a ledger is
 restored before it first answers (the set `ledger_restored` knows which were), and `restore_all` restores the rest, then
 sets the key. A new installation starts the same way, with nothing to restore.
+
+A Redis that came back from an old copy has that key and lacks what happened since. `ledger_flushed` tells: it is the
+newest id that became a row, and changes together with the stream, so it is as old as the copy. A row above it that is
+not in the stream either is one that this Redis never heard of (`has_lost_its_tail`). That is looked into before every
+flush, since a flush moves it, and by `restore_all`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +23,6 @@ from itertools import groupby
 from typing import Any, cast
 from uuid import UUID, uuid4
 
-import redis
 from django.apps import apps
 from django.db import transaction
 from django.db.models import Max
@@ -29,6 +33,7 @@ from memory_project.redis import SHARED_KEYS, Place, client, conversation_key, s
 JOURNAL = SHARED_KEYS["ledger_journal"]
 EPOCH = SHARED_KEYS["ledger_epoch"]
 RESTORED = SHARED_KEYS["ledger_restored"]
+FLUSHED = SHARED_KEYS["ledger_flushed"]
 DRAIN_SIZE = 1_000
 
 Entry = tuple[str, dict[str, str]]
@@ -78,6 +83,46 @@ redis.call('SET', KEYS[1], ARGV[1])
 redis.call('UNLINK', KEYS[2])
 return 1
 """
+
+# ids as texts of one width, since numbers of 64 bits lose their last digits in Lua; `last` is the newest row's id
+TAIL = """
+local function padded(id)
+    local ms, number = string.match(id, '(%d+)-(%d+)')
+    return string.rep('0', 20 - #ms) .. ms .. '-' .. string.rep('0', 20 - #number) .. number
+end
+local function tail_is_lost(journal, flushed, last)
+    local known = redis.call('GET', flushed) or '0-0'
+    return padded(last) > padded(known) and #redis.call('XRANGE', journal, last, last) == 0
+end
+"""
+
+# journal, flushed; the newest row's id
+LOOK_FOR_TAIL = f"{TAIL} return tail_is_lost(KEYS[1], KEYS[2], ARGV[1])"
+
+# journal, flushed, epoch, restored; the newest row's id
+ADMIT_LOST_TAIL = (
+    TAIL
+    + """
+if tail_is_lost(KEYS[1], KEYS[2], ARGV[1]) then
+    redis.call('UNLINK', KEYS[3], KEYS[4])
+    redis.call('SET', KEYS[2], ARGV[1])
+end
+"""
+)
+
+# journal, flushed; ids. One that is not there any more says nothing: this may be an older Redis than they came from
+FORGET = (
+    TAIL
+    + """
+local flushed = redis.call('GET', KEYS[2]) or '0-0'
+for _, id in ipairs(ARGV) do
+    if redis.call('XDEL', KEYS[1], id) == 1 and padded(id) > padded(flushed) then
+        flushed = id
+    end
+end
+redis.call('SET', KEYS[2], flushed)
+"""
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,13 +185,19 @@ def flush(size: int, *, after: str = "", account_id: UUID | None = None) -> Flus
 
     Killed anywhere and run again, nothing is lost or doubled. With an account, others' entries stay where they are.
     """
+    admit_lost_tail()
     entries, cursor = next_entries(size, after=after, account_id=account_id)
     with transaction.atomic():
         changed = store_new(entries)
         if entries:
             # on commit of the caller's transaction, if there is one: an entry may not go before its row is safe
-            transaction.on_commit(lambda: client().xdel(JOURNAL, *(at for at, _ in entries)))
+            transaction.on_commit(lambda: forget([at for at, _ in entries]))
     return Flushed(examined=len(entries), changed=changed, cursor=cursor)
+
+
+def forget(ids: list[str]) -> None:
+    """Delete entries that are rows now, and note how far that has come."""
+    script(FORGET)(keys=[JOURNAL, FLUSHED], args=ids)
 
 
 def next_entries(size: int, *, after: str, account_id: UUID | None) -> tuple[list[Entry], str]:
@@ -221,8 +272,7 @@ def rebuild(place: Place, ledger: dict[str, str], last_id: str) -> bool:
 
 def restore_all(account_id: UUID | None = None) -> Restored:
     """Make every ledger again if this Redis has lost them, and say so in the epoch. With an account: only its own."""
-    if has_lost_its_tail():
-        client().delete(EPOCH, RESTORED)
+    admit_lost_tail()
     if has_every_ledger():
         return Restored(examined=0, changed=0)
     token, last_id = str(uuid4()), last_journalled_id()
@@ -252,18 +302,15 @@ def has_every_ledger() -> bool:
 
 def has_lost_its_tail() -> bool:
     """A Redis that came back from an old copy has its epoch, but not the changes that are rows already."""
-    # in this order: rows only ever name entries that Redis has written before
+    # rows first: whatever becomes one later, the stream or `ledger_flushed` know it by the time they are asked
     last_id = last_journalled_id()
-    return bool(last_id) and sortable(last_id) > sortable(last_written_id())
+    return bool(last_id) and bool(script(LOOK_FOR_TAIL)(keys=[JOURNAL, FLUSHED], args=[last_id]))
 
 
-def last_written_id() -> str:
-    """The newest id that the stream has given out, its entry flushed or not."""
-    try:
-        return str(client().xinfo_stream(JOURNAL)["last-generated-id"])
-    except redis.ResponseError:
-        # no such key
-        return "0-0"
+def admit_lost_tail() -> None:
+    """Where the tail is lost, take the epoch away: every ledger is then restored before it answers again."""
+    if last_id := last_journalled_id():
+        script(ADMIT_LOST_TAIL)(keys=[JOURNAL, FLUSHED, EPOCH, RESTORED], args=[last_id])
 
 
 def histories(account_id: UUID | None) -> Iterator[tuple[Place, Iterator[Change]]]:

@@ -28,9 +28,10 @@ SHARED_KEYS = {
     "ledger_journal": "ledger:journal",
     "ledger_epoch": "ledger:epoch",
     "ledger_restored": "ledger:restored",
+    "ledger_flushed": "ledger:flushed",
 }
 """Keys that belong to no account: the stream of injections not yet in PostgreSQL, the mark that no ledger was lost,
-and, while that mark is missing, the set of ledgers that were restored already."""
+while that mark is missing, the set of ledgers that were restored already, and the newest injection in PostgreSQL."""
 
 SCAN_PAGE = 500
 """Keys looked at in one step of a SCAN: some hundred microseconds."""

@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from hashlib import sha1
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from ledger import store
-from ledger.journal import JOURNAL, flush, pending, sortable
+from ledger.journal import FORGET, JOURNAL, flush, pending, sortable
 from ledger.models import Injection
 from memory.models import Account
 from memory_project.redis import Place, client
@@ -120,7 +121,7 @@ def wait_until(condition: Callable[[], bool], *, seconds: float = 20) -> None:
 @kept
 def test_a_flush_killed_between_insert_and_delete_doubles_nothing(place: Place) -> None:
     store.mark_many(place, {"a": "1", "b": "2"})
-    with redis_that_hangs_at(b"XDEL") as url:
+    with redis_that_hangs_at(sha1(FORGET.encode()).hexdigest().encode()) as url:
         process = start_python(FLUSH_IN_DATABASE, settings.DATABASES["default"]["NAME"], REDIS_URL=url)
         wait_until(lambda: Injection.objects.count() == 2)
         process.send_signal(signal.SIGKILL)

@@ -1,8 +1,12 @@
 """A Redis that lost its data, all of it or its tail, gets its ledgers back before it answers."""
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +20,6 @@ from ledger.journal import (
     flush,
     fold,
     has_every_ledger,
-    last_journalled_id,
     restore,
     restore_all,
 )
@@ -28,6 +31,9 @@ from tests.ledger.processes import start_python
 
 committing = pytest.mark.django_db(transaction=True)
 kept = pytest.mark.usefixtures("kept")
+
+
+COPY = "copy:"
 
 
 def lose_redis() -> None:
@@ -129,6 +135,29 @@ def test_all_ledgers_come_back_at_once(account: Account) -> None:
 
 @committing
 @kept
+def test_a_redis_lost_again_while_all_is_restored_does_not_pass_for_whole(place: Place) -> None:
+    store.mark(place, "a")
+    flush(100)
+    lose_redis()
+
+    with connection.execute_wrapper(lose_redis_at_histories):
+        restore_all()
+
+    assert not has_every_ledger()
+    restore_all()
+    assert has_every_ledger()
+    assert store.get_all(place) == {"a": "injected"}
+
+
+def lose_redis_at_histories(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+    """Between the token that `restore_all` leaves behind and the first ledger that it makes again."""
+    if "ORDER BY" in sql:
+        lose_redis()
+    return execute(sql, *rest)
+
+
+@committing
+@kept
 def test_nothing_is_restored_while_nothing_is_lost(place: Place) -> None:
     store.mark(place, "a")
     flush(100)
@@ -148,31 +177,95 @@ def test_restoring_one_account_leaves_the_epoch_to_the_restoration_of_all(place:
     assert not has_every_ledger()
 
 
-@committing
-@kept
-def test_a_redis_from_an_old_copy_gets_its_tail_back(place: Place) -> None:
+def keep_copy() -> None:
+    """Of all that this Redis holds, as a replica that lags or a backup has it."""
+    for key in live_keys():
+        client().copy(key, f"{COPY}{key}", replace=True)
+
+
+def put_copy_back() -> None:
+    if keys := live_keys():
+        client().delete(*keys)
+    for key in client().scan_iter(f"{COPY}*"):
+        client().copy(str(key), str(key).removeprefix(COPY))
+
+
+def live_keys() -> list[str]:
+    return [str(key) for key in client().scan_iter() if not str(key).startswith(COPY)]
+
+
+@pytest.fixture
+def reverted(place: Place, kept: None) -> Place:
+    """A conversation whose Redis came back from a copy made before its last two changes were."""
     store.mark(place, "old", "1")
     flush(100)
-    old_ledger, old_last_id = store.get_all(place), last_journalled_id()
+    keep_copy()
     store.mark(place, "new", "2")
     store.evict(place, "old")
     flush(100)
-    lose_redis()
-    put_back(place, old_ledger, old_last_id)
+    put_copy_back()
+    return place
+
+
+@committing
+def test_a_redis_from_an_old_copy_gets_its_tail_back(reverted: Place) -> None:
+    assert store.get_all(reverted) == {"old": "1"}
 
     restore_all()
 
-    assert store.get_all(place) == {"new": "2"}
+    assert store.get_all(reverted) == {"new": "2"}
     assert has_every_ledger()
+    assert restore_all() == Restored(examined=0, changed=0)
 
 
-def put_back(place: Place, ledger: dict[str, str], last_id: str) -> None:
-    """Redis as it was: the epoch, an older ledger, a journal that has given out fewer ids."""
-    client().set(EPOCH, "of old")
-    store.mark_many(place, ledger)
-    client().delete(JOURNAL)
-    client().xadd(JOURNAL, {"event": "none"}, id=last_id)
-    client().xdel(JOURNAL, last_id)
+@committing
+def test_a_redis_from_an_old_copy_is_known_by_its_gap_whatever_was_marked_since(reverted: Place) -> None:
+    store.mark(elsewhere(reverted), "since")
+
+    restore_all()
+
+    assert store.get_all(reverted) == {"new": "2"}
+    assert store.get_all(elsewhere(reverted)) == {"since": "injected"}
+
+
+@committing
+def test_a_flush_does_not_paper_over_the_gap_of_an_old_copy(reverted: Place) -> None:
+    store.mark(elsewhere(reverted), "since")
+
+    flush(100)
+
+    assert store.get_all(reverted) == {"new": "2"}
+
+
+@committing
+@kept
+def test_an_old_copy_put_back_in_the_middle_of_a_flush_is_noticed_by_the_next_look(place: Place) -> None:
+    keep_copy()
+    store.mark(place, "new")
+    with transaction.atomic():
+        flush(100)
+        put_copy_back()
+    store.mark(elsewhere(place), "since")
+
+    restore_all()
+
+    assert store.get_all(place) == {"new": "injected"}
+
+
+@committing
+@kept
+def test_an_old_copy_that_lacks_nothing_is_left_alone(place: Place) -> None:
+    store.mark(place, "new")
+    keep_copy()
+    flush(100)
+    put_copy_back()
+
+    assert restore_all() == Restored(examined=0, changed=0)
+    assert store.get_all(place) == {"new": "injected"}
+
+
+def elsewhere(place: Place) -> Place:
+    return replace(place, conversation_id="elsewhere")
 
 
 @committing
@@ -195,7 +288,7 @@ def test_the_order_of_events_survives_a_clock_that_goes_back(place: Place) -> No
 
 
 steps = st.sampled_from(
-    ["mark a 1", "mark a 2", "mark b 3", "evict a", "evict b", "end", "flush", "lose", "epoch", "all"]
+    ["mark a 1", "mark a 2", "mark b 3", "evict a", "evict b", "end", "flush", "lose", "epoch", "all", "copy", "revert"]
 )
 
 
@@ -228,6 +321,13 @@ def take_step(place: Place, expected: dict[str, str], step: list[str]) -> None:
             lose_redis()
         case ["epoch"]:
             client().delete(EPOCH)
+        case ["copy"]:
+            keep_copy()
+        case ["revert"]:
+            flush(1_000)
+            put_copy_back()
+            store.mark(elsewhere(place), str(uuid7()))
+            restore_all()
         case _:
             restore_all()
 
