@@ -8,6 +8,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import Max, Min
 from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from redis import RedisError
 
@@ -24,12 +25,14 @@ class NotReady(Exception):  # noqa: N818  a finding, not a fault
     """The sentence that says what is missing."""
 
 
+@csrf_exempt
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
     """The process answers; no store is touched."""
     return JsonResponse({"status": "live"})
 
 
+@csrf_exempt
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
     """503 when PostgreSQL, its vector extension or Redis fail, saying which; what lags is a warning."""

@@ -47,7 +47,8 @@ class ServiceViewSet(GenericViewSet[Any]):
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
     rate_class: ClassVar[str] = "default"
     filterset_class: ClassVar[Any] = None
-    metadata_class = None
+    # no OPTIONS: what there is, the OpenAPI document says
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
 
     allowance: Allowance | None = None
     _attempt: Attempt | None = None
@@ -105,11 +106,13 @@ class ServiceViewSet(GenericViewSet[Any]):
                 self._attempt.release()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        # before the key's scopes are asked: no scope would help
+        if f"{request.method}".lower() not in self.action_map:
+            self.http_method_not_allowed(request)
         super().initial(request, *args, **kwargs)
-        if self.action is not None:
-            self._refuse_large_body(request)
-            self._refuse_unknown_parameters(request)
-            self._attempt = begin_attempt(request)
+        self._refuse_large_body(request)
+        self._refuse_unknown_parameters(request)
+        self._attempt = begin_attempt(request)
 
     def _refuse_large_body(self, request: Request) -> None:
         limit = settings.BODY_LIMIT_BYTES

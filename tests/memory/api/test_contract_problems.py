@@ -10,6 +10,8 @@ from django.test import Client
 
 from memory import errors
 from memory.api.problems import STATUS_OF, answer_problem
+from memory.models import Account
+from memory.services.accounts import READ_ONLY, issue_key
 from memory_project.http.problems import CONTENT_TYPE
 from tests.api_client import ServiceClient
 
@@ -50,7 +52,16 @@ def test_a_method_that_is_not_there_is_a_problem(api: ServiceClient, method: str
     refused = api.generic(method, "/agents")
 
     assert (refused.status_code, refused["Content-Type"]) == (405, CONTENT_TYPE)
-    assert "GET" in refused["Allow"]
+    assert refused["Allow"] == "GET, HEAD, POST"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "OPTIONS", "TRACE", "BREW"])
+def test_a_method_that_is_not_there_is_no_question_of_scopes(account: Account, method: str) -> None:
+    reader = ServiceClient(issue_key(account, scopes=READ_ONLY).secret)
+
+    refused = reader.generic(method, "/agents/planner")
+
+    assert (refused.status_code, refused["Allow"]) == (405, "GET, HEAD, PATCH")
 
 
 def test_every_error_of_the_service_has_a_status() -> None:

@@ -37,6 +37,13 @@ def test_ready_warns_of_a_job_that_nobody_takes(account: Account) -> None:
     assert "a job has been waiting for a worker" in answer.json()["warnings"]
 
 
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/metrics"])
+def test_whoever_writes_to_them_is_told_what_they_allow(path: str) -> None:
+    refused = Client(enforce_csrf_checks=True).post(path)
+
+    assert (refused.status_code, refused["Allow"]) == (405, "GET, HEAD")
+
+
 @pytest.mark.parametrize(
     ("lag", "count"),
     [
