@@ -13,6 +13,7 @@ from memory.api.problems import STATUS_OF, answer_problem
 from memory.models import Account
 from memory.services.accounts import READ_ONLY, issue_key
 from memory_project.http.problems import CONTENT_TYPE
+from memory_project.http.request_ids import RequestIdFilter
 from tests.api_client import ServiceClient
 
 
@@ -130,6 +131,17 @@ def test_any_page_without_its_store_is_a_503(path: str, content_type: str) -> No
     assert (answer.status_code, answer["Content-Type"]) == (503, content_type)
     assert answer["Retry-After"] == "1"
     assert b"secret" not in answer.content
+
+
+@pytest.mark.urls("tests.broken_urls")
+@pytest.mark.parametrize("path", ["/api/v1/storeless", "/admin/storeless", "/api/v1/broken"])
+def test_every_line_about_a_failure_carries_the_request_id(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.handler.addFilter(RequestIdFilter())
+
+    Client(raise_request_exception=False).get(path, HTTP_X_REQUEST_ID="trace-9")
+
+    assert "django.request" in {record.name for record in caplog.records}
+    assert {getattr(record, "request_id", "") for record in caplog.records} == {"trace-9"}
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/v2/agents", "/api/v1"])
