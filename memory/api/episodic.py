@@ -113,11 +113,24 @@ def represent_hit(hit: EpisodeHit) -> dict[str, Any]:
     return named | {"id": str(hit.id)}
 
 
-class Episodes(OwnerViewSet):
+class ConversationEpisodes(OwnerViewSet):
+    """Private to the agent that stored them."""
+
+    queries = {"list": OwnerFields}
+    answers = {"list": StoredEpisode}
+    conversation_id = ""
+    """Which conversation, where the path is one of the sub-paths: conversations may have their names."""
+
+    def list(self, request: Request, conversation_id: str = "") -> Response:
+        """What was stored of a conversation; nothing, where it is unknown."""
+        rows = episodes_of_conversation(self.owner(self.query()), conversation_id or self.conversation_id)
+        return self.page(rows, represent_episode)
+
+
+class Episodes(ConversationEpisodes):
     """Private to the agent that stored them."""
 
     bodies = {"store": NewEpisode}
-    queries = {"list": OwnerFields}
     answers = {"store": StoredEpisode, "list": StoredEpisode}
     statuses = {"store": 201}
 
@@ -140,17 +153,12 @@ class Episodes(OwnerViewSet):
 
         return self.once(write)
 
-    def list(self, request: Request, conversation_id: str) -> Response:
-        """What was stored of a conversation; nothing, where it is unknown."""
-        owner = self.owner(self.query())
-        return self.page(episodes_of_conversation(owner, conversation_id, now=timezone.now()), represent_episode)
 
-
-class EpisodeSearches(OwnerViewSet):
+class EpisodeSearches(ConversationEpisodes):
     """By meaning; by words what has no vector yet."""
 
     bodies = {"search": EpisodeSearch}
-    answers = {"search": EpisodesAnswer}
+    answers = {"search": EpisodesAnswer, "list": StoredEpisode}
     scopes = {"search": "read"}
     rate_class = "retrieval"
 

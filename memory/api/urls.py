@@ -17,9 +17,10 @@ urlpatterns = [
     path("teams/<uuid:team_id>/members", TeamMembers.as_view({"get": "list", "post": "create"})),
     path("teams/<uuid:team_id>/members/<id:agent_id>", TeamMembers.as_view({"delete": "destroy"})),
     path("context", Contexts.as_view({"post": "gather"})),
-    path("episodic/store", Episodes.as_view({"post": "store"})),
-    path("episodic/search", EpisodeSearches.as_view({"post": "search"})),
-    path("episodic/<id:conversation_id>", Episodes.as_view({"get": "list"})),
+    # a GET on a sub-path is of the conversation that has its name
+    path("episodic/store", Episodes.as_view({"get": "list", "post": "store"}, conversation_id="store")),
+    path("episodic/search", EpisodeSearches.as_view({"get": "list", "post": "search"}, conversation_id="search")),
+    path("episodic/<id:conversation_id>", ConversationEpisodes.as_view({"get": "list"})),
     path(
         "working-memory/<id:conversation_id>",
         WorkingMemories.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),

@@ -212,3 +212,14 @@ def test_a_search_costs_two_queries(client: ServiceClient, django_assert_num_que
 
     with django_assert_num_queries(2):  # the key, and the one statement of the search
         search(client, query_embedding=vector)
+
+
+@pytest.mark.parametrize("conversation_id", ["store", "search"])
+def test_a_conversation_named_like_a_sub_path_is_listed(client: ServiceClient, conversation_id: str) -> None:
+    body = {"agent_id": "planner", "conversation_id": conversation_id, "summary": "We chose the second plan."}
+    stored = client.post("/episodic/store", body).json()
+
+    listed = client.get(f"/episodic/{conversation_id}?agent_id=planner&page_size=5").json()
+
+    assert [episode["id"] for episode in listed["results"]] == [stored["id"]]
+    assert client.get(f"/episodic/{conversation_id}?agent_id=nobody").json()["results"] == []
