@@ -123,7 +123,8 @@ class ConversationEpisodes(OwnerViewSet):
 
     def list(self, request: Request, conversation_id: str = "") -> Response:
         """What was stored of a conversation; nothing, where it is unknown."""
-        rows = episodes_of_conversation(self.owner(self.query()), conversation_id or self.conversation_id)
+        owner, now = self.owner(self.query()), timezone.now()
+        rows = episodes_of_conversation(owner, conversation_id or self.conversation_id, now=now)
         return self.page(rows, represent_episode)
 
 

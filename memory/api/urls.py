@@ -4,7 +4,7 @@ from django.urls import path
 
 from memory.api.agents import Agents
 from memory.api.context import Contexts
-from memory.api.episodic import Episodes, EpisodeSearches
+from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
 from memory.api.jobs import Jobs
 from memory.api.teams import TeamMembers, Teams
 from memory.api.working_memory import WorkingMemories
