@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Iterable
-from datetime import UTC, datetime, time, timedelta
+from datetime import time, timedelta
 from typing import Any
 
 from celery.schedules import crontab
+from django.utils import timezone
 
 from memory.maintenance import JOBS, Job, runner
 from memory.models import JobRun
@@ -25,7 +26,7 @@ OVERDUE_AFTER = timedelta(minutes=1)
 def run_job(name: str) -> None:
     """Do what waits for this job. Harmless to call at any time, any number of times."""
     if name in JOBS:
-        runner.run_waiting(JOBS[name], now=datetime.now(UTC))
+        runner.run_waiting(JOBS[name], clock=timezone.now)
     else:
         logger.warning("there is no job %s: the message is from another version", name)
 
@@ -41,7 +42,7 @@ def run_scheduled_job(name: str) -> None:
 @app.task  # type: ignore[untyped-decorator]
 def sweep_jobs() -> None:
     """Find what no message told of: runs queued while the broker was down, runs of killed workers, jobs missed."""
-    now = datetime.now(UTC)
+    now = timezone.now()
     for job in JOBS.values():
         schedule_overdue_run(job.name, due=job.last_due(now - OVERDUE_AFTER), now=now)
     for name in JobRun.objects.waiting().values_list("job", flat=True).distinct():

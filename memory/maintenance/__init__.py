@@ -23,9 +23,9 @@ from memory.maintenance import (
     queue_unembedded,
     restore_ledgers,
 )
-from memory.maintenance.base import Batch, Job, Progress, Report, Run
+from memory.maintenance.base import Batch, Clock, Job, Progress, Report, Run
 
-__all__ = ["JOBS", "Batch", "Job", "Progress", "Report", "Run", "find_job"]
+__all__ = ["JOBS", "Batch", "Clock", "Job", "Progress", "Report", "Run", "find_job"]
 
 JOBS = {
     job.name: job

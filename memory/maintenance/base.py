@@ -6,6 +6,9 @@ from datetime import datetime, time, timedelta
 from typing import Protocol
 from uuid import UUID
 
+Clock = Callable[[], datetime]
+"""Tells the time when it is asked; given from the edge, since only the edge may read the real one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:

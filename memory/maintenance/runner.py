@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 import traceback
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from django.db import IntegrityError, connection, transaction
@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from memory import conf
 from memory.errors import Conflict, MemoryServiceError
-from memory.maintenance.base import Batch, Job, Progress, Report
+from memory.maintenance.base import Batch, Clock, Job, Progress, Report
 from memory.models import JobRun
 from memory.models.jobs import SCHEDULE
 from memory_project.ids import uuid7
@@ -31,33 +31,36 @@ class CursorStuck(MemoryServiceError):  # noqa: N818 - as in the rest of the tre
     code = "cursor_stuck"
 
 
-def run_waiting(job: Job, *, now: datetime) -> None:
-    """Do what waits for this job until nothing does, begun runs first. At once if another worker is at it."""
+def run_waiting(job: Job, *, clock: Clock) -> None:
+    """Do what waits for this job until nothing does, begun runs first. At once if another worker is at it.
+
+    The clock is read for each batch: a run may take hours, and may have been asked for while another was on.
+    """
     give_up_hopeless_runs(job)
     runs = JobRun.objects.filter(job=job.name)
     while run := runs.claim(leased_by=new_lease_holder(), lease=lease()):
-        execute(job, run, now=now)
+        execute(job, run, clock=clock)
 
 
-def run_at_once(job: Job, run: JobRun, *, now: datetime, on_progress: Progress | None = None) -> JobRun:
+def run_at_once(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None = None) -> JobRun:
     """Do this new run here and now, after the one that a killed worker may have left. Conflict if another is on."""
     give_up_hopeless_runs(job)
     if left := JobRun.objects.filter(job=job.name).abandoned().claim(leased_by=new_lease_holder(), lease=lease()):
-        execute(job, left, now=now)
+        execute(job, left, clock=clock)
     try:
         with transaction.atomic():
             run.save(force_insert=True)
             run.take(leased_by=new_lease_holder(), lease=lease())
     except IntegrityError as err:  # job_runs_once_at_a_time
         raise Conflict(f"another run of {job.name} is on") from err
-    return execute(job, run, now=now, on_progress=on_progress)
+    return execute(job, run, clock=clock, on_progress=on_progress)
 
 
-def execute(job: Job, run: JobRun, *, now: datetime, on_progress: Progress | None = None) -> JobRun:
+def execute(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None = None) -> JobRun:
     """Run a claimed run to its end. Whatever it raises is kept in its row; the row is answered as it then is."""
     logger.debug("job %s run %s begins, attempt %s", job.name, run.id, run.attempts)
     try:
-        run_batches(job, run, now=now, on_progress=on_progress)
+        run_batches(job, run, clock=clock, on_progress=on_progress)
     except LeaseLost:
         logger.warning("job %s run %s stops: it lost its lease, another worker has taken it up", job.name, run.id)
     except Exception as error:  # noqa: BLE001 - the outermost loop of every job
@@ -66,11 +69,11 @@ def execute(job: Job, run: JobRun, *, now: datetime, on_progress: Progress | Non
     return run
 
 
-def run_batches(job: Job, run: JobRun, *, now: datetime, on_progress: Progress | None) -> None:
+def run_batches(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None) -> None:
     cursor, more = run.cursor, True
     while more:
         batch = Batch(size=job.batch_size, cursor=cursor, account_id=run.account_id, dry_run=run.dry_run)
-        report = job.run(now=now, batch=batch)
+        report = job.run(now=clock(), batch=batch)
         # where the rows themselves say what is left to do, the cursor may stay, but then something must have happened
         if report.cursor and report.cursor == cursor and not (report.changed or report.failed):
             raise CursorStuck(f"{job.name} neither moved its cursor nor changed anything")

@@ -5,15 +5,16 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from rich.console import Console
 
 from memory.errors import Conflict
-from memory.maintenance import JOBS, Job, Progress, Report, runner
+from memory.maintenance import JOBS, Clock, Job, Progress, Report, runner
 from memory.models import Account, JobRun
 
 EPILOG = """
@@ -34,6 +35,10 @@ def zoned_time(text: str) -> datetime:
     if moment is None or moment.tzinfo is None:
         raise ValueError(text)
     return moment
+
+
+def stopped_at(moment: datetime) -> Clock:
+    return lambda: moment
 
 
 def every(job: Job) -> str:
@@ -75,10 +80,10 @@ class Command(BaseCommand):
             requested_by="command",
             dry_run=options["dry_run"],
         )
-        now = options["now"] or datetime.now(UTC)
+        clock = stopped_at(options["now"]) if options["now"] else timezone.now
         try:
             with progress_shown(run.job, shown=sys.stderr.isatty() and not options["json"]) as on_progress:
-                run = runner.run_at_once(JOBS[run.job], run, now=now, on_progress=on_progress)
+                run = runner.run_at_once(JOBS[run.job], run, clock=clock, on_progress=on_progress)
         except Conflict as err:
             raise CommandError(f"{err}.") from err
         self.report(run, as_json=options["json"])

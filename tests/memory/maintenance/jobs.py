@@ -13,6 +13,11 @@ from memory.models import Account, Agent, JobRun
 NOW = datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
 
 
+def clock() -> datetime:
+    """It has stopped."""
+    return NOW
+
+
 def make_agents(account: Account, names: str) -> None:
     """One agent a letter."""
     Agent.objects.bulk_create([Agent(account=account, agent_id=name) for name in names])

@@ -20,7 +20,7 @@ AHEAD = [TODAY + timedelta(days=days) for days in range(conf.AUDIT_PARTITIONS_AH
 
 
 def keep_partitions(*, now: datetime = NOW, dry_run: bool = False) -> JobRun:
-    return run_at_once(JOBS["audit_partitions"], JobRun(job="audit_partitions", dry_run=dry_run), now=now)
+    return run_at_once(JOBS["audit_partitions"], JobRun(job="audit_partitions", dry_run=dry_run), clock=lambda: now)
 
 
 def partitions() -> list[str]:

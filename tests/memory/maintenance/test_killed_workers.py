@@ -16,7 +16,7 @@ from memory.models import Account, AuditEntry, JobRun
 from memory.tasks import run_job, sweep_jobs
 from memory_project.celery import app
 from tests.api_client import ServiceClient
-from tests.memory.maintenance.jobs import NOW, describe_job, describing, descriptions, make_agents, queue_run
+from tests.memory.maintenance.jobs import NOW, clock, describe_job, describing, descriptions, make_agents, queue_run
 from tests.memory.maintenance.workers import Worker, wait_until, worker_started
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -130,7 +130,7 @@ def test_a_run_whose_connection_broke_is_failed_over_another(account: Account) -
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 
-    run_waiting(describe_job(describing(break_connection)), now=NOW)
+    run_waiting(describe_job(describing(break_connection)), clock=clock)
 
     assert finished(run)
     assert run.error.startswith("OperationalError in test_killed_workers.py, line ")
@@ -150,7 +150,7 @@ def test_an_entry_logged_while_its_partition_is_made_is_not_lost(account: Accoun
     for writer in writers:
         writer.start()
     wait_until(lambda: len(logged) > 20)
-    done = run_at_once(JOBS["audit_partitions"], JobRun(job="audit_partitions"), now=NOW)
+    done = run_at_once(JOBS["audit_partitions"], JobRun(job="audit_partitions"), clock=clock)
     stop.set()
     for writer in writers:
         writer.join()

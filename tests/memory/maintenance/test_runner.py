@@ -2,6 +2,7 @@
 
 import logging
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from uuid import UUID
 
 import pytest
@@ -16,6 +17,7 @@ from memory.models.jobs import SCHEDULE
 from memory.services.jobs import schedule_overdue_run, schedule_run
 from tests.memory.maintenance.jobs import (
     NOW,
+    clock,
     describe_job,
     describing,
     descriptions,
@@ -34,7 +36,7 @@ def test_a_run_goes_on_batch_by_batch_until_nothing_is_left(account: Account) ->
     make_agents(account, "abcde")
     run = queue_run()
 
-    run_waiting(describe_job(), now=NOW)
+    run_waiting(describe_job(), clock=clock)
 
     run.refresh_from_db()
     assert descriptions() == dict.fromkeys("abcde", "x")
@@ -47,7 +49,7 @@ def test_a_dry_run_counts_and_changes_nothing(account: Account) -> None:
     make_agents(account, "abc")
     run = queue_run(dry_run=True)
 
-    run_waiting(describe_job(), now=NOW)
+    run_waiting(describe_job(), clock=clock)
 
     run.refresh_from_db()
     assert (run.status, run.changed) == ("completed", 3)
@@ -59,7 +61,7 @@ def test_a_run_of_an_account_leaves_other_accounts_alone(account: Account, stran
     make_agents(stranger, "bd")
     queue_run(account)
 
-    run_waiting(describe_job(), now=NOW)
+    run_waiting(describe_job(), clock=clock)
 
     assert descriptions() == {"a": "x", "b": "", "c": "x", "d": ""}
 
@@ -70,7 +72,7 @@ def test_every_queued_run_is_done_the_oldest_first(account: Account) -> None:
     JobRun.objects.filter(id=older.id).update(created_at=younger.created_at - timedelta(seconds=1))
     seen: list[UUID | None] = []
 
-    run_waiting(describe_job(describing(lambda batch: seen.append(batch.account_id))), now=NOW)
+    run_waiting(describe_job(describing(lambda batch: seen.append(batch.account_id))), clock=clock)
 
     assert seen == [account.id, None]
 
@@ -79,7 +81,7 @@ def test_a_run_waits_while_another_of_its_job_is_on() -> None:
     running_run(lease=LIVE)
     run = queue_run()
 
-    run_waiting(describe_job(), now=NOW)
+    run_waiting(describe_job(), clock=clock)
 
     run.refresh_from_db()
     assert run.status == "queued"
@@ -96,7 +98,7 @@ def test_a_run_that_a_killed_worker_left_goes_on_at_its_cursor(account: Account)
     make_agents(account, "abcd")
     left = running_run(lease=EXPIRED, cursor="b")
 
-    run_waiting(describe_job(), now=NOW)
+    run_waiting(describe_job(), clock=clock)
 
     left.refresh_from_db()
     assert descriptions() == {"a": "", "b": "", "c": "x", "d": "x"}
@@ -108,7 +110,7 @@ def test_a_batch_begun_again_counts_as_another_attempt(account: Account) -> None
     make_agents(account, "a")
     left = running_run(lease=EXPIRED, attempts=2)
 
-    run_waiting(describe_job(), now=NOW)
+    run_waiting(describe_job(), clock=clock)
 
     left.refresh_from_db()
     assert left.attempts == 3
@@ -118,7 +120,7 @@ def test_attempts_begin_again_once_a_batch_is_done(account: Account) -> None:
     make_agents(account, "abc")
     left = running_run(lease=EXPIRED, attempts=conf.JOB_ATTEMPTS - 1)
 
-    run_waiting(describe_job(), now=NOW)
+    run_waiting(describe_job(), clock=clock)
 
     left.refresh_from_db()
     assert (left.status, left.attempts) == ("completed", 1)
@@ -127,7 +129,7 @@ def test_attempts_begin_again_once_a_batch_is_done(account: Account) -> None:
 def test_a_run_that_kills_every_worker_is_given_up() -> None:
     hopeless = running_run(lease=EXPIRED, attempts=conf.JOB_ATTEMPTS)
 
-    run_waiting(describe_job(), now=NOW)
+    run_waiting(describe_job(), clock=clock)
 
     hopeless.refresh_from_db()
     assert hopeless.status == "failed"
@@ -140,7 +142,7 @@ def test_a_run_that_lost_its_lease_stops_at_once_and_says_so(
     make_agents(account, "abcd")
     run = queue_run()
 
-    run_waiting(describe_job(describing(lambda batch: steal(run))), now=NOW)
+    run_waiting(describe_job(describing(lambda batch: steal(run))), clock=clock)
 
     run.refresh_from_db()
     assert (run.status, run.leased_by, run.examined) == ("running", "a thief", 0)
@@ -159,10 +161,26 @@ def test_the_lease_is_renewed_with_each_batch(account: Account) -> None:
         else:
             assert not held.abandoned().exists()
 
-    run_waiting(describe_job(describing(run_out_once)), now=NOW)
+    run_waiting(describe_job(describing(run_out_once)), clock=clock)
 
     run.refresh_from_db()
     assert run.status == "completed"
+
+
+def test_each_batch_is_told_the_time_at_which_it_begins(account: Account) -> None:
+    times: list[datetime] = []
+    minutes = count()
+
+    def ask_again_meanwhile(*, now: datetime, batch: Batch) -> Report:
+        times.append(now)
+        if len(times) == 1:
+            queue_run()
+        return Report(examined=1, changed=1, cursor="" if batch.cursor else "half")
+
+    queue_run()
+    run_waiting(describe_job(ask_again_meanwhile), clock=lambda: NOW + timedelta(minutes=next(minutes)))
+
+    assert times == [NOW + timedelta(minutes=passed) for passed in range(4)]
 
 
 def test_what_a_job_raises_fails_its_run_without_telling_contents(
@@ -175,7 +193,7 @@ def test_what_a_job_raises_fails_its_run_without_telling_contents(
         if batch.cursor:
             raise KeyError(contents)
 
-    run_waiting(describe_job(describing(raise_contents)), now=NOW)
+    run_waiting(describe_job(describing(raise_contents)), clock=clock)
 
     run.refresh_from_db()
     assert run.status == "failed"
@@ -193,7 +211,7 @@ def test_an_error_of_our_own_is_kept_with_its_sentence(account: Account) -> None
     def refuse(batch: Batch) -> None:
         raise Unprocessable("the model is not there")
 
-    run_waiting(describe_job(describing(refuse)), now=NOW)
+    run_waiting(describe_job(describing(refuse)), clock=clock)
 
     run.refresh_from_db()
     assert run.error == "Unprocessable: the model is not there"
@@ -205,7 +223,7 @@ def test_a_job_that_gets_nowhere_fails_rather_than_turn_for_ever() -> None:
     def stand_still(*, now: datetime, batch: Batch) -> Report:
         return Report(examined=1, changed=0, cursor="here")
 
-    run_waiting(describe_job(stand_still), now=NOW)
+    run_waiting(describe_job(stand_still), clock=clock)
 
     run.refresh_from_db()
     assert run.error == "CursorStuck: describe neither moved its cursor nor changed anything"
@@ -215,7 +233,7 @@ def test_a_run_at_once_finishes_what_was_left_first(account: Account) -> None:
     make_agents(account, "ab")
     left = running_run(lease=EXPIRED, cursor="a")
 
-    run = run_at_once(describe_job(), JobRun(job="describe"), now=NOW)
+    run = run_at_once(describe_job(), JobRun(job="describe"), clock=clock)
 
     left.refresh_from_db()
     assert (left.status, run.status) == ("completed", "completed")
@@ -226,7 +244,7 @@ def test_a_run_at_once_is_refused_while_another_is_on() -> None:
     running_run(lease=LIVE)
 
     with pytest.raises(Conflict, match="another run of describe is on"):
-        run_at_once(describe_job(), JobRun(job="describe"), now=NOW)
+        run_at_once(describe_job(), JobRun(job="describe"), clock=clock)
 
     assert JobRun.objects.count() == 1
 
@@ -235,7 +253,7 @@ def test_a_run_reports_each_of_its_batches(account: Account) -> None:
     make_agents(account, "abc")
     reports: list[Report] = []
 
-    run_at_once(describe_job(), JobRun(job="describe"), now=NOW, on_progress=reports.append)
+    run_at_once(describe_job(), JobRun(job="describe"), clock=clock, on_progress=reports.append)
 
     assert [report.examined for report in reports] == [2, 1]
 
@@ -251,7 +269,7 @@ def test_a_scheduled_run_that_found_nothing_replaces_the_one_before(account: Acc
     for agents in ("", "a", ""):
         make_agents(account, agents)
         schedule_run("describe")
-        run_waiting(describe_job(), now=NOW)
+        run_waiting(describe_job(), clock=clock)
 
     idle, busy = JobRun.objects.scheduled("describe").found_nothing(), JobRun.objects.filter(examined__gt=0)
     assert (idle.count(), busy.count()) == (1, 2)
@@ -260,7 +278,7 @@ def test_a_scheduled_run_that_found_nothing_replaces_the_one_before(account: Acc
 def test_a_run_that_somebody_asked_for_stays_though_it_found_nothing() -> None:
     for _ in range(2):
         queue_run()
-        run_waiting(describe_job(), now=NOW)
+        run_waiting(describe_job(), clock=clock)
 
     assert JobRun.objects.found_nothing().count() == 2
 
@@ -290,6 +308,6 @@ def test_a_run_is_logged_with_its_figures(account: Account, caplog: pytest.LogCa
     queue_run()
 
     with caplog.at_level(logging.INFO):
-        run_waiting(describe_job(), now=NOW)
+        run_waiting(describe_job(), clock=clock)
 
     assert "done: 3 examined, 3 changed, 0 failed" in caplog.text
