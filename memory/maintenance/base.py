@@ -23,7 +23,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What one batch did. `cursor` (at most 200 characters) is where the next one starts; empty: nothing is left."""
+    """What one batch did. `cursor` (at most 200 characters) is where the next one starts, never where this
+    one did; empty: nothing is left."""
 
     examined: int
     changed: int

@@ -74,9 +74,8 @@ def run_batches(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | 
     while more:
         batch = Batch(size=job.batch_size, cursor=cursor, account_id=run.account_id, dry_run=run.dry_run)
         report = job.run(now=clock(), batch=batch)
-        # where the rows themselves say what is left to do, the cursor may stay, but then something must have happened
-        if report.cursor and report.cursor == cursor and not (report.changed or report.failed):
-            raise CursorStuck(f"{job.name} neither moved its cursor nor changed anything")
+        if report.cursor and report.cursor == cursor:
+            raise CursorStuck(f"{job.name} did not move its cursor")
         keep_progress(run, report)
         cursor, more = report.cursor, bool(report.cursor)
         if on_progress is not None:
