@@ -3,6 +3,7 @@
 import http.client
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -51,6 +52,13 @@ class WebServer:
         answer = Answer(status=got.status, headers={n.lower(): v for n, v in got.getheaders()}, body=got.read())
         wire.close()
         return answer
+
+    def send(self, data: bytes) -> bytes:
+        """What comes back for these bytes, and no more of them."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_SECONDS) as wire:
+            wire.sendall(data)
+            wire.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: wire.recv(65_536), b""))
 
 
 def database_url(*, sockets: Path | None = None) -> str:

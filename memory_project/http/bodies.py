@@ -1,22 +1,78 @@
-"""Request bodies without a length: read up to the limit before Django sees them, since Django reads none of them."""
+"""Request bodies as they come from the server, made sound before Django sees them.
+
+One without a length is read up to the limit, since Django reads none of those; one that ends before its length is an
+error, since Django would take what came for the whole.
+"""
 
 from collections.abc import Callable, Iterable
 from io import BytesIO
-from typing import Any
+from typing import Any, Protocol
 
 from memory_project.http.paths import WSGIApplication
 
 
-def accept_chunked_bodies(application: WSGIApplication, *, limit_bytes: int) -> WSGIApplication:
-    """Wrap a WSGI application: a chunked body gets its length. One over the limit arrives as one byte too long."""
+class Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+    def readline(self, size: int, /) -> bytes: ...
+
+
+class BodyCutShortError(OSError):
+    """The client went away, or counted wrong. Django makes an UnreadablePostError of it."""
+
+
+class WholeBody:
+    """A body that is there up to its length. It is read through Django, which asks for no byte beyond."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            data = self._stream.read(size)
+        except OSError as err:
+            raise BodyCutShortError(str(err)) from err
+        if len(data) < size:
+            raise BodyCutShortError("the body ended early")
+        return data
+
+    def readline(self, size: int, /) -> bytes:
+        line = self._stream.readline(size)
+        if size and not line:
+            raise BodyCutShortError("the body ended early")
+        return line
+
+
+class BrokenBody:
+    """Stands for a body whose chunks ended early."""
+
+    def read(self, _size: int, /) -> bytes:
+        raise BodyCutShortError("the body ended early")
+
+    readline = read
+
+
+def accept_bodies(application: WSGIApplication, *, limit_bytes: int) -> WSGIApplication:
+    """Wrap a WSGI application: every body has a length and is there. A chunked one over the limit is one byte more."""
 
     def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if is_chunked(environ):
-            body = environ["wsgi.input"].read(limit_bytes + 1)
-            environ |= {"CONTENT_LENGTH": str(len(body)), "wsgi.input": BytesIO(body)}
+            environ |= read_chunks(environ["wsgi.input"], limit_bytes)
+        else:
+            environ["wsgi.input"] = WholeBody(environ["wsgi.input"])
         return application(environ, start_response)
 
     return serve
+
+
+def read_chunks(stream: Stream, limit_bytes: int) -> dict[str, Any]:
+    """What the environment says of this body."""
+    try:
+        body = stream.read(limit_bytes + 1)
+    except OSError:
+        # told where the body is read: by then it is known who asks
+        return {"CONTENT_LENGTH": "1", "wsgi.input": BrokenBody()}
+    return {"CONTENT_LENGTH": str(len(body)), "wsgi.input": BytesIO(body)}
 
 
 def is_chunked(environ: dict[str, Any]) -> bool:

@@ -113,7 +113,9 @@ def _describe_bad_request(exc: BaseException) -> ProblemDetails | None:
     if isinstance(exc, IntegrityError):
         logger.error("a write broke a constraint: %s", _constraint_of(exc))
         return ProblemDetails(status=409, code="conflict", detail="Another write came first; look and try again.")
-    if isinstance(exc, (DataError, UnreadablePostError, SuspiciousOperation)):
+    if isinstance(exc, UnreadablePostError):
+        return ProblemDetails(status=400, code="body_cut_short", detail="The body ended before its length.")
+    if isinstance(exc, (DataError, SuspiciousOperation)):
         return ProblemDetails(status=400, code="invalid", detail="The request holds a value that cannot be stored.")
     return None
 

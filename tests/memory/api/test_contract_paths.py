@@ -66,6 +66,35 @@ def test_over_http_a_body_in_chunks_is_read_up_to_the_limit(web: WebServer, key:
     assert json.loads(refused.body)["code"] == "body_too_large"
 
 
+@pytest.mark.parametrize(
+    "framing_and_body",
+    [
+        b'Content-Length: 100\r\n\r\n{"agent_id": "planner"}',
+        b'Content-Length: 100\r\nIdempotency-Key: k\r\n\r\n{"agent_id": "planner"}',
+        b'Transfer-Encoding: chunked\r\n\r\n17\r\n{"agent_id": "planner"}\r\n',
+        b'Transfer-Encoding: chunked\r\n\r\n99\r\n{"agent_id": "planner"}',
+    ],
+)
+def test_over_http_a_body_that_is_cut_short_is_refused(web: WebServer, key: str, framing_and_body: bytes) -> None:
+    head = f"POST /api/v1/agents HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n".encode()
+
+    answer = web.send(head + b"Content-Type: application/json\r\n" + framing_and_body)
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"body_cut_short"' in answer
+    assert not Agent.objects.exists()
+
+
+def test_over_http_chunks_that_are_none_are_refused(web: WebServer, key: str) -> None:
+    head = f"POST /api/v1/agents HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n".encode()
+    body = b'Transfer-Encoding: chunked\r\n\r\n17\r\n{"agent_id": "planner"}0\r\n\r\n'
+
+    answer = web.send(head + b"Content-Type: application/json\r\n" + body)
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert not Agent.objects.exists()
+
+
 def test_over_http_processes_count_together_by_route(web: WebServer, key: str) -> None:
     web.request("GET", "/api/v1/agents/nobody", key=key)
 
