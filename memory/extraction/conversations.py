@@ -6,7 +6,7 @@ says where it is and why, without repeating what it says.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, BinaryIO, Self
 
@@ -42,8 +42,10 @@ _COMPLAINTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedConversation:
-    """A conversation as its file tells it; times in UTC."""
+    """A conversation as its file tells it; times in UTC. `number` is its 1-based line (in LoCoMo: sample)."""
 
+    # where it was told is no part of what was told
+    number: int = field(compare=False)
     conversation_id: str
     agent_id: str
     messages: tuple[Message, ...]
@@ -141,20 +143,21 @@ def read_conversations(lines: Iterable[bytes | str]) -> Iterator[ImportedConvers
     """
     for number, line in enumerate(lines, start=1):
         try:
-            yield _read_line(line)
+            yield _read_line(number, line)
         except ValidationError as err:
             yield BadLine(number=number, reason=_reason(err))
         except ValueError as err:
             yield BadLine(number=number, reason=str(err))
 
 
-def _read_line(line: bytes | str) -> ImportedConversation:
+def _read_line(number: int, line: bytes | str) -> ImportedConversation:
     parsed = _Conversation.model_validate_json(_checked_text(line))
     messages = [
         Message(role=turn.role, name=turn.name or "", content=turn.content, timestamp=turn.timestamp)
         for turn in parsed.messages
     ]
     return ImportedConversation(
+        number=number,
         conversation_id=parsed.id,
         agent_id=parsed.agent,
         user_id=parsed.user or "",
@@ -247,15 +250,15 @@ def _read_sessions(number: int, sample: _LocomoSample) -> Iterator[ImportedConve
         except ValidationError as err:
             yield BadLine(number=number, reason=f"{key}: {_reason(err)}")
         else:
-            yield _imported_session(sample.sample_id, session)
+            yield _imported_session(number, sample.sample_id, session)
 
 
-def _imported_session(sample_id: str, session: _LocomoSession) -> ImportedConversation:
+def _imported_session(number: int, sample_id: str, session: _LocomoSession) -> ImportedConversation:
     messages = [
         Message(role="user", name=turn.speaker, content=turn.content, timestamp=session.date_time)
         for turn in session.turns
     ]
-    return ImportedConversation(conversation_id=session.id, agent_id=sample_id, messages=tuple(messages))
+    return ImportedConversation(number=number, conversation_id=session.id, agent_id=sample_id, messages=tuple(messages))
 
 
 def _reason(error: ValidationError) -> str:

@@ -4,7 +4,7 @@ A conversation is known by its id: what is there already is neither summarized a
 that was interrupted is resumed by running it again. Every batch is stored whole or not at all.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -59,11 +59,14 @@ Items = Iterable[ImportedConversation | BadLine]
 def import_conversations(account_id: UUID, items: Items, *, now: datetime) -> Iterator[BadLine | Imported]:
     """Store an episode for each conversation; yields every bad line when it is met, and figures after each batch."""
     for step in read_batches(account_id, items, now=now):
-        yield step if isinstance(step, BadLine) else store_batch(account_id, step, now=now)
+        if isinstance(step, BadLine):
+            yield step
+        else:
+            yield from store_batch(account_id, step, now=now)
 
 
 def rehearse_import(account_id: UUID, items: Items, *, now: datetime) -> Iterator[BadLine | Imported]:
-    """What `import_conversations` would yield, as far as that is known without an embedder. Stores nothing."""
+    """What `import_conversations` would yield, as far as that is known before summarizing. Stores nothing."""
     # nothing is stored between batches, so a conversation told twice must be remembered here
     told: set[str] = set()
     for step in read_batches(account_id, items, now=now):
@@ -79,11 +82,11 @@ def read_batches(account_id: UUID, items: Items, *, now: datetime) -> Iterator[B
     """At most 50 conversations or 4 million characters to a batch, whichever comes first."""
     waiting: list[ImportedConversation] = []
     characters = 0
-    for number, item in enumerate(items, start=1):
+    for item in items:
         if isinstance(item, BadLine):
             yield item
         elif ends_after(item, now + CLOCK_SKEW):
-            yield BadLine(number=number, reason=f"conversation {item.conversation_id!a} ends in the future")
+            yield refuse(item, "ends in the future")
         else:
             waiting.append(item)
             characters += sum(len(message.content) for message in item.messages)
@@ -119,21 +122,32 @@ def make_batch(account_id: UUID, conversations: Sequence[ImportedConversation]) 
     return Batch(new=new, already_there=len(conversations) - len(new))
 
 
-def store_batch(account_id: UUID, batch: Batch, *, now: datetime) -> Imported:
-    """Summarize and embed first, then store: one transaction for each owner's conversations."""
+def refuse(conversation: ImportedConversation, reason: str) -> BadLine:
+    return BadLine(number=conversation.number, reason=f"conversation {conversation.conversation_id!a} {reason}")
+
+
+def store_batch(account_id: UUID, batch: Batch, *, now: datetime) -> Iterator[BadLine | Imported]:
+    """Summarize and embed first, then store: one transaction for each owner's conversations. Figures come last."""
     drafts: dict[Owner, list[EpisodeDraft]] = {}
     for conversation in batch.new:
-        drafts.setdefault(owner_of(account_id, conversation), []).append(draft_episode(conversation, now=now))
-    embedded = embed_texts(
-        [draft.summary for some in drafts.values() for draft in some], deadline_seconds=EMBED_SECONDS
-    )
+        draft = draft_episode(conversation, now=now)
+        if draft.summary:
+            drafts.setdefault(owner_of(account_id, conversation), []).append(draft)
+        else:
+            yield refuse(conversation, "has nothing to quote")
+    yield store_drafts(drafts, already_there=batch.already_there, now=now)
+
+
+def store_drafts(drafts: Mapping[Owner, Sequence[EpisodeDraft]], *, already_there: int, now: datetime) -> Imported:
+    together = [draft for some in drafts.values() for draft in some]
+    embedded = embed_texts([draft.summary for draft in together], deadline_seconds=EMBED_SECONDS)
     stored: list[EpisodicMemory] = []
     for owner, some in drafts.items():
         stored += store_episodes(owner, drafts=some, embedded=embedded, now=now)
     return Imported(
         imported=len(stored),
         # another import of the same file may have been quicker
-        already_there=batch.already_there + len(batch.new) - len(stored),
+        already_there=already_there + len(together) - len(stored),
         pending=sum(row.embed_after is not None for row in stored),
     )
 

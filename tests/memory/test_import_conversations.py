@@ -154,6 +154,31 @@ def test_a_conversation_that_ends_in_the_future_is_a_bad_line(account: Account, 
     assert errors.strip() == "line 2: conversation 'c2' ends in the future"
 
 
+def test_a_conversation_with_nothing_to_quote_is_a_bad_line(account: Account, write_lines: WriteLines) -> None:
+    # one character with 3,000 accents: not even its opening fits a summary
+    accents = [{"role": "user", "content": "\u0301" * 3_000}]
+    path = write_lines(conversation("c1"), conversation("c2", messages=accents), conversation("c3"))
+
+    figures, errors, code = run(path)
+
+    assert (figures["imported"], figures["bad"], code) == (2, 1, 1)
+    assert errors.strip() == "line 2: conversation 'c2' has nothing to quote"
+    assert run(path)[0]["already_there"] == 2
+
+
+def test_a_session_that_ends_in_the_future_is_told_by_its_sample(account: Account, tmp_path: Path) -> None:
+    turns = [{"speaker": "Ana", "dia_id": "D1:1", "text": "I planted beans."}]
+    past, future = "1:56 pm on 8 May, 2023", "1:56 pm on 8 May, 9023"
+    sessions = {f"session_{number}": turns for number in (1, 2)}
+    times = {"session_1_date_time": past, "session_2_date_time": future}
+    samples = [{"sample_id": "farm", "conversation": sessions | times, "qa": []}]
+    (tmp_path / "samples.json").write_text(json.dumps(samples))
+
+    _, errors, _ = run(tmp_path / "samples.json", "--format=locomo")
+
+    assert errors.strip() == "sample 1: conversation 'farm-2' ends in the future"
+
+
 def test_a_rehearsal_counts_and_stores_nothing(account: Account, write_lines: WriteLines) -> None:
     figures, _, code = run(write_lines(conversation("c1"), conversation("c2")), "--dry-run")
 
@@ -216,7 +241,7 @@ def test_a_locomo_sample_becomes_one_episode_a_session(account: Account, tmp_pat
 
 def spoken(conversation_id: str) -> ImportedConversation:
     messages = (Message(role="user", content=f"We planted beans in bed {conversation_id}."),)
-    return ImportedConversation(conversation_id=conversation_id, agent_id="assistant", messages=messages)
+    return ImportedConversation(number=1, conversation_id=conversation_id, agent_id="assistant", messages=messages)
 
 
 def interrupted_after(count: int) -> Iterator[ImportedConversation]:

@@ -53,7 +53,7 @@ def test_a_full_line_becomes_a_conversation_with_times_in_utc() -> None:
     moment = datetime(2026, 3, 2, 8, 30, tzinfo=UTC)
     message = Message(role="user", name="Ana", content="Hi.", timestamp=moment)
     assert conversation == ImportedConversation(
-        conversation_id="c1", agent_id="planner", user_id="ana", channel="garden", messages=(message,)
+        number=1, conversation_id="c1", agent_id="planner", user_id="ana", channel="garden", messages=(message,)
     )
 
 
