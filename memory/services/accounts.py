@@ -60,6 +60,14 @@ def find_team(owner: Owner, team_id: UUID) -> Team:
     return team
 
 
+def lock_team(owner: Owner, team_id: UUID) -> Team:
+    """`find_team`, and until the transaction ends nobody else deletes it or changes who is in it."""
+    team = Team.objects.in_account(owner.account_id).filter(id=team_id).select_for_update(no_key=True).first()
+    if team is None:
+        raise NotFound("no such team")
+    return team
+
+
 def create_team(owner: Owner, *, name: str) -> Team:
     """Raises Conflict when the account has a team of this name."""
     with transaction.atomic():
@@ -74,14 +82,14 @@ def create_team(owner: Owner, *, name: str) -> Team:
 def delete_team(owner: Owner, team_id: UUID) -> None:
     """Raises NotFound."""
     with transaction.atomic():
-        find_team(owner, team_id).delete()
+        lock_team(owner, team_id).delete()
         record(owner, operation="delete", memory_type="team", affected_ids=[team_id])
 
 
 def add_member(owner: Owner, team_id: UUID, *, agent_id: str) -> TeamMember:
     """Adding one twice is the same as once. Raises NotFound."""
     with transaction.atomic():
-        team = find_team(owner, team_id)
+        team = lock_team(owner, team_id)
         member, is_new = TeamMember.objects.get_or_create(
             account_id=owner.account_id, team_id=team.id, agent_id=agent_id
         )
