@@ -4,6 +4,7 @@ Every key starts with its account and carries its conversation as the hash tag, 
 script touches in one slot, and no account can name another's key. Durations are seconds.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +33,9 @@ SHARED_KEYS = {
 }
 """Keys that belong to no account: the stream of injections not yet in PostgreSQL, the mark that no ledger was lost,
 while that mark is missing, the set of ledgers that were restored already, and the newest injection in PostgreSQL."""
+
+PAUSE_SECONDS = 2.0
+"""How long a Redis that did not answer in time is left alone."""
 
 SCAN_PAGE = 500
 """Keys looked at in one step of a SCAN: some hundred microseconds."""
@@ -76,15 +80,41 @@ def scan_conversations(name: str, *, account_id: UUID, cursor: int) -> tuple[lis
     return [conversation_id_of(str(key)) for key in keys], int(next_cursor)
 
 
+class ImpatientRedis(redis.Redis):
+    """After a time-out it fails at once for a while, then lets one command try: nobody waits in vain twice."""
+
+    # of the process: one server, whoever asks
+    _asks_again_at = 0.0
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        """As of Redis; raises TimeoutError at once while the server is taken to hang."""
+        if ImpatientRedis._asks_again_at:
+            self._take_turn()
+        try:
+            answer = super().execute_command(*args, **options)  # type: ignore[no-untyped-call]  # redis-py has none
+        except redis.TimeoutError:
+            ImpatientRedis._asks_again_at = time.monotonic() + PAUSE_SECONDS
+            raise
+        ImpatientRedis._asks_again_at = 0.0
+        return answer
+
+    def _take_turn(self) -> None:
+        now = time.monotonic()
+        if now < ImpatientRedis._asks_again_at:
+            raise redis.TimeoutError("it did not answer a moment ago")
+        ImpatientRedis._asks_again_at = now + PAUSE_SECONDS
+
+
 @cache
 def client() -> "redis.Redis":
     """This process's client: text in and out, short timeouts, one retry on a fresh connection (a restarted server)."""
-    return redis.Redis.from_url(
+    return ImpatientRedis.from_url(
         settings.REDIS_URL,
         decode_responses=True,
         socket_timeout=settings.REDIS_TIMEOUT_SECONDS,
         socket_connect_timeout=settings.REDIS_TIMEOUT_SECONDS,
-        retry=Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), 1),
+        # not after a time-out: what did not answer in time would hold the request up once more
+        retry=Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), 1, supported_errors=(redis.ConnectionError,)),
         protocol=2,
     )
 

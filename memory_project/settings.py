@@ -109,6 +109,7 @@ CACHES = {
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "cache",
         "OPTIONS": {
+            "REDIS_CLIENT_CLASS": "memory_project.redis.ImpatientRedis",
             "SERIALIZER": "django_redis.serializers.json.JSONSerializer",
             "SOCKET_TIMEOUT": REDIS_TIMEOUT_SECONDS,
             "SOCKET_CONNECT_TIMEOUT": REDIS_TIMEOUT_SECONDS,
