@@ -1,6 +1,7 @@
 """`/health/live` and `/health/ready`, for whoever restarts and routes; no key, and nothing of any account in them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from concurrent.futures import Future
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,8 +14,10 @@ from django.views.decorators.http import require_safe
 from redis import RedisError
 
 from memory.models import JobRun, Memory
+from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
 from memory_project.redis import client
 
+MOST_SECONDS = 2.5
 MOST_MILLISECONDS = 2_000
 QUIET_WORKER = timedelta(minutes=10)
 WAITING_JOB = timedelta(minutes=2)
@@ -36,28 +39,32 @@ def live(request: HttpRequest) -> JsonResponse:
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
     """503 when PostgreSQL, its vector extension or Redis fail, saying which; what lags is a warning."""
-    checks = run_checks()
+    deadline = Deadline(MOST_SECONDS)
+    checks = run_checks(deadline)
     is_ready = all(result == "ok" for result in checks.values())
     body: dict[str, Any] = {"status": "ready" if is_ready else "unavailable", "checks": checks}
     if checks["postgresql"] == "ok":
-        lag = measure_lag(timezone.now())
-        body |= {"lag": lag, "warnings": warnings_about(lag)}
+        body |= describe_lag(deadline)
     return JsonResponse(body, status=200 if is_ready else 503)
 
 
-def run_checks() -> dict[str, str]:
+def run_checks(deadline: Deadline) -> dict[str, str]:
     """Each check's name and result. Without PostgreSQL nobody waits a second time for its extension."""
-    checks = {"postgresql": run_check(check_postgresql), "redis": run_check(check_redis)}
-    is_there = checks["postgresql"] == "ok"
-    return checks | {"vector_extension": run_check(check_vector_extension) if is_there else "not known"}
+    asked = {"postgresql": POSTGRESQL.ask(check_postgresql), "redis": REDIS.ask(check_redis)}
+    checks = {name: result_of(question, deadline) for name, question in asked.items()}
+    if checks["postgresql"] != "ok":
+        return checks | {"vector_extension": "not known"}
+    return checks | {"vector_extension": result_of(POSTGRESQL.ask(check_vector_extension), deadline)}
 
 
-def run_check(check: Callable[[], None]) -> str:
+def result_of(check: "Future[None]", deadline: Deadline) -> str:
     """ "ok", or what is wrong."""
     try:
-        check()
+        deadline.wait_for(check)
     except NotReady as err:
         return str(err)
+    except TimeoutError:
+        return "does not answer"
     except (DatabaseError, RedisError) as err:
         return f"not reachable ({type(err).__name__})"
     return "ok"
@@ -82,6 +89,15 @@ def query_quickly(statement: str) -> Any:
         cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(MOST_MILLISECONDS)])
         cursor.execute(statement)
         return cursor.fetchone()
+
+
+def describe_lag(deadline: Deadline) -> dict[str, Any]:
+    """`lag` and `warnings`. That they could not be had in time takes nothing out of service either."""
+    try:
+        lag = deadline.wait_for(POSTGRESQL.ask(lambda: measure_lag(timezone.now())))
+    except (DatabaseError, TimeoutError):
+        return {"warnings": ["what lags could not be measured in time"]}
+    return {"lag": lag, "warnings": warnings_about(lag)}
 
 
 def measure_lag(now: datetime) -> dict[str, Any]:

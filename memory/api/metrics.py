@@ -1,7 +1,8 @@
 """`/metrics`, for Prometheus: requests as counted by all processes, and the stores as they are at the scrape."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from concurrent.futures import Future
 from datetime import timedelta
 
 from django.db import DatabaseError
@@ -18,9 +19,11 @@ from redis import RedisError
 
 from memory.models import JobRun, Memory
 from memory_project.counters import VARIABLE
+from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
 from memory_project.http.metrics import LATENCY, REQUESTS
 from memory_project.redis import client
 
+MOST_SECONDS = 2.5
 RECENT = timedelta(days=1)
 
 
@@ -44,27 +47,33 @@ class StoreCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         up = GaugeMetricFamily("memory_store_up", "1 where the store answers.", labels=["store"])
         found: list[Metric] = []
-        for store, read, errors in (("postgresql", read_rows, DatabaseError), ("redis", read_redis, RedisError)):
+        deadline = Deadline(MOST_SECONDS)
+        asked: dict[str, Future[list[Metric]]] = {
+            "postgresql": POSTGRESQL.ask(read_rows),
+            "redis": REDIS.ask(read_redis),
+        }
+        for store, question in asked.items():
             try:
-                found += read()
-            except errors:
+                found += deadline.wait_for(question)
+            except (DatabaseError, RedisError, TimeoutError):
                 up.add_metric([store], 0)
             else:
                 up.add_metric([store], 1)
         return [up, *found]
 
 
-def read_rows() -> Iterator[Metric]:
+def read_rows() -> list[Metric]:
     pending = Memory.objects.awaiting_embedding().count()
-    yield GaugeMetricFamily("memory_pending_embeddings", "Memories without their vector.", value=pending)
     runs = GaugeMetricFamily("memory_job_runs", "Runs asked for in the last day.", labels=["job", "status"])
     recent = JobRun.objects.filter(created_at__gt=timezone.now() - RECENT)
     for row in recent.values("job", "status").annotate(count=Count("id")).order_by("job", "status"):
         runs.add_metric([row["job"], row["status"]], row["count"])
-    yield runs
+    return [GaugeMetricFamily("memory_pending_embeddings", "Memories without their vector.", value=pending), runs]
 
 
-def read_redis() -> Iterator[Metric]:
+def read_redis() -> list[Metric]:
     memory = client().info("memory")
-    yield GaugeMetricFamily("memory_redis_used_bytes", "Memory that Redis uses.", value=memory["used_memory"])
-    yield GaugeMetricFamily("memory_redis_max_bytes", "Its limit; 0: none.", value=memory.get("maxmemory", 0))
+    return [
+        GaugeMetricFamily("memory_redis_used_bytes", "Memory that Redis uses.", value=memory["used_memory"]),
+        GaugeMetricFamily("memory_redis_max_bytes", "Its limit; 0: none.", value=memory.get("maxmemory", 0)),
+    ]

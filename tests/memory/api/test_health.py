@@ -18,7 +18,7 @@ def test_live_touches_no_store(django_assert_num_queries: Any, db: None) -> None
         assert Client().get("/health/live").json() == {"status": "live"}
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_ready_names_every_store() -> None:
     body = Client().get("/health/ready").json()
 
@@ -26,7 +26,9 @@ def test_ready_names_every_store() -> None:
     assert body["checks"] == {"postgresql": "ok", "vector_extension": "ok", "redis": "ok"}
 
 
-def test_ready_warns_of_a_job_that_nobody_takes(account: Account) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_ready_warns_of_a_job_that_nobody_takes() -> None:
+    account = Account.objects.create(name="workshop")
     run = JobRun.objects.create(account=account, job="embed")
     JobRun.objects.filter(id=run.id).update(created_at=timezone.now() - timedelta(hours=1))
 
@@ -58,7 +60,9 @@ def test_each_kind_of_lag_has_its_warning(lag: dict[str, Any], count: int) -> No
     assert len(warnings_about(NOTHING_WRONG | lag)) == count
 
 
-def test_metrics_say_how_the_stores_are_and_nothing_of_an_account(account: Account) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_metrics_say_how_the_stores_are_and_nothing_of_an_account() -> None:
+    account = Account.objects.create(name="workshop")
     JobRun.objects.create(account=account, job="embed")
 
     figures = Client().get("/metrics").content.decode()

@@ -1,0 +1,54 @@
+"""Questions to a store under a deadline that holds though the store hangs: no driver gives up on a silent server."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import BoundedSemaphore, Thread
+from typing import TypeVar
+
+from django.db import connections
+
+Answer = TypeVar("Answer")
+
+
+class Deadline:
+    """A moment, some seconds from now."""
+
+    def __init__(self, seconds: float) -> None:
+        self._at = time.monotonic() + seconds
+
+    def wait_for(self, question: "Future[Answer]") -> Answer:
+        """The answer. Raises TimeoutError at the deadline, and whatever the question raised."""
+        return question.result(timeout=max(self._at - time.monotonic(), 0))
+
+
+class Questions:
+    """Asks one store, from a thread for each question: one that hangs keeps its thread until the store moves again."""
+
+    def __init__(self, store: str, *, most_at_once: int) -> None:
+        self._name = f"question to {store}"
+        self._free = BoundedSemaphore(most_at_once)
+
+    def ask(self, question: Callable[[], Answer]) -> "Future[Answer]":
+        """Begin to ask; with too many unanswered, the answer is a TimeoutError at once."""
+        answer: Future[Answer] = Future()
+        if not self._free.acquire(blocking=False):
+            answer.set_exception(TimeoutError("earlier questions are unanswered"))
+            return answer
+        # a daemon: nobody who stops waits for a store that hangs
+        Thread(target=self._answer, args=(question, answer), name=self._name, daemon=True).start()
+        return answer
+
+    def _answer(self, question: Callable[[], Answer], answer: "Future[Answer]") -> None:
+        try:
+            answer.set_result(question())
+        except Exception as err:  # noqa: BLE001  raised again where the answer is awaited
+            answer.set_exception(err)
+        finally:
+            connections.close_all()
+            self._free.release()
+
+
+# a scrape and two probes at a time
+POSTGRESQL = Questions("PostgreSQL", most_at_once=3)
+REDIS = Questions("Redis", most_at_once=3)

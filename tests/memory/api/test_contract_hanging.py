@@ -1,0 +1,117 @@
+"""Stores that hang: they take every question and answer none. Nobody waits for them for long."""
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from memory.models import Account
+from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from tests.valves import Valve
+from tests.web_server import Answer, WebServer, database_url, serve
+
+PATIENCE_SECONDS = 20
+SOCKET_OF_POSTGRESQL = ".s.PGSQL.5432"
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="hanging-", dir="/tmp") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def postgresql(transactional_db: None, folder: Path) -> Iterator[Valve]:
+    real = Path(unquote(urlsplit(database_url()).query.removeprefix("host=")))
+    valve = Valve(folder / SOCKET_OF_POSTGRESQL, real / SOCKET_OF_POSTGRESQL)
+    yield valve
+    valve.remove()
+
+
+@pytest.fixture
+def valkey(folder: Path) -> Iterator[Valve]:
+    valve = Valve(folder / "valkey.sock", Path(unquote(urlsplit(os.environ["REDIS_URL"]).path)))
+    yield valve
+    valve.remove()
+
+
+@pytest.fixture
+def web(postgresql: Valve, valkey: Valve, folder: Path) -> Iterator[WebServer]:
+    redis_url = f"unix://{folder}/valkey.sock?{urlsplit(os.environ['REDIS_URL']).query}"
+    with serve({"DATABASE_URL": database_url(sockets=folder), "REDIS_URL": redis_url}) as server:
+        assert until(lambda: server.request("GET", "/health/ready"), 200).status == 200
+        yield server
+
+
+@pytest.fixture
+def key(transactional_db: None) -> str:
+    return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
+
+
+def until(ask: Callable[[], Answer], status: int) -> Answer:
+    """Ask until this status comes, or patience ends."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (answer := ask()).status != status and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return answer
+
+
+def timed(ask: Callable[[], Answer]) -> tuple[Answer, float]:
+    begun = time.monotonic()
+    return ask(), time.monotonic() - begun
+
+
+def test_a_redis_that_hangs_is_waited_for_once(web: WebServer, key: str, valkey: Valve) -> None:
+    def ask() -> Answer:
+        return web.request("GET", "/api/v1/working-memory/c", key=key)
+
+    assert ask().status == 200
+
+    with valkey.closed():
+        first, first_seconds = timed(ask)
+        second, second_seconds = timed(ask)
+
+    assert (first.status, second.status) == (503, 503)
+    assert json.loads(first.body)["code"] == "redis_unavailable"
+    assert first_seconds < 3.5
+    assert second_seconds < 0.5
+    assert until(ask, 200).status == 200
+
+
+def test_ready_does_not_wait_for_a_redis_that_hangs(web: WebServer, valkey: Valve) -> None:
+    with valkey.closed():
+        ready, seconds = timed(lambda: web.request("GET", "/health/ready"))
+
+    assert (ready.status, json.loads(ready.body)["checks"]["postgresql"]) == (503, "ok")
+    assert json.loads(ready.body)["checks"]["redis"] != "ok"
+    assert seconds < 3.5
+
+
+def test_ready_does_not_wait_for_a_postgresql_that_hangs(web: WebServer, postgresql: Valve) -> None:
+    with postgresql.closed():
+        # more often than there are threads: none of them may stay behind
+        answers = [timed(lambda: web.request("GET", "/health/ready")) for _ in range(6)]
+        live, live_seconds = timed(lambda: web.request("GET", "/health/live"))
+
+    for ready, seconds in answers:
+        checks = json.loads(ready.body)["checks"]
+        assert (ready.status, checks["postgresql"] == "ok", checks["redis"]) == (503, False, "ok")
+        assert seconds < 3.5
+    assert live.status == 200
+    assert live_seconds < 0.5
+    assert until(lambda: web.request("GET", "/health/ready"), 200).status == 200
+
+
+def test_metrics_do_not_wait_for_a_postgresql_that_hangs(web: WebServer, postgresql: Valve) -> None:
+    with postgresql.closed():
+        figures, seconds = timed(lambda: web.request("GET", "/metrics"))
+
+    assert figures.status == 200
+    assert b'memory_store_up{store="postgresql"} 0.0' in figures.body
+    assert b'memory_store_up{store="redis"} 1.0' in figures.body
+    assert seconds < 3.5
