@@ -1,0 +1,56 @@
+"""Several workers at the queue of pending rows at once."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Barrier
+from typing import TypeVar
+
+import pytest
+from django.db import connection, transaction
+
+from memory.models import Vector
+from memory.owner import Owner
+from memory.services.embedding_queue import EmbeddedBatch, claim_due, embed_pending
+from tests.embedding_server import EmbeddingServer
+from tests.memory.episodes import NOW, draft, store
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+T = TypeVar("T")
+NOTHING_DUE = EmbeddedBatch(claimed=0, stored=0, failed=0, stopped=False)
+
+
+def over_own_connection(act: Callable[[], T]) -> T:
+    try:
+        return act()
+    finally:
+        connection.close()
+
+
+def test_rows_that_another_worker_is_claiming_are_passed_over(owner: Owner) -> None:
+    store(owner, *(draft(f"number {number}") for number in range(20)))
+    claim = partial(claim_due, now=NOW, limit=10, account_id=None)
+
+    with ThreadPoolExecutor(1) as others, transaction.atomic():
+        first = claim()
+        second = others.submit(over_own_connection, claim).result(5)
+
+    assert (len(first), len(second)) == (10, 10)
+    assert not {row.id for row in first} & {row.id for row in second}
+
+
+def test_workers_at_once_embed_each_row_once(owner: Owner, embedding_server: EmbeddingServer) -> None:
+    store(owner, *(draft(f"number {number}") for number in range(120)))
+    together = Barrier(4)
+
+    def work() -> list[EmbeddedBatch]:
+        together.wait(20)
+        return list(iter(partial(embed_pending, now=NOW, limit=10), NOTHING_DUE))
+
+    with ThreadPoolExecutor(4) as workers:
+        working = [workers.submit(over_own_connection, work) for _ in range(4)]
+        done = [batch for worker in working for batch in worker.result(60)]
+
+    assert (sum(batch.claimed for batch in done), sum(batch.stored for batch in done)) == (120, 120)
+    assert Vector.objects.count() == 120
