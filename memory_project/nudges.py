@@ -27,6 +27,7 @@ class Nudges:
         self._waiting: Queue[tuple[str, str]] = Queue(most_waiting)
         self._lock = Lock()
         self._thread: Thread | None = None
+        self._is_closed = False
 
     def send(self, task: str, argument: str) -> None:
         """Call `task(argument)` in some worker, soon. Returns at once and never raises."""
@@ -36,6 +37,10 @@ class Nudges:
         except Full:
             logger.warning("nudge of %s dropped: the broker takes none", task)
 
+    def close(self) -> None:
+        """Publish and say nothing more; what waits is lost, and the thread ends with what it is at."""
+        self._is_closed = True
+
     def _ensure_thread(self) -> None:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
@@ -43,11 +48,13 @@ class Nudges:
                 self._thread.start()
 
     def _publish(self) -> None:
-        while True:
+        while not self._is_closed:
             task, argument = self._waiting.get()
             try:
                 self._application.send_task(task, (argument,), retry=False, expires=EXPIRES_SECONDS)
             except (OperationalError, OSError) as err:
+                if self._is_closed:
+                    return
                 logger.warning("nudge of %s lost (%s): the sweep will find the row", task, type(err).__name__)
 
 

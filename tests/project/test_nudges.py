@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 from celery import Celery
@@ -46,17 +47,14 @@ def seconds_of(call: Callable[[], object]) -> float:
 
 @pytest.mark.usefixtures("address")
 def test_a_broker_that_refuses_costs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    nudges = new_nudges()
+    with closing(new_nudges()) as nudges:
+        assert seconds_of(lambda: nudges.send("tasks.look", "rows")) < 0.5
 
-    assert seconds_of(lambda: nudges.send("tasks.look", "rows")) < 0.5
-
-    wait_until(lambda: "nudge of tasks.look lost (OperationalError)" in caplog.text)
+        wait_until(lambda: "nudge of tasks.look lost (OperationalError)" in caplog.text)
 
 
 def test_a_broker_that_hangs_holds_nobody_up(address: tuple[str, int], caplog: pytest.LogCaptureFixture) -> None:
-    nudges = new_nudges(most_waiting=10)
-
-    with socket.create_server(address) as silent:
+    with socket.create_server(address) as silent, closing(new_nudges(most_waiting=10)) as nudges:
         nudges.send("tasks.look", "rows")
         silent.settimeout(PATIENCE_SECONDS)
         with silent.accept()[0]:
