@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from concurrent.futures import Future
 from datetime import timedelta
 
 from django.db import DatabaseError
@@ -48,17 +47,18 @@ class StoreCollector(Collector):
         up = GaugeMetricFamily("memory_store_up", "1 where the store answers.", labels=["store"])
         found: list[Metric] = []
         deadline = Deadline(MOST_SECONDS)
-        asked: dict[str, Future[list[Metric]]] = {
+        asked = {
             "postgresql": POSTGRESQL.ask(read_rows),
             "redis": REDIS.ask(read_redis),
         }
         for store, question in asked.items():
             try:
-                found += deadline.wait_for(question)
+                figures = deadline.wait_for(question)
             except (DatabaseError, RedisError, TimeoutError):
                 up.add_metric([store], 0)
             else:
                 up.add_metric([store], 1)
+                found += figures
         return [up, *found]
 
 
