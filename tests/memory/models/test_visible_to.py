@@ -61,6 +61,8 @@ def stored(accounts: dict[str, Account]) -> dict[str, Row]:
     """Every combination, in both accounts, by the text that names it."""
     for account, (agent, conversation) in product(accounts.values(), TAKES_PART):
         Participant.objects.create(account=account, agent_id=agent, conversation_id=conversation)
+    # a namesake elsewhere takes part in a conversation of the same name, which says nothing about here
+    Participant.objects.create(account=accounts["strangers"], agent_id="assistant", conversation_id="elsewhere")
     rows = {str(number): row for number, row in enumerate(ROWS)}
     memories = [
         Memory(
