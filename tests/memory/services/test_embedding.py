@@ -27,6 +27,22 @@ def test_a_text_met_before_is_not_sent_again(embedding_server: EmbeddingServer) 
     np.testing.assert_array_equal(first.vectors["met before"], second.vectors["met before"])
 
 
+@pytest.mark.parametrize("changed", [{"EMBEDDING_MODEL": "another-model"}, {"EMBEDDING_DIMENSIONS": 4}], ids=str)
+def test_a_text_met_by_another_model_or_at_another_width_is_sent_again(
+    embedding_server: EmbeddingServer, settings: Settings, changed: dict[str, object]
+) -> None:
+    embed_texts(["met before"])
+    for name, value in changed.items():
+        setattr(settings, name, value)
+    embedding_provider.cache_clear()
+    embedding_server.answer = lambda texts: answer_vectors([[1.0] * settings.EMBEDDING_DIMENSIONS for _ in texts])
+
+    embedded = embed_texts(["met before"])
+
+    assert embedding_server.texts == ["met before", "met before"]
+    assert embedded.vectors["met before"].shape == (settings.EMBEDDING_DIMENSIONS,)
+
+
 def test_blank_texts_are_left_out(embedding_server: EmbeddingServer) -> None:
     assert embed_texts(["", "  \n"]).vectors == {}
     assert embedding_server.texts == []
