@@ -6,7 +6,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from memory import conf
 from memory.models import Account, Kind, Vector
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ROWS_OF_AGENTS = {"small": 60, "medium": 600, "large": 6_000, "others": 13_340}
 QUESTIONS = 12
 K = 10
+CENTRE: Embedding = np.eye(WIDTH, dtype=np.float32)[0]
 
 
 def search(owner: Owner, vector: Embedding, *, exact_rows: int = conf.EXACT_SEARCH_ROWS) -> list[UUID]:
@@ -91,6 +92,42 @@ def test_a_filtered_search_finds_what_an_exact_one_finds_by_either_method(crowd:
         for agent_id in ("small", "medium", "large", ""):
             assert recall(Owner(account_id=crowd.id, agent_id=agent_id), questions) >= 0.98, (method.name, agent_id)
         assert recall(Owner(account_id=crowd.id, agent_id="large", user_id="ana"), questions) >= 0.98, method.name
+
+
+@pytest.fixture
+def far_away(no_index_left: None, account: Account) -> Owner:
+    """An agent with 50 episodes on the other side of what 3,000 of another's are about (`CENTRE`)."""
+    noise = 0.05 * np.random.default_rng(7).normal(size=(3_050, WIDTH))
+    others, own = np.split((CENTRE + noise).astype(np.float32), [3_000])
+    fill(Owner(account_id=account.id, agent_id="others"), others)
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    fill(owner, -own)
+    analyze()
+    return owner
+
+
+def test_a_filter_that_exhausts_the_scan_of_the_index_finds_its_k_all_the_same(far_away: Owner) -> None:
+    build(Hnsw())
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        # for so few rows the planner would rather sort them
+        cursor.execute("SET LOCAL hnsw.max_scan_tuples = 1; SET LOCAL enable_sort = off")
+        found_by_index = count_indexed(far_away, CENTRE, exact_rows=20)
+        found = search(far_away, CENTRE, exact_rows=20)
+
+    assert found_by_index < K
+    assert found == search(far_away, CENTRE)
+    assert len(found) == K
+
+
+def count_indexed(owner: Owner, vector: Embedding, *, exact_rows: int) -> int:
+    """How many the index alone comes back with."""
+    where = where_of(Vector.objects.visible_to(owner, Kind.EPISODE).of_model(MODEL, WIDTH), prefix="v")
+    statement = f"WITH {nearest_ctes(where=where.text, width=WIDTH)} SELECT count(*) FROM indexed"
+    own: dict[str, Any] = {"vector": half_vector(vector), "limit": K, "exact_rows": exact_rows}
+    with binary_cursor() as cursor:
+        cursor.execute(statement, {**where.parameters, **own})
+        return int(cursor.fetchall()[0][0])
 
 
 @pytest.mark.parametrize("method", [Hnsw(), IvfFlat()], ids=["hnsw", "ivfflat"])
