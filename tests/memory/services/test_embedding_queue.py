@@ -102,7 +102,12 @@ def test_an_endpoint_that_refuses_everything_is_not_asked_for_every_text(
 ) -> None:
     store(owner, *(draft(f"number {number}") for number in range(64)))
     requests: list[int] = []
-    embedding_server.answer = lambda texts: (requests.append(len(texts)), Response("{}", status=400))[1]
+
+    def refuse(texts: list[str]) -> Response:
+        requests.append(len(texts))
+        return Response("{}", status=400)
+
+    embedding_server.answer = refuse
 
     assert embed_pending(now=NOW, limit=64).stopped
     assert len(requests) == MOST_REFUSALS + 1
