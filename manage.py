@@ -9,6 +9,7 @@ from django.core.management import execute_from_command_line
 
 from memory_project.embedded.environment import servers_for_command
 from memory_project.embedded.errors import EmbeddedServerError
+from memory_project.knobs import SettingError
 
 
 def main() -> None:
@@ -18,7 +19,7 @@ def main() -> None:
     try:
         with servers_for_command(sys.argv, os.environ):
             execute_from_command_line(sys.argv)
-    except EmbeddedServerError as err:
+    except (EmbeddedServerError, SettingError) as err:
         sys.exit(str(err))
 
 

@@ -8,7 +8,6 @@ from memory import conf
 from memory.models import AuditEntry
 from memory.owner import Owner
 
-LEVELS = ("off", "writes", "reads", "verbose")
 READ_OPERATIONS = frozenset({"retrieve"})
 PAYLOAD_COLUMNS = frozenset({"metadata"})
 
@@ -16,7 +15,7 @@ PAYLOAD_COLUMNS = frozenset({"metadata"})
 def is_recorded(operation: str, *, level: str) -> bool:
     """Whether `level` keeps such an operation: off nothing, writes mutations, reads and verbose both."""
     needed = "reads" if operation in READ_OPERATIONS else "writes"
-    return LEVELS.index(level) >= LEVELS.index(needed)
+    return conf.AUDIT_LEVELS.index(level) >= conf.AUDIT_LEVELS.index(needed)
 
 
 def record(

@@ -13,8 +13,6 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connections
 from redis.exceptions import RedisError
 
-from memory import conf
-from memory.audit import LEVELS
 from memory.models.memory import DEFAULT_LANGUAGE
 from memory.providers.embeddings import embedding_provider
 from memory_project import redis
@@ -44,14 +42,6 @@ def check_embedder(**_options: Any) -> list[CheckMessage]:
         hint = "See EMBEDDING_PROVIDER and its companions; with none of them set, the offline embedder is used."
         return [Error(f"The embedder cannot work: {err}", hint=hint, id="memory.E001")]
     return []
-
-
-@register()
-def check_audit_level(**_options: Any) -> list[CheckMessage]:
-    if conf.AUDIT_LEVEL in LEVELS:
-        return []
-    message = f"MEMORY_AUDIT_LEVEL is {conf.AUDIT_LEVEL!r}, which is no level."
-    return [Error(message, hint=f"Set it to one of {', '.join(LEVELS)}.", id="memory.E002")]
 
 
 @register(Tags.database)

@@ -1,14 +1,11 @@
 """The knobs of the domain: one line each, read once from the environment under the same name with MEMORY_ before it."""
 
-import os
+from memory_project.knobs import choice, whole_number
 
 
 def knob(name: str, default: int, *, low: int, high: int) -> int:
-    """The integer in `MEMORY_<name>`, or the default. Raises ValueError naming the bounds when it is nonsense."""
-    text = os.environ.get(f"MEMORY_{name}", str(default))
-    if not text.strip().lstrip("-").isdigit() or not low <= int(text) <= high:
-        raise ValueError(f"MEMORY_{name} must be a whole number from {low} to {high}, not {text!r}")
-    return int(text)
+    """The integer in `MEMORY_<name>`, or the default. Raises SettingError when it is nonsense."""
+    return whole_number(f"MEMORY_{name}", default, low=low, high=high)
 
 
 WORKING_MEMORY_TTL_SECONDS = knob("WORKING_MEMORY_TTL_SECONDS", 86_400, low=1, high=604_800)  # seconds, refreshed
@@ -25,4 +22,5 @@ JOB_RUN_RETENTION_DAYS = knob("JOB_RUN_RETENTION_DAYS", 30, low=1, high=3_650)  
 AUDIT_RETENTION_DAYS = knob("AUDIT_RETENTION_DAYS", 365, low=1, high=36_500)  # days
 AUDIT_PARTITIONS_AHEAD = knob("AUDIT_PARTITIONS_AHEAD", 7, low=1, high=60)  # days
 EPISODES_IN_CONTEXT = knob("EPISODES_IN_CONTEXT", 3, low=0, high=20)  # episodes
-AUDIT_LEVEL = os.environ.get("MEMORY_AUDIT_LEVEL", "writes")  # off, writes, reads, verbose
+AUDIT_LEVELS = ("off", "writes", "reads", "verbose")  # each keeps what the ones before it keep
+AUDIT_LEVEL = choice("MEMORY_AUDIT_LEVEL", "writes", AUDIT_LEVELS)

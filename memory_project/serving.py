@@ -1,4 +1,7 @@
-"""gunicorn's configuration: what each web process does once it is up. Its options are the supervisor's."""
+"""gunicorn's configuration, wherever it serves: `gunicorn --config python:memory_project.serving --bind HOST:PORT`.
+
+gunicorn reads the lower-case names of this module as its options, and calls the hooks.
+"""
 
 import logging
 import threading
@@ -8,6 +11,19 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 logger = logging.getLogger(__name__)
+
+wsgi_app = "memory_project.wsgi:application"
+worker_class = "gthread"
+workers = settings.WEB_WORKERS
+threads = settings.WEB_THREADS
+keepalive = 65
+graceful_timeout = 10
+# ids of 100 characters of any script, several in one address
+limit_request_line = 8190
+control_socket_disable = True
+# no header of a client's may set SCRIPT_NAME or PATH_INFO; the scheme is believed of proxies that we know
+forwarder_headers = ""
+forwarded_allow_ips = settings.TRUSTED_PROXIES
 
 
 def post_worker_init(worker: Any) -> None:

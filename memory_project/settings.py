@@ -4,6 +4,8 @@ from pathlib import Path
 
 import environ
 
+from memory_project import knobs
+
 env = environ.Env()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -16,7 +18,7 @@ def read_secret_key() -> str:
     return env.str("MEMORY_SECRET_KEY", default="") or (kept.read_text().strip() if kept.exists() else "")
 
 
-DEBUG = env.bool("MEMORY_DEBUG", default=False)
+DEBUG = knobs.flag("MEMORY_DEBUG")
 # Django refuses to start with an empty key as soon as something needs one
 SECRET_KEY = read_secret_key()
 ALLOWED_HOSTS = env.list("MEMORY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
@@ -73,9 +75,13 @@ TEMPLATES = [
 ]
 
 AT_WEB_START = ["memory.services.embedding.warm_up"]
-WEB_THREADS = env.int("MEMORY_WEB_THREADS", default=8)
+WEB_WORKERS = knobs.whole_number("MEMORY_WEB_WORKERS", 2, low=1, high=64)
+WEB_THREADS = knobs.whole_number("MEMORY_WEB_THREADS", 8, low=1, high=256)
+CLIENT_TIMEOUT_SECONDS = knobs.seconds("MEMORY_CLIENT_TIMEOUT_SECONDS", 30.0, low=0.1, high=3_600)
+TRUSTED_PROXIES = env.str("MEMORY_TRUSTED_PROXIES", default="")
 
-DATABASES = {"default": env.db_url("DATABASE_URL", default="postgres://memory@127.0.0.1:5432/memory")}
+DATABASE_URL = knobs.url("DATABASE_URL", "postgres://memory@127.0.0.1:5432/memory", ["postgres", "postgresql"])
+DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}
 DATABASES["default"] |= {
     "CONN_HEALTH_CHECKS": True,
     "OPTIONS": DATABASES["default"].get("OPTIONS", {})
@@ -100,8 +106,8 @@ DATABASES["default"] |= {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
-REDIS_TIMEOUT_SECONDS = env.float("REDIS_TIMEOUT_SECONDS", default=2.0)
+REDIS_URL = knobs.url("REDIS_URL", "redis://127.0.0.1:6379/0", ["redis", "rediss", "unix"])
+REDIS_TIMEOUT_SECONDS = knobs.seconds("REDIS_TIMEOUT_SECONDS", 2.0, low=0.05, high=60)
 
 CACHES = {
     "default": {
@@ -122,6 +128,7 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_DEFAULT_QUEUE = "memory"
+CELERY_WORKER_CONCURRENCY = knobs.whole_number("MEMORY_WORKER_PROCESSES", 2, low=1, high=64)
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -174,21 +181,24 @@ SPECTACULAR_SETTINGS = {
     ],
 }
 
-BODY_LIMIT_BYTES = env.int("MEMORY_BODY_LIMIT_BYTES", default=8 * 1024 * 1024)
+BODY_LIMIT_BYTES = knobs.whole_number("MEMORY_BODY_LIMIT_BYTES", 8 * 1024**2, low=1_024, high=1024**3)
 DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_LIMIT_BYTES
-IDEMPOTENCY_HOURS = env.int("MEMORY_IDEMPOTENCY_HOURS", default=24)
-RATE_LIMIT_PER_MINUTE = env.int("MEMORY_RATE_LIMIT_PER_MINUTE", default=12_000)
-RETRIEVAL_RATE_LIMIT_PER_MINUTE = env.int("MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE", default=6_000)
+IDEMPOTENCY_HOURS = knobs.whole_number("MEMORY_IDEMPOTENCY_HOURS", 24, low=1, high=8_760)
+MOST_A_MINUTE = 1_000_000_000
+RATE_LIMIT_PER_MINUTE = knobs.whole_number("MEMORY_RATE_LIMIT_PER_MINUTE", 12_000, low=1, high=MOST_A_MINUTE)
+RETRIEVAL_RATE_LIMIT_PER_MINUTE = knobs.whole_number(
+    "MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE", 6_000, low=1, high=MOST_A_MINUTE
+)
 
 OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
 OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")
 EMBEDDING_PROVIDER = env.str("EMBEDDING_PROVIDER", default="")
 EMBEDDING_MODEL = env.str("EMBEDDING_MODEL", default="")
-EMBEDDING_DIMENSIONS = env.int("EMBEDDING_DIMENSIONS", default=1536)
+EMBEDDING_DIMENSIONS = knobs.whole_number("EMBEDDING_DIMENSIONS", 1_536, low=0, high=4_000)
 EMBEDDING_MODEL_DIR = env.str("EMBEDDING_MODEL_DIR", default="")
-EMBEDDING_TIMEOUT_SECONDS = env.float("EMBEDDING_TIMEOUT_SECONDS", default=5.0)
-EMBEDDING_THREADS = env.int("EMBEDDING_THREADS", default=1)
-MEMORY_ALLOW_TINY_EMBEDDINGS = env.bool("MEMORY_ALLOW_TINY_EMBEDDINGS", default=False)
+EMBEDDING_TIMEOUT_SECONDS = knobs.seconds("EMBEDDING_TIMEOUT_SECONDS", 5.0, low=0.05, high=600)
+EMBEDDING_THREADS = knobs.whole_number("EMBEDDING_THREADS", 1, low=1, high=256)
+MEMORY_ALLOW_TINY_EMBEDDINGS = knobs.flag("MEMORY_ALLOW_TINY_EMBEDDINGS")
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -200,15 +210,16 @@ WHITENOISE_USE_FINDERS = True
 SESSION_ENGINE = "django.contrib.sessions.backends.db"
 SESSION_COOKIE_HTTPONLY = True
 CSRF_COOKIE_HTTPONLY = True
-SECURE_COOKIES = env.bool("MEMORY_SECURE_COOKIES", default=False)
+SECURE_COOKIES = knobs.flag("MEMORY_SECURE_COOKIES")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
-LOG_FORMAT = env.str("MEMORY_LOG_FORMAT", default="text")
-TASK_LOG_LEVEL = env.str("MEMORY_TASK_LOG_LEVEL", default="WARNING")
+LOG_FORMAT = knobs.choice("MEMORY_LOG_FORMAT", "text", ["text", "json"])
+LOG_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+TASK_LOG_LEVEL = knobs.choice("MEMORY_TASK_LOG_LEVEL", "WARNING", LOG_LEVELS)
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -218,7 +229,7 @@ LOGGING = {
     },
     "filters": {"request_id": {"()": "memory_project.http.request_ids.RequestIdFilter"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["request_id"]}},
-    "root": {"handlers": ["console"], "level": env.str("MEMORY_LOG_LEVEL", default="INFO")},
+    "root": {"handlers": ["console"], "level": knobs.choice("MEMORY_LOG_LEVEL", "INFO", LOG_LEVELS)},
     # a 4xx is the client's affair and in the access log already
     "loggers": {
         "django.request": {"level": "ERROR"},

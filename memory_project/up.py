@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from memory_project.embedded.environment import acquire_servers
@@ -16,12 +17,14 @@ from memory_project.embedded.errors import EmbeddedServerError, os_errors_as_sen
 from memory_project.embedded.locks import FileLock
 from memory_project.embedded.places import PROJECT, data_folder, make_data_folder
 from memory_project.embedded.servers import SharedServers
+from memory_project.knobs import SettingError
 from memory_project.supervisor.leftovers import end_marked
 from memory_project.supervisor.log import Log
 from memory_project.supervisor.loop import OWN_NAME, Loop, StopRequest
-from memory_project.supervisor.parts import Address, RunningPart, parts_from
+from memory_project.supervisor.parts import Address, RunningPart, parts_at
 from memory_project.supervisor.restarts import KeepsDyingError
 
+SETTINGS = ("memory_project.settings", "memory.conf")
 LEFTOVER_GRACE_SECONDS = 10.0
 
 
@@ -43,16 +46,23 @@ def main() -> int:
     stop.listen()
     try:
         with os_errors_as_sentences():
+            check_settings()
             address = address_from_environment()
             folder = data_folder(os.environ)
             make_data_folder(folder)
             with FileLock(folder / "up.lock") as lock:
                 claim(lock, address)
                 run(stop, address, mark=str(lock.path))
-    except (EmbeddedServerError, KeepsDyingError, UpError) as err:
+    except (EmbeddedServerError, KeepsDyingError, SettingError, UpError) as err:
         sys.stderr.write(f"{err}\n")
         return 1
     return 0
+
+
+def check_settings() -> None:
+    """Raises SettingError for nonsense in the environment, before anything is started."""
+    for name in SETTINGS:
+        import_module(name)
 
 
 def address_from_environment() -> Address:
@@ -67,7 +77,7 @@ def claim(lock: FileLock, address: Address) -> None:
     """One `make up` to a data folder, one service to a port; what a killed one left running is ended."""
     if not lock.try_exclusive():
         raise UpError(f"The service already runs on {lock.path.parent}; stop that one first.")
-    for part in parts_from(os.environ, address):
+    for part in parts_at(address):
         end_marked(f"{lock.path}:{part.name}", grace_seconds=LEFTOVER_GRACE_SECONDS)
     check_port(address)
 
@@ -96,7 +106,7 @@ def run(stop: StopRequest, address: Address, *, mark: str) -> None:
     servers = acquire_servers(os.environ)
     try:
         prepare(log, address)
-        parts = [RunningPart(part, environ=os.environ, mark=mark, log=log) for part in parts_from(os.environ, address)]
+        parts = [RunningPart(part, environ=os.environ, mark=mark, log=log) for part in parts_at(address)]
         loop = Loop(parts, servers=servers, log=log)
         try:
             loop.run(stop, url=address.url())

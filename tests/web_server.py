@@ -5,15 +5,16 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from django.db import connection
+
+from memory_project.supervisor.parts import Address, parts_at
 
 PROJECT = Path(__file__).resolve().parent.parent
 LISTENING = re.compile(r"Listening at: http://127\.0\.0\.1:(\d+)")
@@ -54,11 +55,16 @@ class WebServer:
         return answer
 
     def send(self, data: bytes) -> bytes:
-        """What comes back for these bytes, and no more of them."""
+        """What comes back for these bytes, and no more of them. A server that has heard enough may hang up."""
+        answer = b""
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_SECONDS) as wire:
-            wire.sendall(data)
-            wire.shutdown(socket.SHUT_WR)
-            return b"".join(iter(lambda: wire.recv(65_536), b""))
+            with suppress(ConnectionError):
+                wire.sendall(data)
+                wire.shutdown(socket.SHUT_WR)
+            with suppress(ConnectionError):
+                while received := wire.recv(65_536):
+                    answer += received
+        return answer
 
 
 def database_url(*, sockets: Path | None = None) -> str:
@@ -71,12 +77,14 @@ def database_url(*, sockets: Path | None = None) -> str:
 @contextmanager
 def serve(environ: dict[str, str] | None = None) -> Generator[WebServer]:
     """Run gunicorn on a port of its own until the end of the block."""
-    command = (sys.executable, "-W", "ignore", "-m", "gunicorn", "memory_project.wsgi:application")
-    options = ("--bind", "127.0.0.1:0", "--worker-class", "gthread", "--threads", "4", "--no-control-socket")
+    [part] = [part for part in parts_at(Address(host="127.0.0.1", port=0)) if part.name == "web"]
+    own = {"DATABASE_URL": database_url(), "MEMORY_WEB_WORKERS": "1", "MEMORY_WEB_THREADS": "4"}
+    # a model of 100 MB would be loaded at each start, and these tests embed nothing
+    own |= {"EMBEDDING_PROVIDER": "tiny", "MEMORY_ALLOW_TINY_EMBEDDINGS": "1"}
     process = subprocess.Popen(
-        [*command, *options],
+        part.command,
         cwd=PROJECT,
-        env=os.environ | {"DATABASE_URL": database_url()} | (environ or {}),
+        env=os.environ | own | (environ or {}),
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -43,20 +43,13 @@ class Part:
     grace_seconds: float
 
 
-def parts_from(environ: Mapping[str, str], address: Address) -> list[Part]:
+def parts_at(address: Address) -> list[Part]:
     """Web, worker and beat, in the order in which they stop."""
     # static files come from the packages; root runs the worker only where root runs everything
     python = (sys.executable, "-W", "ignore:No directory at", "-W", "ignore:You're running the worker")
     celery = (*python, "-m", "celery", "--app", "memory_project.celery", "--quiet")
-    web = (
-        *(*python, "-m", "gunicorn", "memory_project.wsgi:application", "--bind", address.netloc()),
-        *("--workers", environ.get("MEMORY_WEB_WORKERS", "2"), "--worker-class", "gthread"),
-        *("--threads", environ.get("MEMORY_WEB_THREADS", "8"), "--keep-alive", "65"),
-        # ids of 100 characters of any script, several in one address
-        *("--limit-request-line", "8190", "--graceful-timeout", "10", "--no-control-socket"),
-        *("--config", "python:memory_project.serving"),
-    )
-    worker = ("worker", "--loglevel", "INFO", "--concurrency", environ.get("MEMORY_WORKER_PROCESSES", "2"))
+    web = (*python, "-m", "gunicorn", "--config", "python:memory_project.serving", "--bind", address.netloc())
+    worker = ("worker", "--loglevel", "INFO")
     return [
         Part(name="web", command=web, grace_seconds=15),
         Part(name="worker", command=(*celery, *worker, "--without-gossip", "--without-mingle"), grace_seconds=30),

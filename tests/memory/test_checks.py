@@ -7,7 +7,7 @@ from django.core.checks import CheckMessage, run_checks
 from django.db import connection
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from memory import checks, conf
+from memory import checks
 from memory.providers.embeddings import embedding_provider
 from memory_project import redis
 
@@ -55,12 +55,6 @@ def test_an_embedder_that_cannot_work_is_an_error(settings: Settings, fresh_embe
     settings.EMBEDDING_PROVIDER = "oracle"
 
     assert ids_of(checks.check_embedder()) == ["memory.E001"]
-
-
-def test_an_unknown_audit_level_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conf, "AUDIT_LEVEL", "everything")
-
-    assert ids_of(checks.check_audit_level()) == ["memory.E002"]
 
 
 @pytest.mark.django_db

@@ -17,7 +17,7 @@ from django.core.management.base import CommandError
 
 from memory_project.embedded.daemons import signal_on_parent_death
 from memory_project.embedded.places import PROJECT
-from memory_project.supervisor.parts import Address, parts_from
+from memory_project.supervisor.parts import Address, parts_at
 
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
@@ -63,7 +63,7 @@ def web_server() -> Iterator[Address]:
             "MEMORY_LOG_LEVEL": "WARNING",
         }
         environ = os.environ | own
-        [part] = [part for part in parts_from(environ, address) if part.name == "web"]
+        [part] = [part for part in parts_at(address) if part.name == "web"]
         process = subprocess.Popen(  # noqa: S603  our own command line
             part.command,
             cwd=PROJECT,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +94,44 @@ def test_over_http_chunks_that_are_none_are_refused(web: WebServer, key: str) ->
 
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert not Agent.objects.exists()
+
+
+@pytest.mark.parametrize("header", ["SCRIPT_NAME", "Script-Name", "PATH_INFO", "X-Forwarded-Proto"])
+def test_over_http_no_header_moves_the_service(web: WebServer, key: str, header: str) -> None:
+    plain = web.request("GET", "/api/v1/agents", key=key)
+
+    moved = web.request("GET", "/api/v1/agents", key=key, headers={header: "/x"})
+
+    assert (moved.status, moved.body) == (plain.status, plain.body) == (200, plain.body)
+
+
+def test_over_http_a_large_body_costs_no_memory(web: WebServer, key: str) -> None:
+    web.request("GET", "/api/v1/agents", key=key)
+    [worker] = children_of(web.pid)
+    before = peak_mebibytes(worker)
+
+    head = f"POST /api/v1/agents HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n".encode()
+    mebibyte = b" " * (1 << 20)
+    with_length = b"Content-Type: application/json\r\nContent-Length: 9437184\r\n\r\n" + mebibyte * 9
+    chunks = b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + (
+        (b"100000\r\n" + mebibyte + b"\r\n") * 64 + b"0\r\n\r\n"
+    )
+
+    for body in (with_length, with_length, chunks, chunks):
+        # the answer may be lost with the connection: what counts is what is kept of the body
+        assert web.send(head + body)[:13] in (b"", b"HTTP/1.1 413 ")
+
+    assert peak_mebibytes(worker) - before < 64
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def peak_mebibytes(pid: int) -> int:
+    """The most memory that the process ever had."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
 
 def test_over_http_processes_count_together_by_route(web: WebServer, key: str) -> None:
