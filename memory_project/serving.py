@@ -13,7 +13,7 @@ from django.utils.module_loading import import_string
 logger = logging.getLogger(__name__)
 
 wsgi_app = "memory_project.wsgi:application"
-worker_class = "gthread"
+worker_class = "memory_project.web_worker.DeadlineWorker"
 workers = settings.WEB_WORKERS
 threads = settings.WEB_THREADS
 keepalive = 65

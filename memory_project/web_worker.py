@@ -1,0 +1,44 @@
+"""gunicorn's threads, with a deadline for what clients send: a slow one may keep a thread for so long, not for good."""
+
+import socket
+import time
+from contextlib import suppress
+from typing import Any
+
+from django.conf import settings
+from gunicorn.workers.gthread import TConn, ThreadWorker
+
+
+class DeadlineWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
+    """A request's head and body have to be there MEMORY_CLIENT_TIMEOUT_SECONDS after its first byte.
+
+    Then no more is read from the connection: a head that is not there ends it, a body that is cut short is a 400.
+    A thread that is still at work on its answer notices nothing.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._read_until: dict[TConn, float] = {}
+
+    def enqueue_req(self, conn: TConn) -> None:
+        """In the main thread: the clock runs while a connection waits for its thread, too."""
+        self._read_until[conn] = time.monotonic() + settings.CLIENT_TIMEOUT_SECONDS
+        super().enqueue_req(conn)
+
+    def handle(self, conn: TConn) -> Any:
+        """In a thread of the pool."""
+        try:
+            return super().handle(conn)
+        finally:
+            self._read_until.pop(conn, None)
+
+    def murder_pending(self) -> None:
+        """Called each second by the main loop."""
+        super().murder_pending()
+        now = time.monotonic()
+        for conn, until in list(self._read_until.items()):
+            if until < now:
+                self._read_until.pop(conn, None)
+                # what has arrived is still read; behind it comes the end
+                with suppress(OSError):
+                    conn.sock.shutdown(socket.SHUT_RD)

@@ -1,0 +1,71 @@
+"""Clients that send slowly or not at all: they may keep a thread for a while, not for good."""
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from memory.models import Account, Agent
+from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from tests.web_server import WebServer, serve
+
+DEADLINE_SECONDS = 2
+HALF_A_HEAD = b"GET /health/live HTTP/1.1\r\nHost: 127"
+HALF_A_BODY = (
+    b"POST /api/v1/agents HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 99\r\n"
+)
+
+
+@pytest.fixture
+def web(transactional_db: None) -> Iterator[WebServer]:
+    with serve({"MEMORY_CLIENT_TIMEOUT_SECONDS": str(DEADLINE_SECONDS)}) as server:
+        server.request("GET", "/health/live")
+        yield server
+
+
+@pytest.fixture
+def key(transactional_db: None) -> str:
+    return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
+
+
+@contextmanager
+def connections(web: WebServer, count: int, data: bytes) -> Iterator[list[socket.socket]]:
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", web.port))) for _ in range(count)]
+        for wire in opened:
+            wire.sendall(data)
+        yield opened
+
+
+@pytest.mark.parametrize("data", [HALF_A_HEAD, HALF_A_BODY + b"\r\n{"], ids=["half a head", "half a body"])
+def test_forty_connections_that_say_half_of_it_are_waited_for_once(web: WebServer, data: bytes) -> None:
+    with connections(web, 40, data):
+        begun = time.monotonic()
+        live = web.request("GET", "/health/live")
+
+    assert live.status == 200
+    assert time.monotonic() - begun < DEADLINE_SECONDS + 3
+
+
+def test_a_body_that_drips_is_refused_when_its_time_is_over(web: WebServer, key: str) -> None:
+    head = HALF_A_BODY + f"Authorization: Bearer {key}\r\n\r\n".encode()
+
+    with connections(web, 1, head + b'{"agent_id": "planner"}') as [wire]:
+        wire.settimeout(DEADLINE_SECONDS + 10)
+        answer = wire.recv(65_536)
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert not Agent.objects.exists()
+
+
+def test_a_connection_that_is_kept_may_rest_longer_than_a_request_may_take(web: WebServer) -> None:
+    whole = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+    with connections(web, 1, whole) as [wire]:
+        assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        # resting is what this is about
+        time.sleep(DEADLINE_SECONDS + 1.5)
+        wire.sendall(whole)
+        assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
