@@ -1,13 +1,13 @@
 """The journal of injections: append-only rows, from which a lost ledger is made again."""
 
 from typing import Self
-from uuid import UUID
 
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 
 from memory_project.ids import uuid7
+from memory_project.walls import OfAccount
 
 CONVERSATION_ID_LENGTH = 100
 AGENT_ID_LENGTH = 100
@@ -15,10 +15,7 @@ ITEM_KEY_LENGTH = 300
 VALUE_LENGTH = 200
 
 
-class InjectionQuerySet(models.QuerySet["Injection"]):
-    def in_account(self, account_id: UUID) -> Self:
-        return self.filter(account_id=account_id)
-
+class InjectionQuerySet(OfAccount["Injection"]):
     def in_conversation(self, conversation_id: str) -> Self:
         return self.filter(conversation_id=conversation_id)
 

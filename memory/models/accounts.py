@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 from datetime import datetime, timedelta
-from typing import NamedTuple, Self
+from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
@@ -12,6 +12,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from memory_project.ids import uuid7
+from memory_project.walls import OfAccount
 
 LAST_USED_RESOLUTION = timedelta(minutes=1)
 
@@ -31,9 +32,8 @@ class Account(models.Model):
         return self.name
 
 
-class AgentQuerySet(models.QuerySet["Agent"]):
-    def in_account(self, account_id: UUID) -> Self:
-        return self.filter(account_id=account_id)
+class AgentQuerySet(OfAccount["Agent"]):
+    """Agents by account."""
 
 
 class Agent(models.Model):
@@ -58,9 +58,8 @@ class Agent(models.Model):
         return self.agent_id
 
 
-class TeamQuerySet(models.QuerySet["Team"]):
-    def in_account(self, account_id: UUID) -> Self:
-        return self.filter(account_id=account_id)
+class TeamQuerySet(OfAccount["Team"]):
+    """Teams by account."""
 
 
 class Team(models.Model):

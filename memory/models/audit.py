@@ -1,17 +1,15 @@
 """The audit log: a table partitioned by day (see the migration), with the documented columns and indexes."""
 
-from uuid import UUID
-
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
 from memory_project.ids import uuid7
+from memory_project.walls import OfAccount
 
 
-class AuditQuerySet(models.QuerySet["AuditEntry"]):
-    def in_account(self, account_id: UUID) -> "AuditQuerySet":
-        return self.filter(account_id=account_id)
+class AuditQuerySet(OfAccount["AuditEntry"]):
+    """Entries by account."""
 
 
 class AuditEntry(models.Model):

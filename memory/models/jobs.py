@@ -13,15 +13,13 @@ from django.db.models.functions import Coalesce, Now
 
 from memory.models.accounts import Account
 from memory_project.ids import uuid7
+from memory_project.walls import OfAccount
 
 SCHEDULE = "schedule"
 """`requested_by` of the runs that nobody but the clock asked for."""
 
 
-class JobRunQuerySet(models.QuerySet["JobRun"]):
-    def in_account(self, account_id: UUID) -> Self:
-        return self.filter(account_id=account_id)
-
+class JobRunQuerySet(OfAccount["JobRun"]):
     def seen_by_operators(self, account_id: UUID) -> Self:
         """The account's own runs and the installation's, which belong to no account."""
         return self.filter(Q(account_id=account_id) | Q(account=None))
