@@ -76,6 +76,7 @@ class Daemon:
                 lock.wait_exclusive(seconds=LOCK_SECONDS)
             except LockHeldError as err:
                 raise EmbeddedServerError(f"{self.kind.name} is still stopping; try again in a moment.") from err
+            self._bury()
             switch = self._user.must_switch
             CHILDREN[self.files.lock] = subprocess.Popen(  # noqa: S603  our own command line
                 command,
@@ -127,9 +128,7 @@ class Daemon:
                 break
         else:
             raise EmbeddedServerError(f"{self.kind.name} (process {self.pid()}) cannot be stopped.")
-        child = CHILDREN.pop(self.files.lock, None)
-        if child is not None:
-            child.wait()
+        self._bury()
 
     def _reap(self) -> "subprocess.Popen[bytes] | None":
         """Our child, where we started it and it lives. A dead one is taken note of, or it would stay a zombie."""
@@ -138,6 +137,14 @@ class Daemon:
             del CHILDREN[self.files.lock]
             return None
         return child
+
+    def _bury(self) -> None:
+        """Wait for the predecessor's very end. A dying process lets go of its lock before it becomes a zombie, and
+        PostgreSQL takes even a zombie that its lock files name for a running server.
+        """
+        child = CHILDREN.pop(self.files.lock, None)
+        if child is not None:
+            child.wait(STOP_SECONDS)
 
     def _gone_within(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds

@@ -145,6 +145,8 @@ class PostgresServer:
         if pid is not None and is_process_of(pid, str(self._data)):
             raise EmbeddedServerError(f"Another PostgreSQL (process {pid}) runs in {self._data}; stop it first.")
         pid_file.unlink(missing_ok=True)
+        # names the same process; its folder is ours alone
+        self._socket().with_name(".s.PGSQL.5432.lock").unlink(missing_ok=True)
 
 
 def _shared_memory_setting() -> str:

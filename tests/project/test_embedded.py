@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -126,6 +127,19 @@ def test_a_pid_file_that_names_a_stranger_or_nobody_does_not_keep_postgres_from_
         (place.base / "postgres" / "postmaster.pid").write_text(left_behind)
 
     postgres.start()
+
+    assert postgres.is_running()
+
+
+def test_a_lock_of_the_socket_that_names_the_dead_does_not_either(postgres: PostgresServer, place: Place) -> None:
+    user = place.user.uid if place.user.must_switch else None
+    with subprocess.Popen(["sleep", "100"], user=user) as unburied:
+        unburied.kill()
+        lock = place.sockets / ".s.PGSQL.5432.lock"
+        lock.write_text(f"{unburied.pid}\n{place.base}\n1\n5432\n\n")
+        lock.chmod(0o644)
+
+        postgres.start()
 
     assert postgres.is_running()
 
