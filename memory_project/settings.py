@@ -237,6 +237,7 @@ LOGGING = {
         # a job says itself what it did; that a message came and went is for debugging
         "celery.app.trace": {"level": TASK_LOG_LEVEL},
         "celery.worker.strategy": {"level": TASK_LOG_LEVEL},
+        "celery.beat": {"level": TASK_LOG_LEVEL},
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
     },
