@@ -38,7 +38,6 @@ __all__ = [
 ]
 
 admin.site.site_header = "Agent memory"
-admin.site.site_url = "/api/docs"
 admin.site.site_title = "Agent memory"
 admin.site.index_title = "Everything there is"
 admin.site.site_url = "/api/docs"

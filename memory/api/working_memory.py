@@ -7,6 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.api.views import OwnerViewSet
+from memory.services.accounts import note_agent
 from memory.tiers.base import NAME_LENGTH
 from memory.tiers.working import WorkingMemory
 from memory_project.http.serializers import ActingFields, BoundedList, StrictSerializer, Text
@@ -70,7 +71,9 @@ class WorkingMemories(OwnerViewSet):
         A write after which it would pass four times the limit answers 413 with `stored` false: nothing changed.
         """
         body = self.body()
-        stored = WorkingMemory(self.owner(body)).set(conversation_id, body["data"])
+        owner = self.owner(body)
+        stored = WorkingMemory(owner).set(conversation_id, body["data"])
+        note_agent(owner.account_id, owner.agent_id)
         return Response(
             {
                 "stored": True,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from uuid import UUID
 
 from django.db import transaction
@@ -40,6 +41,13 @@ def create_agent(owner: Owner, *, agent_id: str, description: str) -> Agent:
 def ensure_agent(account: Account, agent_id: str) -> None:
     """Make the agent when it is new."""
     Agent.objects.get_or_create(account=account, agent_id=agent_id)
+
+
+@lru_cache(maxsize=10_000)
+def note_agent(account_id: UUID, agent_id: str) -> None:
+    """Make the agent of a write that makes no row; asked once a process and agent, so that busy ones cost nothing."""
+    if agent_id:
+        Agent.objects.bulk_create([Agent(account_id=account_id, agent_id=agent_id)], ignore_conflicts=True)
 
 
 def describe_agent(owner: Owner, agent_id: str, *, description: str) -> Agent:

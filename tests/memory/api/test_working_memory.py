@@ -219,3 +219,13 @@ def test_a_call_asks_postgresql_for_the_key_and_nothing_else(
 
 def test_without_a_key_nothing_is_told() -> None:
     assert ServiceClient().get(PATH).status_code == 401
+
+
+def test_an_agent_comes_to_be_with_its_first_write(
+    api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    put(api, {"a": 1}, agent_id="newcomer")
+
+    assert [agent["agent_id"] for agent in api.get("/agents").json()["results"]] == ["newcomer"]
+    with django_assert_num_queries(1):
+        put(api, {"b": 2}, agent_id="newcomer")
