@@ -6,7 +6,8 @@ import re
 import socket
 import subprocess
 import threading
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,3 +115,11 @@ def _drain(log: IO[str]) -> None:
             pass
     except ValueError:  # closed at the end of the test
         return
+
+
+def until(ask: Callable[[], Answer], status: int) -> Answer:
+    """Ask until this status comes, or patience ends."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (answer := ask()).status != status and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return answer

@@ -5,6 +5,9 @@ score(d) = sum over query terms of
 (Robertson & Zaragoza 2009), with N, df and the average length taken over what the owner may see.
 """
 
+QUOTED_TERM = r"""'''' || replace(replace(term, '\', '\\'), '''', '''''') || ''''"""
+"""The column `term` as a literal of a tsquery: a term may hold anything."""
+
 K1 = 1.2
 B = 0.75
 
@@ -20,7 +23,7 @@ def bm25_ctes(*, corpus: str) -> str:
         SELECT unnest(tsvector_to_array(memory_lexemes(%(account_id)s, %(language)s, %(query)s))) AS term
     ),
     asked AS MATERIALIZED (
-        SELECT string_agg('''' || replace(replace(term, '\\', '\\\\'), '''', '''''') || '''', ' | ')::tsquery AS words
+        SELECT string_agg({QUOTED_TERM}, ' | ')::tsquery AS words
         FROM terms
     ),
     corpus AS MATERIALIZED (

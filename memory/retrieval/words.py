@@ -6,11 +6,13 @@ from uuid import UUID
 from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
+from memory.retrieval.lexical import QUOTED_TERM
+
 # account by account, since words carry their account as a prefix, and every index starts with it
-HOLDING = """
+HOLDING = f"""
     WITH asked AS MATERIALIZED (
         SELECT accounts.id AS account_id, (
-            SELECT string_agg('''' || replace(replace(term, '\\', '\\\\'), '''', '''''') || '''', ' & ')::tsquery
+            SELECT string_agg({QUOTED_TERM}, ' & ')::tsquery
             FROM unnest(tsvector_to_array(memory_lexemes(accounts.id, 'english', %s))) AS term
         ) AS words
         FROM accounts WHERE %s::uuid IS NULL OR accounts.id = %s::uuid

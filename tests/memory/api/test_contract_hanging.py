@@ -13,9 +13,8 @@ import pytest
 from memory.models import Account
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from tests.valves import Valve
-from tests.web_server import Answer, WebServer, database_url, serve
+from tests.web_server import Answer, WebServer, database_url, serve, until
 
-PATIENCE_SECONDS = 20
 SOCKET_OF_POSTGRESQL = ".s.PGSQL.5432"
 
 
@@ -51,14 +50,6 @@ def web(postgresql: Valve, valkey: Valve, folder: Path) -> Iterator[WebServer]:
 @pytest.fixture
 def key(transactional_db: None) -> str:
     return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
-
-
-def until(ask: Callable[[], Answer], status: int) -> Answer:
-    """Ask until this status comes, or patience ends."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while (answer := ask()).status != status and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return answer
 
 
 def timed(ask: Callable[[], Answer]) -> tuple[Answer, float]:

@@ -3,7 +3,6 @@
 import json
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +15,9 @@ from django.db import connection
 from memory.models import Account
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from memory_project import redis
-from tests.web_server import Answer, WebServer, database_url, serve
+from tests.web_server import WebServer, database_url, serve, until
 
 NAME = "outage-test"
-PATIENCE_SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,14 +81,6 @@ def web(postgresql: Store, valkey: Store, folder: Path) -> Iterator[WebServer]:
 @pytest.fixture
 def key(transactional_db: None) -> str:
     return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
-
-
-def until(ask: Callable[[], Answer], status: int) -> Answer:
-    """Ask until this status comes, or patience ends."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while (answer := ask()).status != status and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return answer
 
 
 def test_postgresql_down_is_a_503_and_back_is_back(web: WebServer, key: str, postgresql: Store) -> None:
