@@ -1,6 +1,6 @@
 """The knobs of the domain: one line each, read once from the environment under the same name with MEMORY_ before it."""
 
-from memory_project.knobs import choice, whole_number
+from memory_project.knobs import SettingError, choice, whole_number
 
 
 def knob(name: str, default: int, *, low: int, high: int) -> int:
@@ -24,3 +24,38 @@ AUDIT_PARTITIONS_AHEAD = knob("AUDIT_PARTITIONS_AHEAD", 7, low=1, high=60)  # da
 EPISODES_IN_CONTEXT = knob("EPISODES_IN_CONTEXT", 3, low=0, high=20)  # episodes
 AUDIT_LEVELS = ("off", "writes", "reads", "verbose")  # each keeps what the ones before it keep
 AUDIT_LEVEL = choice("MEMORY_AUDIT_LEVEL", "writes", AUDIT_LEVELS)
+
+RETENTION_DAYS = knob("RETENTION_DAYS", 90, low=1, high=36_500)  # days without a write until a conversation is archived
+SUMMARY_THRESHOLD = knob("SUMMARY_THRESHOLD", 50, low=11, high=10_000)  # messages not yet summarized, then they are
+SUMMARY_KEEP_MESSAGES = 10  # the last ones stay in the buffer
+SUMMARY_TOKENS = knob("SUMMARY_TOKENS", 500, low=50, high=8_000)  # tokens a summary may have
+SUMMARY_INPUT_TOKENS = knob("SUMMARY_INPUT_TOKENS", 12_000, low=500, high=1_000_000)  # tokens a model is shown at once
+SUMMARY_BATCH = knob("SUMMARY_BATCH", 4, low=1, high=32)  # conversations summarized side by side
+SUMMARY_LEASE_SECONDS = knob("SUMMARY_LEASE_SECONDS", 300, low=5, high=3_600)  # seconds until another may retry
+SUMMARY_BACKOFF_SECONDS = knob("SUMMARY_BACKOFF_SECONDS", 30, low=1, high=3_600)  # seconds, doubled a failed attempt
+SUMMARY_BACKOFF_LIMIT_SECONDS = knob("SUMMARY_BACKOFF_LIMIT_SECONDS", 3_600, low=1, high=86_400)  # seconds
+MAX_CONTEXT_MESSAGES = knob("MAX_CONTEXT_MESSAGES", 20, low=1, high=1_000)  # messages that a context takes in
+BUFFER_MESSAGES = knob("BUFFER_MESSAGES", 100, low=2, high=10_000)  # messages that a session's buffer holds
+BUFFER_BYTES = knob("BUFFER_BYTES", 4_194_304, low=65_536, high=1_073_741_824)  # bytes of it; older messages go first
+SESSION_THOUGHTS = knob("SESSION_THOUGHTS", 100, low=1, high=10_000)  # thoughts that a session keeps
+SESSION_VALUES = knob("SESSION_VALUES", 1_000, low=1, high=100_000)  # context values that a session holds at once
+SESSION_VALUE_BYTES = knob("SESSION_VALUE_BYTES", 65_536, low=1_024, high=1_048_576)  # bytes of one, or of a thought
+SESSION_VALUE_TTL_SECONDS = knob("SESSION_VALUE_TTL_SECONDS", 3_600, low=1, high=604_800)  # seconds, unless it says
+SESSION_IDLE_MINUTES = knob("SESSION_IDLE_MINUTES", 30, low=1, high=10_080)  # minutes without a turn: fallen idle
+
+# the documented names of the session's settings, which carry no prefix
+SESSION_STORES = ("memory", "redis", "hybrid")
+SESSION_STORE_TYPE = choice("SESSION_STORE_TYPE", "hybrid", SESSION_STORES)
+SESSION_MAX_TTL_HOURS = whole_number("SESSION_MAX_TTL_HOURS", 168, low=1, high=168)  # hours
+SESSION_TTL_HOURS = whole_number("SESSION_TTL_HOURS", 24, low=1, high=168)  # hours, refreshed
+SESSION_MAX_MESSAGES_BEFORE_SUMMARY = whole_number("SESSION_MAX_MESSAGES_BEFORE_SUMMARY", 30, low=1, high=10_000)
+
+if BUFFER_MESSAGES <= SUMMARY_THRESHOLD:
+    raise SettingError(
+        f"MEMORY_BUFFER_MESSAGES must be above MEMORY_SUMMARY_THRESHOLD, {SUMMARY_THRESHOLD}, not {BUFFER_MESSAGES}: "
+        "messages would leave the buffer before they are summarized."
+    )
+if SESSION_TTL_HOURS > SESSION_MAX_TTL_HOURS:
+    raise SettingError(
+        f"SESSION_TTL_HOURS must be at most SESSION_MAX_TTL_HOURS, {SESSION_MAX_TTL_HOURS}, not {SESSION_TTL_HOURS}."
+    )

@@ -27,15 +27,20 @@ def whole_number(name: str, default: int, *, low: int, high: int) -> int:
 
 def seconds(name: str, default: float, *, low: float, high: float) -> float:
     """The variable `name`, fractions allowed."""
+    return number(name, default, low=low, high=high, what="a number of seconds")
+
+
+def number(name: str, default: float, *, low: float, high: float, what: str = "a number") -> float:
+    """The variable `name`, fractions allowed; `what` it is called where it is refused."""
     text = os.environ.get(name, str(default)).strip()
     try:
-        number = float(text)
+        value = float(text)
     except ValueError:
-        number = float("nan")
+        value = float("nan")
     # nan is in no range
-    if not low <= number <= high:
-        raise SettingError(f"{name} must be a number of seconds from {low} to {high}, not {text!r}.")
-    return number
+    if not low <= value <= high:
+        raise SettingError(f"{name} must be {what} from {low} to {high}, not {text!r}.")
+    return value
 
 
 def flag(name: str) -> bool:

@@ -22,6 +22,10 @@ KEY_PATTERNS = {
 }
 """Every key of one conversation: name to pattern. The doubled braces leave a literal hash tag."""
 
+SESSION_PATTERN = "account:{account_id}:working:{user_id}:{channel}:{{{conversation_id}}}:{name}"
+"""The documented keys of a session, behind the account: `name` is turns, thoughts, active_goal, context (the names of
+its values) or context:<name of a value>."""
+
 VALUE_PATTERN = "account:{account_id}:value:{name}"
 """The keys of an account's single values."""
 
@@ -41,6 +45,8 @@ SCAN_PAGE = 500
 """Keys looked at in one step of a SCAN: some hundred microseconds."""
 
 _ESCAPES = str.maketrans({"%": "%25", "{": "%7B", "}": "%7D"})
+# a colon separates a session's user from its channel
+_SEGMENT_ESCAPES = _ESCAPES | str.maketrans({":": "%3A"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +55,27 @@ class Place:
 
     account_id: UUID
     conversation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPlace:
+    """Where a session's keys live: user and channel are the conversation's own, whoever asks."""
+
+    account_id: UUID
+    user_id: str
+    channel: str
+    conversation_id: str
+
+
+def session_key(place: SessionPlace, name: str) -> str:
+    """The key of `name` in a session (see SESSION_PATTERN)."""
+    return SESSION_PATTERN.format(
+        account_id=place.account_id,
+        user_id=place.user_id.translate(_SEGMENT_ESCAPES),
+        channel=place.channel.translate(_SEGMENT_ESCAPES),
+        conversation_id=place.conversation_id.translate(_ESCAPES),
+        name=name,
+    )
 
 
 def conversation_key(name: str, place: Place) -> str:

@@ -8,13 +8,15 @@ that stores it through `write_memories`. Embedding, recall, audit and erasure ne
 from memory.models import binary as binary
 from memory.models.accounts import Account, Agent, ApiKey, Team, TeamMember
 from memory.models.audit import AuditEntry
-from memory.models.conversations import Participant
+from memory.models.conversations import Conversation, Participant
 from memory.models.episodes import EpisodicMemory
 from memory.models.idempotency import IdempotentRequest
 from memory.models.jobs import JobRun
 from memory.models.links import Link
 from memory.models.live import LedgerAccount, WorkingMemoryAccount
 from memory.models.memory import Kind, Memory
+from memory.models.turns import Turn
+from memory.models.usage import ModelUsage
 from memory.models.vectors import Vector
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "Agent",
     "ApiKey",
     "AuditEntry",
+    "Conversation",
     "EpisodicMemory",
     "IdempotentRequest",
     "JobRun",
@@ -29,9 +32,11 @@ __all__ = [
     "LedgerAccount",
     "Link",
     "Memory",
+    "ModelUsage",
     "Participant",
     "Team",
     "TeamMember",
+    "Turn",
     "Vector",
     "WorkingMemoryAccount",
 ]

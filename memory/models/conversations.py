@@ -1,18 +1,24 @@
-"""Conversations: for now, who takes part in one. Written with every memory that names a conversation and an agent."""
+"""Conversations: the durable side of sessions, who takes part in them, and the queue of summaries that they are."""
 
+from datetime import datetime
 from typing import Self
+from uuid import UUID
 
 from django.db import models
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
 from memory.models.accounts import Account
-from memory.owner import Owner
+from memory.owner import GLOBAL_CHANNEL, Owner
 from memory_project.ids import uuid7
 
 
 class ParticipantQuerySet(models.QuerySet["Participant"]):
     def of_agent(self, owner: Owner) -> Self:
         return self.filter(account_id=owner.account_id, agent_id=owner.agent_id)
+
+    def of_conversation(self, account_id: UUID, conversation_id: str) -> Self:
+        return self.filter(account_id=account_id, conversation_id=conversation_id)
 
 
 class Participant(models.Model):
@@ -35,3 +41,107 @@ class Participant(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent_id} in {self.conversation_id}"
+
+
+class ConversationQuerySet(models.QuerySet["Conversation"]):
+    """Chainable filters; every use starts at `visible_to`."""
+
+    def visible_to(self, owner: Owner) -> Self:
+        """Those in which the agent takes part; all of the account's for an owner without an agent."""
+        rows = self.filter(account_id=owner.account_id)
+        if not owner.agent_id:
+            return rows
+        mine = Participant.objects.of_agent(owner).filter(conversation_id=OuterRef("conversation_id"))
+        return rows.filter(Exists(mine))
+
+    def due_for_summary(self, now: datetime) -> Self:
+        """Due, and no worker holds them."""
+        free = Q(summary_lease_until=None) | Q(summary_lease_until__lte=now)
+        return self.filter(free, summarize_after__lte=now)
+
+    def awaiting_summary(self) -> Self:
+        return self.filter(summarize_after__isnull=False)
+
+    def ended_uncleared(self) -> Self:
+        """Ended, but their live side (session, working memory, ledger) is still there."""
+        return self.filter(ended_at__isnull=False, cleared_at=None)
+
+
+class Conversation(models.Model):
+    """A conversation as it is kept; its live side is the session in Redis, under the same id.
+
+    User and channel are those of the first write and never change: they are part of the session's keys. Counts are of
+    turns, which are numbered from 0 without gaps: turns below `summarized_count` are in the summary, those from
+    `buffer_from` on are in the session's buffer.
+    """
+
+    class Outcome(models.TextChoices):
+        SUCCESS = "success"
+        FAILURE = "failure"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    conversation_id = models.CharField(max_length=100)
+    agent_id = models.CharField(max_length=100, blank=True, default="", help_text="Who began it.")
+    user_id = models.CharField(max_length=100, blank=True, default="")
+    channel = models.CharField(max_length=100, default=GLOBAL_CHANNEL)
+    title = models.CharField(max_length=200, blank=True, default="")
+    continues = models.CharField(max_length=100, blank=True, default="", help_text="The conversation that it resumes.")
+    metadata = models.JSONField(default=dict, blank=True)
+    outcome = models.CharField(max_length=20, choices=Outcome, blank=True, default="")
+    started_at = models.DateTimeField()
+    last_turn_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    cleared_at = models.DateTimeField(null=True, blank=True, editable=False)
+    archived = models.BooleanField(default=False)
+    consolidated_at = models.DateTimeField(null=True, blank=True)
+    patterns_extracted_at = models.DateTimeField(null=True, blank=True)
+    turn_count = models.PositiveIntegerField(default=0, editable=False)
+    summarized_count = models.PositiveIntegerField(default=0, editable=False)
+    buffer_from = models.PositiveIntegerField(default=0, editable=False)
+    # the row is the queue of summaries: when it is due, up to which turn somebody asked for, who is at it until when
+    summarize_after = models.DateTimeField(null=True, blank=True, editable=False)
+    summarize_to = models.PositiveIntegerField(null=True, blank=True, editable=False)
+    summary_lease_until = models.DateTimeField(null=True, blank=True, editable=False)
+    summary_attempts = models.PositiveSmallIntegerField(default=0, editable=False)
+    summary_error = models.CharField(max_length=100, blank=True, default="", editable=False)
+    saved_session = models.JSONField(null=True, blank=True, editable=False)
+    saved_at = models.DateTimeField(null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    updated_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = ConversationQuerySet.as_manager()
+
+    class Meta:
+        db_table = "conversations"
+        constraints = [
+            models.UniqueConstraint(fields=["account", "conversation_id"], name="conversation_once_in_account"),
+            models.CheckConstraint(condition=~Q(conversation_id=""), name="conversation_has_an_id"),
+            models.CheckConstraint(condition=~Q(continues=F("conversation_id")), name="conversation_resumes_another"),
+            models.CheckConstraint(
+                condition=Q(summarized_count__lte=F("turn_count"), buffer_from__lte=F("turn_count")),
+                name="conversation_counts_in_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(outcome__in=("", "success", "failure")), name="conversation_outcome_known"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["account", "user_id", "channel"], name="conversation_user_channel"),
+            models.Index(fields=["account", "channel"], name="conversation_channel"),
+            models.Index(fields=["account", "continues"], name="conversation_resumed", condition=~Q(continues="")),
+            models.Index(
+                fields=["summarize_after"],
+                name="conversation_to_summarize",
+                condition=Q(summarize_after__isnull=False),
+            ),
+            models.Index(
+                fields=["ended_at"],
+                name="conversation_to_clear",
+                condition=Q(ended_at__isnull=False, cleared_at=None),
+            ),
+            models.Index(fields=["updated_at"], name="conversation_to_archive", condition=Q(archived=False)),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or self.conversation_id

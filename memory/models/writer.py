@@ -12,9 +12,7 @@ from django.db import connection
 from django.db.models.constants import OnConflict
 from django.db.models.sql import InsertQuery
 
-from memory.models.accounts import Agent
 from memory.models.binary import Embedding, binary_cursor, half_vector
-from memory.models.conversations import Participant
 from memory.models.memory import Memory
 from memory.owner import Owner
 from memory_project.ids import uuid7
@@ -28,6 +26,17 @@ SELECT %s, id, account_id, kind, agent_id, user_id, channel, conversation_id, NO
     expires_at, %s, %s, %s
 FROM memories WHERE id = %s AND account_id = %s
 ON CONFLICT (memory_id, model) DO UPDATE SET width = EXCLUDED.width, vector = EXCLUDED.vector
+"""
+
+INSERT_PARTICIPANTS = """
+WITH agent AS (
+    INSERT INTO agents (id, account_id, agent_id, description) VALUES (%s, %s, %s, '')
+    ON CONFLICT (account_id, agent_id) DO NOTHING
+)
+INSERT INTO conversation_participants (id, account_id, agent_id, conversation_id)
+SELECT part.id, %s, %s, part.conversation_id
+FROM unnest(%s::uuid[], %s::text[]) AS part (id, conversation_id)
+ON CONFLICT (account_id, conversation_id, agent_id) DO NOTHING
 """
 
 
@@ -71,14 +80,21 @@ def insert_vectors(account_id: UUID, *, model: str, vectors: Sequence[tuple[UUID
 
 
 def insert_participants(owner: Owner, *, conversation_ids: Sequence[str]) -> None:
-    """Agents and their part in conversations come to be on first write."""
+    """Agents and their part in conversations come to be on first write. One statement."""
     if not owner.agent_id:
         return
-    agent = Agent(account_id=owner.account_id, agent_id=owner.agent_id)
-    Agent.objects.bulk_create([agent], ignore_conflicts=True)
-    parts = [
-        Participant(account_id=owner.account_id, conversation_id=conversation_id, agent_id=owner.agent_id)
-        for conversation_id in sorted(set(conversation_ids))
-        if conversation_id
-    ]
-    Participant.objects.bulk_create(parts, ignore_conflicts=True)
+    # in one order everywhere, as memories are
+    named = sorted({conversation_id for conversation_id in conversation_ids if conversation_id})
+    with connection.cursor() as cursor:
+        cursor.execute(
+            INSERT_PARTICIPANTS,
+            [
+                uuid7(),
+                owner.account_id,
+                owner.agent_id,
+                owner.account_id,
+                owner.agent_id,
+                [uuid7() for _ in named],
+                named,
+            ],
+        )

@@ -61,7 +61,8 @@ def store_memories(
         has_current = made is not None or (brought is not None and brought.model == embedded.model)
         row.embed_after = None if has_current else now
         row.embed_error = "" if has_current else embedded.error
-    with transaction.atomic():
+    # part of the caller's transaction where there is one
+    with transaction.atomic(savepoint=False):
         new = insert_memories(rows)
         stored = {row.id for row in new}
         for model, found in vectors.items():

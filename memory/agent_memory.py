@@ -1,0 +1,1 @@
+"""The in-process API over everything that is remembered."""

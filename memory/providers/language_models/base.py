@@ -1,0 +1,50 @@
+"""What every language model promises: a validated answer, or a ProviderError, and what it cost either way."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Protocol, TypeVar
+
+from pydantic import BaseModel
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What requests came to: tokens by the provider's count (0 where it does not tell), cost by the set prices."""
+
+    model: str
+    calls: int = 1
+    failed_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: Decimal = Decimal(0)
+
+
+Meter = Callable[[Usage], None]
+"""Told of every request, answered or not, also where the question fails in the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """`instructions` are ours; `material` is other people's text, fenced by its template."""
+
+    instructions: str
+    material: str
+    max_tokens: int
+
+
+class LanguageModel(Protocol):
+    """Answers questions in a given shape; thread-safe."""
+
+    @property
+    def model(self) -> str:
+        """Its name, for usage and provenance."""
+
+    def ask(self, question: Question, shape: type[Shape], *, meter: Meter, deadline_seconds: float) -> Shape:
+        """The answer, validated; what is not of the shape is sent back once to be mended.
+
+        Raises ProviderUnavailable, ProviderRefused or ProviderReplyInvalid, whose messages hold nothing of the
+        material, the answer or the provider's words.
+        """

@@ -1,0 +1,205 @@
+"""Conversations from their first write to their end: opened, resumed, ended, and their live side cleared."""
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+from redis.exceptions import RedisError
+
+from ledger import store as ledger
+from memory import conf
+from memory.audit import record
+from memory.errors import Conflict, NotFound, Unprocessable
+from memory.models import Conversation
+from memory.models.writer import insert_participants
+from memory.owner import Owner
+from memory.tiers.session import SessionMemory
+from memory.tiers.session_stores import place_of, session_store
+from memory.tiers.working import WorkingMemory
+from memory_project.redis import Place
+
+logger = logging.getLogger(__name__)
+
+# the conversations that one resumes, one after the other; UNION, so that a ring ends
+LINEAGE = """
+WITH RECURSIVE lineage AS (
+    SELECT conversation_id, continues FROM conversations WHERE account_id = %s AND conversation_id = %s
+    UNION
+    SELECT c.conversation_id, c.continues FROM conversations c JOIN lineage ON c.conversation_id = lineage.continues
+    WHERE c.account_id = %s
+)
+SELECT conversation_id FROM lineage
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What a conversation is opened with; only what it does not have yet is taken over."""
+
+    title: str = ""
+    continues: str = ""
+    metadata: dict[str, Any] | None = None
+
+
+def find_conversation(owner: Owner, conversation_id: str) -> Conversation:
+    """Raises NotFound, where the owner takes no part as where there is none."""
+    found = Conversation.objects.visible_to(owner).filter(conversation_id=conversation_id).first()
+    if found is None:
+        raise NotFound("no such conversation")
+    return found
+
+
+def create_conversation(owner: Owner, conversation_id: str, *, opening: Opening, now: datetime) -> Conversation:
+    """Raises Conflict when the account has a conversation of this id."""
+    with transaction.atomic():
+        if Conversation.objects.filter(account_id=owner.account_id, conversation_id=conversation_id).exists():
+            raise Conflict("there is a conversation of this id")
+        conversation = open_conversation(owner, conversation_id, opening=opening, now=now)
+        insert_participants(owner, conversation_ids=[conversation_id])
+        conversation.save(update_fields=["title", "continues", "metadata"])
+    conversation.refresh_from_db(fields=["created_at", "updated_at"])
+    return conversation
+
+
+def join_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
+    """The conversation for a write to its live side: made on its first, and the agent takes part from then on."""
+    found = Conversation.objects.visible_to(owner).filter(conversation_id=conversation_id).first()
+    if found is not None:
+        return found
+    with transaction.atomic():
+        conversation = open_conversation(owner, conversation_id, opening=Opening(), now=now)
+        insert_participants(owner, conversation_ids=[conversation_id])
+    return conversation
+
+
+def open_conversation(owner: Owner, conversation_id: str, *, opening: Opening, now: datetime) -> Conversation:
+    """The row, locked until the transaction ends; made where it is new. Who writes into it takes part in it.
+
+    `opening` is taken over into the row, which the caller stores. Raises Unprocessable for a conversation to
+    continue that there is not, Conflict for another one than it continues already.
+    """
+    conversation = lock_conversation(owner, conversation_id)
+    if conversation is None:
+        Conversation.objects.bulk_create([new_conversation(owner, conversation_id, now=now)], ignore_conflicts=True)
+        conversation = lock_conversation(owner, conversation_id)
+        if conversation is None:
+            raise Conflict("the conversation was deleted a moment ago")
+        record(owner, operation="create", memory_type="conversation", conversation_id=conversation_id)
+    take_over(owner, conversation, opening)
+    return conversation
+
+
+def lock_conversation(owner: Owner, conversation_id: str) -> Conversation | None:
+    rows = Conversation.objects.filter(account_id=owner.account_id, conversation_id=conversation_id)
+    return rows.select_for_update(no_key=True).first()
+
+
+def new_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
+    return Conversation(
+        account_id=owner.account_id,
+        conversation_id=conversation_id,
+        agent_id=owner.agent_id,
+        user_id=owner.user_id,
+        channel=owner.channel,
+        started_at=now,
+    )
+
+
+def take_over(owner: Owner, conversation: Conversation, opening: Opening) -> None:
+    conversation.title = opening.title or conversation.title
+    if opening.metadata:
+        conversation.metadata = opening.metadata
+    if opening.continues and opening.continues != conversation.continues:
+        if conversation.continues:
+            raise Conflict("it continues another conversation already")
+        check_lineage(owner, conversation, opening.continues)
+        conversation.continues = opening.continues
+
+
+def check_lineage(owner: Owner, conversation: Conversation, continues: str) -> None:
+    """Raises Unprocessable when there is no such conversation for this owner, or it would come after itself."""
+    if not Conversation.objects.visible_to(owner).filter(conversation_id=continues).exists():
+        raise Unprocessable("there is no conversation of the id in continues")
+    if conversation.conversation_id in lineage_of(owner, continues):
+        raise Unprocessable("a conversation cannot continue one that continues it")
+
+
+def lineage_of(owner: Owner, conversation_id: str) -> list[str]:
+    """The conversation and those that it resumes, nearest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(LINEAGE, [owner.account_id, conversation_id, owner.account_id])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def plan_summary(conversation: Conversation, *, now: datetime) -> None:
+    """Set when its summary is due: at the threshold now, from the smaller bound on once it falls idle.
+
+    What somebody asked for stays, and so does the wait after a failed attempt.
+    """
+    if conversation.summarize_to is not None or conversation.summary_attempts:
+        return
+    waiting = conversation.turn_count - conversation.summarized_count
+    due: datetime | None = None
+    if waiting >= conf.SUMMARY_THRESHOLD:
+        due = now
+    elif waiting >= conf.SESSION_MAX_MESSAGES_BEFORE_SUMMARY:
+        due = now + timedelta(minutes=conf.SESSION_IDLE_MINUTES)
+    conversation.summarize_after = due
+
+
+def end_conversation(owner: Owner, conversation_id: str, *, outcome: str, now: datetime) -> Conversation:
+    """End the session: its summary is queued where it is long enough, its live side is cleared.
+
+    Ending twice is ending once; a later outcome replaces an earlier one. Where Redis is down, `cleared_at` stays empty
+    and the job `clear_ended` clears later. Raises NotFound.
+    """
+    with transaction.atomic():
+        find_conversation(owner, conversation_id)
+        conversation = lock_conversation(owner, conversation_id)
+        if conversation is None:
+            raise NotFound("no such conversation")
+        conversation.outcome = outcome or conversation.outcome
+        conversation.ended_at = conversation.ended_at or now
+        conversation.cleared_at = None
+        plan_last_summary(conversation, now=now)
+        conversation.save(
+            update_fields=["outcome", "ended_at", "cleared_at", "summarize_to", "summarize_after", "updated_at"]
+        )
+        record(owner, operation="end", memory_type="conversation", conversation_id=conversation_id)
+    clear_live_side(conversation, now=now)
+    return conversation
+
+
+def plan_last_summary(conversation: Conversation, *, now: datetime) -> None:
+    """Of everything that was said, where the session had SESSION_MAX_MESSAGES_BEFORE_SUMMARY messages."""
+    if conversation.turn_count < conf.SESSION_MAX_MESSAGES_BEFORE_SUMMARY:
+        return
+    if conversation.turn_count > conversation.summarized_count:
+        conversation.summarize_to = conversation.turn_count
+        if not conversation.summary_attempts:
+            conversation.summarize_after = now
+
+
+def clear_live_side(conversation: Conversation, *, now: datetime) -> bool:
+    """Clear session, working memory and ledger of an ended conversation; False where Redis gave no answer.
+
+    Done twice it is done once; a conversation that was reopened meanwhile is left alone.
+    """
+    account = Owner(account_id=conversation.account_id)
+    place = Place(account_id=conversation.account_id, conversation_id=conversation.conversation_id)
+    ended = Conversation.objects.filter(id=conversation.id).ended_uncleared()
+    if not ended.exists():
+        return True
+    try:
+        session_store().clear(conversation)
+        SessionMemory(place_of(conversation)).clear_session()
+        WorkingMemory(account).clear(conversation.conversation_id)
+        ledger.end(place, agent_id=conversation.agent_id)
+    except RedisError as err:
+        logger.warning("conversation %s ended, its live side is still there: %s", conversation.id, type(err).__name__)
+        return False
+    ended.update(cleared_at=now)
+    conversation.cleared_at = now
+    return True

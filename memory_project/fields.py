@@ -1,0 +1,21 @@
+"""Fields that Django does not have."""
+
+from typing import Any
+
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.types.json import Json
+
+
+class VerbatimJSONField(models.JSONField):
+    """JSON as it was sent: the type `json` keeps the order of names and the spelling of numbers, `jsonb` neither."""
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        return "json"
+
+    def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
+        return value if value is None or hasattr(value, "as_sql") else Json(value)
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
+        # read by psycopg already: Django leaves only jsonb to its fields
+        return value
