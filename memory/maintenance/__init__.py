@@ -15,7 +15,9 @@ from datetime import time, timedelta
 from memory import conf
 from memory.errors import NotFound
 from memory.maintenance import (
+    archive_conversations,
     audit_partitions,
+    clear_ended,
     embed,
     forget_answers,
     forget_job_runs,
@@ -31,11 +33,25 @@ JOBS = {
     job.name: job
     for job in (
         Job(
+            name="archive_conversations",
+            description="Archives conversations, and their turns, that nobody wrote to for the retention period.",
+            run=archive_conversations.run,
+            every=time(hour=2, minute=30),
+            batch_size=100,
+        ),
+        Job(
             name="audit_partitions",
             description="Makes the audit log's daily partitions ahead of time and drops those past their retention.",
             run=audit_partitions.run,
             every=time(hour=0, minute=10),
             batch_size=1,
+        ),
+        Job(
+            name="clear_ended",
+            description="Clears session, working memory and ledger of ended conversations, where that was cut short.",
+            run=clear_ended.run,
+            every=timedelta(minutes=1),
+            batch_size=100,
         ),
         Job(
             name="embed",

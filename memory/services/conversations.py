@@ -162,10 +162,13 @@ def end_conversation(owner: Owner, conversation_id: str, *, outcome: str, now: d
             raise NotFound("no such conversation")
         conversation.outcome = outcome or conversation.outcome
         conversation.ended_at = conversation.ended_at or now
-        conversation.cleared_at = None
+        conversation.updated_at, conversation.cleared_at = now, None
+        conversation.saved_session = None
         plan_last_summary(conversation, now=now)
         conversation.save(
-            update_fields=["outcome", "ended_at", "cleared_at", "summarize_to", "summarize_after", "updated_at"]
+            update_fields=[
+                *("outcome", "ended_at", "cleared_at", "saved_session", "summarize_to", "summarize_after", "updated_at")
+            ]
         )
         record(owner, operation="end", memory_type="conversation", conversation_id=conversation_id)
     clear_live_side(conversation, now=now)
