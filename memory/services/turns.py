@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Q, QuerySet
 from redis.exceptions import RedisError
 
@@ -211,7 +211,7 @@ def tell_session(conversation: Conversation, new: Sequence[Turn]) -> None:
     """The turns are safe by now: a session that cannot be told reads them from the log later."""
     try:
         session_store().append(conversation, [session_turn(turn) for turn in new])
-    except RedisError as err:
+    except (RedisError, DatabaseError) as err:
         logger.warning("session of conversation %s not told: %s", conversation.id, type(err).__name__)
 
 

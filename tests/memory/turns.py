@@ -1,0 +1,33 @@
+"""Turns for tests: stored through the service, with vectors whose neighbourhood is known beforehand."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from memory.extraction.messages import read_message
+from memory.models import Turn
+from memory.owner import Owner
+from memory.services.memories import OwnVector
+from memory.services.turns import StoredTurns, TurnDraft, store_turns
+from tests.memory.episodes import MODEL, NOTHING, NOW, direction
+
+
+def turn(content: Any, *, role: str = "user", angle: float | None = None, **fields: Any) -> TurnDraft:
+    """`fields` are those of the draft."""
+    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    return TurnDraft(message=read_message({"role": role, "content": content}), own=own, **fields)
+
+
+def say(owner: Owner, *drafts: TurnDraft, conversation_id: str = "c1", now: datetime = NOW) -> StoredTurns:
+    return store_turns(owner, conversation_id, drafts=drafts, embedded=NOTHING, now=now)
+
+
+def talk(owner: Owner, count: int, *, conversation_id: str = "c1", start: int = 0, now: datetime = NOW) -> StoredTurns:
+    """So many messages, user and assistant in turn, each with its number in it."""
+    roles = ("user", "assistant")
+    drafts = [turn(f"message {number}", role=roles[number % 2]) for number in range(start, start + count)]
+    return say(owner, *drafts, conversation_id=conversation_id, now=now)
+
+
+def told(turns: Sequence[Turn]) -> list[tuple[int, str]]:
+    return [(each.index, each.text) for each in turns]
