@@ -107,10 +107,6 @@ class Migration(migrations.Migration):
             model_name='conversation',
             index=models.Index(condition=models.Q(('cleared_at', None), ('ended_at__isnull', False)), fields=['ended_at'], name='conversation_to_clear'),
         ),
-        migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(condition=models.Q(('archived', False)), fields=['updated_at'], name='conversation_to_archive'),
-        ),
         migrations.AddConstraint(
             model_name='conversation',
             constraint=models.UniqueConstraint(fields=('account', 'conversation_id'), name='conversation_once_in_account'),

@@ -140,7 +140,6 @@ class Conversation(models.Model):
                 name="conversation_to_clear",
                 condition=Q(ended_at__isnull=False, cleared_at=None),
             ),
-            models.Index(fields=["updated_at"], name="conversation_to_archive", condition=Q(archived=False)),
         ]
 
     def __str__(self) -> str:
