@@ -1,19 +1,14 @@
 """What every embedding provider promises, and the arithmetic that all of them share."""
 
-import os
-import threading
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.errors import ProviderReplyInvalid, ProviderUnavailable
+from memory.errors import ProviderReplyInvalid
 
 Vectors = NDArray[np.float32]
-T = TypeVar("T")
 
 
 class EmbeddingProvider(Protocol):
@@ -37,48 +32,6 @@ class EmbeddingProvider(Protocol):
         Raises ValueError before any work for a text that is blank or no valid Unicode, and a `ProviderError`
         when there is no sound answer within the deadline. All or nothing: there are no partial results.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """A moment of the monotonic clock, or never."""
-
-    at: float | None
-
-    @classmethod
-    def after(cls, seconds: float | None) -> "Deadline":
-        return cls(None if seconds is None else time.monotonic() + seconds)
-
-    def remaining_seconds(self, *, at_most: float) -> float:
-        """Raises ProviderUnavailable when nothing remains."""
-        if self.at is None:
-            return at_most
-        remaining = self.at - time.monotonic()
-        if remaining <= 0:
-            raise ProviderUnavailable("the deadline for embedding has passed")
-        return min(remaining, at_most)
-
-    def leaves_room_for(self, seconds: float) -> bool:
-        return self.at is None or time.monotonic() + seconds < self.at
-
-
-class PerProcess(Generic[T]):
-    """A value made at first use, once in each process: threads and sockets do not survive a fork.
-
-    A forked process keeps its parent's value, unused: destroying it would wait for threads that are not there.
-    """
-
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._made: dict[int, T] = {}
-
-    def get(self) -> T:
-        with self._lock:
-            process = os.getpid()
-            if process not in self._made:
-                self._made[process] = self._make()
-            return self._made[process]
 
 
 def refuse_unembeddable(texts: Sequence[str]) -> None:

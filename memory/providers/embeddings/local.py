@@ -12,14 +12,9 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
 from tokenizers import Tokenizer
 
 from memory.errors import ProviderUnavailable
-from memory.providers.embeddings.base import (
-    Deadline,
-    PerProcess,
-    Vectors,
-    mean_of_chunks,
-    normalized_rows,
-    refuse_unembeddable,
-)
+from memory.providers.deadlines import Deadline
+from memory.providers.embeddings.base import Vectors, mean_of_chunks, normalized_rows, refuse_unembeddable
+from memory.providers.processes import PerProcess
 from memory_project.embedded.models import TOKENIZER, find_or_build_graph, read_model_folder
 
 # padded tokens in one run: larger batches measured no faster, and the deadline is looked at between runs

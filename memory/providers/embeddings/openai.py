@@ -1,54 +1,36 @@
 """Embeddings from any endpoint that speaks OpenAI's protocol."""
 
-import email.utils
-import random
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import ClassVar
 
-import httpx2
 import numpy as np
 import openai
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid, ProviderUnavailable
-from memory.providers.embeddings.base import (
-    Deadline,
-    PerProcess,
-    Vectors,
-    mean_of_chunks,
-    normalized_rows,
-    refuse_unembeddable,
-)
+from memory.errors import ProviderReplyInvalid
+from memory.providers.deadlines import Deadline
+from memory.providers.embeddings.base import Vectors, mean_of_chunks, normalized_rows, refuse_unembeddable
+from memory.providers.endpoints import Endpoint, ask_patiently, open_client, read_reply
+from memory.providers.processes import PerProcess
 
 MAX_TEXTS_PER_REQUEST = 128
 # the models read 8,191 tokens, and a token is at least one byte: such a chunk always fits, in any script
 MAX_CHUNK_BYTES = 8_000
 # OpenAI refuses requests of more than 300,000 tokens
 MAX_REQUEST_BYTES = 256_000
-LONGEST_WAIT_SECONDS = 30.0
 # a number in JSON takes at most 25 bytes; the rest is room for what stands around it
 REPLY_BYTES_PER_NUMBER, REPLY_BYTES_BESIDE = 40, 100_000
 WIDEST_MODEL = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAIEndpoint:
-    """Where to ask, for what, and how patiently."""
+class OpenAIEndpoint(Endpoint):
+    what: ClassVar[str] = "embedding endpoint"
 
-    model: str
-    api_key: str = field(default="", repr=False)
-    base_url: str = ""
-    """Empty: OpenAI's own."""
     dimensions: int = 1536
     """Asked for and checked; 0 leaves the width to the model, for endpoints that refuse the parameter."""
-    timeout_seconds: float = 5.0
-    """Of one request."""
-    max_attempts: int = 4
-    backoff_seconds: float = 0.25
-    """Before the second attempt, doubled before each later one, between half and all of it by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +48,6 @@ class OpenAIEmbeddings:
 
     A text of more than 8,000 bytes is cut into chunks, at white space where there is some, and its vector is
     the normalized mean of theirs, weighted by their bytes.
-
-    The client's own retries are off: they give every attempt the full timeout and know of no deadline.
-    The reply is read as a stream, so that neither its size nor its slowness is the server's to choose, and
-    parsed here: the client neither counts vectors nor refuses HTML.
     """
 
     max_batch = MAX_TEXTS_PER_REQUEST
@@ -77,7 +55,7 @@ class OpenAIEmbeddings:
     def __init__(self, endpoint: OpenAIEndpoint) -> None:
         self.model = endpoint.model
         self._endpoint = endpoint
-        self._client = PerProcess(self._open_client)
+        self._client = PerProcess(partial(open_client, endpoint))
 
     @cached_property
     def width(self) -> int:
@@ -106,37 +84,14 @@ class OpenAIEmbeddings:
         )
 
     def _ask_patiently(self, batch: Sequence[Chunk], width: int, deadline: Deadline) -> Vectors:
-        attempt = 1
-        while True:
-            try:
-                return parse_vectors(self._ask(batch, width, deadline), count=len(batch), width=width)
-            except ProviderUnavailable as failure:
-                wait = self._wait_seconds(attempt, failure.retry_after_seconds)
-                is_last = attempt == self._endpoint.max_attempts or wait > LONGEST_WAIT_SECONDS
-                if is_last or not deadline.leaves_room_for(wait):
-                    raise
-            time.sleep(wait)
-            attempt += 1
+        def ask() -> Vectors:
+            return parse_vectors(self._exchange(batch, width, deadline), count=len(batch), width=width)
 
-    def _wait_seconds(self, attempt: int, retry_after_seconds: float | None) -> float:
-        if retry_after_seconds is not None:
-            return retry_after_seconds
-        # jitter, or all workers that failed together come back together
-        return self._endpoint.backoff_seconds * 2.0 ** (attempt - 1) * random.uniform(0.5, 1)  # noqa: S311
-
-    def _ask(self, batch: Sequence[Chunk], width: int, deadline: Deadline) -> bytes:
-        try:
-            return self._exchange(batch, width, deadline)
-        except (openai.OpenAIError, httpx2.HTTPError) as err:
-            failure = translate_failure(err)
-        # outside the handler, or the original, whose text may echo the key, would be its context in logs
-        raise failure
+        return ask_patiently(ask, endpoint=self._endpoint, deadline=deadline)
 
     def _exchange(self, batch: Sequence[Chunk], width: int, deadline: Deadline) -> bytes:
         seconds = deadline.remaining_seconds(at_most=self._endpoint.timeout_seconds)
         this_request = Deadline.after(seconds)
-        limit = REPLY_BYTES_BESIDE + REPLY_BYTES_PER_NUMBER * (width or WIDEST_MODEL) * len(batch)
-        body = bytearray()
         with self._client.get().embeddings.with_streaming_response.create(
             input=[chunk.content for chunk in batch],
             model=self.model,
@@ -144,22 +99,8 @@ class OpenAIEmbeddings:
             encoding_format="float",
             timeout=seconds,
         ) as response:
-            for part in response.iter_bytes():
-                body += part
-                this_request.remaining_seconds(at_most=0)
-                if len(body) > limit:
-                    raise ProviderReplyInvalid(
-                        f"the reply is larger than {limit} bytes, too large for {len(batch)} vectors"
-                    )
-        return bytes(body)
-
-    def _open_client(self) -> openai.OpenAI:
-        return openai.OpenAI(
-            # an endpoint of one's own may need no key; the client insists on one
-            api_key=self._endpoint.api_key or "none",
-            base_url=self._endpoint.base_url or None,
-            max_retries=0,
-        )
+            most_bytes = REPLY_BYTES_BESIDE + REPLY_BYTES_PER_NUMBER * (width or WIDEST_MODEL) * len(batch)
+            return read_reply(response.iter_bytes(), most_bytes=most_bytes, deadline=this_request)
 
 
 class ReplyItem(BaseModel):
@@ -191,40 +132,6 @@ def parse_vectors(body: bytes, *, count: int, width: int) -> Vectors:
     if len(widths) != 1 or widths == {0} or (width and widths != {width}):
         raise ProviderReplyInvalid(f"the reply's vectors are {sorted(widths)[:5]} wide, not {width or 'all alike'}")
     return normalized_rows(np.array([item.embedding for item in sorted(items, key=lambda item: item.index)]))
-
-
-def translate_failure(err: openai.OpenAIError | httpx2.HTTPError) -> ProviderError:
-    """What to do about it, without a word of the provider's own."""
-    if isinstance(err, openai.APIStatusError):
-        return translate_status(err.response)
-    if isinstance(err, openai.APITimeoutError | httpx2.TimeoutException):
-        return ProviderUnavailable("the embedding endpoint did not answer in time")
-    if isinstance(err, openai.APIConnectionError | httpx2.TransportError):
-        return ProviderUnavailable("the connection to the embedding endpoint failed")
-    return ProviderReplyInvalid(f"the embedding endpoint's answer could not be read ({type(err).__name__})")
-
-
-def translate_status(response: httpx2.Response) -> ProviderError:
-    status = response.status_code
-    if status in (408, 409, 425, 429) or status >= 500:
-        wait = read_retry_after(response.headers.get("retry-after", ""), now=datetime.now(UTC))
-        return ProviderUnavailable(f"the embedding endpoint answered {status}", retry_after_seconds=wait)
-    if status >= 400:
-        return ProviderRefused(f"the embedding endpoint refused the request with {status}", status=status)
-    return ProviderReplyInvalid(f"the embedding endpoint answered {status}")
-
-
-def read_retry_after(value: str, *, now: datetime) -> float | None:
-    """Seconds from a Retry-After header (RFC 9110, 10.2.3): digits or a date; None without a sound one."""
-    if value.isascii() and value.isdigit():
-        return float(value)
-    try:
-        until = email.utils.parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
-        return None
-    if until.tzinfo is None:
-        return None
-    return max(0.0, (until - now).total_seconds())
 
 
 def cut_text(text: str) -> Iterator[str]:

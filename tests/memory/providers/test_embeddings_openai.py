@@ -4,7 +4,6 @@ import json
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from threading import Event
 
 import numpy as np
@@ -20,12 +19,10 @@ from memory.providers.embeddings.openai import (
     OpenAIEmbeddings,
     OpenAIEndpoint,
     cut_text,
-    read_retry_after,
 )
 
 KEY = "sk-very-secret"
 WIDTH = 4
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 Answer = Callable[[Request], Response]
 
 
@@ -199,26 +196,6 @@ def test_a_wait_beyond_the_deadline_or_patience_is_not_begun(
 
     assert caught.value.retry_after_seconds == 60
     assert time.monotonic() - began < 2
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("3", 3.0),
-        ("Thu, 01 Jan 2026 00:00:10 GMT", 10.0),
-        ("Wed, 31 Dec 2025 23:00:00 GMT", 0.0),
-        ("", None),
-        ("-1", None),
-        ("soon", None),
-        ("nan", None),
-        ("Thu, 99 Jan 2026 00:00:10 GMT", None),
-        ("Mon, 01 Jan 99999999999999999999 00:00:10 GMT", None),
-        ("Thu, 01 Jan 2026 00:00:10 +99999999999999", None),
-        ("٣", None),
-    ],
-)
-def test_retry_after_holds_digits_or_a_date(value: str, seconds: float | None) -> None:
-    assert read_retry_after(value, now=NOW) == seconds
 
 
 def test_a_silent_server_is_left_at_the_deadline(httpserver: HTTPServer, release: Event) -> None:

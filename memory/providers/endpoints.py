@@ -1,0 +1,127 @@
+"""Endpoints that speak OpenAI's protocol, whatever they are asked for: how patiently, and what their failures mean.
+
+The client's own retries are off: they give every attempt the full timeout and know of no deadline. A reply is read as
+a stream, so that neither its size nor its slowness is the server's to choose, and parsed by who asked: the client
+checks little of it, and refuses no HTML.
+"""
+
+import email.utils
+import random
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import ClassVar, TypeVar
+
+import httpx2
+import openai
+
+from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid, ProviderUnavailable
+from memory.providers.deadlines import Deadline
+
+T = TypeVar("T")
+
+LONGEST_WAIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where to ask, for which model, and how patiently; `what` it is, for errors."""
+
+    what: ClassVar[str] = "endpoint"
+
+    model: str
+    api_key: str = field(default="", repr=False)
+    base_url: str = ""
+    """Empty: OpenAI's own."""
+    timeout_seconds: float = 5.0
+    """Of one request."""
+    max_attempts: int = 4
+    backoff_seconds: float = 0.25
+    """Before the second attempt, doubled before each later one, between half and all of it by chance."""
+
+
+def open_client(endpoint: Endpoint) -> openai.OpenAI:
+    return openai.OpenAI(
+        # an endpoint of one's own may need no key; the client insists on one
+        api_key=endpoint.api_key or "none",
+        base_url=endpoint.base_url or None,
+        max_retries=0,
+    )
+
+
+def ask_patiently(ask: Callable[[], T], *, endpoint: Endpoint, deadline: Deadline) -> T:
+    """The answer, asked for again while that may help and the deadline leaves room. Raises a ProviderError."""
+    attempt = 1
+    while True:
+        try:
+            return ask_once(ask, what=endpoint.what)
+        except ProviderUnavailable as failure:
+            wait = wait_seconds(endpoint, attempt, failure.retry_after_seconds)
+            is_last = attempt == endpoint.max_attempts or wait > LONGEST_WAIT_SECONDS
+            if is_last or not deadline.leaves_room_for(wait):
+                raise
+        time.sleep(wait)
+        attempt += 1
+
+
+def ask_once(ask: Callable[[], T], *, what: str) -> T:
+    """The answer. Raises a ProviderError for what the client raises."""
+    try:
+        return ask()
+    except (openai.OpenAIError, httpx2.HTTPError) as err:
+        failure = translate_failure(err, what=what)
+    # outside the handler, or the original, whose text may echo the key, would be its context in logs
+    raise failure
+
+
+def wait_seconds(endpoint: Endpoint, attempt: int, retry_after_seconds: float | None) -> float:
+    if retry_after_seconds is not None:
+        return retry_after_seconds
+    # jitter, or all workers that failed together come back together
+    return endpoint.backoff_seconds * 2.0 ** (attempt - 1) * random.uniform(0.5, 1)  # noqa: S311
+
+
+def read_reply(parts: Iterable[bytes], *, most_bytes: int, deadline: Deadline) -> bytes:
+    """Raises ProviderUnavailable at the deadline, ProviderReplyInvalid for a reply that is larger."""
+    body = bytearray()
+    for part in parts:
+        body += part
+        deadline.remaining_seconds(at_most=0)
+        if len(body) > most_bytes:
+            raise ProviderReplyInvalid(f"the reply is larger than {most_bytes} bytes, too large for what was asked")
+    return bytes(body)
+
+
+def translate_failure(err: openai.OpenAIError | httpx2.HTTPError, *, what: str) -> ProviderError:
+    """What to do about it, without a word of the provider's own."""
+    if isinstance(err, openai.APIStatusError):
+        return translate_status(err.response, what=what)
+    if isinstance(err, openai.APITimeoutError | httpx2.TimeoutException):
+        return ProviderUnavailable(f"the {what} did not answer in time")
+    if isinstance(err, openai.APIConnectionError | httpx2.TransportError):
+        return ProviderUnavailable(f"the connection to the {what} failed")
+    return ProviderReplyInvalid(f"the answer of the {what} could not be read ({type(err).__name__})")
+
+
+def translate_status(response: httpx2.Response, *, what: str) -> ProviderError:
+    status = response.status_code
+    if status in (408, 409, 425, 429) or status >= 500:
+        wait = read_retry_after(response.headers.get("retry-after", ""), now=datetime.now(UTC))
+        return ProviderUnavailable(f"the {what} answered {status}", retry_after_seconds=wait)
+    if status >= 400:
+        return ProviderRefused(f"the {what} refused the request with {status}", status=status)
+    return ProviderReplyInvalid(f"the {what} answered {status}")
+
+
+def read_retry_after(value: str, *, now: datetime) -> float | None:
+    """Seconds from a Retry-After header (RFC 9110, 10.2.3): digits or a date; None without a sound one."""
+    if value.isascii() and value.isdigit():
+        return float(value)
+    try:
+        until = email.utils.parsedate_to_datetime(value)
+    except (ValueError, OverflowError):
+        return None
+    if until.tzinfo is None:
+        return None
+    return max(0.0, (until - now).total_seconds())

@@ -1,0 +1,27 @@
+"""What a forked process may not share with its parent."""
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class PerProcess(Generic[T]):
+    """A value made at first use, once in each process: threads and sockets do not survive a fork.
+
+    A forked process keeps its parent's value, unused: destroying it would wait for threads that are not there.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._made: dict[int, T] = {}
+
+    def get(self) -> T:
+        with self._lock:
+            process = os.getpid()
+            if process not in self._made:
+                self._made[process] = self._make()
+            return self._made[process]
