@@ -17,7 +17,8 @@ from memory.admin.fields import ExternalIdField, JSONListField
 from memory.admin.memories import LONG_COLUMNS, LeanChangeList, MemoryForm, MemoryPages
 from memory.models import Account, EpisodicMemory
 from memory.owner import GLOBAL_CHANNEL
-from memory.retrieval.episodes import EpisodeQuery, EpisodesFound, search_episodes
+from memory.retrieval.episodes import EpisodesFound, search_episodes
+from memory.retrieval.search import MemoryQuery
 from memory.services.embedding import Embedded, embed_texts
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory_project.admin_lists import chosen_account
@@ -65,8 +66,8 @@ def answer_question(request: HttpRequest, form: MeaningForm, account_id: UUID, n
     return Answer(similarities={hit.id: hit.similarity for hit in found.hits}, remarks=name_remarks(found))
 
 
-def make_query(text: str, embedded: Embedded) -> EpisodeQuery:
-    return EpisodeQuery(
+def make_query(text: str, embedded: Embedded) -> MemoryQuery:
+    return MemoryQuery(
         text=text,
         top_k=MOST_FOUND,
         model=embedded.model,

@@ -95,8 +95,12 @@ def mark_items(owner: Owner, place: Place, hits: Sequence[EpisodeHit], request: 
 def lay_out(fields: Mapping[str, Any], hits: Sequence[EpisodeHit]) -> str:
     """The documented sections; one without content is left out."""
     working = [(label, fence(fields[name])) for name, label in WORKING_FIELDS.items() if fields.get(name)]
-    episodes = [replace(hit, summary=" ".join(hit.summary.split())) for hit in hits]
+    episodes = [replace(hit, summary=one_line(hit.summary)) for hit in hits]
     return render_to_string("context/memory_node.txt", {"working": working, "episodes": episodes}).strip()
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def fence(value: Any) -> str:

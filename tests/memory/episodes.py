@@ -8,7 +8,7 @@ import numpy as np
 from memory.models import EpisodicMemory
 from memory.models.binary import Embedding
 from memory.owner import Owner
-from memory.retrieval.episodes import EpisodeQuery
+from memory.retrieval.search import MemoryQuery
 from memory.services.embedding import Embedded
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory.services.memories import OwnVector
@@ -35,6 +35,6 @@ def store(owner: Owner, *drafts: EpisodeDraft, now: datetime = NOW) -> Sequence[
     return store_episodes(owner, drafts=drafts, embedded=NOTHING, now=now)
 
 
-def query(text: str = "anything", *, angle: float | None = 0.0, top_k: int = 10) -> EpisodeQuery:
+def query(text: str = "anything", *, angle: float | None = 0.0, top_k: int = 10) -> MemoryQuery:
     vector = None if angle is None else direction(angle)
-    return EpisodeQuery(text=text, top_k=top_k, model=MODEL, width=WIDTH, vector=vector)
+    return MemoryQuery(text=text, top_k=top_k, model=MODEL, width=WIDTH, vector=vector)

@@ -18,7 +18,8 @@ from memory.models import Account, AuditEntry, EpisodicMemory, Participant
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.providers.summaries import Message
-from memory.retrieval.episodes import EpisodeQuery, search_episodes
+from memory.retrieval.episodes import search_episodes
+from memory.retrieval.search import MemoryQuery
 from memory.services import imports
 from memory.services.imports import Imported, import_conversations
 
@@ -96,7 +97,7 @@ def test_an_imported_conversation_is_found_by_its_agent(account: Account, write_
 
     provider = embedding_provider()
     vector = provider.embed(["the pump broke"], deadline_seconds=None)[0]
-    query = EpisodeQuery(text="the pump broke", top_k=1, model=provider.model, width=provider.width, vector=vector)
+    query = MemoryQuery(text="the pump broke", top_k=1, model=provider.model, width=provider.width, vector=vector)
     found = search_episodes(Owner(account_id=account.id, agent_id="assistant"), query, now=NOW)
 
     assert [hit.conversation_id for hit in found.hits] == ["pumps"]

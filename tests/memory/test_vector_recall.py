@@ -12,7 +12,8 @@ from memory import conf
 from memory.models import Account, Kind, Vector
 from memory.models.binary import Embedding, binary_cursor, half_vector
 from memory.owner import Owner
-from memory.retrieval.episodes import EpisodeQuery, search_episodes
+from memory.retrieval.episodes import search_episodes
+from memory.retrieval.search import MemoryQuery
 from memory.retrieval.statements import where_of
 from memory.retrieval.vectors import nearest_ctes
 from memory.services.vector_index import Hnsw, IvfFlat, Method, build_index, drop_all_indexes, names_of_indexes
@@ -28,7 +29,7 @@ CENTRE: Embedding = np.eye(WIDTH, dtype=np.float32)[0]
 
 
 def search(owner: Owner, vector: Embedding, *, exact_rows: int = conf.EXACT_SEARCH_ROWS) -> list[UUID]:
-    query = EpisodeQuery(text="text", top_k=K, model=MODEL, width=WIDTH, vector=vector, exact_rows=exact_rows)
+    query = MemoryQuery(text="text", top_k=K, model=MODEL, width=WIDTH, vector=vector, exact_rows=exact_rows)
     return [hit.id for hit in search_episodes(owner, query, now=NOW).hits]
 
 

@@ -15,7 +15,8 @@ from memory.management.benchmarks.measure import Case, Way
 from memory.management.benchmarks.scratch import CONVERSATION, Scratch, clustered_vectors
 from memory.management.benchmarks.web import KeepAliveClient, encode
 from memory.models.binary import Embedding
-from memory.retrieval.episodes import EpisodeQuery, search_episodes
+from memory.retrieval.episodes import search_episodes
+from memory.retrieval.search import MemoryQuery
 from memory.tiers import working
 from memory.tiers.base import to_json
 from memory.tiers.working import WorkingMemory, refused_above_bytes
@@ -123,8 +124,8 @@ def search_episodic(scratch: Scratch, client: KeepAliveClient, *, now: datetime)
     ]
 
 
-def make_query(scratch: Scratch, vector: Embedding) -> EpisodeQuery:
-    return EpisodeQuery(text="which pump?", top_k=TOP_K, model=scratch.model, width=scratch.width, vector=vector)
+def make_query(scratch: Scratch, vector: Embedding) -> MemoryQuery:
+    return MemoryQuery(text="which pump?", top_k=TOP_K, model=scratch.model, width=scratch.width, vector=vector)
 
 
 def search_body(scratch: Scratch, number: int, vector: Embedding) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def search_body(scratch: Scratch, number: int, vector: Embedding) -> dict[str, A
     }
 
 
-def statement_of(scratch: Scratch, number: int, query: EpisodeQuery, *, now: datetime) -> tuple[Any, Any]:
+def statement_of(scratch: Scratch, number: int, query: MemoryQuery, *, now: datetime) -> tuple[Any, Any]:
     """The very statement that a search sends, with its parameters, caught on its way to psycopg."""
     caught: list[tuple[Any, Any]] = []
 

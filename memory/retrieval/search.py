@@ -1,0 +1,171 @@
+"""Search in one kind of memory: by meaning; by words for rows whose vector is pending, or all without a query vector.
+
+What kinds have in common is here; what one has more (its child's table and columns, its hit) stands in its own module.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from itertools import chain, zip_longest
+from typing import Any
+from uuid import UUID
+
+from memory import conf
+from memory.models import Kind, Memory, Vector
+from memory.models.binary import Embedding, binary_cursor, fetch_dicts, half_vector
+from memory.models.memory import DEFAULT_LANGUAGE
+from memory.owner import Owner
+from memory.retrieval.lexical import bm25_ctes
+from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, bind_owner, shape_of, squeeze, where_of
+from memory.retrieval.vectors import nearest_ctes
+
+Row = dict[str, Any]
+
+SHARED_COLUMNS = (
+    *("memories.id", "agent_id", "user_id", "channel", "conversation_id", "text"),
+    *("event_time", "created_at", "metadata"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """A kind as it is searched: its child's table, and the columns of it that a row is answered with."""
+
+    kind: Kind
+    table: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryQuery:
+    """What is asked. `vector` is the query's embedding by `model`, or None.
+
+    `since` leaves out what happened at that time or before; `without` are ids not to come back, `besides`
+    conversations nothing of which is to.
+    """
+
+    text: str
+    top_k: int
+    model: str
+    width: int
+    vector: Embedding | None
+    exact_rows: int = conf.EXACT_SEARCH_ROWS
+    since: datetime | None = None
+    without: Sequence[UUID] = ()
+    besides: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsFound:
+    """Best first, each with `similarity`: 1 - cosine distance, None for a row found by its words.
+
+    `degraded` names what kept the answer from being by meaning alone; empty when nothing did.
+    """
+
+    rows: Sequence[Row]
+    degraded: Sequence[str]
+
+
+def search_rows(owner: Owner, searched: Searched, query: MemoryQuery, *, now: datetime) -> RowsFound:
+    """The owner's `top_k` rows of a kind nearest to the query. One statement.
+
+    With a `user_id` only that user's rows; channels: the active one and `_global`. Pending rows that share words
+    with the query alternate with those found by meaning (each list best first), since a similarity and a BM25
+    score cannot be compared.
+    """
+    width = query.width if query.vector is not None else None
+    statement = compose(shape_of(owner), searched, width, query.since is not None)
+    with binary_cursor() as cursor:
+        cursor.execute(statement.text, {**statement.parameters, **bind_owner(owner, now=now), **bind_query(query)})
+        found = fetch_dicts(cursor)
+    return RowsFound(rows=take_rows(found, query.top_k), degraded=name_degraded(query, found))
+
+
+def bind_query(query: MemoryQuery) -> dict[str, Any]:
+    return {
+        "model": query.model,
+        "query": query.text,
+        "language": DEFAULT_LANGUAGE,
+        "limit": query.top_k,
+        "exact_rows": query.exact_rows,
+        "since": query.since,
+        "without": list(query.without),
+        "besides": list(query.besides),
+        "vector": None if query.vector is None else half_vector(query.vector),
+    }
+
+
+@lru_cache(maxsize=1024)
+def compose(shape: OwnerShape, searched: Searched, width: int | None, has_window: bool) -> Sql:
+    """The statement for owners of this shape and vectors of this width, None without one.
+
+    Words are looked for only where meaning cannot find.
+    """
+    rows, vectors = candidates(shape.owner, searched.kind, width, has_window=has_window)
+    waiting = f"{rows.text} AND embed_after IS NOT NULL"
+    if width is None:
+        parts = bm25_ctes(corpus=rows.text)
+        pending = f"EXISTS (SELECT FROM memories WHERE {waiting})"
+        union = "SELECT id, NULL::float8 AS similarity, score FROM scored"
+    else:
+        parts = f"{nearest_ctes(where=vectors.text, width=width)}, {bm25_ctes(corpus=waiting)}"
+        pending = "rows > 0"
+        union = """SELECT memory_id AS id, 1 - distance AS similarity, NULL::float8 AS score FROM nearest
+            UNION ALL SELECT id, NULL, score FROM scored WHERE id NOT IN (SELECT memory_id FROM nearest)"""
+    text = f"""
+        WITH {parts}, found AS MATERIALIZED ({union})
+        SELECT state.pending, similarity, score, {", ".join((*SHARED_COLUMNS, *searched.columns))}
+        FROM (SELECT {pending} AS pending FROM corpus) AS state LEFT JOIN (
+            found JOIN memories ON memories.id = found.id
+            JOIN {searched.table} ON {searched.table}.memory_ptr_id = memories.id
+        ) ON true
+        ORDER BY similarity DESC NULLS LAST, score DESC NULLS LAST, memories.id"""
+    return Sql(text=squeeze(text), parameters={**rows.parameters, **vectors.parameters})
+
+
+def candidates(owner: Owner, kind: Kind, width: int | None, *, has_window: bool) -> tuple[Sql, Sql]:
+    """The conditions on memories and on their vectors, for an owner made of stand-ins."""
+    now, model = STAND_IN["now"], STAND_IN["model"]
+    rows = Memory.objects.visible_to(owner, kind).in_channels(owner).live(now)
+    vectors = Vector.objects.visible_to(owner, kind).in_channels(owner).live(now).of_model(model, width or 0)
+    if owner.user_id:
+        rows, vectors = rows.filter(user_id=owner.user_id), vectors.filter(user_id=owner.user_id)
+    of_rows, of_vectors = where_of(rows, prefix="m"), where_of(vectors, prefix="v")
+    since = (" AND memories.event_time > %(since)s", OF_WINDOW) if has_window else ("", "")
+    return (
+        Sql(text=of_rows.text + left_out("memories.id", "memories") + since[0], parameters=of_rows.parameters),
+        Sql(
+            text=of_vectors.text + left_out("memory_vectors.memory_id", "memory_vectors") + since[1],
+            parameters=of_vectors.parameters,
+        ),
+    )
+
+
+# vectors know no times: the planner starts from whichever side is narrower
+OF_WINDOW = """ AND EXISTS (
+    SELECT FROM memories AS dated WHERE dated.id = memory_vectors.memory_id
+    AND dated.account_id = %(account_id)s AND dated.event_time > %(since)s
+)"""
+
+
+def left_out(key: str, table: str) -> str:
+    """What the query wants none of; nothing, where its lists are empty."""
+    return f" AND NOT {key} = ANY(%(without)s::uuid[]) AND NOT {table}.conversation_id = ANY(%(besides)s::text[])"
+
+
+def take_rows(found: Sequence[Row], top_k: int) -> list[Row]:
+    """The first of each list in turn, meaning first."""
+    present = [row for row in found if row["id"] is not None]
+    by_meaning = [row for row in present if row["similarity"] is not None]
+    by_words = [row for row in present if row["similarity"] is None]
+    alternated: Iterable[Row | None] = chain.from_iterable(zip_longest(by_meaning, by_words))
+    taken = [row for row in alternated if row is not None][:top_k]
+    return [{name: value for name, value in row.items() if name not in ("pending", "score")} for row in taken]
+
+
+def name_degraded(query: MemoryQuery, found: Sequence[Row]) -> list[str]:
+    degraded = [] if query.vector is not None else ["embedder_unavailable"]
+    if found and found[0]["pending"]:
+        degraded.append("embedding_pending")
+    return degraded
