@@ -1,6 +1,10 @@
 """Fields that many bodies and queries share."""
 
+import json
 from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
 
 from memory_project.http.serializers import ActingFields, ExternalId, Text
 
@@ -20,3 +24,30 @@ class Prose(Text):
         if not text.strip():
             self.fail("blank")
         return text
+
+
+@extend_schema_field({"type": "object", "additionalProperties": True})
+class Metadata(serializers.JSONField):
+    """The client's own facts about something: any JSON object, which the parser has checked already."""
+
+    largest_bytes = 65_536
+    default_error_messages = {
+        "not_an_object": "Must be an object.",
+        "too_large": f"Has at most {largest_bytes} bytes, serialized.",
+    }
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            self.fail("not_an_object")
+        if len(json.dumps(data, ensure_ascii=False).encode()) > self.largest_bytes:
+            self.fail("too_large")
+        return data
+
+
+class Count(serializers.IntegerField):
+    """A whole number in a query: digits and nothing else."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not (isinstance(data, str) and data.isascii() and data.isdigit() and len(data) < 10):
+            self.fail("invalid")
+        return int(data)

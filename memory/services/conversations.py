@@ -1,6 +1,7 @@
 """Conversations from their first write to their end: opened, resumed, ended, and their live side cleared."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,6 +34,9 @@ WITH RECURSIVE lineage AS (
 SELECT conversation_id FROM lineage
 """
 
+CHANGEABLE = frozenset({"title", "metadata", "continues"})
+"""Columns that a client may change later. User and channel are of the first write, counts and times its turns'."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
@@ -53,13 +57,36 @@ def find_conversation(owner: Owner, conversation_id: str) -> Conversation:
 
 def create_conversation(owner: Owner, conversation_id: str, *, opening: Opening, now: datetime) -> Conversation:
     """Raises Conflict when the account has a conversation of this id."""
+    conversation = new_conversation(owner, conversation_id, now=now)
     with transaction.atomic():
-        if Conversation.objects.filter(account_id=owner.account_id, conversation_id=conversation_id).exists():
+        take_over(owner, conversation, opening)
+        # left alone where there is one, a moment ago by another's request too
+        Conversation.objects.bulk_create([conversation], ignore_conflicts=True)
+        stored = lock_conversation(owner, conversation_id)
+        if stored is None or stored.id != conversation.id:
             raise Conflict("there is a conversation of this id")
-        conversation = open_conversation(owner, conversation_id, opening=opening, now=now)
         insert_participants(owner, conversation_ids=[conversation_id])
-        conversation.save(update_fields=["title", "continues", "metadata"])
-    conversation.refresh_from_db(fields=["created_at", "updated_at"])
+        record(owner, operation="create", memory_type="conversation", conversation_id=conversation_id)
+    return stored
+
+
+def change_conversation(
+    owner: Owner, conversation_id: str, *, changes: Mapping[str, Any], now: datetime
+) -> Conversation:
+    """Give it another `title`, other `metadata`, or another conversation that it `continues` ("" for none).
+
+    Raises NotFound, and Unprocessable as `check_lineage` does.
+    """
+    with transaction.atomic():
+        conversation = lock_found(owner, conversation_id)
+        if changes.get("continues"):
+            check_lineage(owner, conversation, changes["continues"])
+        for name in CHANGEABLE & set(changes):
+            setattr(conversation, name, changes[name])
+        conversation.updated_at = now
+        conversation.save(update_fields=[*(CHANGEABLE & set(changes)), "updated_at"])
+        columns = {"columns": sorted(changes)}
+        record(owner, operation="update", memory_type="conversation", conversation_id=conversation_id, metadata=columns)
     return conversation
 
 
@@ -88,6 +115,15 @@ def open_conversation(owner: Owner, conversation_id: str, *, opening: Opening, n
             raise Conflict("the conversation was deleted a moment ago")
         record(owner, operation="create", memory_type="conversation", conversation_id=conversation_id)
     take_over(owner, conversation, opening)
+    return conversation
+
+
+def lock_found(owner: Owner, conversation_id: str) -> Conversation:
+    """The row, locked until the transaction ends. Raises NotFound as `find_conversation` does."""
+    find_conversation(owner, conversation_id)
+    conversation = lock_conversation(owner, conversation_id)
+    if conversation is None:
+        raise NotFound("no such conversation")
     return conversation
 
 
@@ -156,10 +192,7 @@ def end_conversation(owner: Owner, conversation_id: str, *, outcome: str, now: d
     and the job `clear_ended` clears later. Raises NotFound.
     """
     with transaction.atomic():
-        find_conversation(owner, conversation_id)
-        conversation = lock_conversation(owner, conversation_id)
-        if conversation is None:
-            raise NotFound("no such conversation")
+        conversation = lock_found(owner, conversation_id)
         conversation.outcome = outcome or conversation.outcome
         conversation.ended_at = conversation.ended_at or now
         conversation.updated_at, conversation.cleared_at = now, None
@@ -190,19 +223,23 @@ def clear_live_side(conversation: Conversation, *, now: datetime) -> bool:
 
     Done twice it is done once; a conversation that was reopened meanwhile is left alone.
     """
-    account = Owner(account_id=conversation.account_id)
-    place = Place(account_id=conversation.account_id, conversation_id=conversation.conversation_id)
     ended = Conversation.objects.filter(id=conversation.id).ended_uncleared()
     if not ended.exists():
         return True
     try:
-        session_store().clear(conversation)
-        SessionMemory(place_of(conversation)).clear_session()
-        WorkingMemory(account).clear(conversation.conversation_id)
-        ledger.end(place, agent_id=conversation.agent_id)
+        forget_live_side(conversation)
     except RedisError as err:
         logger.warning("conversation %s ended, its live side is still there: %s", conversation.id, type(err).__name__)
         return False
     ended.update(cleared_at=now)
     conversation.cleared_at = now
     return True
+
+
+def forget_live_side(conversation: Conversation) -> None:
+    """Clear session, working memory and ledger of a conversation. Raises RedisError."""
+    place = Place(account_id=conversation.account_id, conversation_id=conversation.conversation_id)
+    session_store().clear(conversation)
+    SessionMemory(place_of(conversation)).clear_session()
+    WorkingMemory(Owner(account_id=conversation.account_id)).clear(conversation.conversation_id)
+    ledger.end(place, agent_id=conversation.agent_id)
