@@ -1,14 +1,259 @@
-"""Session memory: a conversation's live side in Redis, under the documented keys behind the account's prefix."""
+"""Session memory: a conversation's live side in Redis, under the documented keys behind the account's prefix.
 
-from memory_project.redis import SessionPlace
+- turns, thoughts and the active goal expire together, SESSION_TTL_HOURS after the last call about one of them;
+- a context value expires by itself, SESSION_VALUE_TTL_SECONDS or its own `ttl_seconds` after it was set. The names of
+  the values are a sorted set by the moment when each expires, so that nothing is ever scanned for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memory import conf
+from memory.errors import TooLarge, Unprocessable
+from memory.tiers.base import check_name, from_json, to_json
+from memory.tiers.session_buffer import LISTS, RENEW, RedisBuffer, run_on_lists
+from memory.tiers.session_turns import SessionTurn, turn_of
+from memory_project.redis import SessionPlace, script, session_key
+
+# the scripts for values take the key of their names, and before other arguments the prefix of their keys
+VALUES = """
+local names, prefix = KEYS[1], ARGV[1]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZREMRANGEBYSCORE', names, '-inf', now)
+
+-- false where there is no room for one more
+local function keep(name, json, ttl, most)
+    if not redis.call('ZSCORE', names, name) and redis.call('ZCARD', names) >= most then
+        return false
+    end
+    local expires_at = string.format('%.0f', now + ttl * 1000)
+    redis.call('SET', prefix .. name, json, 'PXAT', expires_at)
+    redis.call('ZADD', names, expires_at, name)
+    local latest = redis.call('ZRANGE', names, -1, -1, 'WITHSCORES')[2]
+    redis.call('PEXPIREAT', names, string.format('%.0f', latest))
+    return true
+end
+
+-- name, JSON and milliseconds left of each value
+local function all()
+    local flat = {}
+    for _, name in ipairs(redis.call('ZRANGE', names, 0, -1)) do
+        local json = redis.call('GET', prefix .. name)
+        if json then
+            flat[#flat + 1] = name
+            flat[#flat + 1] = json
+            flat[#flat + 1] = redis.call('PTTL', prefix .. name)
+        else
+            redis.call('ZREM', names, name)
+        end
+    end
+    return flat
+end
+"""
+
+# most values, seconds to live, name, JSON
+SET_VALUE = VALUES + "return keep(ARGV[4], ARGV[5], tonumber(ARGV[3]), tonumber(ARGV[2])) and 1 or 0"
+
+# name
+FIND_VALUE = "return {redis.call('GET', ARGV[1] .. ARGV[2]), redis.call('PTTL', ARGV[1] .. ARGV[2])}"
+
+# name
+DELETE_VALUE = VALUES + "redis.call('ZREM', names, ARGV[2]) return redis.call('DEL', prefix .. ARGV[2])"
+
+ALL_VALUES = VALUES + "return all()"
+
+# then the lists as keys
+SNAPSHOT = VALUES + "return {redis.call('GET', KEYS[4]), redis.call('LRANGE', KEYS[3], 0, -1), all()}"
+
+# most values, seconds that lists live, goal, number of thoughts, then thoughts, then name, JSON, seconds of each value
+RESTORE = (
+    VALUES
+    + """
+local goal, thoughts = KEYS[4], KEYS[3]
+if ARGV[4] ~= '' then
+    redis.call('SET', goal, ARGV[4], 'EX', ARGV[3], 'NX')
+end
+local values_at = 6 + tonumber(ARGV[5])
+if redis.call('EXISTS', thoughts) == 0 then
+    for i = 6, values_at - 1 do
+        redis.call('RPUSH', thoughts, ARGV[i])
+    end
+    redis.call('EXPIRE', thoughts, ARGV[3])
+end
+for i = values_at, #ARGV, 3 do
+    if redis.call('EXISTS', prefix .. ARGV[i]) == 0 then
+        keep(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[2]))
+    end
+end
+"""
+)
+
+CLEAR = """
+for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+    redis.call('UNLINK', ARGV[1] .. name)
+end
+for _, key in ipairs(KEYS) do
+    redis.call('UNLINK', key)
+end
+"""
+
+# seconds to live, goal
+SET_GOAL = "redis.call('SET', KEYS[3], ARGV[2])" + RENEW
+
+GET_GOAL = RENEW + "return redis.call('GET', KEYS[3])"
+
+CLEAR_GOAL = RENEW + "return redis.call('DEL', KEYS[3])"
+
+# seconds to live, most thoughts, thought
+PUSH_THOUGHT = "redis.call('RPUSH', KEYS[2], ARGV[3]) redis.call('LTRIM', KEYS[2], -tonumber(ARGV[2]), -1)" + RENEW
+
+# seconds to live, limit
+GET_THOUGHTS = RENEW + "return redis.call('LRANGE', KEYS[2], -tonumber(ARGV[2]), -1)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredValue:
+    """A context value, and in how many seconds (1 or more) it expires."""
+
+    value: Any
+    ttl_seconds: int
 
 
 class SessionMemory:
-    """The session of one conversation, shared by the agents that take part. Every call is one round trip."""
+    """The session of one conversation, shared by the agents that take part. Every call is one round trip.
+
+    Values and thoughts may be any JSON and come back as they went in; ValueError for what has no JSON. One of more
+    than SESSION_VALUE_BYTES raises TooLarge (`stored=False`).
+    """
 
     def __init__(self, place: SessionPlace) -> None:
         self._place = place
 
+    def add_turn(self, turn: SessionTurn) -> None:
+        """`add_turns` of one."""
+        self.add_turns([turn])
+
+    def add_turns(self, turns: Sequence[SessionTurn]) -> None:
+        """Add turns, in order of index, to the buffer; those that it has already change nothing."""
+        RedisBuffer(self._place).append(turns, first=0)
+
+    def get_recent_turns(self, limit: int) -> list[SessionTurn]:
+        """The latest turns of the buffer, oldest first."""
+        if limit < 1:
+            return []
+        return [turn_of(entry) for entry in RedisBuffer(self._place).latest(limit, first=0)]
+
+    def set(self, key: str, value: Any, ttl_seconds: int | None = None) -> None:
+        """Store a value for `ttl_seconds` (1 to SESSION_MAX_TTL_HOURS; ValueError for others), or the default.
+
+        Raises Unprocessable for one more than SESSION_VALUES, ValueError for what is no name.
+        """
+        seconds = conf.SESSION_VALUE_TTL_SECONDS if ttl_seconds is None else ttl_seconds
+        if not 1 <= seconds <= most_seconds():
+            raise ValueError(f"ttl_seconds must be 1 to {most_seconds()}")
+        if not self._run_on_values(SET_VALUE, conf.SESSION_VALUES, seconds, check_name(key), small_json(value)):
+            raise Unprocessable(f"the session has {conf.SESSION_VALUES} values, no more are allowed")
+
+    def find(self, key: str) -> StoredValue | None:
+        """The value, which may be None itself; None where there is none (any more)."""
+        json, left_ms = self._run_on_values(FIND_VALUE, check_name(key))
+        return None if json is None else StoredValue(value=from_json(json), ttl_seconds=seconds_of(left_ms))
+
+    def get(self, key: str) -> Any:
+        """The value, or None where there is none (any more); `find` tells them apart."""
+        found = self.find(key)
+        return None if found is None else found.value
+
+    def delete(self, key: str) -> bool:
+        """Whether there was one."""
+        return bool(self._run_on_values(DELETE_VALUE, check_name(key)))
+
+    def get_context(self) -> dict[str, Any]:
+        """All values that have not expired, by name."""
+        flat = self._run_on_values(ALL_VALUES)
+        return {name: from_json(json) for name, json in sorted(zip(flat[::3], flat[1::3], strict=True))}
+
     def clear_session(self) -> None:
         """Forget turns, thoughts, values and the active goal."""
-        raise NotImplementedError
+        self._run_on_everything(CLEAR)
+
+    def set_active_goal(self, goal_id: str, goal_description: str) -> None:
+        goal = small_json({"goal_id": goal_id, "goal_description": goal_description})
+        run_on_lists(SET_GOAL, self._place, goal)
+
+    def get_active_goal(self) -> dict[str, Any] | None:
+        """`goal_id` and `goal_description`, or None where there is no goal (any more)."""
+        json = run_on_lists(GET_GOAL, self._place)
+        return None if json is None else from_json(json)
+
+    def clear_active_goal(self) -> bool:
+        """Whether there was one."""
+        return bool(run_on_lists(CLEAR_GOAL, self._place))
+
+    def push_thought(self, thought: Any, agent_id: str, now: datetime) -> None:
+        """Add a thought; the oldest one beyond SESSION_THOUGHTS goes."""
+        json = small_json({"thought": thought, "agent_id": agent_id, "timestamp": now.isoformat()})
+        run_on_lists(PUSH_THOUGHT, self._place, conf.SESSION_THOUGHTS, json)
+
+    def get_thoughts(self, limit: int) -> list[dict[str, Any]]:
+        """The latest thoughts, newest last: each with thought, agent_id and timestamp (ISO 8601)."""
+        if limit < 1:
+            return []
+        return [from_json(json) for json in run_on_lists(GET_THOUGHTS, self._place, limit)]
+
+    def snapshot(self) -> dict[str, Any]:
+        """What `restore` takes: the goal, the thoughts, and the values with the seconds that they have left.
+
+        Each is the JSON text as it is stored, so that a database's own JSON does not change numbers inside. Turns are
+        no part of it: they are in the log.
+        """
+        goal, thoughts, flat = self._run_on_everything(SNAPSHOT)
+        values = {
+            name: {"json": json, "ttl_seconds": seconds_of(left_ms)}
+            for name, json, left_ms in sorted(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
+        }
+        return {"active_goal": goal, "thoughts": thoughts, "values": values}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Bring back what is not there: goal, thoughts where there are none, values (for the seconds they had left)."""
+        thoughts = snapshot["thoughts"][-conf.SESSION_THOUGHTS :]
+        values = [
+            part
+            for name, value in snapshot["values"].items()
+            for part in (name, value["json"], min(value["ttl_seconds"], most_seconds()))
+        ]
+        shared = (conf.SESSION_VALUES, conf.SESSION_TTL_HOURS * 3_600, snapshot["active_goal"] or "")
+        self._run_on_everything(RESTORE, *shared, len(thoughts), *thoughts, *values)
+
+    def _run_on_values(self, source: str, *args: str | int) -> Any:
+        return script(source)(keys=[session_key(self._place, "context")], args=[self._prefix, *args])
+
+    def _run_on_everything(self, source: str, *args: str | int) -> Any:
+        keys = [session_key(self._place, name) for name in ("context", *LISTS)]
+        return script(source)(keys=keys, args=[self._prefix, *args])
+
+    @property
+    def _prefix(self) -> str:
+        return session_key(self._place, "context:")
+
+
+def most_seconds() -> int:
+    return conf.SESSION_MAX_TTL_HOURS * 3_600
+
+
+def seconds_of(milliseconds: int) -> int:
+    """Rounded up: what is there has at least a second."""
+    return max(1, -(-milliseconds // 1_000))
+
+
+def small_json(value: Any) -> str:
+    """`value` as JSON. Raises TooLarge above SESSION_VALUE_BYTES."""
+    json = to_json(value)
+    size_bytes, limit_bytes = len(json.encode("utf-8")), conf.SESSION_VALUE_BYTES
+    if size_bytes > limit_bytes:
+        message = f"it has {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
+        raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
+    return json

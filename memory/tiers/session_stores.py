@@ -4,43 +4,55 @@
 - `redis`: in Redis, gone with it or after SESSION_TTL_HOURS;
 - `hybrid`: in Redis, and read again from the log where Redis has lost it or lags behind: the default.
 
-Whatever the store, every turn is a row of the log first; a buffer is only the quick way to the latest ones.
+Whatever the store, every turn is a row of the log first; a buffer is only the quick way to the latest ones. A turn
+never changes its number, and its text only where staff corrects it: the buffer shows the old text until the session
+expires or somebody clears the buffer, after which the hybrid store reads the log.
 """
 
-from collections.abc import Sequence
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from uuid import UUID
 
+from django.db import transaction
+from redis.exceptions import RedisError
+
+from memory import conf
 from memory.models import Conversation, Turn
-from memory_project.redis import SessionPlace
+from memory.tiers.session_buffer import RedisBuffer
+from memory.tiers.session_turns import (
+    Entry,
+    SessionTurn,
+    bounded,
+    fitting_entries,
+    latest_stretch,
+    place_of,
+    session_turn,
+    turn_of,
+)
 
+__all__ = ["SessionStore", "SessionTurn", "place_of", "session_store", "session_turn"]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTurn:
-    """A turn as the buffer holds it. `content` as it was sent: a text, parts, or None beside tool calls."""
+logger = logging.getLogger(__name__)
 
-    id: UUID
-    index: int
-    role: str
-    name: str
-    agent_id: str
-    content: Any
-    text: str
-    payload: dict[str, Any] | None
-    timestamp: datetime
+MOST_SESSIONS = 1_000
+"""Buffers that the store in this process keeps; the one that was not used for longest goes first."""
 
 
 class SessionStore(Protocol):
     """Where buffers live. Turns are numbered without gaps; a buffer is always a stretch of them up to the latest.
 
     At most BUFFER_MESSAGES turns and BUFFER_BYTES (the latest stays whatever its size), from the conversation's
-    `buffer_from` on. Appending what the buffer has already changes nothing.
+    `buffer_from` on. Appending what the buffer has already changes nothing. Stores in Redis raise RedisError.
     """
 
     def append(self, conversation: Conversation, turns: Sequence[SessionTurn]) -> None:
-        """Add turns, in order of index. Where turns before them are missing, the buffer begins anew."""
+        """Add turns, in order of index. Where turns before them are missing, the buffer begins with these until the
+        missing ones arrive."""
 
     def recent(self, conversation: Conversation, limit: int) -> list[SessionTurn]:
         """The latest `limit` turns of the buffer, oldest first."""
@@ -52,29 +64,154 @@ class SessionStore(Protocol):
         """Forget the buffer."""
 
 
-def place_of(conversation: Conversation) -> SessionPlace:
-    return SessionPlace(
-        account_id=conversation.account_id,
-        user_id=conversation.user_id,
-        channel=conversation.channel,
-        conversation_id=conversation.conversation_id,
-    )
+@dataclass(slots=True)
+class HeldBuffer:
+    """A buffer in this process: its entries, oldest first, and when it expires on the store's clock."""
+
+    entries: list[Entry]
+    expires_at: float
 
 
-def session_turn(turn: Turn) -> SessionTurn:
-    return SessionTurn(
-        id=turn.id,
-        index=turn.index,
-        role=turn.role,
-        name=turn.name,
-        agent_id=turn.agent_id,
-        content=turn.content,
-        text=turn.text,
-        payload=turn.payload,
-        timestamp=turn.event_time,
+class MemoryStore:
+    """Buffers in this process. `clock` tells seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._buffers: OrderedDict[UUID, HeldBuffer] = OrderedDict()
+
+    def append(self, conversation: Conversation, turns: Sequence[SessionTurn]) -> None:
+        given = {entry.index: entry for entry in fitting_entries(turns)}
+        if not given:
+            return
+        with self._lock:
+            held = {entry.index: entry for entry in self._entries(conversation)}
+            if any(held[index].turn_id != given[index].turn_id for index in held.keys() & given.keys()):
+                # another history under the same numbers: what the log has now counts
+                held = {}
+            self._hold(conversation, [entry for _, entry in sorted((held | given).items())])
+
+    def recent(self, conversation: Conversation, limit: int) -> list[SessionTurn]:
+        with self._lock:
+            entries = self._entries(conversation)
+            if entries:
+                self._hold(conversation, entries)
+        stretch = latest_stretch(entries, first=conversation.buffer_from)
+        return [turn_of(entry) for entry in stretch[max(0, len(stretch) - limit) :]]
+
+    def trim(self, conversation: Conversation) -> None:
+        with self._lock:
+            self._hold(conversation, self._entries(conversation))
+
+    def clear(self, conversation: Conversation) -> None:
+        with self._lock:
+            self._buffers.pop(conversation.id, None)
+
+    def _entries(self, conversation: Conversation) -> list[Entry]:
+        buffer = self._buffers.get(conversation.id)
+        return buffer.entries if buffer is not None and buffer.expires_at > self._clock() else []
+
+    def _hold(self, conversation: Conversation, entries: Sequence[Entry]) -> None:
+        kept = bounded([entry for entry in entries if entry.index >= conversation.buffer_from])
+        expires_at = self._clock() + conf.SESSION_TTL_HOURS * 3_600
+        self._buffers[conversation.id] = HeldBuffer(kept, expires_at)
+        self._buffers.move_to_end(conversation.id)
+        while len(self._buffers) > MOST_SESSIONS:
+            self._buffers.popitem(last=False)
+
+
+class RedisStore:
+    """Buffers in Redis and nowhere else."""
+
+    def append(self, conversation: Conversation, turns: Sequence[SessionTurn]) -> None:
+        buffer_of(conversation).append(turns, first=conversation.buffer_from)
+
+    def recent(self, conversation: Conversation, limit: int) -> list[SessionTurn]:
+        if limit < 1:
+            return []
+        return [turn_of(entry) for entry in buffer_of(conversation).latest(limit, first=conversation.buffer_from)]
+
+    def trim(self, conversation: Conversation) -> None:
+        buffer_of(conversation).trim(first=conversation.buffer_from)
+
+    def clear(self, conversation: Conversation) -> None:
+        buffer_of(conversation).clear()
+
+
+class HybridStore:
+    """Buffers in Redis, made again from the log where they are not what the conversation's row says.
+
+    `recent` wants a row that was read a moment ago. It compares the turns' numbers with the row's counts: a buffer
+    that lags, is ahead, has a hole or is too short is read from the log, also where BUFFER_BYTES cut it.
+    """
+
+    def append(self, conversation: Conversation, turns: Sequence[SessionTurn]) -> None:
+        """Raises RedisError; the turns are missed by the next reader then."""
+        if not buffer_of(conversation).append(turns, first=conversation.buffer_from):
+            refill(conversation, latest_turns(conversation, conf.BUFFER_MESSAGES))
+
+    def recent(self, conversation: Conversation, limit: int) -> list[SessionTurn]:
+        """From the log alone where Redis does not answer."""
+        limit = min(limit, conf.BUFFER_MESSAGES)
+        if limit < 1:
+            return []
+        try:
+            found = buffer_of(conversation).latest(limit, first=conversation.buffer_from)
+        except RedisError as err:
+            logger.warning("session of conversation %s read from the log: %s", conversation.id, type(err).__name__)
+            return latest_turns(conversation, limit)
+        wanted = range(max(conversation.buffer_from, conversation.turn_count - limit), conversation.turn_count)
+        if numbers_of(found) == list(wanted):
+            return [turn_of(entry) for entry in found]
+        turns = latest_turns(conversation, conf.BUFFER_MESSAGES)
+        if numbers_of(found) != numbers_of(fitting_entries(turns))[-limit:]:
+            refill(conversation, turns)
+        return turns[-limit:]
+
+    def trim(self, conversation: Conversation) -> None:
+        """Only tidies up: reads leave out what is before `buffer_from` anyway, so that a dead Redis is no error."""
+        try:
+            buffer_of(conversation).trim(first=conversation.buffer_from)
+        except RedisError as err:
+            logger.warning("session of conversation %s not trimmed: %s", conversation.id, type(err).__name__)
+
+    def clear(self, conversation: Conversation) -> None:
+        buffer_of(conversation).clear()
+
+
+def buffer_of(conversation: Conversation) -> RedisBuffer:
+    return RedisBuffer(place_of(conversation))
+
+
+def numbers_of(entries: Sequence[Entry]) -> list[int]:
+    return [entry.index for entry in entries]
+
+
+def latest_turns(conversation: Conversation, limit: int) -> list[SessionTurn]:
+    """The latest turns of the log from `buffer_from` on, oldest first."""
+    rows: Any = Turn.objects.filter(
+        account_id=conversation.account_id, log=conversation, index__gte=conversation.buffer_from
     )
+    fields = ("index", "role", "name", "agent_id", "text", "payload", "event_time")
+    latest = cast("Sequence[Turn]", rows.only(*fields).order_by("-index")[:limit])
+    return [session_turn(turn) for turn in latest][::-1]
+
+
+def refill(conversation: Conversation, turns: Sequence[SessionTurn]) -> None:
+    """Make the buffer these turns of the log: once they are committed, if this transaction wrote some of them."""
+    transaction.on_commit(lambda: replace_buffer(conversation, turns))
+
+
+def replace_buffer(conversation: Conversation, turns: Sequence[SessionTurn]) -> None:
+    try:
+        buffer_of(conversation).replace(fitting_entries(turns), first=conversation.buffer_from)
+    except RedisError as err:
+        logger.warning("session of conversation %s not refilled: %s", conversation.id, type(err).__name__)
+
+
+STORES: dict[str, SessionStore] = {"memory": MemoryStore(), "redis": RedisStore(), "hybrid": HybridStore()}
 
 
 def session_store() -> SessionStore:
     """The one that SESSION_STORE_TYPE names."""
-    raise NotImplementedError
+    return STORES[conf.SESSION_STORE_TYPE]

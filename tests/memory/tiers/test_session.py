@@ -1,0 +1,453 @@
+"""Session memory keeps turns, thoughts, a goal and values within its bounds, and forgets them at once."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+
+from memory import conf
+from memory.errors import TooLarge, Unprocessable
+from memory.owner import GLOBAL_CHANNEL
+from memory.tiers.session import SessionMemory
+from memory.tiers.session_stores import SessionTurn
+from memory_project.ids import uuid7
+from memory_project.redis import SessionPlace, client, session_key
+from tests.memory.tiers.test_working import names, values
+from tests.round_trips import counted_commands
+
+NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+TTL = conf.SESSION_TTL_HOURS * 3_600
+HOSTILE_IDS = ("a:b", "{a}", "%7Ba%7D", "a", "a%3Ab", "}{", "*", "a:turns", "ü 7/8")
+
+
+def some_place(**changes: Any) -> SessionPlace:
+    place = SessionPlace(account_id=uuid7(), user_id="ana", channel=GLOBAL_CHANNEL, conversation_id="c1")
+    return replace(place, **changes)
+
+
+@pytest.fixture
+def place() -> SessionPlace:
+    return some_place()
+
+
+@pytest.fixture
+def session(place: SessionPlace) -> SessionMemory:
+    return SessionMemory(place)
+
+
+def turn(index: int) -> SessionTurn:
+    return SessionTurn(
+        id=uuid7(),
+        index=index,
+        role="user",
+        name="",
+        agent_id="assistant",
+        content=f"turn {index}",
+        text=f"turn {index}",
+        payload=None,
+        timestamp=NOW,
+    )
+
+
+def keys_of(place: SessionPlace) -> set[str]:
+    return {str(key) for key in client().scan_iter(f"account:{place.account_id}:*")}
+
+
+@given(key=names, value=values)
+@examples(max_examples=100, deadline=None)
+def test_any_json_value_comes_back_as_it_went_in(key: str, value: Any) -> None:
+    session = SessionMemory(some_place())
+
+    session.set(key, value)
+
+    # as JSON, since to Python 1 == 1.0 == True
+    assert json.dumps(session.get(key), sort_keys=True) == json.dumps(value, sort_keys=True)
+
+
+@pytest.mark.parametrize("value", ["123", 123, 1, 1.0, -0.0, True, None, "", "null", 2**200, [], {}, {"a": [None]}])
+def test_types_are_not_mixed_up(session: SessionMemory, value: Any) -> None:
+    session.set("key", value)
+
+    assert repr(session.get("key")) == repr(value)
+    assert repr(session.get_context()) == repr({"key": value})
+
+
+def test_a_value_that_is_none_is_told_from_none_at_all(session: SessionMemory) -> None:
+    session.set("nothing", None)
+
+    stored = session.find("nothing")
+
+    assert stored is not None
+    assert stored.value is None
+    assert session.find("missing") is None
+
+
+def test_a_value_is_replaced_with_its_expiry(session: SessionMemory) -> None:
+    session.set("key", "old", ttl_seconds=50)
+    session.set("key", "new", ttl_seconds=500)
+
+    stored = session.find("key")
+
+    assert stored is not None
+    assert (stored.value, stored.ttl_seconds) == ("new", 500)
+
+
+def test_a_value_lives_for_the_default_unless_it_says(session: SessionMemory) -> None:
+    session.set("key", 1)
+
+    stored = session.find("key")
+
+    assert stored is not None
+    assert stored.ttl_seconds == conf.SESSION_VALUE_TTL_SECONDS == 3_600
+
+
+@pytest.mark.parametrize("ttl_seconds", [0, -1, conf.SESSION_MAX_TTL_HOURS * 3_600 + 1])
+def test_a_ttl_out_of_bounds_is_refused(session: SessionMemory, ttl_seconds: int) -> None:
+    with pytest.raises(ValueError, match=r"^ttl_seconds must be 1 to 604800$"):
+        session.set("key", 1, ttl_seconds=ttl_seconds)
+
+    assert session.find("key") is None
+
+
+def test_the_longest_ttl_may_be_reached(session: SessionMemory) -> None:
+    session.set("key", 1, ttl_seconds=conf.SESSION_MAX_TTL_HOURS * 3_600)
+
+    stored = session.find("key")
+
+    assert stored is not None
+    assert stored.ttl_seconds == 604_800
+
+
+def test_an_expired_value_is_gone_and_its_name_too(place: SessionPlace, session: SessionMemory) -> None:
+    session.set("short", 1, ttl_seconds=1)
+    session.set("long", 2)
+    expire_now(place, "short")
+
+    assert session.get_context() == {"long": 2}
+    assert session.find("short") is None
+    assert client().zrange(session_key(place, "context"), 0, -1) == ["long"]
+
+
+def test_names_expire_with_the_last_value(place: SessionPlace, session: SessionMemory) -> None:
+    session.set("long", 1, ttl_seconds=500)
+    session.set("short", 2, ttl_seconds=5)
+
+    assert 400 < client().ttl(session_key(place, "context")) <= 500
+
+
+def test_a_deleted_value_is_gone(session: SessionMemory) -> None:
+    session.set("key", 1)
+
+    assert session.delete("key") is True
+
+    assert session.delete("key") is False
+    assert session.find("key") is None
+    assert session.get_context() == {}
+
+
+def test_one_value_too_many_is_refused(session: SessionMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "SESSION_VALUES", 2)
+    session.set("one", 1)
+    session.set("two", 2)
+
+    with pytest.raises(Unprocessable, match=r"^the session has 2 values, no more are allowed$"):
+        session.set("three", 3)
+
+    session.set("two", "II")
+    assert session.get_context() == {"one": 1, "two": "II"}
+
+
+def test_expired_and_deleted_values_make_room(
+    place: SessionPlace, session: SessionMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "SESSION_VALUES", 2)
+    session.set("expired", 1)
+    session.set("deleted", 1)
+    expire_now(place, "expired")
+    session.delete("deleted")
+
+    session.set("one", 1)
+    session.set("two", 2)
+
+    assert session.get_context() == {"one": 1, "two": 2}
+
+
+def expire_now(place: SessionPlace, name: str) -> None:
+    """As if its time were over: the value has expired, its name's moment has passed."""
+    client().delete(session_key(place, f"context:{name}"))
+    client().zadd(session_key(place, "context"), {name: 1})
+
+
+def test_concurrent_writers_cannot_pass_the_bound_together(
+    place: SessionPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "SESSION_VALUES", 5)
+
+    def write(number: int) -> bool:
+        try:
+            SessionMemory(place).set(f"value-{number}", number)
+        except Unprocessable:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(write, range(40)))
+
+    assert outcomes.count(True) == len(SessionMemory(place).get_context()) == 5
+
+
+def test_a_value_of_the_largest_size_is_stored_and_one_byte_more_is_not(session: SessionMemory) -> None:
+    session.set("fits", "ü" * (conf.SESSION_VALUE_BYTES // 2 - 1))
+
+    with pytest.raises(TooLarge) as refused:
+        session.set("large", "x" * (conf.SESSION_VALUE_BYTES - 1))
+
+    assert refused.value.facts == {"stored": False, "size_bytes": 65_537, "limit_bytes": 65_536}
+    assert list(session.get_context()) == ["fits"]
+
+
+def test_a_large_thought_or_goal_is_refused(session: SessionMemory) -> None:
+    large = "x" * conf.SESSION_VALUE_BYTES
+
+    with pytest.raises(TooLarge):
+        session.push_thought(large, "ana", NOW)
+    with pytest.raises(TooLarge):
+        session.set_active_goal("g1", large)
+
+    assert session.get_thoughts(10) == []
+    assert session.get_active_goal() is None
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), "\ud800", {"\udfff": 1}, object])
+def test_what_is_no_json_is_refused(session: SessionMemory, bad: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        session.set("key", bad)
+    with pytest.raises((ValueError, TypeError)):
+        session.push_thought(bad, "ana", NOW)
+
+    assert session.get_context() == {}
+
+
+@pytest.mark.parametrize("name", ["", "n" * 201, "a\x00b", "\ud800"])
+def test_what_is_no_name_is_refused(session: SessionMemory, name: str) -> None:
+    for call in (lambda: session.set(name, 1), lambda: session.find(name), lambda: session.delete(name)):
+        with pytest.raises(ValueError, match=r".+"):
+            call()
+
+
+def test_a_goal_is_set_replaced_and_cleared(session: SessionMemory) -> None:
+    session.set_active_goal("g1", "close the books")
+    session.set_active_goal("g2", "file the permit")
+
+    assert session.get_active_goal() == {"goal_id": "g2", "goal_description": "file the permit"}
+    assert session.clear_active_goal() is True
+    assert session.clear_active_goal() is False
+    assert session.get_active_goal() is None
+
+
+def test_thoughts_come_newest_last(session: SessionMemory) -> None:
+    for number in range(5):
+        session.push_thought(f"thought {number}", "ana", NOW)
+
+    latest = session.get_thoughts(2)
+
+    assert [told["thought"] for told in latest] == ["thought 3", "thought 4"]
+    assert latest[0] == {"thought": "thought 3", "agent_id": "ana", "timestamp": "2026-03-01T12:30:00+00:00"}
+    assert session.get_thoughts(0) == []
+
+
+def test_the_oldest_thoughts_go_first(session: SessionMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "SESSION_THOUGHTS", 3)
+
+    for number in range(5):
+        session.push_thought(number, "ana", NOW)
+
+    assert [told["thought"] for told in session.get_thoughts(10)] == [2, 3, 4]
+
+
+def test_turns_come_oldest_first(session: SessionMemory) -> None:
+    turns = [turn(index) for index in range(4)]
+
+    session.add_turns(turns[:2])
+    session.add_turn(turns[2])
+    session.add_turns(turns)
+
+    assert session.get_recent_turns(3) == turns[1:]
+    assert session.get_recent_turns(0) == []
+
+
+def test_every_call_about_a_list_renews_all_of_them(place: SessionPlace, session: SessionMemory) -> None:
+    session.add_turn(turn(0))
+    session.push_thought("hm", "ana", NOW)
+    session.set_active_goal("g1", "close the books")
+    lists = [session_key(place, name) for name in ("turns", "thoughts", "active_goal")]
+
+    for touch in (
+        lambda: session.add_turn(turn(1)),
+        lambda: session.get_recent_turns(1),
+        lambda: session.push_thought("so", "ana", NOW),
+        lambda: session.get_thoughts(1),
+        lambda: session.set_active_goal("g2", "file the permit"),
+        session.get_active_goal,
+    ):
+        for key in lists:
+            client().expire(key, 100)
+        touch()
+        assert all(client().ttl(key) > TTL - 100 for key in lists)
+
+
+def test_values_keep_their_own_expiry(place: SessionPlace, session: SessionMemory) -> None:
+    session.set("key", 1, ttl_seconds=100)
+
+    session.get("key")
+    session.get_context()
+    session.push_thought("hm", "ana", NOW)
+
+    assert client().ttl(session_key(place, "context:key")) <= 100
+
+
+def test_nothing_of_a_session_lives_forever(place: SessionPlace, session: SessionMemory) -> None:
+    fill(session)
+    session.restore(session.snapshot())
+
+    assert all(0 < client().ttl(key) <= TTL for key in keys_of(place))
+
+
+def fill(session: SessionMemory) -> None:
+    session.add_turn(turn(0))
+    session.push_thought("hm", "ana", NOW)
+    session.set_active_goal("g1", "close the books")
+    session.set("key", 1)
+
+
+def test_clearing_forgets_everything_however_much(place: SessionPlace, session: SessionMemory) -> None:
+    fill(session)
+    for number in range(3_000):
+        client().set(session_key(place, f"context:{number}"), "1")
+    client().zadd(session_key(place, "context"), {str(number): 2e15 for number in range(3_000)})
+
+    session.clear_session()
+
+    assert keys_of(place) == set()
+
+
+def test_clearing_an_empty_session_is_no_error(session: SessionMemory) -> None:
+    session.clear_session()
+
+    assert session.snapshot() == {"active_goal": None, "thoughts": [], "values": {}}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE_IDS)
+@pytest.mark.parametrize("segment", ["user_id", "channel", "conversation_id"])
+def test_sessions_with_hostile_ids_stay_apart(place: SessionPlace, hostile: str, segment: str) -> None:
+    others = [SessionMemory(replace(place, **{segment: other})) for other in HOSTILE_IDS if other != hostile]
+    for other in others:
+        fill(other)
+
+    SessionMemory(replace(place, **{segment: hostile})).clear_session()
+
+    assert all(other.get_context() == {"key": 1} and other.get_recent_turns(1) for other in others)
+
+
+def test_a_user_and_channel_with_colons_are_not_another_pair(place: SessionPlace) -> None:
+    account_id = place.account_id
+    SessionMemory(some_place(user_id="a", account_id=account_id, channel="b:c")).set("key", 1)
+
+    assert SessionMemory(some_place(user_id="a:b", account_id=account_id, channel="c")).get_context() == {}
+
+
+def test_another_account_sees_nothing(session: SessionMemory) -> None:
+    fill(session)
+
+    other = SessionMemory(some_place())
+
+    assert other.snapshot() == {"active_goal": None, "thoughts": [], "values": {}}
+    assert other.get_recent_turns(10) == []
+
+
+def test_a_value_cannot_pass_for_another_key(place: SessionPlace, session: SessionMemory) -> None:
+    for name in ("turns", ":turns", "x:context", "{other}", "context:key"):
+        session.set(name, name)
+
+    assert session.get_context() == {name: name for name in ("turns", ":turns", "x:context", "{other}", "context:key")}
+    assert session.get_recent_turns(10) == []
+
+
+def test_a_snapshot_brings_everything_back(session: SessionMemory) -> None:
+    fill(session)
+    session.set("odd", [1.0, -0.0, 2**200, "\x00", "123"], ttl_seconds=70)
+    saved = json.loads(json.dumps(session.snapshot()))
+    session.clear_session()
+
+    session.restore(saved)
+
+    assert session.snapshot() == saved
+    assert repr(session.get("odd")) == repr([1.0, -0.0, 2**200, "\x00", "123"])
+    assert [told["thought"] for told in session.get_thoughts(5)] == ["hm"]
+    assert session.get_active_goal() == {"goal_id": "g1", "goal_description": "close the books"}
+
+
+def test_a_snapshot_tells_the_seconds_that_values_have_left(session: SessionMemory) -> None:
+    session.set("key", "text", ttl_seconds=70)
+
+    assert session.snapshot()["values"] == {"key": {"json": '"text"', "ttl_seconds": 70}}
+
+
+def test_restoring_replaces_nothing(session: SessionMemory) -> None:
+    fill(session)
+    session.set("saved only", 1)
+    saved = session.snapshot()
+    session.clear_session()
+    session.set("key", "newer")
+    session.set_active_goal("g2", "file the permit")
+    session.push_thought("newer", "ana", NOW)
+
+    session.restore(saved)
+
+    assert session.get_context() == {"key": "newer", "saved only": 1}
+    assert session.get_active_goal() == {"goal_id": "g2", "goal_description": "file the permit"}
+    assert [told["thought"] for told in session.get_thoughts(5)] == ["newer"]
+
+
+def test_restoring_keeps_to_the_bounds_of_today(session: SessionMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        session.set(f"value-{number}", number)
+        session.push_thought(number, "ana", NOW)
+    saved = session.snapshot()
+    session.clear_session()
+    monkeypatch.setattr(conf, "SESSION_VALUES", 2)
+    monkeypatch.setattr(conf, "SESSION_THOUGHTS", 2)
+
+    session.restore(saved)
+
+    assert len(session.get_context()) == 2
+    assert [told["thought"] for told in session.get_thoughts(5)] == [2, 3]
+
+
+def test_every_call_is_one_round_trip(session: SessionMemory) -> None:
+    def call_everything() -> None:
+        session.add_turn(turn(0))
+        session.get_recent_turns(5)
+        session.set("key", 1)
+        session.find("key")
+        session.get("key")
+        session.get_context()
+        session.delete("key")
+        session.set_active_goal("g1", "close the books")
+        session.get_active_goal()
+        session.clear_active_goal()
+        session.push_thought("hm", "ana", NOW)
+        session.get_thoughts(5)
+        session.restore(session.snapshot())
+        session.clear_session()
+
+    call_everything()
+    with counted_commands() as commands:
+        call_everything()
+
+    assert [command.split()[0] for command in commands] == ["EVALSHA"] * 15
