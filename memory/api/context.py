@@ -7,12 +7,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.episodic import LONGEST_QUERY, own_vector
+from memory.api.episodic import own_vector
 from memory.api.fields import OwnerFields, Prose
 from memory.api.vectors import EmbeddingField
 from memory.api.views import OwnerViewSet
 from memory.retrieval.episodes import EpisodeHit
 from memory.services.context import ContextRequest, gather_context
+from memory.services.recall import LONGEST_QUERY
 from memory_project.http.serializers import ExternalId, Flag
 
 

@@ -17,11 +17,10 @@ from memory.retrieval.episodes import EpisodeHit
 from memory.services.embedding import embed_texts
 from memory.services.episodes import EpisodeDraft, episodes_of_conversation, store_episodes
 from memory.services.memories import OwnVector, admit_vector
-from memory.services.recall import find_episodes
+from memory.services.recall import LONGEST_QUERY, find_episodes
 from memory_project.http.serializers import BoundedList, ExternalId, WholeNumber
 
 LONGEST_SUMMARY = 100_000
-LONGEST_QUERY = 10_000
 MOST_ITEMS = 1_000
 LARGEST_LISTS = 262_144
 """Bytes of an episode's lists together, serialized: a page holds 200 episodes."""

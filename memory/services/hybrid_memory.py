@@ -20,7 +20,7 @@ from memory.retrieval.episodes import EpisodeHit
 from memory.services.context import fence, one_line
 from memory.services.conversations import find_conversation, join_conversation
 from memory.services.embedding import embed_texts
-from memory.services.recall import find_episodes
+from memory.services.recall import LONGEST_QUERY, find_episodes
 from memory.services.turns import TurnDraft, store_turns
 from memory.tiers.session_stores import SessionTurn, session_store
 from memory.tokens import estimate_tokens
@@ -62,22 +62,22 @@ class HybridMemory:
         """The latest messages of the buffer, oldest first."""
         return session_store().recent(self._conversation, limit)
 
-    def get_context(self, query: str = "", *, now: datetime) -> HybridContext:
-        """The summary of what came before, and episodes of other conversations that are similar to `query`.
+    def get_context(self, query: str = "", *, limit: int = conf.EPISODES_IN_CONTEXT, now: datetime) -> HybridContext:
+        """The summary of what came before, and the `limit` episodes of other conversations most similar to `query`.
 
         Without a query, to the latest message of the user; where there is none either, no episodes.
         """
         summary = latest_text(self._owner, self._conversation)
         asked = query.strip() or latest_message_of_user(self._conversation)
-        hits, degraded = self._find_episodes(asked, now=now) if asked else ((), ())
+        hits, degraded = self._find_episodes(asked, limit=limit, now=now) if asked and limit else ((), ())
         text = lay_out(summary, hits)
         return HybridContext(context=text, summary=summary, items=hits, tokens=estimate_tokens(text), degraded=degraded)
 
-    def _find_episodes(self, query: str, *, now: datetime) -> tuple[Sequence[EpisodeHit], Sequence[str]]:
+    def _find_episodes(self, query: str, *, limit: int, now: datetime) -> tuple[Sequence[EpisodeHit], Sequence[str]]:
         found = find_episodes(
             self._owner,
             text=query,
-            top_k=conf.EPISODES_IN_CONTEXT,
+            top_k=limit,
             own=None,
             now=now,
             besides=[self._conversation.conversation_id],
@@ -119,9 +119,9 @@ def latest_text(owner: Owner, conversation: Conversation) -> str:
 
 
 def latest_message_of_user(conversation: Conversation) -> str:
-    """The text of the latest message in the buffer that a user wrote, empty where none did."""
+    """The text of the latest message in the buffer that a user wrote, as a query; empty where none did."""
     buffer = session_store().recent(conversation, conf.BUFFER_MESSAGES)
-    return next((turn.text for turn in reversed(buffer) if turn.role == Turn.Role.USER), "")
+    return next((turn.text[:LONGEST_QUERY] for turn in reversed(buffer) if turn.role == Turn.Role.USER), "")
 
 
 def lay_out(summary: str, hits: Sequence[EpisodeHit]) -> str:

@@ -15,6 +15,8 @@ from memory.services.embedding import embed_texts
 from memory.services.memories import OwnVector
 
 QUERY_DEADLINE_SECONDS = 2.0
+LONGEST_QUERY = 10_000
+"""Characters of a query: more would make no search better."""
 
 
 def find_episodes(
