@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 
 from memory.models.memory import DEFAULT_LANGUAGE
 from memory.providers.embeddings import embedding_provider
+from memory.providers.language_models import MODEL_SETTINGS, language_model
 from memory_project import redis
 
 DATABASE = "default"
@@ -41,6 +42,20 @@ def check_embedder(**_options: Any) -> list[CheckMessage]:
     except ImproperlyConfigured as err:
         hint = "See EMBEDDING_PROVIDER and its companions; with none of them set, the offline embedder is used."
         return [Error(f"The embedder cannot work: {err}", hint=hint, id="memory.E001")]
+    return []
+
+
+@register()
+def check_language_models(**_options: Any) -> list[CheckMessage]:
+    return [message for use in MODEL_SETTINGS for message in complain_of_model(use)]
+
+
+def complain_of_model(use: str) -> list[CheckMessage]:
+    try:
+        language_model(use)
+    except ImproperlyConfigured as err:
+        hint = f"Set OPENAI_API_KEY or OPENAI_BASE_URL; with {MODEL_SETTINGS[use]} empty, the service does without."
+        return [Error(f"The language model for {use} cannot work: {err}", hint=hint, id="memory.E008")]
     return []
 
 

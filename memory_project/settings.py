@@ -200,6 +200,8 @@ EMBEDDING_TIMEOUT_SECONDS = knobs.seconds("EMBEDDING_TIMEOUT_SECONDS", 5.0, low=
 EMBEDDING_THREADS = knobs.whole_number("EMBEDDING_THREADS", 1, low=1, high=256)
 SUMMARY_MODEL = env.str("SUMMARY_MODEL", default="")
 LANGUAGE_MODEL_TIMEOUT_SECONDS = knobs.seconds("LANGUAGE_MODEL_TIMEOUT_SECONDS", 60.0, low=0.05, high=600)
+# on top of an answer's own tokens, for models that think first
+LANGUAGE_MODEL_THINKING_TOKENS = knobs.whole_number("LANGUAGE_MODEL_THINKING_TOKENS", 0, low=0, high=1_000_000)
 # of a million tokens, in whatever currency
 LANGUAGE_MODEL_PROMPT_PRICE = knobs.number("LANGUAGE_MODEL_PROMPT_PRICE", 0.0, low=0, high=1_000_000)
 LANGUAGE_MODEL_COMPLETION_PRICE = knobs.number("LANGUAGE_MODEL_COMPLETION_PRICE", 0.0, low=0, high=1_000_000)

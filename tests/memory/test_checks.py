@@ -9,6 +9,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory import checks
 from memory.providers.embeddings import embedding_provider
+from memory.providers.language_models import language_model
 from memory_project import redis
 
 
@@ -17,6 +18,13 @@ def fresh_embedder() -> Iterator[None]:
     embedding_provider.cache_clear()
     yield
     embedding_provider.cache_clear()
+
+
+@pytest.fixture
+def fresh_language_model() -> Iterator[None]:
+    language_model.cache_clear()
+    yield
+    language_model.cache_clear()
 
 
 @pytest.fixture
@@ -55,6 +63,22 @@ def test_an_embedder_that_cannot_work_is_an_error(settings: Settings, fresh_embe
     settings.EMBEDDING_PROVIDER = "oracle"
 
     assert ids_of(checks.check_embedder()) == ["memory.E001"]
+
+
+def test_a_language_model_without_an_endpoint_is_an_error(settings: Settings, fresh_language_model: None) -> None:
+    settings.SUMMARY_MODEL = "gpt"
+    settings.OPENAI_API_KEY = settings.OPENAI_BASE_URL = ""
+
+    messages = checks.check_language_models()
+
+    assert ids_of(messages) == ["memory.E008"]
+    assert "SUMMARY_MODEL needs OPENAI_API_KEY" in messages[0].msg
+
+
+def test_a_language_model_at_an_endpoint_passes(settings: Settings, fresh_language_model: None) -> None:
+    settings.SUMMARY_MODEL, settings.OPENAI_BASE_URL = "local", "http://127.0.0.1:9/v1"
+
+    assert checks.check_language_models() == []
 
 
 @pytest.mark.django_db

@@ -1,5 +1,52 @@
-"""Language models, and which of them this service uses for what."""
+"""Language models, and which of them this service uses for what.
+
+To use one for something else: a setting that names the model, and its line in MODEL_SETTINGS. To add another kind
+of provider: write a module beside `openai.py` with a class that keeps `LanguageModel`'s promises.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import cache
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 from memory.providers.language_models.base import LanguageModel, Meter, Question, Usage
+from memory.providers.language_models.openai import ChatEndpoint, ChatModel
 
-__all__ = ["LanguageModel", "Meter", "Question", "Usage"]
+__all__ = ["MODEL_SETTINGS", "LanguageModel", "Meter", "Question", "Usage", "language_model"]
+
+MODEL_SETTINGS: Mapping[str, str] = {
+    "summary": "SUMMARY_MODEL",
+}
+"""By use, the setting that names its model."""
+LONGEST_NAME = 100
+"""Characters: as many as a row of usage keeps."""
+
+
+@cache
+def language_model(use: str) -> LanguageModel | None:
+    """The model for this use, or None where its setting is empty: the use then does without.
+
+    Made once per process, without a connection; who changes settings calls `.cache_clear()`. Raises
+    ImproperlyConfigured for settings that cannot work.
+    """
+    setting = MODEL_SETTINGS[use]
+    name: str = getattr(settings, setting)
+    if not name:
+        return None
+    if len(name) > LONGEST_NAME:
+        raise ImproperlyConfigured(f"{setting} has {len(name)} characters; a model's name has at most {LONGEST_NAME}")
+    if not (settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL):
+        raise ImproperlyConfigured(f"{setting} needs OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint without keys")
+    return ChatModel(
+        ChatEndpoint(
+            model=name,
+            api_key=settings.OPENAI_API_KEY,
+            base_url=settings.OPENAI_BASE_URL,
+            timeout_seconds=settings.LANGUAGE_MODEL_TIMEOUT_SECONDS,
+            thinking_tokens=settings.LANGUAGE_MODEL_THINKING_TOKENS,
+            prompt_price=Decimal(str(settings.LANGUAGE_MODEL_PROMPT_PRICE)),
+            completion_price=Decimal(str(settings.LANGUAGE_MODEL_COMPLETION_PRICE)),
+        )
+    )

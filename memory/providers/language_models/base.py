@@ -28,7 +28,10 @@ Meter = Callable[[Usage], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """`instructions` are ours; `material` is other people's text, fenced by its template."""
+    """`instructions` are ours; `material` is other people's text, fenced by its template.
+
+    `max_tokens` is what the answer may have, its JSON included; what a model thinks before comes on top.
+    """
 
     instructions: str
     material: str
@@ -45,6 +48,9 @@ class LanguageModel(Protocol):
     def ask(self, question: Question, shape: type[Shape], *, meter: Meter, deadline_seconds: float) -> Shape:
         """The answer, validated; what is not of the shape is sent back once to be mended.
 
+        The shape's fields are models, texts, numbers, booleans, choices and lists of them, or null: strict schemas
+        know no dictionaries. All fields are asked for, those with a default too. No text of the answer holds a NUL.
+
         Raises ProviderUnavailable, ProviderRefused or ProviderReplyInvalid, whose messages hold nothing of the
-        material, the answer or the provider's words.
+        material, the answer or the provider's words; ValueError, before any request, for what is no valid Unicode.
         """
