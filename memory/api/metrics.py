@@ -1,22 +1,22 @@
 """`/metrics`, for Prometheus: requests as counted by all processes, and the stores as they are at the scrape."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from django.db import DatabaseError
-from django.db.models import Count
+from django.db.models import Count, Q, Sum
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from redis import RedisError
 
-from memory.models import JobRun, Memory
+from memory.models import Conversation, JobRun, Memory, ModelUsage
 from memory_project.counters import VARIABLE
 from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
 from memory_project.http.metrics import LATENCY, REQUESTS
@@ -24,6 +24,14 @@ from memory_project.redis import client
 
 MOST_SECONDS = 2.5
 RECENT = timedelta(days=1)
+USAGE = {
+    "calls": "Requests to language models.",
+    "failed_calls": "Those of them refused, unanswered, or answered with garbage.",
+    "prompt_tokens": "Tokens sent, as the endpoints count them.",
+    "completion_tokens": "Tokens answered, as the endpoints count them.",
+    "cost": "What the tokens cost, in the currency of the prices.",
+}
+"""Columns of ModelUsage."""
 
 
 @csrf_exempt
@@ -68,7 +76,40 @@ def read_rows() -> list[Metric]:
     recent = JobRun.objects.filter(created_at__gt=timezone.now() - RECENT)
     for row in recent.values("job", "status").annotate(count=Count("id")).order_by("job", "status"):
         runs.add_metric([row["job"], row["status"]], row["count"])
-    return [GaugeMetricFamily("memory_pending_embeddings", "Memories without their vector.", value=pending), runs]
+    embeddings = GaugeMetricFamily("memory_pending_embeddings", "Memories without their vector.", value=pending)
+    return [embeddings, runs, *count_summaries(), *sum_usage()]
+
+
+def count_summaries() -> list[Metric]:
+    queue = Conversation.objects.awaiting_summary().aggregate(
+        pending=Count("id"), failing=Count("id", filter=Q(summary_attempts__gt=0))
+    )
+    return [
+        GaugeMetricFamily(
+            "memory_pending_summaries",
+            "Conversations to be summarized, now or when they fall idle.",
+            value=queue["pending"],
+        ),
+        GaugeMetricFamily(
+            "memory_failing_summaries",
+            "Those of them whose last attempt failed.",
+            value=queue["failing"],
+        ),
+    ]
+
+
+def sum_usage() -> Sequence[Metric]:
+    """Of all accounts and days. Labels are ours (uses) and the settings' (models): no client can add to them."""
+    counters = [
+        CounterMetricFamily(f"memory_model_{name}", help_text, labels=["use", "model"])
+        for name, help_text in USAGE.items()
+    ]
+    totals = {f"all_{name}": Sum(name) for name in USAGE}
+    by_model = ModelUsage.objects.values("use", "model").annotate(**totals).order_by("use", "model")
+    for use, model, *figures in by_model.values_list("use", "model", *totals):
+        for counter, figure in zip(counters, figures, strict=True):
+            counter.add_metric([use, model], float(figure))
+    return counters
 
 
 def read_redis() -> list[Metric]:

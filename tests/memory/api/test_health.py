@@ -1,6 +1,7 @@
 """Health and metrics: what they look at, and what they say."""
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from django.test import Client
 from django.utils import timezone
 
 from memory.api.health import warnings_about
-from memory.models import Account, JobRun
+from memory.models import Account, Conversation, JobRun
+from memory.providers.language_models import Usage
+from memory.services.usage import record_usage
 
 NOTHING_WRONG = {"pending_embeddings": 0, "oldest_queued_job_seconds": None, "last_worker_activity_seconds": 1.0}
 
@@ -73,3 +76,36 @@ def test_metrics_say_how_the_stores_are_and_nothing_of_an_account() -> None:
     assert 'memory_job_runs{job="embed",status="queued"} 1.0' in figures
     assert "memory_redis_used_bytes" in figures
     assert account.name not in figures
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics_sum_what_language_models_were_asked_for_over_accounts_and_days() -> None:
+    usage = Usage(model="small", failed_calls=1, prompt_tokens=1_000, completion_tokens=200, cost=Decimal("0.25"))
+    for name in ("workshop", "strangers"):
+        account = Account.objects.create(name=name)
+        record_usage(account.id, use="summary", usages=[usage], now=timezone.now())
+        record_usage(account.id, use="summary", usages=[usage], now=timezone.now() - timedelta(days=1))
+
+    figures = Client().get("/metrics").content.decode()
+
+    labels = '{model="small",use="summary"}'
+    assert f"memory_model_calls_total{labels} 4.0" in figures
+    assert f"memory_model_failed_calls_total{labels} 4.0" in figures
+    assert f"memory_model_prompt_tokens_total{labels} 4000.0" in figures
+    assert f"memory_model_completion_tokens_total{labels} 800.0" in figures
+    assert f"memory_model_cost_total{labels} 1.0" in figures
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics_count_the_conversations_to_be_summarized_and_those_that_failed() -> None:
+    account = Account.objects.create(name="workshop")
+    now = timezone.now()
+    for name, after, attempts in [("idle", None, 0), ("due", now, 0), ("failing", now, 2), ("failing too", now, 1)]:
+        Conversation.objects.create(
+            account=account, conversation_id=name, started_at=now, summarize_after=after, summary_attempts=attempts
+        )
+
+    figures = Client().get("/metrics").content.decode()
+
+    assert "memory_pending_summaries 3.0" in figures
+    assert "memory_failing_summaries 2.0" in figures
