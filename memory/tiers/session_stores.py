@@ -5,8 +5,8 @@
 - `hybrid`: in Redis, and read again from the log where Redis has lost it or lags behind: the default.
 
 Whatever the store, every turn is a row of the log first; a buffer is only the quick way to the latest ones. A turn
-never changes its number, and its text only where staff corrects it: the buffer shows the old text until the session
-expires or somebody clears the buffer, after which the hybrid store reads the log.
+never changes its number, and its text only where staff corrects it: whoever does so clears the buffer after the
+commit, or it shows the old text until the session expires. The hybrid store then reads the log.
 """
 
 import logging
@@ -203,10 +203,21 @@ def refill(conversation: Conversation, turns: Sequence[SessionTurn]) -> None:
 
 
 def replace_buffer(conversation: Conversation, turns: Sequence[SessionTurn]) -> None:
+    """Where the log was corrected while it was read, clear the buffer: it must not bring back what was taken out."""
+    entries = fitting_entries(turns)
     try:
-        buffer_of(conversation).replace(fitting_entries(turns), first=conversation.buffer_from)
+        buffer_of(conversation).replace(entries, first=conversation.buffer_from)
+        if is_out_of_date(conversation, entries):
+            buffer_of(conversation).clear()
     except RedisError as err:
         logger.warning("session of conversation %s not refilled: %s", conversation.id, type(err).__name__)
+
+
+def is_out_of_date(conversation: Conversation, entries: Sequence[Entry]) -> bool:
+    """Whether the log now has other turns, or none, under the entries' numbers."""
+    current = fitting_entries(latest_turns(conversation, conf.BUFFER_MESSAGES))
+    oldest = current[0].index if current else 0
+    return not {entry for entry in entries if entry.index >= oldest} <= set(current)
 
 
 STORES: dict[str, SessionStore] = {"memory": MemoryStore(), "redis": RedisStore(), "hybrid": HybridStore()}

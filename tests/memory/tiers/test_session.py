@@ -26,7 +26,12 @@ HOSTILE_IDS = ("a:b", "{a}", "%7Ba%7D", "a", "a%3Ab", "}{", "*", "a:turns", "ü 
 
 
 def some_place(**changes: Any) -> SessionPlace:
-    place = SessionPlace(account_id=uuid7(), user_id="ana", channel=GLOBAL_CHANNEL, conversation_id="c1")
+    return changed(
+        SessionPlace(account_id=uuid7(), user_id="ana", channel=GLOBAL_CHANNEL, conversation_id="c1"), changes
+    )
+
+
+def changed(place: SessionPlace, changes: dict[str, Any]) -> SessionPlace:
     return replace(place, **changes)
 
 
@@ -345,11 +350,11 @@ def test_clearing_an_empty_session_is_no_error(session: SessionMemory) -> None:
 @pytest.mark.parametrize("hostile", HOSTILE_IDS)
 @pytest.mark.parametrize("segment", ["user_id", "channel", "conversation_id"])
 def test_sessions_with_hostile_ids_stay_apart(place: SessionPlace, hostile: str, segment: str) -> None:
-    others = [SessionMemory(replace(place, **{segment: other})) for other in HOSTILE_IDS if other != hostile]
+    others = [SessionMemory(changed(place, {segment: other})) for other in HOSTILE_IDS if other != hostile]
     for other in others:
         fill(other)
 
-    SessionMemory(replace(place, **{segment: hostile})).clear_session()
+    SessionMemory(changed(place, {segment: hostile})).clear_session()
 
     assert all(other.get_context() == {"key": 1} and other.get_recent_turns(1) for other in others)
 

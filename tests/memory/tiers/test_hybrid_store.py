@@ -1,0 +1,284 @@
+"""The hybrid store answers what the log has, whatever became of its buffer: lost, late, old, cut, or out of reach."""
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from django.db import connection, transaction
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from memory import conf
+from memory.models import Account, Conversation, Turn
+from memory.owner import Owner
+from memory.services.conversations import find_conversation
+from memory.services.turns import get_conversation
+from memory.tiers.session_buffer import RedisBuffer
+from memory.tiers.session_stores import HybridStore, place_of, session_turn
+from memory.tiers.session_turns import entry_of
+from memory_project import redis
+from memory_project.redis import client, session_key
+from tests.memory.tiers.test_session_stores import Log, held, log_of, numbers
+from tests.memory.turns import say, talk, turn
+from tests.round_trips import counted_commands
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def store() -> HybridStore:
+    return HybridStore()
+
+
+@pytest.fixture
+def log(owner: Owner) -> Log:
+    """Twelve turns, committed, of which the buffer was told."""
+    return log_of(talk(owner, 12))
+
+
+@pytest.fixture
+def dead_redis(settings: Settings) -> Iterator[None]:
+    """From now on, nobody is at Redis' address."""
+    settings.REDIS_URL = "unix:///nowhere/at/all.sock"
+    redis.client.cache_clear()
+    redis.script.cache_clear()
+    yield
+    redis.client.cache_clear()
+    redis.script.cache_clear()
+
+
+def buffer_of(log: Log) -> RedisBuffer:
+    return RedisBuffer(place_of(log.conversation))
+
+
+def test_what_the_buffer_has_is_not_asked_of_the_log(
+    store: HybridStore, log: Log, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(0):
+        assert store.recent(log.conversation, 5) == log.turns[7:]
+        assert store.recent(log.conversation, 100) == log.turns
+
+
+def test_a_lost_buffer_is_read_from_the_log_once(
+    store: HybridStore, log: Log, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    client().flushdb()
+
+    # the stretch, and whether it was corrected meanwhile
+    with django_assert_num_queries(2):
+        assert store.recent(log.conversation, 5) == log.turns[7:]
+    with django_assert_num_queries(0):
+        assert store.recent(log.conversation, 100) == log.turns
+
+
+def test_the_next_turn_after_a_loss_brings_back_those_before(store: HybridStore, owner: Owner, log: Log) -> None:
+    client().flushdb()
+
+    talk(owner, 1, start=12)
+
+    assert held(store, log.conversation) == list(range(13))
+
+
+def test_turns_that_the_buffer_missed_are_read_from_the_log(store: HybridStore, owner: Owner, log: Log) -> None:
+    saved = client().dump(session_key(place_of(log.conversation), "turns"))
+    more = log_of(talk(owner, 3, start=12))
+    # as if the process had been killed after the commit, or an old copy of Redis had been started
+    client().restore(session_key(place_of(log.conversation), "turns"), 0, saved, replace=True)
+
+    assert store.recent(more.conversation, 100) == log.turns + more.turns
+    assert held(store, log.conversation) == list(range(15))
+
+
+def test_turns_after_missed_ones_bring_them_back(store: HybridStore, owner: Owner, log: Log) -> None:
+    saved = client().dump(session_key(place_of(log.conversation), "turns"))
+    talk(owner, 3, start=12)
+    client().restore(session_key(place_of(log.conversation), "turns"), 0, saved, replace=True)
+
+    talk(owner, 1, start=15)
+
+    assert held(store, log.conversation) == list(range(16))
+
+
+def test_a_buffer_ahead_of_the_row_is_checked_with_the_log(store: HybridStore, owner: Owner, log: Log) -> None:
+    more = log_of(talk(owner, 2, start=12))
+
+    assert store.recent(log.conversation, 4) == log.turns[10:] + more.turns
+
+
+def test_a_deleted_conversation_leaves_nothing_to_the_next_of_its_id(
+    store: HybridStore, owner: Owner, log: Log
+) -> None:
+    Turn.objects.filter(log=log.conversation).delete()
+    Conversation.objects.filter(id=log.conversation.id).delete()
+    say(owner)
+    assert store.recent(find_conversation(owner, "c1"), 10) == []
+
+    anew = log_of(talk(owner, 2))
+
+    assert store.recent(anew.conversation, 10) == anew.turns
+    assert held(store, anew.conversation) == [0, 1]
+
+
+def test_turns_that_are_too_large_for_the_buffer_come_from_the_log(
+    store: HybridStore, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "BUFFER_BYTES", 5_000)
+    log = log_of(say(owner, *(turn(f"{number}" * 2_000) for number in range(5))))
+
+    assert store.recent(log.conversation, 4) == log.turns[1:]
+
+    assert held(store, log.conversation) == [3, 4]
+
+
+def test_a_buffer_cut_by_its_bytes_is_not_written_again(
+    store: HybridStore, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "BUFFER_BYTES", 5_000)
+    log = log_of(say(owner, *(turn(f"{number}" * 2_000) for number in range(5))))
+    store.recent(log.conversation, 4)
+
+    with counted_commands() as commands:
+        store.recent(log.conversation, 4)
+
+    assert len(commands) == 1
+
+
+def test_no_more_comes_from_the_log_than_a_buffer_holds(
+    store: HybridStore, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "BUFFER_MESSAGES", 5)
+    log.conversation.buffer_from = 3
+    client().flushdb()
+
+    assert numbers(store.recent(log.conversation, 100)) == [7, 8, 9, 10, 11]
+    log.conversation.buffer_from = 9
+    client().flushdb()
+
+    assert numbers(store.recent(log.conversation, 100)) == [9, 10, 11]
+
+
+def test_the_log_is_read_behind_the_wall(store: HybridStore, stranger: Account, log: Log) -> None:
+    client().flushdb()
+    log.conversation.account_id = stranger.id
+
+    assert store.recent(log.conversation, 100) == []
+
+
+def test_without_redis_reads_come_from_the_log_and_say_so_once(
+    store: HybridStore, log: Log, dead_redis: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="memory"):
+        assert store.recent(log.conversation, 5) == log.turns[7:]
+
+    (record,) = caplog.records
+    assert record.getMessage() == f"session of conversation {log.conversation.id} read from the log: ConnectionError"
+
+
+def test_without_redis_turns_are_stored_and_trimming_is_no_error(
+    store: HybridStore, owner: Owner, log: Log, dead_redis: None
+) -> None:
+    more = log_of(talk(owner, 2, start=12))
+    more.conversation.buffer_from = 10
+
+    store.trim(more.conversation)
+
+    assert numbers(store.recent(more.conversation, 100)) == [10, 11, 12, 13]
+
+
+def test_turns_of_a_transaction_reach_no_buffer_before_its_end(store: HybridStore, owner: Owner, log: Log) -> None:
+    with transaction.atomic():
+        more = log_of(talk(owner, 2, start=12))
+        assert numbers(store.recent(more.conversation, 2)) == [12, 13]
+        transaction.set_rollback(True)
+
+    assert held(store, log.conversation) == list(range(12))
+    assert store.recent(find_conversation(owner, "c1"), 100) == log.turns
+
+
+def test_a_stretch_read_late_never_replaces_what_is_newer(store: HybridStore, log: Log) -> None:
+    store.clear(log.conversation)
+    buffer_of(log).append(log.turns[6:], first=0)
+
+    buffer_of(log).replace([entry_of(each) for each in log.turns[:8]], first=0)
+    assert held(store, log.conversation) == list(range(12))
+
+    buffer_of(log).replace([entry_of(each) for each in log.turns[:2]], first=0)
+    assert store.recent(log.conversation, 100) == log.turns
+
+
+def test_a_refill_does_not_bring_back_what_was_corrected_meanwhile(store: HybridStore, log: Log) -> None:
+    store.clear(log.conversation)
+    with transaction.atomic():
+        # read now, and put into the buffer at the end
+        assert store.recent(log.conversation, 1)[0].text == "message 11"
+        Turn.objects.filter(log=log.conversation, index=11).update(text="corrected")
+
+    assert held(store, log.conversation) == []
+    assert store.recent(log.conversation, 1)[0].text == "corrected"
+
+
+def test_turns_gone_from_the_log_are_no_reason_to_fail(store: HybridStore, log: Log) -> None:
+    Turn.objects.get(log=log.conversation, index=9).delete()
+    client().flushdb()
+
+    assert numbers(store.recent(log.conversation, 4)) == [7, 8, 10, 11]
+    assert numbers(store.recent(log.conversation, 4)) == [7, 8, 10, 11]
+
+
+def test_a_refill_is_two_round_trips(store: HybridStore, log: Log) -> None:
+    store.clear(log.conversation)
+    store.recent(log.conversation, 5)
+    store.clear(log.conversation)
+
+    with counted_commands() as commands:
+        store.recent(log.conversation, 5)
+
+    assert [command.split()[0] for command in commands] == ["EVALSHA"] * 2
+
+
+def test_ten_threads_lose_and_reorder_nothing_in_log_and_buffer(store: HybridStore, owner: Owner) -> None:
+    started = Barrier(10)
+
+    def append(thread: int) -> None:
+        started.wait()
+        try:
+            for number in range(3):
+                say(owner, turn(f"{thread}.{number}a"), turn(f"{thread}.{number}b"))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(append, range(10)))
+
+    logged = get_conversation(owner, "c1")
+    assert [each.index for each in logged] == list(range(60))
+    assert [each.text[:-1] for each in logged[::2]] == [each.text[:-1] for each in logged[1::2]]
+    assert held(store, find_conversation(owner, "c1")) == list(range(60))
+    assert store.recent(find_conversation(owner, "c1"), 100) == [session_turn(each) for each in logged]
+
+
+def test_readers_see_whole_stretches_while_others_write_and_redis_forgets(store: HybridStore, owner: Owner) -> None:
+    talk(owner, 5)
+
+    def write(start: int) -> None:
+        try:
+            say(owner, turn(f"first of {start}"), turn(f"second of {start}"))
+        finally:
+            connection.close()
+
+    def read(number: int) -> list[int]:
+        try:
+            if number % 5 == 0:
+                client().flushdb()
+            return numbers(store.recent(find_conversation(owner, "c1"), 20))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        writes = [pool.submit(write, number) for number in range(20)]
+        reads = [found.result() for found in [pool.submit(read, number) for number in range(40)]]
+        assert [each.result() for each in writes] == [None] * 20
+
+    assert all(found == list(range(found[0], found[0] + len(found))) for found in reads)
+    assert numbers(store.recent(find_conversation(owner, "c1"), 100)) == list(range(45))
