@@ -1,0 +1,78 @@
+"""Conversations that nobody wrote to for the retention period."""
+
+from datetime import timedelta
+
+import pytest
+
+from memory import conf
+from memory.maintenance import Batch, archive_conversations
+from memory.models import Account, AuditEntry, Memory, Turn, Vector
+from memory.owner import Owner
+from memory.services.conversations import find_conversation
+from memory.services.turns import get_conversation
+from tests.memory.episodes import NOW
+from tests.memory.turns import say, talk, turn
+
+pytestmark = pytest.mark.django_db
+
+DUE = NOW + timedelta(days=conf.RETENTION_DAYS, seconds=1)
+
+
+def test_a_conversation_without_a_write_for_ninety_days_is_archived_and_stays_readable(owner: Owner) -> None:
+    say(owner, turn("hello", angle=0.1))
+
+    report = archive_conversations.run(now=DUE, batch=Batch(size=10))
+
+    assert (report.examined, report.changed) == (1, 1)
+    assert find_conversation(owner, "c1").archived
+    assert [each.archived for each in get_conversation(owner, "c1")] == [True]
+    assert list(Vector.objects.values_list("live", flat=True)) == [False]
+    assert AuditEntry.objects.filter(operation="archive", conversation_id="c1").count() == 1
+
+
+def test_one_day_sooner_it_is_not(owner: Owner) -> None:
+    talk(owner, 1)
+
+    assert archive_conversations.run(now=DUE - timedelta(days=1), batch=Batch(size=10)).examined == 0
+
+
+def test_old_messages_stored_lately_are_fresh(owner: Owner) -> None:
+    say(owner, turn("from an export", timestamp=NOW - timedelta(days=1000)))
+
+    assert archive_conversations.run(now=DUE - timedelta(days=1), batch=Batch(size=10)).examined == 0
+
+
+def test_a_pinned_turn_stays_to_be_found(owner: Owner) -> None:
+    talk(owner, 2)
+    Memory.objects.filter(id=Turn.objects.get(index=0).id).update(pinned=True)
+
+    archive_conversations.run(now=DUE, batch=Batch(size=10))
+
+    assert [each.archived for each in get_conversation(owner, "c1")] == [False, True]
+
+
+def test_a_new_turn_brings_the_conversation_back(owner: Owner) -> None:
+    talk(owner, 1)
+    archive_conversations.run(now=DUE, batch=Batch(size=10))
+
+    talk(owner, 1, start=1, now=DUE)
+
+    assert not find_conversation(owner, "c1").archived
+    assert [each.archived for each in get_conversation(owner, "c1")] == [True, False]
+
+
+def test_a_run_of_an_account_leaves_others_alone(owner: Owner, stranger: Account) -> None:
+    other = Owner(account_id=stranger.id)
+    for each in (owner, other):
+        talk(each, 1)
+
+    archive_conversations.run(now=DUE, batch=Batch(size=10, account_id=stranger.id))
+
+    assert (find_conversation(owner, "c1").archived, find_conversation(other, "c1").archived) == (False, True)
+
+
+def test_a_dry_run_counts_and_archives_nothing(owner: Owner) -> None:
+    talk(owner, 1)
+
+    assert archive_conversations.run(now=DUE, batch=Batch(size=10, dry_run=True)).changed == 1
+    assert not find_conversation(owner, "c1").archived
