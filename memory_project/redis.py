@@ -24,7 +24,7 @@ KEY_PATTERNS = {
 
 SESSION_PATTERN = "account:{account_id}:working:{user_id}:{channel}:{{{conversation_id}}}:{name}"
 """The documented keys of a session, behind the account: `name` is turns, thoughts, active_goal, context (the names of
-its values) or context:<name of a value>."""
+its values), context:<name of a value>, or saved (a mark, while what was saved of it has not been lost)."""
 
 VALUE_PATTERN = "account:{account_id}:value:{name}"
 """The keys of an account's single values."""

@@ -72,7 +72,11 @@ SNAPSHOT = VALUES + "return {redis.call('GET', KEYS[4]), redis.call('LRANGE', KE
 RESTORE = (
     VALUES
     + """
-local goal, thoughts = KEYS[4], KEYS[3]
+local goal, thoughts, saved = KEYS[4], KEYS[3], KEYS[5]
+if redis.call('EXPIRE', saved, ARGV[3]) == 1 then
+    return 0
+end
+redis.call('SET', saved, 1, 'EX', ARGV[3])
 if ARGV[4] ~= '' then
     redis.call('SET', goal, ARGV[4], 'EX', ARGV[3], 'NX')
 end
@@ -88,6 +92,7 @@ for i = values_at, #ARGV, 3 do
         keep(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[2]))
     end
 end
+return 1
 """
 )
 
@@ -99,6 +104,9 @@ for _, key in ipairs(KEYS) do
     redis.call('UNLINK', key)
 end
 """
+
+# seconds to live
+MARK_SAVED = "redis.call('SET', KEYS[4], 1, 'EX', ARGV[1])"
 
 # seconds to live, goal
 SET_GOAL = "redis.call('SET', KEYS[3], ARGV[2])" + RENEW
@@ -217,8 +225,15 @@ class SessionMemory:
         }
         return {"active_goal": goal, "thoughts": thoughts, "values": values}
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Bring back what is not there: goal, thoughts where there are none, values (for the seconds they had left)."""
+    def mark_saved(self) -> None:
+        """Say that a snapshot is kept: what is deleted from now on is not lost."""
+        run_on_lists(MARK_SAVED, self._place)
+
+    def restore(self, snapshot: Mapping[str, Any]) -> bool:
+        """Bring back what is not there: goal, thoughts where there are none, values (for the seconds they had left).
+
+        Only where the session was lost, or has expired, since it was marked as saved; False where it was not.
+        """
         thoughts = snapshot["thoughts"][-conf.SESSION_THOUGHTS :]
         values = [
             part
@@ -226,7 +241,7 @@ class SessionMemory:
             for part in (name, value["json"], min(value["ttl_seconds"], most_seconds()))
         ]
         shared = (conf.SESSION_VALUES, conf.SESSION_TTL_HOURS * 3_600, snapshot["active_goal"] or "")
-        self._run_on_everything(RESTORE, *shared, len(thoughts), *thoughts, *values)
+        return bool(self._run_on_everything(RESTORE, *shared, len(thoughts), *thoughts, *values))
 
     def _run_on_values(self, source: str, *args: str | int) -> Any:
         return script(source)(keys=[session_key(self._place, "context")], args=[self._prefix, *args])

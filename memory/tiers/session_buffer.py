@@ -12,8 +12,8 @@ from memory import conf
 from memory.tiers.session_turns import Entry, SessionTurn, fitting_entries, latest_stretch
 from memory_project.redis import SessionPlace, script, session_key
 
-LISTS = ("turns", "thoughts", "active_goal")
-"""What expires together, in the order of a script's keys."""
+LISTS = ("turns", "thoughts", "active_goal", "saved")
+"""What expires together, in the order of a script's keys; `saved` is there while a saved session has not been lost."""
 
 RENEW = """
 for _, key in ipairs(KEYS) do
