@@ -24,6 +24,7 @@ from memory.maintenance import (
     journal_injections,
     queue_unembedded,
     restore_ledgers,
+    summarize,
 )
 from memory.maintenance.base import Batch, Clock, Job, Progress, Report, Run
 
@@ -95,6 +96,13 @@ JOBS = {
             # until it looks, a Redis from an old copy may call an item new that was injected before
             every=timedelta(seconds=10),
             batch_size=1,
+        ),
+        Job(
+            name="summarize",
+            description="Summarizes conversations that are long, ended or idle, or that somebody asked to summarize.",
+            run=summarize.run,
+            every=timedelta(seconds=30),
+            batch_size=conf.SUMMARY_BATCH,
         ),
     )
 }

@@ -1,11 +1,37 @@
-"""Digests: what a stretch of a conversation came to, in the fields of the documented episode."""
+"""Digests: what a stretch of a conversation came to, in the fields of the documented episode.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+Offline, a digest quotes: the sentences that TextRank puts first, and what rules find beside them. With a language
+model it is the model's answer, held to a shape.
+"""
 
-from memory.providers.language_models import Meter
-from memory.providers.summaries import Message
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import accumulate, takewhile
+from typing import Annotated, Protocol
+
+from django.template.loader import render_to_string
+from pydantic import BaseModel, Field, StringConstraints
+
+from memory.providers.language_models import LanguageModel, Meter, Question, language_model
+from memory.providers.material import encode_line
+from memory.providers.summaries import ExtractiveSummarizer, Message, entities_mentioned, key_decisions
+from memory.tokens import estimate_tokens
+
+MOST_ITEMS = 30
+"""Of each list that a digest keeps."""
+
+SPOKEN_ROLES = frozenset({"user", "assistant"})
+"""Who takes part in a conversation; others set it up, or answer machines."""
+
+MOST_SUMMARY_CHARACTERS = 40_000
+MOST_ITEM_CHARACTERS = 500
+MOST_ANSWERED_ITEMS = 200
+WORDS_PER_TOKEN = 0.7
+TOKENS_FOR_LISTS = 3_000
+
+Item = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_ITEM_CHARACTERS)]
+Items = Annotated[list[Item], Field(max_length=MOST_ANSWERED_ITEMS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,5 +57,154 @@ class Stretch:
 class Digester(Protocol):
     """Takes the previous digest in, so that the new one stands for everything so far."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether it waits for another machine, so that it is worth asking for several digests at once."""
+
     def digest(self, stretch: Stretch, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
         """Raises ProviderError."""
+
+
+def summary_digester() -> Digester:
+    """The language model's where one is set for summaries, else the offline one: never one for the other."""
+    model = language_model("summary")
+    return ExtractiveDigester() if model is None else ModelDigester(model)
+
+
+class ExtractiveDigester:
+    """Quotes, and finds decisions, names and tools by rules. What machines said is left out where people spoke."""
+
+    is_remote = False
+
+    def digest(self, stretch: Stretch, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
+        """Ranks the lines of the previous summary among the new sentences. Asks nobody, raises nothing."""
+        previous = stretch.previous or NOTHING_BEFORE
+        spoken = spoken_messages(stretch)
+        quoted = [*previous_lines(previous, spoken), *spoken]
+        summary = ExtractiveSummarizer().summarize(quoted, max_tokens=max_tokens)
+        return Digest(
+            summary=summary.text,
+            key_decisions=latest(previous.key_decisions, key_decisions(spoken, limit=MOST_ITEMS)),
+            entities_mentioned=latest(previous.entities_mentioned, entities_mentioned(spoken, limit=MOST_ITEMS)),
+            tools_called=latest(previous.tools_called, stretch.tools),
+            source=summary.source,
+        )
+
+
+NOTHING_BEFORE = Digest(summary="", key_decisions=(), entities_mentioned=(), tools_called=(), source="")
+
+
+def spoken_messages(stretch: Stretch) -> Sequence[Message]:
+    """What users and agents said, without the tool calls that stand in it as text; everything if they said nothing."""
+    calls = tuple(f"{tool}(" for tool in stretch.tools)
+    spoken = [without_calls(message, calls) for message in stretch.messages if message.role in SPOKEN_ROLES]
+    return [message for message in spoken if message.content.strip()] or stretch.messages
+
+
+def without_calls(message: Message, calls: tuple[str, ...]) -> Message:
+    if not calls:
+        return message
+    lines = [line for line in message.content.split("\n") if not line.startswith(calls)]
+    return replace(message, content="\n".join(lines))
+
+
+def previous_lines(previous: Digest, spoken: Iterable[Message]) -> Iterator[Message]:
+    """A message for each line of a summary, by the speaker whom it names, if it names one."""
+    speakers = {*SPOKEN_ROLES, *previous.entities_mentioned, *(message.speaker for message in spoken)}
+    for line in previous.summary.splitlines():
+        speaker, _, text = line.partition(": ")
+        is_quote = bool(text) and speaker in speakers
+        yield Message(role=speaker, content=text) if is_quote else Message(role="", content=line)
+
+
+def latest(before: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:
+    """Both in order, each once (where it came last), the last MOST_ITEMS of them."""
+    items: dict[str, str] = {}
+    for item in (*before, *found):
+        key = " ".join(item.split()).casefold()
+        items.pop(key, None)
+        items[key] = item
+    return tuple(items.values())[-MOST_ITEMS:]
+
+
+class DigestAnswer(BaseModel):
+    """What a conversation came to."""
+
+    summary: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_SUMMARY_CHARACTERS)]
+    key_decisions: Items
+    entities_mentioned: Items
+    tools_called: Items
+
+
+class ModelDigester:
+    """Asks a language model. Its tools are believed only where they are known, or stand in the material."""
+
+    is_remote = True
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+
+    def digest(self, stretch: Stretch, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
+        """One question. The messages must fit the model (`how_many_fit`, `pieces`). Raises ProviderError."""
+        question = ask_for_digest(stretch, max_tokens=max_tokens)
+        answer = self._model.ask(question, DigestAnswer, meter=meter, deadline_seconds=deadline_seconds)
+        before = stretch.previous.tools_called if stretch.previous else ()
+        return Digest(
+            summary=answer.summary,
+            key_decisions=latest((), answer.key_decisions),
+            entities_mentioned=latest((), answer.entities_mentioned),
+            tools_called=latest((*before, *stretch.tools), believed(answer.tools_called, stretch)),
+            source=self._model.model,
+        )
+
+
+def ask_for_digest(stretch: Stretch, *, max_tokens: int) -> Question:
+    words = int(max_tokens * WORDS_PER_TOKEN)
+    previous = "" if stretch.previous is None else told_digest(stretch.previous)
+    material = {"previous": previous, "messages": [told_message(message) for message in stretch.messages]}
+    limits = {"words": words, "items": MOST_ITEMS}
+    return Question(
+        instructions=render_to_string("prompts/summary_instructions.txt", limits).strip(),
+        material=render_to_string("prompts/summary_material.txt", material).strip(),
+        # JSON in a script that takes a token a character must not be cut off
+        max_tokens=2 * max_tokens + TOKENS_FOR_LISTS,
+    )
+
+
+def told_digest(digest: Digest) -> str:
+    """The digest as a line of the material."""
+    fields = asdict(digest)
+    del fields["source"]
+    return encode_line(fields)
+
+
+def told_message(message: Message) -> str:
+    """The message as a line of the material."""
+    when = {} if message.timestamp is None else {"time": message.timestamp.isoformat(timespec="minutes")}
+    name = {"name": message.name} if message.name.strip() else {}
+    return encode_line({"role": message.role, **name, **when, "text": message.content})
+
+
+def believed(tools: Iterable[str], stretch: Stretch) -> list[str]:
+    """Those of the tools that somebody named."""
+    texts = [message.content for message in stretch.messages]
+    return [tool for tool in tools if any(re.search(rf"(?<!\w){re.escape(tool)}(?!\w)", text) for text in texts)]
+
+
+def how_many_fit(messages: Sequence[Message], *, max_tokens: int) -> int:
+    """How many of the messages, from the first on, a model can be shown at once; one always, if there is one."""
+    sizes = accumulate(estimate_tokens(told_message(message)) for message in messages)
+    fitting = sum(1 for _ in takewhile(lambda size: size <= max_tokens, sizes))
+    return max(fitting, min(1, len(messages)))
+
+
+def pieces(message: Message, *, max_tokens: int) -> Iterator[Message]:
+    """The message, cut where it is too large to be shown at once: at a space, where there is one."""
+    length = len(message.content)
+    if length <= 1 or estimate_tokens(told_message(message)) <= max_tokens:
+        yield message
+        return
+    middle = length // 2
+    cut = message.content.rfind(" ", middle // 2, middle) + 1 or middle
+    for half in (message.content[:cut], message.content[cut:]):
+        yield from pieces(replace(message, content=half), max_tokens=max_tokens)

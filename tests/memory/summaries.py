@@ -1,0 +1,38 @@
+"""What tests look at in summaries."""
+
+from datetime import datetime
+from typing import Any
+
+from memory.models import Conversation, EpisodicMemory, Link
+from memory.services.summaries import SummarizedBatch, summarize_due
+from tests.memory.episodes import NOW
+
+NOTHING_DUE = SummarizedBatch(claimed=0, stored=0, failed=0, stopped=False)
+ONE_STORED = SummarizedBatch(claimed=1, stored=1, failed=0, stopped=False)
+
+
+def summarize(now: datetime = NOW) -> SummarizedBatch:
+    return summarize_due(now=now, limit=4)
+
+
+def conversation(conversation_id: str = "c1") -> Conversation:
+    return Conversation.objects.get(conversation_id=conversation_id)
+
+
+def progress(conversation_id: str = "c1") -> tuple[int, int, int]:
+    """How many turns there are, are summarized, and lie before the buffer."""
+    row = conversation(conversation_id)
+    return row.turn_count, row.summarized_count, row.buffer_from
+
+
+def summaries(**filters: Any) -> list[EpisodicMemory]:
+    """All that were ever stored, oldest first."""
+    return list(EpisodicMemory.objects.filter(source="summary", **filters).order_by("created_at", "id"))
+
+
+def covered(row: EpisodicMemory) -> tuple[int, int, int]:
+    return row.metadata["first_index"], row.metadata["last_index"], row.metadata["turns"]
+
+
+def superseding() -> list[tuple[Any, Any]]:
+    return list(Link.objects.filter(type="SUPERSEDES").values_list("source_id", "target_id"))
