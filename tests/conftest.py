@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from pytest_django import Settings
 
 from memory.models import Account
 from memory.owner import Owner
@@ -65,3 +66,14 @@ def empty_redis() -> Iterator[None]:
     redis.client().flushdb()
     yield
     redis.client().flushdb()
+
+
+@pytest.fixture
+def dead_redis(settings: Settings) -> Iterator[None]:
+    """From now on, nobody is at Redis' address."""
+    settings.REDIS_URL = "unix:///nowhere/at/all.sock"
+    redis.client.cache_clear()
+    redis.script.cache_clear()
+    yield
+    redis.client.cache_clear()
+    redis.script.cache_clear()

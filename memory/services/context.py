@@ -4,7 +4,6 @@ Stored text is written by strangers: a value stands on its label's line, further
 pass for a section of ours. The layout is a template.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from memory import conf
 from memory.models import Kind
 from memory.owner import Owner
 from memory.retrieval.episodes import EpisodeHit
+from memory.services.layouts import fence, one_line
 from memory.services.memories import OwnVector
 from memory.services.recall import find_episodes
 from memory.tiers.working import WorkingMemory
@@ -97,18 +97,3 @@ def lay_out(fields: Mapping[str, Any], hits: Sequence[EpisodeHit]) -> str:
     working = [(label, fence(fields[name])) for name, label in WORKING_FIELDS.items() if fields.get(name)]
     episodes = [replace(hit, summary=one_line(hit.summary)) for hit in hits]
     return render_to_string("context/memory_node.txt", {"working": working, "episodes": episodes}).strip()
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def fence(value: Any) -> str:
-    """A text with its further lines indented; anything else as JSON, one element of a list on each line."""
-    if isinstance(value, list):
-        lines = ["", *(f"- {json.dumps(item, ensure_ascii=False)}" for item in value)]
-    elif isinstance(value, str):
-        lines = value.strip().splitlines()
-    else:
-        lines = [json.dumps(value, ensure_ascii=False)]
-    return "\n  ".join(lines)

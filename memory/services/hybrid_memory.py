@@ -2,28 +2,37 @@
 
 A session is the live side of a conversation, under the same id. `MemoryManager` hands out the memories of sessions,
 `HybridMemory` is one of them. Every message is a row of the log first, so that a lost Redis costs a session nothing
-but thoughts and values; those a saved session gets back.
+but goal, thoughts and values; those a saved session gets back.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from django.template.loader import render_to_string
+from redis.exceptions import RedisError
 
 from memory import conf
+from memory.errors import Unprocessable
 from memory.extraction.messages import read_message
-from memory.models import Conversation, EpisodicMemory, Kind, Turn
+from memory.models import Conversation, Turn
 from memory.owner import Owner
-from memory.retrieval.episodes import EpisodeHit
-from memory.services.context import fence, one_line
+from memory.retrieval.episodes import EpisodeHit, EpisodesFound
 from memory.services.conversations import find_conversation, join_conversation
 from memory.services.embedding import embed_texts
+from memory.services.layouts import fence_block, one_line
 from memory.services.recall import LONGEST_QUERY, find_episodes
-from memory.services.turns import TurnDraft, store_turns
-from memory.tiers.session_stores import SessionTurn, session_store
+from memory.services.summaries import latest_summary
+from memory.services.turns import TurnDraft, store_turns, writer_in
+from memory.tiers.session import SessionMemory
+from memory.tiers.session_stores import SessionTurn, place_of, session_store
 from memory.tokens import estimate_tokens
+
+logger = logging.getLogger(__name__)
+
+NOTHING_FOUND = EpisodesFound(hits=(), degraded=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +61,8 @@ class HybridMemory:
         """Append a chat message (`role`, `content`, …) to the log and the buffer. Raises MalformedMessage."""
         draft = TurnDraft(message=read_message(message))
         embedded = embed_texts([draft.message.text])
-        stored = store_turns(
-            self._owner, self._conversation.conversation_id, drafts=[draft], embedded=embedded, now=now
-        )
+        conversation_id = self._conversation.conversation_id
+        stored = store_turns(self._owner, conversation_id, drafts=[draft], embedded=embedded, now=now)
         self._conversation = stored.conversation
         return stored.turns[0]
 
@@ -65,57 +73,95 @@ class HybridMemory:
     def get_context(self, query: str = "", *, limit: int = conf.EPISODES_IN_CONTEXT, now: datetime) -> HybridContext:
         """The summary of what came before, and the `limit` episodes of other conversations most similar to `query`.
 
-        Without a query, to the latest message of the user; where there is none either, no episodes.
+        Without a query, to the latest message of the user; where there is none either, no episodes. They are those
+        of the conversation's own user and channel.
         """
-        summary = latest_text(self._owner, self._conversation)
+        latest = latest_summary(self._owner, self._conversation)
         asked = query.strip() or latest_message_of_user(self._conversation)
-        hits, degraded = self._find_episodes(asked, limit=limit, now=now) if asked and limit else ((), ())
-        text = lay_out(summary, hits)
-        return HybridContext(context=text, summary=summary, items=hits, tokens=estimate_tokens(text), degraded=degraded)
-
-    def _find_episodes(self, query: str, *, limit: int, now: datetime) -> tuple[Sequence[EpisodeHit], Sequence[str]]:
-        found = find_episodes(
-            self._owner,
-            text=query,
-            top_k=limit,
-            own=None,
-            now=now,
-            besides=[self._conversation.conversation_id],
-        )
-        return found.hits, found.degraded
+        found = NOTHING_FOUND
+        if asked and limit:
+            found = find_episodes(
+                writer_in(self._owner, self._conversation),
+                text=asked,
+                top_k=limit,
+                own=None,
+                now=now,
+                without=[latest.id] if latest else [],
+                besides=[self._conversation.conversation_id],
+            )
+        summary = latest.text if latest else ""
+        text = lay_out(summary, found.hits)
+        tokens = estimate_tokens(text)
+        return HybridContext(context=text, summary=summary, items=found.hits, tokens=tokens, degraded=found.degraded)
 
 
 class MemoryManager:
-    """Hands out the memories of the sessions in which the owner takes part."""
+    """Hands out the memories of the sessions in which the owner takes part, and keeps what they have in Redis alone."""
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
 
     def get_memory(self, session_id: str, *, now: datetime) -> HybridMemory:
-        """The session's memory; made where there is none, and the agent takes part in it from then on."""
+        """The session's memory; made where there is none, and the agent takes part in it from then on.
+
+        A saved session that Redis has lost since gets back its goal, its thoughts, and the values that would not have
+        expired by now.
+        """
         conversation = join_conversation(self._owner, session_id, now=now)
+        restore_session(conversation, now=now)
         return HybridMemory(self._owner, conversation)
 
     def find_memory(self, session_id: str) -> HybridMemory:
-        """The memory of a session that there is. Raises NotFound."""
+        """The memory of a session that there is; nothing is restored. Raises NotFound."""
         return HybridMemory(self._owner, find_conversation(self._owner, session_id))
+
+    def save_memory(self, session_id: str, *, now: datetime) -> Conversation:
+        """Keep goal, thoughts and values in the database: they are in Redis alone, messages are in the log anyway.
+
+        Raises NotFound, Unprocessable for an ended conversation, RedisError.
+        """
+        conversation = find_conversation(self._owner, session_id)
+        session = SessionMemory(place_of(conversation))
+        conversation.saved_session, conversation.saved_at = session.snapshot(), now
+        rows = Conversation.objects.filter(id=conversation.id, ended_at=None)
+        if not rows.update(saved_session=conversation.saved_session, saved_at=now):
+            raise Unprocessable("the conversation has ended: it has no live session to save")
+        session.mark_saved()
+        return conversation
+
+    def clear_session(self, session_id: str) -> None:
+        """Forget buffer, goal, thoughts and values, saved ones too; the log stays. Raises NotFound, RedisError."""
+        conversation = find_conversation(self._owner, session_id)
+        Conversation.objects.filter(id=conversation.id).update(saved_session=None, saved_at=None)
+        session_store().clear(conversation)
+        SessionMemory(place_of(conversation)).clear_session()
 
     def summarize_if_needed(self, session_id: str, *, now: datetime) -> bool:
         """Queue a summary where SUMMARY_THRESHOLD messages wait for one; True if one is due. Raises NotFound."""
         conversation = find_conversation(self._owner, session_id)
         if conversation.turn_count - conversation.summarized_count >= conf.SUMMARY_THRESHOLD:
-            # a wait after a failed attempt stays, an idle session's does not
+            # a wait after a failed attempt stays, that for an idle session does not
             rows = Conversation.objects.filter(id=conversation.id, summary_attempts=0)
             rows.exclude(summarize_after__lte=now).update(summarize_after=now)
             return True
         return conversation.summarize_after is not None and conversation.summarize_after <= now
 
 
-def latest_text(owner: Owner, conversation: Conversation) -> str:
-    """The text of the conversation's latest summary, empty where it has none."""
-    rows = EpisodicMemory.objects.visible_to(owner, Kind.EPISODE).in_conversation(conversation.conversation_id)
-    found = rows.filter(source="summary", archived=False).order_by("-created_at", "-id").first()
-    return "" if found is None else found.text
+def restore_session(conversation: Conversation, *, now: datetime) -> None:
+    """Bring a saved session back where Redis has lost it. One round trip, none where nothing was saved."""
+    if conversation.saved_session is None or conversation.saved_at is None:
+        return
+    passed_seconds = int((now - conversation.saved_at).total_seconds())
+    saved = conversation.saved_session
+    left = {
+        name: value | {"ttl_seconds": value["ttl_seconds"] - passed_seconds}
+        for name, value in saved["values"].items()
+        if value["ttl_seconds"] > passed_seconds
+    }
+    try:
+        SessionMemory(place_of(conversation)).restore(saved | {"values": left})
+    except RedisError as err:
+        logger.warning("session of conversation %s not restored: %s", conversation.id, type(err).__name__)
 
 
 def latest_message_of_user(conversation: Conversation) -> str:
@@ -127,10 +173,6 @@ def latest_message_of_user(conversation: Conversation) -> str:
 def lay_out(summary: str, hits: Sequence[EpisodeHit]) -> str:
     """The documented parts; one without content is left out."""
     episodes = [replace(hit, summary=one_line(hit.summary)) for hit in hits]
-    values = {"summary": fence_start(fence(summary)), "episodes": episodes}
-    return render_to_string("context/hybrid_memory.txt", values).strip()
-
-
-def fence_start(text: str) -> str:
-    """A text that begins like a heading is indented: it stands on a line of its own."""
-    return f"  {text}" if text.startswith("[") else text
+    return render_to_string(
+        "context/hybrid_memory.txt", {"summary": fence_block(summary), "episodes": episodes}
+    ).strip()

@@ -1,13 +1,12 @@
 """The hybrid store answers what the log has, whatever became of its buffer: lost, late, old, cut, or out of reach."""
 
 import logging
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
 from django.db import connection, transaction
-from pytest_django import DjangoAssertNumQueries, Settings
+from pytest_django import DjangoAssertNumQueries
 
 from memory import conf
 from memory.models import Account, Conversation, Turn
@@ -17,7 +16,6 @@ from memory.services.turns import get_conversation
 from memory.tiers.session_buffer import RedisBuffer
 from memory.tiers.session_stores import HybridStore, place_of, session_turn
 from memory.tiers.session_turns import entry_of
-from memory_project import redis
 from memory_project.redis import client, session_key
 from tests.memory.tiers.test_session_stores import Log, held, log_of, numbers
 from tests.memory.turns import say, talk, turn
@@ -35,17 +33,6 @@ def store() -> HybridStore:
 def log(owner: Owner) -> Log:
     """Twelve turns, committed, of which the buffer was told."""
     return log_of(talk(owner, 12))
-
-
-@pytest.fixture
-def dead_redis(settings: Settings) -> Iterator[None]:
-    """From now on, nobody is at Redis' address."""
-    settings.REDIS_URL = "unix:///nowhere/at/all.sock"
-    redis.client.cache_clear()
-    redis.script.cache_clear()
-    yield
-    redis.client.cache_clear()
-    redis.script.cache_clear()
 
 
 def buffer_of(log: Log) -> RedisBuffer:
