@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import ClassVar, TypeVar
+from urllib.parse import urlsplit
 
 import httpx2
 import openai
+from django.core.exceptions import ImproperlyConfigured
 
 from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid, ProviderUnavailable
 from memory.providers.deadlines import Deadline
@@ -39,6 +41,17 @@ class Endpoint:
     max_attempts: int = 4
     backoff_seconds: float = 0.25
     """Before the second attempt, doubled before each later one, between half and all of it by chance."""
+
+
+def check_base_url(base_url: str) -> None:
+    """Raises ImproperlyConfigured, which does not repeat it: it may hold a password."""
+    try:
+        parts = urlsplit(base_url)
+        is_sound = not base_url or (parts.scheme in ("http", "https") and bool(parts.hostname))
+    except ValueError:
+        is_sound = False
+    if not is_sound:
+        raise ImproperlyConfigured("OPENAI_BASE_URL must be empty or a URL that starts with http:// or https://")
 
 
 def open_client(endpoint: Endpoint) -> openai.OpenAI:

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import Any, ClassVar, Generic
+from typing import ClassVar, Generic
 from urllib.parse import urlsplit
 
 import openai
 from django.template.loader import render_to_string
 from openai.types.chat import ChatCompletionMessageParam
+from pydantic import BaseModel
 
 from memory.errors import ProviderRefused, ProviderReplyInvalid
 from memory.providers.deadlines import Deadline
@@ -68,7 +69,7 @@ class ChatModel:
         messages = open_dialogue(question)
         answer = self._ask_patiently(asking, messages)
         if isinstance(answer, Misfit):
-            answer = self._ask_patiently(asking, [*messages, *complain(answer, strict_schema(shape))])
+            answer = self._ask_patiently(asking, [*messages, *complain(answer, shape)])
         if isinstance(answer, Misfit):
             raise ProviderReplyInvalid(f"twice the answer was not of the shape asked for ({answer.kinds})")
         return answer
@@ -157,9 +158,13 @@ def open_dialogue(question: Question) -> list[ChatCompletionMessageParam]:
     ]
 
 
-def complain(misfit: Misfit, schema: dict[str, Any]) -> list[ChatCompletionMessageParam]:
-    """The answer as the model gave it, and what is wrong with it. Endpoints refuse to be told an empty answer."""
-    complaint = render_to_string("prompts/mend_answer.txt", {"faults": misfit.faults, "schema": json.dumps(schema)})
+def complain(misfit: Misfit, shape: type[BaseModel]) -> list[ChatCompletionMessageParam]:
+    """The answer as the model gave it, and what is wrong with it, with the whole schema, bounds included.
+
+    Endpoints refuse to be told an empty answer.
+    """
+    schema = json.dumps(shape.model_json_schema())
+    complaint = render_to_string("prompts/mend_answer.txt", {"faults": misfit.faults, "schema": schema})
     answered: list[ChatCompletionMessageParam] = (
         [{"role": "assistant", "content": misfit.answer}] if misfit.answer.strip() else []
     )

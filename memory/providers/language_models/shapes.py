@@ -10,8 +10,15 @@ from pydantic_core import ErrorDetails
 
 from memory.providers.language_models.base import Shape
 
-# strict endpoints refuse a schema that holds them; what they say is checked here all the same
-BEYOND_STRICT = frozenset({"default", "minLength", "maxLength"})
+# bounds: some strict endpoints refuse to be told of them (OpenAI's of a text's, Azure's of any); they are checked here
+BEYOND_STRICT = frozenset(
+    {
+        "default",
+        *("minLength", "maxLength", "pattern", "format"),
+        *("minItems", "maxItems", "uniqueItems"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    }
+)
 # PostgreSQL keeps no NUL: an escaped one, behind an even number of backslashes
 NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 MOST_FAULTS = 20
@@ -56,7 +63,7 @@ def place_of(error: ErrorDetails) -> str:
 
 
 def strict_schema(shape: type[BaseModel]) -> dict[str, Any]:
-    """The shape as strict endpoints take it: nothing beyond its fields, and all of them required."""
+    """The shape as strict endpoints take it: nothing beyond its fields, all of them required, and no bounds."""
     return tighten(shape.model_json_schema())
 
 

@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
-from memory.providers.endpoints import read_retry_after
+from memory.providers.endpoints import check_base_url, read_retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -27,3 +28,16 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 )
 def test_retry_after_holds_digits_or_a_date(value: str, seconds: float | None) -> None:
     assert read_retry_after(value, now=NOW) == seconds
+
+
+@pytest.mark.parametrize("base_url", ["", "http://127.0.0.1:8000/v1", "https://user:password@host.example/v1/"])
+def test_a_base_url_is_empty_or_of_the_web(base_url: str) -> None:
+    check_base_url(base_url)
+
+
+@pytest.mark.parametrize("base_url", ["host.example:8000/password", "ftp://password", "http://", "http://[password/v1"])
+def test_no_other_base_url_is_taken_or_repeated(base_url: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="OPENAI_BASE_URL must be") as caught:
+        check_base_url(base_url)
+
+    assert "password" not in str(caught.value)

@@ -2,6 +2,7 @@
 
 import json
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
@@ -42,6 +43,16 @@ def test_a_request_carries_instructions_material_limit_model_and_key(server: Lan
     assert (request["model"], request["max_tokens"]) == (MODEL, 321)
     assert set(request) == {"model", "messages", "max_tokens", "response_format"}
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
+def test_threads_that_ask_at_once_have_each_their_own_answer(server: LanguageModelServer) -> None:
+    server.write = lambda asked: {**WELL, "title": asked["messages"][1]["content"]}
+    titles = [f"tea {number}" for number in range(12)]
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda title: ask(material=title), titles))
+
+    assert [answer.title for answer in answers] == titles
 
 
 def test_the_shape_is_sent_as_a_strict_schema(server: LanguageModelServer) -> None:
@@ -126,13 +137,14 @@ def test_an_answer_not_of_the_shape_is_sent_back_once_with_its_faults(
     assert told(usages) == [BADLY_COUNTED, WELL_COUNTED]
 
 
-def test_a_complaint_tells_the_schema_to_those_who_were_deaf_to_it(server: LanguageModelServer) -> None:
+def test_a_complaint_tells_the_schema_and_its_bounds_to_those_who_were_deaf_to_it(server: LanguageModelServer) -> None:
     server.answer_next(writing("Sure!"))
 
     ask()
 
-    told_schema = server.requests[1]["messages"][3]["content"].splitlines()[-1]
-    assert json.loads(told_schema) == server.requests[0]["response_format"]["json_schema"]["schema"]
+    told_schema = json.loads(server.requests[1]["messages"][3]["content"].splitlines()[-1])
+    assert told_schema == Recipe.model_json_schema()
+    assert told_schema["properties"]["title"]["maxLength"] == 20
 
 
 @pytest.mark.parametrize("message", [{"content": ""}, {"content": None}, {}, {"content": " \n"}], ids=str)
