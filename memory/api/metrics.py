@@ -81,8 +81,10 @@ def read_rows() -> list[Metric]:
 
 
 def count_summaries() -> list[Metric]:
+    # an attempt is counted when it begins: a first one that a worker is at has not failed
+    is_at_work = Q(summary_error="", summary_lease_until__gt=timezone.now())
     queue = Conversation.objects.awaiting_summary().aggregate(
-        pending=Count("id"), failing=Count("id", filter=Q(summary_attempts__gt=0))
+        pending=Count("id"), failing=Count("id", filter=Q(summary_attempts__gt=0) & ~is_at_work)
     )
     return [
         GaugeMetricFamily(
@@ -92,7 +94,7 @@ def count_summaries() -> list[Metric]:
         ),
         GaugeMetricFamily(
             "memory_failing_summaries",
-            "Those of them whose last attempt failed.",
+            "Those of them whose last attempt failed, or whose worker died.",
             value=queue["failing"],
         ),
     ]

@@ -100,12 +100,24 @@ def test_metrics_sum_what_language_models_were_asked_for_over_accounts_and_days(
 def test_metrics_count_the_conversations_to_be_summarized_and_those_that_failed() -> None:
     account = Account.objects.create(name="workshop")
     now = timezone.now()
-    for name, after, attempts in [("idle", None, 0), ("due", now, 0), ("failing", now, 2), ("failing too", now, 1)]:
-        Conversation.objects.create(
-            account=account, conversation_id=name, started_at=now, summarize_after=after, summary_attempts=attempts
-        )
+    soon, lately = now + timedelta(minutes=5), now - timedelta(minutes=5)
+    states: dict[str, dict[str, Any]] = {
+        "not due": {},
+        "due": {"summarize_after": now},
+        "at work": {"summarize_after": now, "summary_attempts": 1, "summary_lease_until": soon},
+        "failed": {"summarize_after": soon, "summary_attempts": 1, "summary_error": "provider_refused"},
+        "tried again": {
+            "summarize_after": now,
+            "summary_attempts": 2,
+            "summary_error": "x",
+            "summary_lease_until": soon,
+        },
+        "died": {"summarize_after": now, "summary_attempts": 1, "summary_lease_until": lately},
+    }
+    for name, state in states.items():
+        Conversation.objects.create(account=account, conversation_id=name, started_at=now, **state)
 
     figures = Client().get("/metrics").content.decode()
 
-    assert "memory_pending_summaries 3.0" in figures
-    assert "memory_failing_summaries 2.0" in figures
+    assert "memory_pending_summaries 5.0" in figures
+    assert "memory_failing_summaries 3.0" in figures
