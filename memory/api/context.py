@@ -14,12 +14,17 @@ from memory.api.views import OwnerViewSet
 from memory.retrieval.episodes import EpisodeHit
 from memory.services.context import ContextRequest, gather_context
 from memory.services.recall import LONGEST_QUERY
+from memory.services.sessions import latest_question
 from memory_project.http.serializers import ExternalId, Flag
 
 
 class ContextBody(OwnerFields):
     conversation_id = ExternalId()
-    query = Prose(max_length=LONGEST_QUERY, help_text="The latest message.")
+    query = Prose(
+        required=False,
+        max_length=LONGEST_QUERY,
+        help_text="The latest message; where it is left out, the latest of the user in the conversation.",
+    )
     query_embedding = EmbeddingField(required=False, help_text="A vector of your own, instead of the service's.")
     embedding_model = ExternalId(required=False, help_text="Of which model it is; the configured one by default.")
     suppress_injected = Flag(default=False, help_text="Leave out what the ledger holds.")
@@ -61,14 +66,17 @@ class Contexts(OwnerViewSet):
     rate_class = "retrieval"
 
     def gather(self, request: Request) -> Response:
-        """Working memory and the most similar past conversations, laid out for the model."""
+        """Working memory and the most similar past conversations, laid out for the model.
+
+        422 where the query is left out and no user has said anything in the conversation.
+        """
         body = self.body()
         if body["mark_injected"]:
             self.credential.require("write")
         owner = self.agent_owner(body)
         asked = ContextRequest(
             conversation_id=body["conversation_id"],
-            query=body["query"],
+            query=body.get("query") or latest_question(owner, body["conversation_id"]),
             own=own_vector(owner, body, "query_embedding"),
             suppress_injected=body["suppress_injected"],
             mark_injected=body["mark_injected"],

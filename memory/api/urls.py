@@ -4,8 +4,10 @@ from django.urls import path
 
 from memory.api.agents import Agents
 from memory.api.context import Contexts
+from memory.api.conversations import ConversationLives, Conversations
 from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
 from memory.api.jobs import Jobs
+from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
 from memory.api.teams import TeamMembers, Teams
 from memory.api.working_memory import WorkingMemories
 
@@ -24,6 +26,23 @@ urlpatterns = [
     path(
         "working-memory/<id:conversation_id>",
         WorkingMemories.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
+    ),
+    path("conversations", Conversations.as_view({"get": "list", "post": "create"})),
+    path("conversations/<id:conversation_id>", Conversations.as_view({"get": "retrieve", "patch": "partial_update"})),
+    path("conversations/<id:conversation_id>/messages", Sessions.as_view({"get": "messages"})),
+    path("conversations/<id:conversation_id>/context", Sessions.as_view({"get": "context"}, rate_class="retrieval")),
+    path("conversations/<id:conversation_id>/summarize", ConversationLives.as_view({"post": "summarize"})),
+    path("conversations/<id:conversation_id>/save", ConversationLives.as_view({"post": "save"})),
+    path("conversations/<id:conversation_id>/end", ConversationLives.as_view({"post": "end"})),
+    path("conversations/<id:conversation_id>/thoughts", Thoughts.as_view({"get": "recent", "post": "create"})),
+    path(
+        "conversations/<id:conversation_id>/active-goal",
+        ActiveGoals.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
+    ),
+    path("conversations/<id:conversation_id>/values", SessionValues.as_view({"get": "everything"})),
+    path(
+        "conversations/<id:conversation_id>/values/<id:key>",
+        SessionValues.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
     ),
     path("jobs", Jobs.as_view({"get": "list"})),
     path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),

@@ -16,6 +16,7 @@ from memory.tokens import estimate_tokens
 from memory_project.redis import Place
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
+from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -147,11 +148,37 @@ def test_a_dead_embedder_is_admitted_to(client: ServiceClient, owner: Owner, emb
     assert answer["degraded"] == ["embedder_unavailable", "embedding_pending"]
 
 
-@pytest.mark.parametrize("missing", ["agent_id", "conversation_id", "query"])
-def test_who_where_and_what_are_needed(client: ServiceClient, missing: str) -> None:
+@pytest.mark.parametrize("missing", ["agent_id", "conversation_id"])
+def test_who_and_where_are_needed(client: ServiceClient, missing: str) -> None:
     body = {name: value for name, value in ASKED.items() if name != missing}
 
     assert client.post("/context", body).status_code == 400
+
+
+@pytest.mark.usefixtures("empty_redis")
+def test_without_a_query_the_users_latest_message_is_it(
+    client: ServiceClient, owner: Owner, embedding_server: EmbeddingServer
+) -> None:
+    say(owner, turn("the boiler?"), turn("One moment.", role="assistant"), conversation_id="now")
+    keys = remember(owner, "the boiler")
+    embedding_server.texts.clear()
+
+    found = client.post("/context", {name: ASKED[name] for name in ("agent_id", "conversation_id")}).json()
+
+    assert embedding_server.texts == ["the boiler?"]
+    assert [item["item_key"] for item in found["items"]] == keys
+
+
+@pytest.mark.usefixtures("empty_redis")
+def test_without_a_query_and_without_a_message_of_a_user_there_is_nothing_to_gather_for(
+    client: ServiceClient, owner: Owner
+) -> None:
+    say(owner, turn("Hello.", role="assistant"), conversation_id="now")
+    say(Owner(account_id=owner.account_id, agent_id="colleague"), turn("Hello."), conversation_id="theirs")
+
+    for conversation_id in ("now", "theirs", "unknown"):
+        refused = client.post("/context", {"agent_id": "assistant", "conversation_id": conversation_id})
+        assert (refused.status_code, refused.json()["code"]) == (422, "unprocessable")
 
 
 def test_another_agents_memories_are_not_shown(client: ServiceClient, owner: Owner) -> None:

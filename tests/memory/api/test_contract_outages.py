@@ -13,8 +13,10 @@ import pytest
 from django.db import connection
 
 from memory.models import Account
+from memory.owner import Owner
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from memory_project import redis
+from tests.memory.turns import talk
 from tests.web_server import WebServer, database_url, serve, until
 
 NAME = "outage-test"
@@ -96,6 +98,20 @@ def test_postgresql_down_is_a_503_and_back_is_back(web: WebServer, key: str, pos
     assert json.loads(ready.body)["checks"]["postgresql"] != "ok"
     assert json.loads(ready.body)["checks"]["redis"] == "ok"
     assert until(lambda: web.request("GET", "/api/v1/agents", key=key), 200).status == 200
+
+
+def test_without_redis_messages_come_from_the_log_and_thoughts_are_a_503(
+    web: WebServer, key: str, valkey: Store
+) -> None:
+    talk(Owner(account_id=Account.objects.get().id), 3)
+    assert until(lambda: web.request("GET", "/health/ready"), 200).status == 200
+
+    with valkey.down():
+        messages = web.request("GET", "/api/v1/conversations/c1/messages", key=key)
+        thoughts = web.request("GET", "/api/v1/conversations/c1/thoughts", key=key)
+
+    assert len(json.loads(messages.body)["messages"]) == 3
+    assert (thoughts.status, json.loads(thoughts.body)["code"]) == (503, "redis_unavailable")
 
 
 def test_redis_down_is_told_and_back_is_back(web: WebServer, key: str, valkey: Store) -> None:
