@@ -134,6 +134,6 @@ def test_storing_costs_the_same_statements_for_one_and_for_many(
 ) -> None:
     drafts = [draft(f"number {number}", angle=number / 100) for number in range(rows)]
 
-    # savepoint and release, parents, children, vectors, agent, participant, audit entry
-    with django_assert_num_queries(8):
+    # parents, children, vectors, agent and participant, audit entry
+    with django_assert_num_queries(5):
         store(owner, *drafts)
