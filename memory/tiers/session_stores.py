@@ -189,9 +189,9 @@ def numbers_of(entries: Sequence[Entry]) -> list[int]:
 
 def latest_turns(conversation: Conversation, limit: int) -> list[SessionTurn]:
     """The latest turns of the log from `buffer_from` on, oldest first."""
-    rows: Any = Turn.objects.filter(
-        account_id=conversation.account_id, log=conversation, index__gte=conversation.buffer_from
-    )
+    # bounded below as well: with old statistics PostgreSQL may sort all of a long log
+    first = max(conversation.buffer_from, conversation.turn_count - limit)
+    rows: Any = Turn.objects.filter(account_id=conversation.account_id, log=conversation, index__gte=first)
     fields = ("index", "role", "name", "agent_id", "text", "payload", "event_time")
     latest = cast("Sequence[Turn]", rows.only(*fields).order_by("-index")[:limit])
     return [session_turn(turn) for turn in latest][::-1]

@@ -67,20 +67,45 @@ def test_the_next_turn_after_a_loss_brings_back_those_before(store: HybridStore,
     assert held(store, log.conversation) == list(range(13))
 
 
+def test_a_batch_that_fills_the_buffer_needs_nothing_from_the_log(
+    store: HybridStore,
+    log: Log,
+    monkeypatch: pytest.MonkeyPatch,
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    monkeypatch.setattr(conf, "BUFFER_MESSAGES", 5)
+    client().flushdb()
+
+    with django_assert_num_queries(0):
+        store.append(log.conversation, log.turns)
+
+    assert held(store, log.conversation) == [7, 8, 9, 10, 11]
+
+
+def key_of(log: Log) -> str:
+    return session_key(place_of(log.conversation), "turns")
+
+
+def put_back(log: Log, old: list[bytes | str]) -> None:
+    """The buffer as it was, as if a copy of Redis had been started."""
+    client().delete(key_of(log))
+    client().rpush(key_of(log), *old)
+
+
 def test_turns_that_the_buffer_missed_are_read_from_the_log(store: HybridStore, owner: Owner, log: Log) -> None:
-    saved = client().dump(session_key(place_of(log.conversation), "turns"))
+    old = client().lrange(key_of(log), 0, -1)
     more = log_of(talk(owner, 3, start=12))
-    # as if the process had been killed after the commit, or an old copy of Redis had been started
-    client().restore(session_key(place_of(log.conversation), "turns"), 0, saved, replace=True)
+    # or as if the process had been killed after the commit
+    put_back(log, old)
 
     assert store.recent(more.conversation, 100) == log.turns + more.turns
     assert held(store, log.conversation) == list(range(15))
 
 
 def test_turns_after_missed_ones_bring_them_back(store: HybridStore, owner: Owner, log: Log) -> None:
-    saved = client().dump(session_key(place_of(log.conversation), "turns"))
+    old = client().lrange(key_of(log), 0, -1)
     talk(owner, 3, start=12)
-    client().restore(session_key(place_of(log.conversation), "turns"), 0, saved, replace=True)
+    put_back(log, old)
 
     talk(owner, 1, start=15)
 
