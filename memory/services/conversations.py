@@ -49,10 +49,16 @@ class Opening:
 
 def find_conversation(owner: Owner, conversation_id: str) -> Conversation:
     """Raises NotFound, where the owner takes no part as where there is none."""
-    found = Conversation.objects.visible_to(owner).filter(conversation_id=conversation_id).first()
+    found = look_up(owner, conversation_id)
     if found is None:
         raise NotFound("no such conversation")
     return found
+
+
+def look_up(owner: Owner, conversation_id: str) -> Conversation | None:
+    rows = Conversation.objects.visible_to(owner).filter(conversation_id=conversation_id)
+    # it may be large, and only who restores it reads it
+    return rows.defer("saved_session").first()
 
 
 def create_conversation(owner: Owner, conversation_id: str, *, opening: Opening, now: datetime) -> Conversation:
@@ -92,7 +98,7 @@ def change_conversation(
 
 def join_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
     """The conversation for a write to its live side: made on its first, and the agent takes part from then on."""
-    found = Conversation.objects.visible_to(owner).filter(conversation_id=conversation_id).first()
+    found = look_up(owner, conversation_id)
     if found is not None:
         return found
     with transaction.atomic():
@@ -129,7 +135,7 @@ def lock_found(owner: Owner, conversation_id: str) -> Conversation:
 
 def lock_conversation(owner: Owner, conversation_id: str) -> Conversation | None:
     rows = Conversation.objects.filter(account_id=owner.account_id, conversation_id=conversation_id)
-    return rows.select_for_update(no_key=True).first()
+    return rows.defer("saved_session").select_for_update(no_key=True).first()
 
 
 def new_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
@@ -196,11 +202,12 @@ def end_conversation(owner: Owner, conversation_id: str, *, outcome: str, now: d
         conversation.outcome = outcome or conversation.outcome
         conversation.ended_at = conversation.ended_at or now
         conversation.updated_at, conversation.cleared_at = now, None
-        conversation.saved_session = None
+        conversation.saved_session = conversation.saved_at = None
         plan_last_summary(conversation, now=now)
         conversation.save(
             update_fields=[
-                *("outcome", "ended_at", "cleared_at", "saved_session", "summarize_to", "summarize_after", "updated_at")
+                *("outcome", "ended_at", "cleared_at", "saved_session", "saved_at"),
+                *("summarize_to", "summarize_after", "updated_at"),
             ]
         )
         record(owner, operation="end", memory_type="conversation", conversation_id=conversation_id)

@@ -149,19 +149,26 @@ class MemoryManager:
 
 def restore_session(conversation: Conversation, *, now: datetime) -> None:
     """Bring a saved session back where Redis has lost it. One round trip, none where nothing was saved."""
-    if conversation.saved_session is None or conversation.saved_at is None:
+    if conversation.saved_at is None:
         return
-    passed_seconds = int((now - conversation.saved_at).total_seconds())
-    saved = conversation.saved_session
+    session = SessionMemory(place_of(conversation))
+    try:
+        # the snapshot may be large: it is read, and sent, only where it is missed
+        if not session.is_saved() and conversation.saved_session is not None:
+            session.restore(what_is_left(conversation.saved_session, saved_at=conversation.saved_at, now=now))
+    except RedisError as err:
+        logger.warning("session of conversation %s not restored: %s", conversation.id, type(err).__name__)
+
+
+def what_is_left(saved: Mapping[str, Any], *, saved_at: datetime, now: datetime) -> dict[str, Any]:
+    """The snapshot without the values that have expired since, and the others with the seconds that are left."""
+    passed_seconds = int((now - saved_at).total_seconds())
     left = {
         name: value | {"ttl_seconds": value["ttl_seconds"] - passed_seconds}
         for name, value in saved["values"].items()
         if value["ttl_seconds"] > passed_seconds
     }
-    try:
-        SessionMemory(place_of(conversation)).restore(saved | {"values": left})
-    except RedisError as err:
-        logger.warning("session of conversation %s not restored: %s", conversation.id, type(err).__name__)
+    return {**saved, "values": left}
 
 
 def latest_message_of_user(conversation: Conversation) -> str:

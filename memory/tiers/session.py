@@ -108,6 +108,9 @@ end
 # seconds to live
 MARK_SAVED = "redis.call('SET', KEYS[4], 1, 'EX', ARGV[1])"
 
+# seconds to live
+KEEP_MARK = "return redis.call('EXPIRE', KEYS[4], ARGV[1])"
+
 # seconds to live, goal
 SET_GOAL = "redis.call('SET', KEYS[3], ARGV[2])" + RENEW
 
@@ -228,6 +231,10 @@ class SessionMemory:
     def mark_saved(self) -> None:
         """Say that a snapshot is kept: what is deleted from now on is not lost."""
         run_on_lists(MARK_SAVED, self._place)
+
+    def is_saved(self) -> bool:
+        """Whether nothing was lost since it was marked as saved."""
+        return bool(run_on_lists(KEEP_MARK, self._place))
 
     def restore(self, snapshot: Mapping[str, Any]) -> bool:
         """Bring back what is not there: goal, thoughts where there are none, values (for the seconds they had left).
