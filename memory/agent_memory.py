@@ -1,1 +1,281 @@
-"""The in-process API over everything that is remembered."""
+"""The in-process API over everything that is remembered (X1): what the HTTP API offers, for Python in the same process.
+
+The clock is read here, unless a call brings `now`. What is not found, refused or unreachable raises what `errors.py`
+draws, and RedisError where Redis alone has it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Self
+
+from django.utils import timezone
+
+from ledger import store as ledger
+from ledger.store import Mark
+from memory import conf
+from memory.extraction.messages import read_message
+from memory.models import Conversation, EpisodicMemory, Turn
+from memory.owner import GLOBAL_CHANNEL, Owner
+from memory.retrieval.episodes import EpisodesFound
+from memory.retrieval.turns import TurnsFound
+from memory.services import turns
+from memory.services.accounts import find_account
+from memory.services.context import Context, ContextRequest, gather_context
+from memory.services.conversations import Opening, end_conversation
+from memory.services.embedding import embed_texts
+from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.hybrid_memory import MemoryManager
+from memory.services.memories import OwnVector
+from memory.services.recall import find_episodes, find_turns
+from memory.services.sessions import join_session, open_session
+from memory.services.summaries import request_summary
+from memory.services.turns import StoredTurns, TurnDraft
+from memory.tiers.session import SessionMemory
+from memory.tiers.session_stores import SessionTurn
+from memory.tiers.working import WorkingMemory
+from memory_project.redis import Place
+
+ACTOR = "python"
+
+Message = Mapping[str, Any] | TurnDraft
+"""A chat message (`role`, `content`, `name`, tool calls), or a draft, which may say more: time, index, client id, …"""
+
+
+class AgentMemory:
+    """Everything that one agent remembers, for one user and in one channel.
+
+    >>> memory = AgentMemory.open(agent_id="assistant", user_id="ana")
+    >>> memory.store_turn("chat-1", {"role": "user", "content": "Where is the key?"}).index
+    0
+    >>> memory.store_turn("chat-1", {"role": "assistant", "content": "Under the mat."}).index
+    1
+    >>> [turn.text for turn in memory.get_conversation("chat-1")]
+    ['Where is the key?', 'Under the mat.']
+    >>> memory.search_turns("Under the mat.", top_k=1).hits[0].index
+    1
+    >>> session = memory.session("chat-1")
+    >>> session.set_active_goal("g1", "find the key")
+    >>> session.get_active_goal()
+    {'goal_id': 'g1', 'goal_description': 'find the key'}
+    >>> memory.ledger("chat-1").mark("skill:locksmith").first
+    True
+    >>> memory.end_conversation("chat-1", outcome="success").outcome
+    'success'
+    """
+
+    def __init__(self, owner: Owner, *, clock: Callable[[], datetime] = timezone.now) -> None:
+        self._owner = owner
+        self._clock = clock
+
+    @classmethod
+    def open(cls, account: str = "default", *, agent_id: str, user_id: str = "", channel: str = GLOBAL_CHANNEL) -> Self:
+        """The memory of an agent, which is made with its first write. Raises NotFound for an account there is not."""
+        account_id = find_account(account).id
+        return cls(Owner(account_id=account_id, agent_id=agent_id, user_id=user_id, channel=channel, actor=ACTOR))
+
+    @property
+    def owner(self) -> Owner:
+        return self._owner
+
+    @property
+    def memory_manager(self) -> MemoryManager:
+        """The hybrid memories of sessions: get, save, summarize if needed."""
+        return MemoryManager(self._owner)
+
+    @property
+    def working_memory(self) -> WorkingMemory:
+        """What the agent has in hand, by conversation."""
+        return WorkingMemory(self._owner)
+
+    def session(self, conversation_id: str) -> "AgentSession":
+        """The live side of a conversation."""
+        return AgentSession(self, conversation_id)
+
+    def ledger(self, conversation_id: str) -> "InjectionLedger":
+        """What has been injected into a conversation."""
+        return InjectionLedger(self._owner, conversation_id)
+
+    def store_turn(self, conversation_id: str, message: Message, *, now: datetime | None = None) -> Turn:
+        """`store_turns` of one."""
+        return self.store_turns(conversation_id, [message], now=now).turns[0]
+
+    def store_turns(
+        self,
+        conversation_id: str,
+        messages: Sequence[Message],
+        *,
+        opening: Opening | None = None,
+        now: datetime | None = None,
+    ) -> StoredTurns:
+        """Append to the conversation, which is made with its first turn (see `services.turns.store_turns`).
+
+        Raises MalformedMessage, a ValueError, for what is no chat message.
+        """
+        drafts = [draft_of(message) for message in messages]
+        embedded = embed_texts([draft.message.text for draft in drafts if draft.own is None])
+        return turns.store_turns(
+            self._owner, conversation_id, drafts=drafts, embedded=embedded, now=self.moment(now), opening=opening
+        )
+
+    def get_conversation(self, conversation_id: str) -> list[Turn]:
+        """The whole log, first turn first. Raises NotFound."""
+        return turns.get_conversation(self._owner, conversation_id)
+
+    def get_recent_turns(
+        self, hours: float = 24, limit: int = conf.MAX_CONTEXT_MESSAGES, *, now: datetime | None = None
+    ) -> list[Turn]:
+        """The latest turns of all conversations in the last `hours`, newest first."""
+        return turns.get_recent_turns(self._owner, hours=hours, limit=limit, now=self.moment(now))
+
+    def search_turns(
+        self,
+        query: str,
+        *,
+        top_k: int = 10,
+        time_window_hours: float | None = None,
+        own: OwnVector | None = None,
+        now: datetime | None = None,
+    ) -> TurnsFound:
+        """The turns of all conversations that are nearest to `query`, or to a vector of one's own (`admit_vector`)."""
+        return find_turns(
+            self._owner, text=query, top_k=top_k, time_window_hours=time_window_hours, own=own, now=self.moment(now)
+        )
+
+    def store_episode(self, draft: EpisodeDraft, *, now: datetime | None = None) -> EpisodicMemory | None:
+        """Store what a conversation came to; None where its identity was stored before."""
+        embedded = embed_texts([] if draft.own else [draft.summary])
+        stored = store_episodes(self._owner, drafts=[draft], embedded=embedded, now=self.moment(now))
+        return stored[0] if stored else None
+
+    def search_episodes(
+        self, query: str, *, top_k: int = 3, own: OwnVector | None = None, now: datetime | None = None
+    ) -> EpisodesFound:
+        """What similar conversations came to, nearest to `query`, or to a vector of one's own."""
+        return find_episodes(self._owner, text=query, top_k=top_k, own=own, now=self.moment(now))
+
+    def context(
+        self,
+        conversation_id: str,
+        query: str = "",
+        *,
+        suppress_injected: bool = False,
+        mark_injected: bool = False,
+        now: datetime | None = None,
+    ) -> Context:
+        """The memory node: what to see before answering, as one system message (see `gather_context`)."""
+        request = ContextRequest(
+            conversation_id=conversation_id,
+            query=query,
+            suppress_injected=suppress_injected,
+            mark_injected=mark_injected,
+        )
+        return gather_context(self._owner, request, now=self.moment(now))
+
+    def request_summary(self, conversation_id: str, *, now: datetime | None = None) -> Conversation:
+        """Queue a summary of everything that was said so far. Raises NotFound."""
+        return request_summary(self._owner, conversation_id, now=self.moment(now))
+
+    def end_conversation(self, conversation_id: str, *, outcome: str = "", now: datetime | None = None) -> Conversation:
+        """End the session: summary queued where it is long enough, live side cleared. `outcome`: success, failure.
+
+        Raises NotFound.
+        """
+        return end_conversation(self._owner, conversation_id, outcome=outcome, now=self.moment(now))
+
+    def moment(self, now: datetime | None) -> datetime:
+        """`now` where a call brings it, else the clock's."""
+        return self._clock() if now is None else now
+
+
+class AgentSession:
+    """The session of one conversation: writing makes it where it is new, reading one that there is not is NotFound.
+
+    Values and thoughts may be any JSON (see `SessionMemory`).
+    """
+
+    def __init__(self, memory: AgentMemory, conversation_id: str) -> None:
+        self._memory = memory
+        self._owner = memory.owner
+        self._conversation_id = conversation_id
+
+    def add_turn(self, message: Message, *, now: datetime | None = None) -> Turn:
+        """Append to the log and to the session's buffer: `AgentMemory.store_turn`."""
+        return self._memory.store_turn(self._conversation_id, message, now=now)
+
+    def get_recent_turns(self, limit: int = conf.MAX_CONTEXT_MESSAGES) -> list[SessionTurn]:
+        """The latest turns of the buffer, oldest first."""
+        return MemoryManager(self._owner).find_memory(self._conversation_id).get_messages(limit)
+
+    def set(self, key: str, value: Any, ttl_seconds: int | None = None, *, now: datetime | None = None) -> None:
+        """Store a value for `ttl_seconds`, an hour by default. Raises TooLarge, Unprocessable for one too many."""
+        self._for_write(now).set(key, value, ttl_seconds)
+
+    def get(self, key: str, *, now: datetime | None = None) -> Any:
+        """The value, or None where there is none (any more)."""
+        return self._for_read(now).get(key)
+
+    def delete(self, key: str, *, now: datetime | None = None) -> bool:
+        """Whether there was one."""
+        return self._for_read(now).delete(key)
+
+    def get_context(self, *, now: datetime | None = None) -> dict[str, Any]:
+        """All values that have not expired, by name."""
+        return self._for_read(now).get_context()
+
+    def clear_session(self) -> None:
+        """Forget buffer, goal, thoughts and values, saved ones too; the log stays."""
+        MemoryManager(self._owner).clear_session(self._conversation_id)
+
+    def set_active_goal(self, goal_id: str, goal_description: str, *, now: datetime | None = None) -> None:
+        self._for_write(now).set_active_goal(goal_id, goal_description)
+
+    def get_active_goal(self, *, now: datetime | None = None) -> dict[str, Any] | None:
+        """`goal_id` and `goal_description`, or None where there is no goal (any more)."""
+        return self._for_read(now).get_active_goal()
+
+    def clear_active_goal(self, *, now: datetime | None = None) -> bool:
+        """Whether there was one."""
+        return self._for_read(now).clear_active_goal()
+
+    def push_thought(self, thought: Any, *, now: datetime | None = None) -> None:
+        """Add a thought of this agent's; the oldest one beyond SESSION_THOUGHTS goes. Raises TooLarge."""
+        moment = self._memory.moment(now)
+        self._for_write(moment).push_thought(thought, self._owner.agent_id, moment)
+
+    def get_thoughts(self, limit: int = conf.SESSION_THOUGHTS, *, now: datetime | None = None) -> list[dict[str, Any]]:
+        """The latest thoughts of all agents, newest last: each with thought, agent_id and timestamp (ISO 8601)."""
+        return self._for_read(now).get_thoughts(limit)
+
+    def _for_read(self, now: datetime | None) -> SessionMemory:
+        return open_session(self._owner, self._conversation_id, now=self._memory.moment(now))
+
+    def _for_write(self, now: datetime | None) -> SessionMemory:
+        return join_session(self._owner, self._conversation_id, now=self._memory.moment(now))
+
+
+class InjectionLedger:
+    """What has been injected into one conversation, by whichever agent."""
+
+    def __init__(self, owner: Owner, conversation_id: str) -> None:
+        self._agent_id = owner.agent_id
+        self._place = Place(account_id=owner.account_id, conversation_id=conversation_id)
+
+    def get_all(self) -> dict[str, str]:
+        """Item key to value; empty where nothing was injected."""
+        return ledger.get_all(self._place)
+
+    def check(self, item_key: str) -> str | None:
+        """The value that the item was marked with; None while it has not been injected."""
+        return ledger.check(self._place, item_key)
+
+    def mark(self, item_key: str, value: str = ledger.DEFAULT_VALUE) -> Mark:
+        """Record an injection. Atomic, so two agents cannot both be first; the first value stays."""
+        return ledger.mark(self._place, item_key, value, agent_id=self._agent_id)
+
+    def evict(self, item_key: str) -> bool:
+        """Take an item out, so that it may be injected again; False where it was not in."""
+        return ledger.evict(self._place, item_key, agent_id=self._agent_id)
+
+
+def draft_of(message: Message) -> TurnDraft:
+    return message if isinstance(message, TurnDraft) else TurnDraft(message=read_message(message))

@@ -17,6 +17,14 @@ READ_ONLY = (ApiKey.Scope.READ,)
 READ_WRITE_OPERATE = (ApiKey.Scope.READ, ApiKey.Scope.WRITE, ApiKey.Scope.OPERATE)
 
 
+def find_account(name: str) -> Account:
+    """For whoever is inside already. Raises NotFound."""
+    account = Account.objects.filter(name=name).first()
+    if account is None:
+        raise NotFound("no such account")
+    return account
+
+
 def find_agent(owner: Owner, agent_id: str) -> Agent:
     """Raises NotFound, for another account's agent as for none."""
     agent = Agent.objects.in_account(owner.account_id).filter(agent_id=agent_id).first()

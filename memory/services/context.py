@@ -21,6 +21,7 @@ from memory.retrieval.episodes import EpisodeHit
 from memory.services.layouts import fence, one_line
 from memory.services.memories import OwnVector
 from memory.services.recall import find_episodes
+from memory.services.sessions import latest_question
 from memory.tiers.working import WorkingMemory
 from memory.tokens import estimate_tokens
 from memory_project.redis import Place
@@ -40,10 +41,10 @@ CANONICAL_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRequest:
-    """What to gather for. `query` is the latest message."""
+    """What to gather for. `query` is the latest message; empty, it is the latest one of the conversation's user."""
 
     conversation_id: str
-    query: str
+    query: str = ""
     own: OwnVector | None = None
     suppress_injected: bool = False
     mark_injected: bool = False
@@ -60,13 +61,19 @@ class Context:
 
 
 def gather_context(owner: Owner, request: ContextRequest, *, now: datetime) -> Context:
-    """Working memory and the most similar episodes, laid out; marks the items in the ledger only where asked to."""
+    """Working memory and the most similar episodes, laid out; marks the items in the ledger only where asked to.
+
+    Raises Unprocessable where there is no query, no vector, and no message of a user that could be one.
+    """
+    query = request.query
+    if not query and request.own is None:
+        query = latest_question(owner, request.conversation_id)
     place = Place(account_id=owner.account_id, conversation_id=request.conversation_id)
     injected = list(ledger.get_all(place)) if request.suppress_injected else []
     fields = WorkingMemory(owner).get(request.conversation_id)
     found = find_episodes(
         owner,
-        text=request.query,
+        text=query,
         top_k=conf.EPISODES_IN_CONTEXT,
         own=request.own,
         without=episode_ids(injected),
