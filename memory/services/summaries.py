@@ -121,8 +121,9 @@ def summarize_due(*, now: datetime, limit: int, account_id: UUID | None = None) 
 
     Safe to be killed anywhere, and to run in several workers. A failing model leaves its conversations queued.
     """
+    digester = summary_digester()
     claims = claim_due(now=now, limit=limit, account_id=account_id)
-    works = digest_all([read_work(claim) for claim in claims], summary_digester())
+    works = digest_all([read_work(claim) for claim in claims], digester)
     for work in works:
         keep_usage(work, now=now)
     done = [work for work in works if not work.error]

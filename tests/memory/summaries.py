@@ -27,7 +27,8 @@ def progress(conversation_id: str = "c1") -> tuple[int, int, int]:
 
 def summaries(**filters: Any) -> list[EpisodicMemory]:
     """All that were ever stored, oldest first."""
-    return list(EpisodicMemory.objects.filter(source="summary", **filters).order_by("created_at", "id"))
+    rows: Any = EpisodicMemory.objects.filter(source="summary", **filters).order_by("created_at", "id")
+    return list(rows)
 
 
 def covered(row: EpisodicMemory) -> tuple[int, int, int]:

@@ -1,0 +1,204 @@
+"""Several workers at the queue of summaries at once, and what happens to a conversation while it is being digested."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from threading import Barrier
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from pytest_django import Settings
+
+from memory import conf
+from memory.models import Account, Conversation
+from memory.owner import Owner
+from memory.providers.embeddings import embedding_provider
+from memory.providers.language_models import language_model
+from memory.services.corrections import correct_memory
+from memory.services.summaries import SummarizedBatch, request_summary, summarize_due
+from memory.services.summary_queue import claim_due
+from memory.services.turns import get_conversation
+from memory.tiers.session_stores import session_store
+from tests.embedding_server import EmbeddingServer
+from tests.language_model_server import Asked, LanguageModelServer
+from tests.memory.episodes import NOW
+from tests.memory.services.test_embedding_workers import over_own_connection
+from tests.memory.summaries import NOTHING_DUE, ONE_STORED, conversation, covered, progress, summaries, summarize
+from tests.memory.turns import talk, told
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("empty_redis", "embedding_server"),
+]
+
+LEASE = timedelta(seconds=conf.SUMMARY_LEASE_SECONDS)
+UNDONE = SummarizedBatch(claimed=1, stored=0, failed=0, stopped=False)
+
+
+def meanwhile(server: LanguageModelServer, act: Callable[[], object]) -> None:
+    """While the model thinks about the next answer, this happens; the answer is good."""
+
+    def answer(asked: Asked) -> Any:
+        server.recover()
+        over_own_connection(act)
+        return server.answer_well(asked)
+
+    server.answer = answer
+
+
+def test_conversations_that_another_worker_is_claiming_are_passed_over(owner: Owner) -> None:
+    for number in range(6):
+        talk(owner, 50, conversation_id=f"c{number}")
+    claim = partial(claim_due, now=NOW, limit=3, account_id=None)
+
+    with ThreadPoolExecutor(1) as others, transaction.atomic():
+        first = claim()
+        second = others.submit(over_own_connection, claim).result(5)
+
+    assert (len(first), len(second)) == (3, 3)
+    assert not {each.conversation.id for each in first} & {each.conversation.id for each in second}
+    assert claim() == []
+
+
+def test_workers_at_once_summarize_each_stretch_once(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "SUMMARY_INPUT_TOKENS", 500)
+    for number in range(8):
+        talk(owner, 50, conversation_id=f"c{number}")
+    together = Barrier(4)
+
+    def work() -> list[SummarizedBatch]:
+        together.wait(20)
+        return list(iter(partial(summarize_due, now=NOW, limit=2), NOTHING_DUE))
+
+    with ThreadPoolExecutor(4) as workers:
+        working = [workers.submit(over_own_connection, work) for _ in range(4)]
+        done = [batch for worker in working for batch in worker.result(60)]
+
+    assert sum(batch.stored for batch in done) == sum(batch.claimed for batch in done) == len(summaries())
+    assert len({(row.conversation_id, row.metadata["last_index"]) for row in summaries()}) == len(summaries())
+    assert [covered(row) for row in summaries(archived=False)] == [(0, 39, 40)] * 8
+
+
+def test_conversations_are_digested_side_by_side(owner: Owner, language_model_server: LanguageModelServer) -> None:
+    for number in range(3):
+        talk(owner, 50, conversation_id=f"c{number}")
+
+    assert summarize().stored == 3
+
+    assert len(language_model_server.requests) == 3
+
+
+def test_a_worker_that_outstays_its_lease_stores_nothing_over_its_heir(
+    owner: Owner, language_model_server: LanguageModelServer, settings: Settings
+) -> None:
+    talk(owner, 50)
+    heirs: list[SummarizedBatch] = []
+
+    def inherit() -> None:
+        # the server is busy with the first worker
+        settings.SUMMARY_MODEL, settings.EMBEDDING_PROVIDER = "", "tiny"
+        settings.MEMORY_ALLOW_TINY_EMBEDDINGS = True
+        language_model.cache_clear()
+        embedding_provider.cache_clear()
+        heirs.append(summarize(NOW + LEASE))
+
+    meanwhile(language_model_server, inherit)
+
+    assert summarize() == UNDONE
+    assert heirs == [ONE_STORED]
+    assert [row.metadata["summarizer"] for row in summaries()] == ["extractive"]
+    assert conversation().summary_attempts == 0
+
+
+def test_messages_that_arrive_meanwhile_are_kept_and_numbered_on(
+    owner: Owner, language_model_server: LanguageModelServer
+) -> None:
+    talk(owner, 50)
+    meanwhile(language_model_server, lambda: talk(owner, 5, start=50))
+
+    assert summarize() == ONE_STORED
+
+    assert progress() == (55, 40, 40)
+    assert told(get_conversation(owner, "c1")) == [(number, f"message {number}") for number in range(55)]
+    assert [each.index for each in session_store().recent(conversation(), 100)] == list(range(40, 55))
+    assert covered(summaries()[0]) == (0, 39, 40)
+
+
+def test_many_messages_that_arrive_meanwhile_are_due_at_once(
+    owner: Owner, language_model_server: LanguageModelServer
+) -> None:
+    talk(owner, 50)
+    meanwhile(language_model_server, lambda: talk(owner, 50, start=50))
+
+    assert [summarize(), summarize(), summarize()] == [ONE_STORED, ONE_STORED, NOTHING_DUE]
+
+    assert progress() == (100, 90, 90)
+    assert [covered(row) for row in summaries()] == [(0, 39, 40), (0, 89, 90)]
+
+
+def test_what_is_asked_for_meanwhile_is_done_next(owner: Owner, language_model_server: LanguageModelServer) -> None:
+    talk(owner, 50)
+    meanwhile(language_model_server, lambda: request_summary(owner, "c1", now=NOW))
+
+    assert [summarize(), summarize(), summarize()] == [ONE_STORED, ONE_STORED, NOTHING_DUE]
+
+    assert progress() == (50, 50, 40)
+
+
+def test_a_conversation_deleted_meanwhile_stays_deleted(
+    owner: Owner, language_model_server: LanguageModelServer
+) -> None:
+    talk(owner, 50)
+    meanwhile(language_model_server, Conversation.objects.all().delete)
+
+    assert summarize() == UNDONE
+    assert summaries() == []
+
+
+def test_an_account_deleted_meanwhile_keeps_nobody_else_from_a_summary(
+    owner: Owner, stranger: Account, language_model_server: LanguageModelServer
+) -> None:
+    talk(owner, 50)
+    talk(Owner(account_id=stranger.id), 50)
+    meanwhile(language_model_server, stranger.delete)
+
+    done = summarize()
+
+    assert done == SummarizedBatch(claimed=2, stored=1, failed=0, stopped=False)
+    assert [row.account_id for row in summaries()] == [owner.account_id]
+
+
+def test_a_summary_corrected_meanwhile_is_taken_in_again(
+    owner: Owner, language_model_server: LanguageModelServer
+) -> None:
+    talk(owner, 50)
+    summarize()
+    talk(owner, 50, start=50)
+    (first,) = summaries()
+    changes = {"text": "Corrected."}
+    correct = partial(correct_memory, owner, first.id, changes=changes, version=first.version, now=NOW)
+    meanwhile(language_model_server, correct)
+
+    assert [summarize(), summarize(NOW + LEASE)] == [UNDONE, ONE_STORED]
+
+    assert "Corrected." in language_model_server.materials[-1]
+    assert [row.archived for row in summaries()] == [True, False]
+
+
+def test_an_embedder_is_asked_outside_the_transaction(owner: Owner, embedding_server: EmbeddingServer) -> None:
+    talk(owner, 50)
+    locked: list[bool] = []
+
+    def look(texts: list[str]) -> Any:
+        rows = Conversation.objects.select_for_update(nowait=True)
+        with transaction.atomic():
+            locked.append(not rows.filter(conversation_id="c1").exists())
+        connection.close()
+        return embedding_server.answer_well(texts)
+
+    embedding_server.answer = look
+    summarize()
+
+    assert locked == [False]
