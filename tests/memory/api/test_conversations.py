@@ -1,9 +1,11 @@
 """`/conversations`: made, found, changed, summarized, saved and ended, and hidden from those that take no part."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
 from ledger import store as ledger
@@ -63,6 +65,21 @@ def test_an_id_is_taken_once_in_an_account(api: ServiceClient, stranger_api: Ser
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
     assert api.get("/conversations/c1").json()["title"] == "first"
     assert create(stranger_api, "c1").status_code == 201
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_make_one_id_at_once_one_does(api: ServiceClient) -> None:
+    def make(number: int) -> int:
+        try:
+            return int(create(api, "c1", agent_id=f"agent-{number}").status_code)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as clients:
+        statuses = list(clients.map(make, range(8)))
+
+    assert sorted(statuses) == [201] + [409] * 7
+    assert len(api.get("/conversations/c1").json()["participants"]) == 1
 
 
 def test_made_twice_with_one_idempotency_key_it_is_made_once(api: ServiceClient) -> None:
@@ -275,6 +292,19 @@ def test_ending_twice_is_ending_once_and_the_later_outcome_counts(api: ServiceCl
 
     assert [first["outcome"], bare["outcome"], later["outcome"]] == ["failure", "failure", "success"]
     assert first["ended_at"] == bare["ended_at"] == later["ended_at"]
+
+
+def test_an_end_sent_again_with_its_idempotency_key_does_not_end_what_was_reopened(
+    api: ServiceClient, owner: Owner
+) -> None:
+    talk(owner, 1)
+    first = api.post("/conversations/c1/end", {}, HTTP_IDEMPOTENCY_KEY="k")
+    say(owner, turn("one more thing"))
+
+    again = api.post("/conversations/c1/end", {}, HTTP_IDEMPOTENCY_KEY="k")
+
+    assert again.content == first.content
+    assert api.get("/conversations/c1").json()["ended_at"] is None
 
 
 def test_the_end_of_a_long_session_queues_its_summary(api: ServiceClient, owner: Owner) -> None:
