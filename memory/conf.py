@@ -38,7 +38,7 @@ MAX_CONTEXT_MESSAGES = knob("MAX_CONTEXT_MESSAGES", 20, low=1, high=1_000)  # me
 BUFFER_MESSAGES = knob("BUFFER_MESSAGES", 100, low=2, high=10_000)  # messages that a session's buffer holds
 BUFFER_BYTES = knob("BUFFER_BYTES", 4_194_304, low=65_536, high=1_073_741_824)  # bytes of it; older messages go first
 SESSION_THOUGHTS = knob("SESSION_THOUGHTS", 100, low=1, high=10_000)  # thoughts that a session keeps
-SESSION_VALUES = knob("SESSION_VALUES", 1_000, low=1, high=100_000)  # context values that a session holds at once
+SESSION_VALUES = knob("SESSION_VALUES", 200, low=1, high=100_000)  # context values that a session holds at once
 SESSION_VALUE_BYTES = knob("SESSION_VALUE_BYTES", 65_536, low=1_024, high=1_048_576)  # bytes of one, or of a thought
 SESSION_VALUE_TTL_SECONDS = knob("SESSION_VALUE_TTL_SECONDS", 3_600, low=1, high=604_800)  # seconds, unless it says
 SESSION_IDLE_MINUTES = knob("SESSION_IDLE_MINUTES", 30, low=1, high=10_080)  # minutes without a turn: fallen idle
