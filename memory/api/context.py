@@ -14,7 +14,6 @@ from memory.api.views import OwnerViewSet
 from memory.retrieval.episodes import EpisodeHit
 from memory.services.context import ContextRequest, gather_context
 from memory.services.recall import LONGEST_QUERY
-from memory.services.sessions import latest_question
 from memory_project.http.serializers import ExternalId, Flag
 
 
@@ -68,7 +67,7 @@ class Contexts(OwnerViewSet):
     def gather(self, request: Request) -> Response:
         """Working memory and the most similar past conversations, laid out for the model.
 
-        422 where the query is left out and no user has said anything in the conversation.
+        422 without a query, a vector, or anything that a user has said in the conversation.
         """
         body = self.body()
         if body["mark_injected"]:
@@ -76,7 +75,7 @@ class Contexts(OwnerViewSet):
         owner = self.agent_owner(body)
         asked = ContextRequest(
             conversation_id=body["conversation_id"],
-            query=body.get("query") or latest_question(owner, body["conversation_id"]),
+            query=body.get("query", ""),
             own=own_vector(owner, body, "query_embedding"),
             suppress_injected=body["suppress_injected"],
             mark_injected=body["mark_injected"],
