@@ -86,10 +86,16 @@ def told_calls(beyond: Mapping[str, Any]) -> list[str]:
     calls = beyond.get("tool_calls", [])
     if not isinstance(calls, list) or len(calls) > MOST_PARTS:
         raise MalformedMessage("tool_calls", f"must be a list of at most {MOST_PARTS} calls")
-    told = [told_call(call.get(call.get("type", "function")) if isinstance(call, dict) else None) for call in calls]
+    told = [told_call(function_of(call)) for call in calls]
     if "function_call" in beyond:
         told.append(told_call(beyond["function_call"]))
     return told
+
+
+def function_of(call: Any) -> Any:
+    """What a tool call calls: under the name of its type."""
+    kind = call.get("type", "function") if isinstance(call, dict) else None
+    return call.get(kind) if isinstance(kind, str) else None
 
 
 def told_call(function: Any) -> str:
@@ -112,7 +118,7 @@ def tools_named(payloads: Sequence[Mapping[str, Any] | None]) -> list[str]:
     names: dict[str, None] = {}
     for payload in payloads:
         beyond = payload or {}
-        functions = [call.get(call.get("type", "function")) for call in beyond.get("tool_calls", [])]
+        functions = [function_of(call) for call in beyond.get("tool_calls", [])]
         functions += [beyond["function_call"]] if "function_call" in beyond else []
         names |= dict.fromkeys(function["name"] for function in functions)
     return list(names)

@@ -1,48 +1,66 @@
-"""Conversations into episodes, one each, without a language model: summarized, embedded and stored in batches.
+"""Conversations out of files: their turns as they were said, and one episode each, without a language model.
 
-A conversation is known by its id: what is there already is neither summarized again nor stored twice, so an import
-that was interrupted is resumed by running it again. Every batch is stored whole or not at all.
+A conversation is known by its id: one that has turns already is left alone, so an import that was interrupted is
+resumed by running it again; one of which an older import made only the episode gets its turns. Every conversation is
+stored whole or not at all, in the order of the file.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby, islice
 from uuid import UUID
 
-from memory.extraction.conversations import BadLine, ImportedConversation
-from memory.models import EpisodicMemory, Kind, Memory
+from django.db import transaction
+
+from memory import conf
+from memory.errors import Conflict, Unprocessable
+from memory.extraction.imported import BadLine, ImportedConversation, ImportedMessage, Item, NothingSaid
+from memory.extraction.messages import texts_of, tools_named
+from memory.models import Conversation, Memory
 from memory.owner import Owner
-from memory.providers.summaries import ExtractiveSummarizer, entities_mentioned, key_decisions
-from memory.services.embedding import embed_texts
+from memory.providers.summaries import ExtractiveSummarizer, Message, entities_mentioned, key_decisions
+from memory.services.conversations import Opening, lineage_of, open_conversation
+from memory.services.embedding import Embedded
+from memory.services.embedding_time import EmbeddingTime
 from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.turns import TurnDraft, append_turns
 
 ACTOR = "command:import_conversations"
 SOURCE = "import"
 BATCH_CONVERSATIONS = 50
-BATCH_CHARACTERS = 4_000_000
+BATCH_BYTES = 4_000_000
+TURNS_AT_ONCE = 1_000
 # of 150, 300, 500, 1,000 and 2,000 the one that put the session with the answer first most often (MiniLM)
 SUMMARY_TOKENS = 500
 # nobody waits for an answer, so a slow embedder is waited for; what it leaves is for the `embed` job
 EMBED_SECONDS = 120.0
 CLOCK_SKEW = timedelta(minutes=5)
+SAID = frozenset({"user", "assistant"})
+"""Roles that an episode quotes; instructions and tools' output only where there is nothing else."""
+FINISHED = ("summarized_count", "buffer_from", "summarize_after", "started_at", "continues", "outcome")
+ENDED = ("ended_at", "cleared_at")
+
+
+class StoredMeanwhile(Conflict):
+    """Another import of the same conversation was quicker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What became of some conversations; `pending` of the imported ones still wait for their vectors."""
+    """What became of some conversations. `turns` of the imported ones were stored; `pending` of their rows (turns and
+    episodes) still wait for their vectors; in those that are `empty` nothing was said."""
 
     imported: int = 0
+    turns: int = 0
     already_there: int = 0
+    empty: int = 0
     bad: int = 0
     pending: int = 0
 
     def __add__(self, other: "Imported") -> "Imported":
-        return Imported(
-            imported=self.imported + other.imported,
-            already_there=self.already_there + other.already_there,
-            bad=self.bad + other.bad,
-            pending=self.pending + other.pending,
-        )
+        fields = zip(self.__slots__, astuple(self), astuple(other), strict=True)
+        return Imported(**{name: one + another for name, one, another in fields})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,58 +71,84 @@ class Batch:
     already_there: int
 
 
-Items = Iterable[ImportedConversation | BadLine]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafted:
+    """A conversation ready to be stored. No episode where nothing of it can be quoted."""
+
+    conversation: ImportedConversation
+    turns: Sequence[TurnDraft]
+    episode: EpisodeDraft | None
+
+    @property
+    def texts(self) -> list[str]:
+        """What is to be embedded, its episode first."""
+        episode = [self.episode.summary] if self.episode else []
+        return episode + [draft.message.text for draft in self.turns]
 
 
-def import_conversations(account_id: UUID, items: Items, *, now: datetime) -> Iterator[BadLine | Imported]:
-    """Store an episode for each conversation; yields every bad line when it is met, and figures after each batch."""
+Items = Iterable[Item]
+
+
+def import_conversations(
+    account_id: UUID, items: Items, *, now: datetime, embed_seconds: float = EMBED_SECONDS
+) -> Iterator[BadLine | Imported]:
+    """Store conversations; yields every bad line when it is met, and figures after each batch.
+
+    Embeds as long as `embed_seconds` last in all, episodes of a batch before its turns.
+    """
+    time = EmbeddingTime(embed_seconds)
     for step in read_batches(account_id, items, now=now):
-        if isinstance(step, BadLine):
-            yield step
+        if isinstance(step, Batch):
+            yield from store_batch(account_id, step, time=time, now=now)
         else:
-            yield from store_batch(account_id, step, now=now)
+            yield step
 
 
 def rehearse_import(account_id: UUID, items: Items, *, now: datetime) -> Iterator[BadLine | Imported]:
-    """What `import_conversations` would yield, as far as that is known before summarizing. Stores nothing."""
+    """What `import_conversations` would yield, as far as that is known before storing. Stores nothing."""
     # nothing is stored between batches, so a conversation told twice must be remembered here
     told: set[str] = set()
     for step in read_batches(account_id, items, now=now):
-        if isinstance(step, BadLine):
+        if not isinstance(step, Batch):
             yield step
             continue
-        fresh = {conversation.conversation_id for conversation in step.new} - told
-        told |= fresh
-        yield Imported(imported=len(fresh), already_there=step.already_there + len(step.new) - len(fresh))
+        fresh = [conversation for conversation in step.new if conversation.conversation_id not in told]
+        told |= {conversation.conversation_id for conversation in fresh}
+        yield Imported(
+            imported=len(fresh),
+            turns=sum(len(conversation.messages) for conversation in fresh),
+            already_there=step.already_there + len(step.new) - len(fresh),
+        )
 
 
-def read_batches(account_id: UUID, items: Items, *, now: datetime) -> Iterator[BadLine | Batch]:
-    """At most 50 conversations or 4 million characters to a batch, whichever comes first."""
+def read_batches(account_id: UUID, items: Items, *, now: datetime) -> Iterator[BadLine | Imported | Batch]:
+    """At most 50 conversations or 4 million bytes to a batch, whichever comes first."""
     waiting: list[ImportedConversation] = []
-    characters = 0
+    size_bytes = 0
     for item in items:
         if isinstance(item, BadLine):
             yield item
+        elif isinstance(item, NothingSaid):
+            yield Imported(empty=1)
         elif ends_after(item, now + CLOCK_SKEW):
             yield refuse(item, "ends in the future")
         else:
             waiting.append(item)
-            characters += sum(len(message.content) for message in item.messages)
-        if len(waiting) >= BATCH_CONVERSATIONS or characters >= BATCH_CHARACTERS:
+            size_bytes += item.size_bytes
+        if len(waiting) >= BATCH_CONVERSATIONS or size_bytes >= BATCH_BYTES:
             yield make_batch(account_id, waiting)
-            waiting, characters = [], 0
+            waiting, size_bytes = [], 0
     if waiting:
         yield make_batch(account_id, waiting)
 
 
-def ended_at(conversation: ImportedConversation) -> datetime | None:
+def last_said_at(conversation: ImportedConversation) -> datetime | None:
     """The latest time that a message of it names, if any does."""
     return max((message.timestamp for message in conversation.messages if message.timestamp), default=None)
 
 
 def ends_after(conversation: ImportedConversation, moment: datetime) -> bool:
-    end = ended_at(conversation)
-    return end is not None and end > moment
+    return any(time > moment for time in (last_said_at(conversation), conversation.ended_at) if time is not None)
 
 
 def identity_of(conversation: ImportedConversation) -> str:
@@ -115,10 +159,10 @@ def make_batch(account_id: UUID, conversations: Sequence[ImportedConversation]) 
     """One look-up for all of them; of a conversation told twice, the first telling counts."""
     first_told: dict[str, ImportedConversation] = {}
     for conversation in conversations:
-        first_told.setdefault(identity_of(conversation), conversation)
-    episodes = Memory.objects.visible_to(Owner(account_id=account_id), Kind.EPISODE)
-    known = set(episodes.filter(identity__in=first_told).values_list("identity", flat=True))
-    new = [conversation for identity, conversation in first_told.items() if identity not in known]
+        first_told.setdefault(conversation.conversation_id, conversation)
+    rows = Conversation.objects.visible_to(Owner(account_id=account_id)).filter(turn_count__gt=0)
+    known = set(rows.filter(conversation_id__in=first_told).values_list("conversation_id", flat=True))
+    new = [conversation for conversation_id, conversation in first_told.items() if conversation_id not in known]
     return Batch(new=new, already_there=len(conversations) - len(new))
 
 
@@ -126,30 +170,79 @@ def refuse(conversation: ImportedConversation, reason: str) -> BadLine:
     return BadLine(number=conversation.number, reason=f"conversation {conversation.conversation_id!a} {reason}")
 
 
-def store_batch(account_id: UUID, batch: Batch, *, now: datetime) -> Iterator[BadLine | Imported]:
-    """Summarize and embed first, then store: one transaction for each owner's conversations. Figures come last."""
-    drafts: dict[Owner, list[EpisodeDraft]] = {}
-    for conversation in batch.new:
-        draft = draft_episode(conversation, now=now)
-        if draft.summary:
-            drafts.setdefault(owner_of(account_id, conversation), []).append(draft)
-        else:
-            yield refuse(conversation, "has nothing to quote")
-    yield store_drafts(drafts, already_there=batch.already_there, now=now)
+def store_batch(account_id: UUID, batch: Batch, *, time: EmbeddingTime, now: datetime) -> Iterator[BadLine | Imported]:
+    """Summarize and embed first, then store: one transaction for each conversation. Figures come last."""
+    drafted = [draft_conversation(conversation, now=now) for conversation in batch.new]
+    # a quotation is worth more than any one turn: should the time run out, it is for turns
+    texts = [text for each in drafted for text in each.texts[:1]] + [text for each in drafted for text in each.texts]
+    embedded = time.embed(texts)
+    total = Imported(already_there=batch.already_there)
+    for each in drafted:
+        try:
+            total += store_conversation(owner_of(account_id, each.conversation), each, embedded=embedded, now=now)
+        except StoredMeanwhile:
+            total += Imported(already_there=1)
+        except Unprocessable as err:
+            yield refuse(each.conversation, str(err))
+    yield total
 
 
-def store_drafts(drafts: Mapping[Owner, Sequence[EpisodeDraft]], *, already_there: int, now: datetime) -> Imported:
-    together = [draft for some in drafts.values() for draft in some]
-    embedded = embed_texts([draft.summary for draft in together], deadline_seconds=EMBED_SECONDS)
-    stored: list[EpisodicMemory] = []
-    for owner, some in drafts.items():
-        stored += store_episodes(owner, drafts=some, embedded=embedded, now=now)
-    return Imported(
-        imported=len(stored),
-        # another import of the same file may have been quicker
-        already_there=already_there + len(together) - len(stored),
-        pending=sum(row.embed_after is not None for row in stored),
-    )
+def store_conversation(owner: Owner, drafted: Drafted, *, embedded: Embedded, now: datetime) -> Imported:
+    """Raises StoredMeanwhile when it has turns by now, Unprocessable when it would come after itself."""
+    told = drafted.conversation
+    stored: list[Memory] = []
+    with transaction.atomic():
+        opening = Opening(title=told.title, metadata=told.metadata)
+        conversation = open_conversation(owner, told.conversation_id, opening=opening, now=now)
+        if conversation.turn_count:
+            raise StoredMeanwhile("it is there already")
+        check_order(owner, told)
+        for agent_id, drafts in stretches(drafted):
+            writer = replace(owner, agent_id=agent_id)
+            stored += append_turns(writer, conversation, drafts=drafts, embedded=embedded, now=now).new
+        if drafted.episode:
+            stored += store_episodes(owner, drafts=[drafted.episode], embedded=embedded, now=now)
+        finish(conversation, drafted, now=now)
+    pending = sum(row.embed_after is not None for row in stored)
+    return Imported(imported=1, turns=len(drafted.turns), pending=pending)
+
+
+def stretches(drafted: Drafted) -> Iterator[tuple[str, list[TurnDraft]]]:
+    """Turns in order, those that one agent wrote one after the other together, with that agent; 1,000 at most."""
+    conversation = drafted.conversation
+    told = zip(conversation.messages, drafted.turns, strict=True)
+    for agent_id, pairs in groupby(told, key=lambda pair: agent_of(conversation, pair[0])):
+        drafts = (draft for _, draft in pairs)
+        while some := list(islice(drafts, TURNS_AT_ONCE)):
+            yield agent_id, some
+
+
+def agent_of(conversation: ImportedConversation, message: ImportedMessage) -> str:
+    return conversation.agent_id if message.agent_id is None else message.agent_id
+
+
+def check_order(owner: Owner, told: ImportedConversation) -> None:
+    """What it continues may come later in the file, or never; only a ring is refused."""
+    if not told.continues:
+        return
+    before = lineage_of(owner, told.continues)
+    rows = Conversation.objects.visible_to(Owner(account_id=owner.account_id))
+    if rows.filter(conversation_id__in=before, continues=told.conversation_id).exists():
+        raise Unprocessable("continues one that continues it")
+
+
+def finish(conversation: Conversation, drafted: Drafted, *, now: datetime) -> None:
+    """Its episode stands for all of it, and nothing of it is live."""
+    told = drafted.conversation
+    conversation.summarized_count = conversation.turn_count
+    conversation.buffer_from = max(conversation.turn_count - conf.SUMMARY_KEEP_MESSAGES, 0)
+    conversation.summarize_after = None
+    conversation.started_at = min(draft.timestamp or now for draft in drafted.turns)
+    conversation.continues = told.continues or conversation.continues
+    conversation.outcome = told.outcome
+    conversation.ended_at = told.ended_at
+    conversation.cleared_at = now if told.ended_at else None
+    conversation.save(update_fields=[*FINISHED, *ENDED])
 
 
 def owner_of(account_id: UUID, conversation: ImportedConversation) -> Owner:
@@ -162,16 +255,69 @@ def owner_of(account_id: UUID, conversation: ImportedConversation) -> Owner:
     )
 
 
-def draft_episode(conversation: ImportedConversation, *, now: datetime) -> EpisodeDraft:
+def draft_conversation(conversation: ImportedConversation, *, now: datetime) -> Drafted:
+    return Drafted(
+        conversation=conversation,
+        turns=list(draft_turns(conversation, now=now)),
+        episode=draft_episode(conversation, now=now),
+    )
+
+
+def draft_turns(conversation: ImportedConversation, *, now: datetime) -> Iterator[TurnDraft]:
+    """A message that names no time was said when the one before it was (the first: the next that names one)."""
+    told = (message.timestamp for message in conversation.messages if message.timestamp)
+    moment = next(told, now)
+    for message in conversation.messages:
+        moment = message.timestamp or moment
+        yield TurnDraft(
+            message=replace(message.message, payload=payload_of(message)),
+            timestamp=moment,
+            client_id=message.client_id,
+            model=message.model,
+            metadata=message.metadata,
+            source=SOURCE,
+        )
+
+
+def payload_of(message: ImportedMessage) -> dict[str, object] | None:
+    """With the time as it was told under `timestamp`, where the row's own does not say so: null for none."""
+    payload = message.message.payload
+    if message.timestamp is not None and not message.timestamp_text:
+        return payload
+    return (payload or {}) | {"timestamp": message.timestamp_text or None}
+
+
+def draft_episode(conversation: ImportedConversation, *, now: datetime) -> EpisodeDraft | None:
     """The conversation as an episode: quoted, dated by its end, or by now where no message names a time."""
-    summary = ExtractiveSummarizer().summarize(conversation.messages, max_tokens=SUMMARY_TOKENS)
+    messages = quotable_messages(conversation)
+    summary = ExtractiveSummarizer().summarize(messages, max_tokens=SUMMARY_TOKENS)
+    if not summary.text:
+        return None
     return EpisodeDraft(
         conversation_id=conversation.conversation_id,
         summary=summary.text,
-        key_decisions=key_decisions(conversation.messages),
-        entities_mentioned=entities_mentioned(conversation.messages),
-        event_time=ended_at(conversation) or now,
+        key_decisions=key_decisions(messages),
+        entities_mentioned=entities_mentioned(messages),
+        tools_called=tools_named([message.message.payload for message in conversation.messages]),
+        event_time=last_said_at(conversation) or now,
         source=SOURCE,
         identity=identity_of(conversation),
         metadata={"summarizer": summary.source, "messages": len(conversation.messages)},
+    )
+
+
+def quotable_messages(conversation: ImportedConversation) -> list[Message]:
+    """What people and assistants said, without the calls of tools; everything where they said nothing."""
+    said = [message_to_quote(each) for each in conversation.messages if each.message.role in SAID]
+    quotable = [message for message in said if message.content.strip()]
+    return quotable or [
+        Message(role=each.message.role, name=each.message.name, content=each.message.text, timestamp=each.timestamp)
+        for each in conversation.messages
+    ]
+
+
+def message_to_quote(told: ImportedMessage) -> Message:
+    content = (told.message.payload or {}).get("content", told.message.text)
+    return Message(
+        role=told.message.role, name=told.message.name, content="\n".join(texts_of(content)), timestamp=told.timestamp
     )

@@ -6,9 +6,10 @@ commit; where that fails, the hybrid store reads it from the log.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any, cast
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import Q, QuerySet
 from redis.exceptions import RedisError
 
+from memory import conf
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.messages import ChatMessage
 from memory.models import Conversation, Kind, Turn
@@ -86,14 +88,31 @@ def store_turns(
     """
     with transaction.atomic():
         conversation = open_conversation(owner, conversation_id, opening=opening or Opening(), now=now)
-        writer = writer_in(owner, conversation)
-        turns = place_drafts(conversation, drafts, now=now)
-        fresh = {turn.id: turn for turn in turns if turn.index >= conversation.turn_count}
-        own = {draft.id: draft.own for draft in drafts if draft.own is not None}
-        new = store_memories(writer, list(fresh.values()), embedded=embedded, own=own, now=now)
-        if new:
-            advance(conversation, new, now=now)
-        transaction.on_commit(lambda: tell_session(conversation, new))
+        stored = append_turns(owner, conversation, drafts=drafts, embedded=embedded, now=now)
+        transaction.on_commit(lambda: tell_session(conversation, stored.new))
+    return stored
+
+
+def append_turns(
+    owner: Owner,
+    conversation: Conversation,
+    *,
+    drafts: Sequence[TurnDraft],
+    embedded: Embedded,
+    now: datetime,
+    before: int = 0,
+) -> StoredTurns:
+    """`store_turns` in the caller's transaction, into an open conversation (`open_conversation`), no session told.
+
+    Errors count the drafts from `before` on.
+    """
+    writer = writer_in(owner, conversation)
+    turns = place_drafts(conversation, drafts, now=now, before=before)
+    fresh = {turn.id: turn for turn in turns if turn.index >= conversation.turn_count}
+    own = {draft.id: draft.own for draft in drafts if draft.own is not None}
+    new = store_memories(writer, list(fresh.values()), embedded=embedded, own=own, now=now)
+    if new:
+        advance(conversation, new, now=now)
     return StoredTurns(conversation=conversation, turns=turns, new=new)
 
 
@@ -104,10 +123,28 @@ def store_turn_stream(
     batches: Iterable[tuple[Sequence[TurnDraft], Embedded]],
     now: datetime,
     opening: Opening | None = None,
-) -> Iterable[StoredTurns]:
-    """`store_turns` batch by batch in the caller's transaction: all of it, or nothing."""
+) -> Iterator[StoredTurns]:
+    """`store_turns` batch by batch in the caller's transaction: all of it, or nothing, once it is read to its end.
+
+    No more than a batch and what a session's buffer takes is held in memory.
+    """
+    conversation = open_conversation(owner, conversation_id, opening=opening or Opening(), now=now)
+    latest: list[Turn] = []
+    count = 0
     for drafts, embedded in batches:
-        yield store_turns(owner, conversation_id, drafts=drafts, embedded=embedded, now=now, opening=opening)
+        stored = append_turns(owner, conversation, drafts=drafts, embedded=embedded, now=now, before=count)
+        count += len(drafts)
+        latest = latest_for_session([*latest, *stored.new])
+        yield stored
+    transaction.on_commit(lambda: tell_session(conversation, latest))
+
+
+def latest_for_session(turns: Sequence[Turn]) -> list[Turn]:
+    """As many of the latest as a buffer holds. It counts its bytes itself: those of the texts are fewer."""
+    latest = turns[-conf.BUFFER_MESSAGES :]
+    sizes = accumulate(len(turn.text) for turn in reversed(latest))
+    fitting = sum(1 for size in sizes if size <= conf.BUFFER_BYTES)
+    return list(latest[-max(1, fitting) :])
 
 
 def writer_in(owner: Owner, conversation: Conversation) -> Owner:
@@ -116,14 +153,16 @@ def writer_in(owner: Owner, conversation: Conversation) -> Owner:
     return replace(owner, user_id=owner.user_id or conversation.user_id, channel=channel)
 
 
-def place_drafts(conversation: Conversation, drafts: Sequence[TurnDraft], *, now: datetime) -> list[Turn]:
+def place_drafts(
+    conversation: Conversation, drafts: Sequence[TurnDraft], *, now: datetime, before: int = 0
+) -> list[Turn]:
     """A turn for each draft: the stored one where it was sent before, else a new one with the next number."""
     known = find_known(conversation, drafts)
     by_index = {turn.index: turn for turn in known}
     by_client_id = {turn.client_id: turn for turn in known if turn.client_id}
     turns: list[Turn] = []
     following = conversation.turn_count
-    for position, draft in enumerate(drafts):
+    for position, draft in enumerate(drafts, before):
         turn = find_same(draft, position=position, by_index=by_index, by_client_id=by_client_id)
         if turn is None:
             if draft.index is not None and draft.index != following:

@@ -1,4 +1,4 @@
-"""`manage.py import_conversations`: one episode a conversation, bad lines reported, resumable, nothing stored twice."""
+"""`manage.py import_conversations`: turns and one episode a conversation, bad lines told, resumable, nothing twice."""
 
 import io
 import json
@@ -13,15 +13,24 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from pytest_django import Settings
 
-from memory.extraction.conversations import ImportedConversation
-from memory.models import Account, AuditEntry, EpisodicMemory, Participant
+from memory import conf
+from memory.extraction.imported import ImportedConversation, ImportedMessage
+from memory.extraction.messages import ChatMessage
+from memory.models import Account, AuditEntry, Conversation, EpisodicMemory, Participant, Turn
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
-from memory.providers.summaries import Message
 from memory.retrieval.episodes import search_episodes
 from memory.retrieval.search import MemoryQuery
 from memory.services import imports
-from memory.services.imports import Imported, import_conversations
+from memory.services.conversations import find_conversation
+from memory.services.episodes import store_episodes
+from memory.services.imports import Imported, draft_conversation, import_conversations
+from memory.services.turns import get_conversation
+from tests.memory.episodes import NOTHING
+from tests.memory.extraction import chatgpt_chats as chatgpt
+from tests.memory.extraction import claude_chats as claude
+from tests.memory.extraction.archived import zipped
+from tests.memory.turns import talk
 
 pytestmark = pytest.mark.django_db
 
@@ -90,6 +99,166 @@ def test_a_conversation_becomes_one_episode(account: Account, write_lines: Write
     assert Participant.objects.filter(account=account, conversation_id="c1", agent_id="assistant").exists()
 
 
+def test_a_conversation_is_stored_with_its_turns(account: Account, owner: Owner, write_lines: WriteLines) -> None:
+    figures, _, _ = run(write_lines(conversation(user="ana", channel="farm", title="Pumps")))
+
+    row, turns = find_conversation(owner, "c1"), get_conversation(owner, "c1")
+    assert figures["turns"] == 3
+    assert (row.agent_id, row.user_id, row.channel, row.title, row.turn_count) == (
+        "assistant",
+        "ana",
+        "farm",
+        "Pumps",
+        3,
+    )
+    assert (row.started_at, row.last_turn_at) == (turns[1].event_time, turns[2].event_time)
+    assert [(turn.index, turn.role, turn.name) for turn in turns] == [
+        (0, "user", "Ana"),
+        (1, "assistant", ""),
+        (2, "user", "Ana"),
+    ]
+    assert {(turn.agent_id, turn.user_id, turn.channel, turn.source) for turn in turns} == {
+        ("assistant", "ana", "farm", "import")
+    }
+    assert turns[1].event_time == datetime(2026, 3, 14, 8, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("count", "buffer_from"), [(3, 0), (10, 0), (60, 50)])
+def test_an_imported_conversation_is_not_summarized_again(
+    owner: Owner, write_lines: WriteLines, count: int, buffer_from: int
+) -> None:
+    run(write_lines(conversation(messages=[{"role": "user", "content": f"Bean {number}."} for number in range(count)])))
+
+    row = find_conversation(owner, "c1")
+    assert (row.turn_count, row.summarized_count, row.buffer_from) == (count, count, buffer_from)
+    assert (row.summarize_after, row.summarize_to, row.ended_at) == (None, None, None)
+
+
+def test_turns_added_after_an_import_are_due_for_summary_as_ever(owner: Owner, write_lines: WriteLines) -> None:
+    run(write_lines(conversation(messages=[{"role": "user", "content": f"Bean {number}."} for number in range(60)])))
+
+    early = talk(owner, conf.SUMMARY_THRESHOLD - 1, now=NOW).conversation
+    due = talk(owner, 1, now=NOW).conversation
+
+    assert early.summarize_after == NOW + timedelta(minutes=conf.SESSION_IDLE_MINUTES)
+    assert (due.turn_count - due.summarized_count, due.summarize_after) == (conf.SUMMARY_THRESHOLD, NOW)
+
+
+def test_how_a_conversation_ended_is_kept_and_nothing_of_it_is_live(owner: Owner, write_lines: WriteLines) -> None:
+    run(write_lines(conversation(outcome="success", ended_at="2026-03-14T10:00:00Z", metadata={"ticket": 7})))
+
+    row = find_conversation(owner, "c1")
+    assert (row.outcome, row.metadata) == ("success", {"ticket": 7})
+    assert row.ended_at == datetime(2026, 3, 14, 10, tzinfo=UTC)
+    assert not Conversation.objects.ended_uncleared().exists()
+
+
+def test_a_turn_of_another_agent_is_that_agents(account: Account, owner: Owner, write_lines: WriteLines) -> None:
+    messages = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello.", "agent": "second"}]
+
+    run(write_lines(conversation(messages=[*messages, {"role": "user", "content": "Bye."}])))
+
+    assert [turn.agent_id for turn in get_conversation(owner, "c1")] == ["assistant", "second", "assistant"]
+    assert Participant.objects.filter(account=account, agent_id="second", conversation_id="c1").exists()
+
+
+def test_a_message_without_a_time_was_said_with_the_one_before(owner: Owner, write_lines: WriteLines) -> None:
+    times = [None, "2026-03-14T09:00:00Z", None, "2026-03-14T09:30:00Z"]
+    messages = [{"role": "user", "content": "Hi.", "timestamp": moment} for moment in times]
+
+    run(write_lines(conversation(messages=messages)))
+
+    turns = get_conversation(owner, "c1")
+    assert [turn.event_time.minute for turn in turns] == [0, 0, 0, 30]
+    assert [turn.payload for turn in turns] == [{"timestamp": None}, None, {"timestamp": None}, None]
+
+
+def test_what_tools_and_instructions_say_is_not_quoted(account: Account, write_lines: WriteLines) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"part": "seal 7"}'}}
+    messages = [
+        {"role": "system", "content": "Always answer within 20 words."},
+        {"role": "user", "content": "What does the seal cost?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "price 4 EUR, stock 17"},
+        {"role": "assistant", "content": "The seal costs 4 EUR."},
+    ]
+
+    run(write_lines(conversation(messages=messages)))
+
+    episode = EpisodicMemory.objects.get(account=account)
+    assert set(episode.text.splitlines()) <= {"user: What does the seal cost?", "assistant: The seal costs 4 EUR."}
+    assert episode.tools_called == ["look_up"]
+
+
+def test_a_conversation_of_an_older_import_gets_its_turns(
+    account: Account, owner: Owner, write_lines: WriteLines
+) -> None:
+    episode = draft_conversation(spoken("c1"), now=NOW).episode
+    assert episode is not None
+    store_episodes(owner, drafts=[episode], embedded=NOTHING, now=NOW)
+
+    figures, _, _ = run(write_lines(conversation("c1")))
+
+    assert (figures["imported"], figures["turns"]) == (1, 3)
+    assert find_conversation(owner, "c1").summarized_count == 3
+    assert [row.id for row in EpisodicMemory.objects.filter(account=account)] == [episode.id]
+
+
+def test_a_conversation_that_goes_on_here_is_left_alone(owner: Owner, write_lines: WriteLines) -> None:
+    talk(owner, 2)
+
+    figures, _, _ = run(write_lines(conversation("c1")))
+
+    assert (figures["imported"], figures["already_there"]) == (0, 1)
+    assert len(get_conversation(owner, "c1")) == 2
+    assert not EpisodicMemory.objects.exists()
+
+
+def test_a_conversation_may_continue_one_that_comes_later_or_never(owner: Owner, write_lines: WriteLines) -> None:
+    path = write_lines(conversation("c1", continues="c2"), conversation("c2", continues="lost"))
+
+    assert run(path)[2] == 0
+    assert [find_conversation(owner, name).continues for name in ("c1", "c2")] == ["c2", "lost"]
+
+
+def test_a_ring_of_conversations_is_a_bad_line(owner: Owner, write_lines: WriteLines) -> None:
+    path = write_lines(
+        conversation("c1", continues="c2"), conversation("c2", continues="c3"), conversation("c3", continues="c1")
+    )
+
+    figures, errors, _ = run(path)
+
+    assert (figures["imported"], figures["bad"]) == (2, 1)
+    assert errors.strip() == "line 3: conversation 'c3' continues one that continues it"
+    assert not Conversation.objects.filter(conversation_id="c3").exists()
+
+
+def test_a_quicker_import_of_the_same_conversation_wins(account: Account, owner: Owner) -> None:
+    drafted = draft_conversation(spoken("c1"), now=NOW)
+    talk(owner, 1)
+
+    with pytest.raises(imports.StoredMeanwhile):
+        imports.store_conversation(owner, drafted, embedded=NOTHING, now=NOW)
+
+    assert len(get_conversation(owner, "c1")) == 1
+
+
+def test_an_import_leaves_sessions_alone(
+    owner: Owner, write_lines: WriteLines, django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks() as callbacks:
+        run(write_lines(conversation()))
+
+    assert callbacks == []
+
+
+def test_embedding_stops_when_its_time_is_over(account: Account, write_lines: WriteLines) -> None:
+    figures, _, _ = run(write_lines(conversation()), "--embed-seconds=0")
+
+    assert (figures["imported"], figures["pending"]) == (1, 4)
+    assert Turn.objects.awaiting_embedding().exclude(embed_error="").count() == 0
+
+
 def test_an_imported_conversation_is_found_by_its_agent(account: Account, write_lines: WriteLines) -> None:
     run(
         write_lines(conversation("pumps"), conversation("other", messages=[{"role": "user", "content": "Bake bread."}]))
@@ -121,6 +290,8 @@ def test_a_conversation_told_twice_in_a_file_counts_once(account: Account, write
     assert run(path, "--dry-run")[0]["imported"] == 1
     assert run(path)[0] | {"seconds": 0} == {
         "imported": 1,
+        "turns": 3,
+        "empty": 0,
         "already_there": 1,
         "bad": 0,
         "pending": 0,
@@ -139,7 +310,7 @@ def test_another_account_does_not_count_as_already_there(
 
 
 def test_a_bad_line_is_named_and_does_not_stop_the_rest(account: Account, write_lines: WriteLines) -> None:
-    figures, errors, code = run(write_lines(conversation("c1"), "{", conversation("c3", agent=""), conversation("c4")))
+    figures, errors, code = run(write_lines(conversation("c1"), "{", conversation("c3", agent=" "), conversation("c4")))
 
     assert (figures["imported"], figures["bad"], code) == (2, 2, 1)
     assert [line.split(":")[0] for line in errors.splitlines()] == ["line 2", "line 3"]
@@ -155,16 +326,17 @@ def test_a_conversation_that_ends_in_the_future_is_a_bad_line(account: Account, 
     assert errors.strip() == "line 2: conversation 'c2' ends in the future"
 
 
-def test_a_conversation_with_nothing_to_quote_is_a_bad_line(account: Account, write_lines: WriteLines) -> None:
+def test_a_conversation_with_nothing_to_quote_has_no_episode(
+    account: Account, owner: Owner, write_lines: WriteLines
+) -> None:
     # one character with 3,000 accents: not even its opening fits a summary
     accents = [{"role": "user", "content": "\u0301" * 3_000}]
-    path = write_lines(conversation("c1"), conversation("c2", messages=accents), conversation("c3"))
+    path = write_lines(conversation("c1", messages=accents))
 
-    figures, errors, code = run(path)
-
-    assert (figures["imported"], figures["bad"], code) == (2, 1, 1)
-    assert errors.strip() == "line 2: conversation 'c2' has nothing to quote"
-    assert run(path)[0]["already_there"] == 2
+    assert run(path)[0]["imported"] == 1
+    assert not EpisodicMemory.objects.exists()
+    assert find_conversation(owner, "c1").summarized_count == 1
+    assert run(path)[0]["already_there"] == 1
 
 
 def test_a_session_that_ends_in_the_future_is_told_by_its_sample(account: Account, tmp_path: Path) -> None:
@@ -238,11 +410,14 @@ def test_a_locomo_sample_becomes_one_episode_a_session(account: Account, tmp_pat
     assert (episode.agent_id, episode.conversation_id) == ("farm", "farm-1")
     assert episode.event_time == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
     assert errors.startswith("sample 1: session_2: ")
+    assert [(turn.name, turn.client_id) for turn in Turn.objects.filter(account=account)] == [("Ana", "D1:1")]
 
 
 def spoken(conversation_id: str) -> ImportedConversation:
-    messages = (Message(role="user", content=f"We planted beans in bed {conversation_id}."),)
-    return ImportedConversation(number=1, conversation_id=conversation_id, agent_id="assistant", messages=messages)
+    message = ImportedMessage(message=ChatMessage(role="user", text=f"We planted beans in bed {conversation_id}."))
+    return ImportedConversation(
+        number=1, size_bytes=1, conversation_id=conversation_id, agent_id="assistant", messages=(message,)
+    )
 
 
 def interrupted_after(count: int) -> Iterator[ImportedConversation]:
@@ -257,7 +432,7 @@ def test_what_was_stored_before_an_interruption_is_resumed_from(account: Account
 
     resumed = list(import_conversations(account.id, map(spoken, map(str, range(60))), now=NOW))
 
-    assert resumed == [Imported(already_there=50), Imported(imported=10)]
+    assert resumed == [Imported(already_there=50), Imported(imported=10, turns=10)]
     assert EpisodicMemory.objects.filter(account=account).count() == 60
 
 
@@ -269,4 +444,50 @@ def test_a_failing_embedder_leaves_its_rows_for_the_embed_job(account: Account, 
 
     [figures] = import_conversations(account.id, [spoken("1")], now=NOW)
 
-    assert figures == Imported(imported=1, pending=1)
+    assert figures == Imported(imported=1, turns=1, pending=2)
+
+
+ARCHIVES = {
+    "chatgpt": [
+        chatgpt.chat(chatgpt.said("user", "What broke?"), chatgpt.said("assistant", "A seal.")),
+        chatgpt.chat(),
+    ],
+    "claude": [claude.chat(claude.said("human", "What broke?"), claude.said("assistant", "A seal.")), claude.chat()],
+}
+
+
+@pytest.mark.parametrize("service", ARCHIVES)
+@pytest.mark.parametrize("is_zipped", [True, False])
+def test_an_archive_is_imported_as_it_was_sent(account: Account, tmp_path: Path, service: str, is_zipped: bool) -> None:
+    document = json.dumps(ARCHIVES[service]).encode()
+    (tmp_path / "archive").write_bytes(zipped({"conversations.json": document}) if is_zipped else document)
+
+    figures, errors, code = run(tmp_path / "archive", f"--format={service}", "--user=ana")
+
+    row = Conversation.objects.get(account=account)
+    assert (figures["imported"], figures["turns"], figures["empty"], errors, code) == (1, 2, 1, "", 0)
+    assert (row.conversation_id, row.title, row.agent_id, row.user_id) == ("chat-1", "Pumps", service, "ana")
+    told = Turn.objects.order_by("index").values_list("role", "text")
+    assert list(told) == [("user", "What broke?"), ("assistant", "A seal.")]
+
+
+def test_the_agent_of_an_archive_can_be_named(account: Account, tmp_path: Path) -> None:
+    (tmp_path / "conversations.json").write_text(json.dumps(ARCHIVES["claude"]))
+
+    run(tmp_path / "conversations.json", "--format=claude", "--agent=helper")
+
+    assert Conversation.objects.get(account=account).agent_id == "helper"
+
+
+def test_a_bad_entry_of_an_archive_is_told_by_its_place(account: Account, tmp_path: Path) -> None:
+    (tmp_path / "conversations.json").write_text(json.dumps([{}, *ARCHIVES["claude"]]))
+
+    figures, errors, code = run(tmp_path / "conversations.json", "--format=claude")
+
+    assert (figures["imported"], figures["bad"], code) == (1, 1, 1)
+    assert errors.startswith("conversation 1: uuid is missing")
+
+
+def test_agent_and_user_are_for_archives_only(account: Account, write_lines: WriteLines) -> None:
+    with pytest.raises(CommandError, match="for archives"):
+        call_command("import_conversations", str(write_lines()), "--account=workshop", "--agent=helper")

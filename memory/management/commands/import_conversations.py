@@ -1,12 +1,14 @@
-"""Import conversations from a file, one episode each."""
+"""`manage.py import_conversations`: conversations out of a file, their turns and one episode each."""
 
 import json
+import os
 import sys
 import time
-from argparse import ArgumentParser
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,13 +17,41 @@ from django.utils import timezone
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from memory.extraction.conversations import BadLine, bounded_lines, read_conversations, read_locomo
+from memory.extraction import chatgpt, claude
+from memory.extraction.archives import read_archive
+from memory.extraction.conversations import bounded_lines, read_conversations
+from memory.extraction.imported import BadLine, Item
+from memory.extraction.locomo import read_locomo
 from memory.models import Account
-from memory.services.imports import Imported, Items, import_conversations, rehearse_import
+from memory.owner import Owner
+from memory.services.imports import EMBED_SECONDS, Imported, import_conversations, rehearse_import
 
 INTERRUPTED = 130
-UNITS = {"jsonl": "line", "locomo": "sample"}
+UNITS = {"jsonl": "line", "locomo": "sample", "chatgpt": "conversation", "claude": "conversation"}
 """What the number of a bad line counts, by format."""
+ARCHIVES = {"chatgpt": chatgpt.read_chat, "claude": claude.read_chat}
+
+EPILOG = """
+A conversation is stored with all its turns and with one episode, a summary that quotes it. It is known by its id: one
+that is there already is left alone, so run the same command again to resume. What could not be embedded in time is
+found by its words, and by its meaning once the job `embed` has seen to it.
+
+formats:
+  jsonl    one conversation a line (docs/sample/conversations.jsonl), as export_conversations writes them:
+           {"id", "agent", "user"?, "channel"?, "title"?, "continues"?, "metadata"?, "outcome"?, "ended_at"?,
+            "messages": [{"role", "name"?, "content", …, "timestamp"?, "model"?, "client_id"?, "metadata"?, "agent"?}]}
+           Messages of OpenAI's chat API are taken as they are: parts, tool calls, results. At most 64 MiB a line.
+  chatgpt  the .zip that ChatGPT sends, or its conversations.json: the branch of each chat that was shown last
+  claude   the .zip that Claude sends, or its conversations.json
+           Both: at most 4 GiB unpacked, 64 MiB a conversation.
+  locomo   a list of LoCoMo samples, each session a conversation
+
+  manage.py import_conversations docs/sample/conversations.jsonl
+  manage.py import_conversations ~/Downloads/chatgpt.zip --format chatgpt --user ana --account home --create-account
+  manage.py export_conversations - | manage.py import_conversations - --account copy --create-account
+
+Exit status: 0, or 1 when a line was bad (each is told on standard error, the others are imported), 130 on Ctrl-C.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,21 +61,31 @@ class Running:
     total: Imported
 
 
+def duration(text: str) -> float:
+    """Argparse's type: seconds."""
+    value = float(text)
+    if not 0 <= value <= 1_000_000:
+        raise ValueError(text)
+    return value
+
+
 class Command(BaseCommand):
-    help = (
-        "Import conversations, one episode each, summarized offline by quoting them. A conversation is known by its "
-        "id: what is there already is left alone, so run it again to resume. Exits with 1 if a line was bad."
-    )
+    help = "Import conversations from a file: their turns, and one episode each, summarized offline by quoting."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path, metavar="FILE")
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EPILOG
+        parser.add_argument("file", type=Path, metavar="FILE", help="or - for standard input")
         parser.add_argument("--account", default="default", help="its name (default: %(default)s)")
         parser.add_argument("--create-account", action="store_true", help="make the account if there is none")
+        parser.add_argument("--format", choices=sorted(UNITS), default="jsonl", help="default: %(default)s")
+        parser.add_argument("--agent", help="whose conversations an archive's are (default: the format's name)")
+        parser.add_argument("--user", help="who the human of an archive is")
         parser.add_argument(
-            "--format",
-            choices=sorted(UNITS),
-            default="jsonl",
-            help="jsonl: one conversation a line; locomo: a list of LoCoMo samples (default: %(default)s)",
+            "--embed-seconds",
+            type=duration,
+            default=EMBED_SECONDS,
+            help="how long to embed; the rest is for the job (default: %(default)s)",
         )
         parser.add_argument("--dry-run", action="store_true", help="say what would be imported, store nothing")
         parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
@@ -77,9 +117,11 @@ class Command(BaseCommand):
         return account
 
     def run_import(self, account: Account, options: dict[str, Any], running: Running) -> None:
-        step_through = rehearse_import if options["dry_run"] else import_conversations
-        with open_source(options["file"]) as stream, open_bar(stream, options["file"]) as advance:
-            for step in step_through(account.id, read_items(stream, options["format"]), now=timezone.now()):
+        step_through = rehearse_import
+        if not options["dry_run"]:
+            step_through = partial(import_conversations, embed_seconds=options["embed_seconds"])
+        with open_source(options["file"]) as stream, open_bar(stream) as advance:
+            for step in step_through(account.id, read_items(stream, account, options), now=timezone.now()):
                 if isinstance(step, BadLine):
                     running.total += Imported(bad=1)
                     self.stderr.write(f"{UNITS[options['format']]} {step.number}: {step.reason}")
@@ -93,20 +135,28 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(figures))
             return
         done = "would be imported" if options["dry_run"] else "imported"
+        empty = f"{total.empty} empty, " if total.empty else ""
         self.stdout.write(
-            f"{total.imported} {done}, {total.already_there} already there, {total.bad} bad, "
-            f"{total.pending} pending embeddings, {seconds:.1f} seconds"
+            f"{total.imported} {done} ({total.turns} turns), {total.already_there} already there, {empty}"
+            f"{total.bad} bad, {total.pending} pending embeddings, {seconds:.1f} seconds"
         )
 
 
-def read_items(stream: BinaryIO, file_format: str) -> Items:
-    return read_locomo(stream.read()) if file_format == "locomo" else read_conversations(bounded_lines(stream))
+def read_items(stream: BinaryIO, account: Account, options: dict[str, Any]) -> Iterator[Item]:
+    read_chat = ARCHIVES.get(options["format"])
+    if read_chat is not None:
+        agent_id = options["agent"] or options["format"]
+        owner = Owner(account_id=account.id, agent_id=agent_id, user_id=options["user"] or "")
+        return read_archive(stream, partial(read_chat, owner=owner))
+    if options["agent"] or options["user"]:
+        raise CommandError("--agent and --user are for archives: this format names them itself.")
+    return read_locomo(stream.read()) if options["format"] == "locomo" else read_conversations(bounded_lines(stream))
 
 
 @contextmanager
 def open_source(path: Path) -> Iterator[BinaryIO]:
     try:
-        stream = path.open("rb")
+        stream = (Path("/dev/stdin") if str(path) == "-" else path).open("rb")
     except OSError as err:
         raise CommandError(f"{path} cannot be read: {err.strerror}") from err
     with stream:
@@ -114,7 +164,7 @@ def open_source(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def open_bar(stream: BinaryIO, path: Path) -> Iterator[Callable[[Imported], None]]:
+def open_bar(stream: BinaryIO) -> Iterator[Callable[[Imported], None]]:
     """A bar on a terminal's standard error, filled by how much of the file was read; elsewhere nothing is drawn."""
     console = Console(stderr=True)
     columns = (
@@ -123,7 +173,7 @@ def open_bar(stream: BinaryIO, path: Path) -> Iterator[Callable[[Imported], None
         "[progress.percentage]{task.percentage:>3.0f} %",
     )
     with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=path.stat().st_size, done=0)
+        task = progress.add_task("", total=os.fstat(stream.fileno()).st_size, done=0)
 
         def advance(total: Imported) -> None:
             # a pipe does not say how far it is, nor how long

@@ -9,15 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.extraction.conversations import (
-    MAX_LINE_BYTES,
-    BadLine,
-    ImportedConversation,
-    bounded_lines,
-    read_conversations,
-    read_locomo,
-)
-from memory.providers.summaries import Message
+from memory.extraction.conversations import bounded_lines, read_conversations
+from memory.extraction.imported import BadLine, ImportedConversation, ImportedMessage, canonical_time
+from memory.extraction.messages import ROLES, ChatMessage
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 GOOD = '{"id": "c1", "agent": "planner", "messages": [{"role": "user", "content": "Hello."}]}'
@@ -51,10 +45,72 @@ def test_a_full_line_becomes_a_conversation_with_times_in_utc() -> None:
     (conversation,) = read_conversations([line(user="ana", channel="garden", messages=[turn])])
 
     moment = datetime(2026, 3, 2, 8, 30, tzinfo=UTC)
-    message = Message(role="user", name="Ana", content="Hi.", timestamp=moment)
-    assert conversation == ImportedConversation(
-        number=1, conversation_id="c1", agent_id="planner", user_id="ana", channel="garden", messages=(message,)
+    message = ImportedMessage(
+        message=ChatMessage(role="user", name="Ana", text="Hi."),
+        timestamp=moment,
+        timestamp_text="2026-03-02T09:30:00+01:00",
     )
+    assert (conversation.conversation_id, conversation.agent_id) == ("c1", "planner")
+    assert (conversation.user_id, conversation.channel, conversation.messages) == ("ana", "garden", (message,))
+
+
+def test_what_is_told_of_a_conversation_is_kept() -> None:
+    told = {"title": "Pumps", "continues": "c0", "metadata": {"b": 1}, "outcome": "success"}
+
+    (conversation,) = good(read_conversations([line(**told, ended_at="2026-03-02T09:30:00Z")]))
+
+    assert (conversation.title, conversation.continues) == ("Pumps", "c0")
+    assert (conversation.metadata, conversation.outcome) == ({"b": 1}, "success")
+    assert conversation.ended_at == datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
+
+
+def test_what_is_told_of_a_message_is_kept() -> None:
+    told = {"model": "some-model", "client_id": "m-1", "metadata": {"mood": "good"}, "agent": "second"}
+
+    (conversation,) = good(read_conversations([line_with_turn(**told)]))
+
+    (message,) = conversation.messages
+    assert (message.model, message.client_id) == ("some-model", "m-1")
+    assert (message.metadata, message.agent_id) == ({"mood": "good"}, "second")
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"role": "assistant", "content": None, "tool_calls": [CALL]}, "look_up({})"),
+        ({"role": "tool", "tool_call_id": "call_1", "content": "42"}, "42"),
+        ({"role": "developer", "content": "Be brief."}, "Be brief."),
+        ({"role": "user", "content": [{"type": "text", "text": "Look:"}, {"type": "image_url"}]}, "Look:\n[image_url]"),
+        ({"role": "assistant", "content": "Hi.", "refusal": None, "annotations": [], "audio": None}, "Hi."),
+    ],
+)
+def test_chat_messages_are_taken_as_they_are(message: dict[str, Any], text: str) -> None:
+    (conversation,) = good(read_conversations([line(messages=[message])]))
+
+    assert conversation.messages[0].message.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_canonical"),
+    [
+        ("2026-03-02T08:30:00Z", True),
+        ("2026-03-02T08:30:00.250000Z", True),
+        ("2026-03-02T08:30:00.25Z", False),
+        ("2026-03-02T08:30:00+00:00", False),
+        ("2026-03-02T09:30:00+01:00", False),
+        ("20260302T0830Z", False),
+    ],
+)
+def test_a_time_keeps_its_text_where_ours_differs(text: str, is_canonical: bool) -> None:
+    (conversation,) = good(read_conversations([line_with_turn(timestamp=text)]))
+
+    (message,) = conversation.messages
+    assert message.timestamp_text == ("" if is_canonical else text)
+    assert message.timestamp is not None
+    assert (canonical_time(message.timestamp) == text) is is_canonical
 
 
 def test_what_may_be_left_out_or_null_has_its_default() -> None:
@@ -62,7 +118,7 @@ def test_what_may_be_left_out_or_null_has_its_default() -> None:
 
     assert left_out == null
     assert (left_out.user_id, left_out.channel) == ("", "_global")
-    assert left_out.messages == (Message(role="user", content="Hello."),)
+    assert left_out.messages == (ImportedMessage(message=ChatMessage(role="user", text="Hello.")),)
 
 
 @pytest.mark.parametrize("line_end", ["", "\n", "\r\n"])
@@ -96,15 +152,26 @@ def test_a_bad_line_is_numbered_and_does_not_stop_the_rest() -> None:
         (line(id=""), "id is blank"),
         (line(id="c" * 101), "id String should have at most 100 characters"),
         (line(id="a\x00b"), "id holds a NUL character"),
+        (line_with_turn(timestamp="2026-03-02T09:30:00." + "0" * 60 + "Z"), "messages[0].timestamp is no ISO 8601"),
         (line(user=["ana"]), "user is not a text"),
         (line(channel=" "), "channel is blank"),
         (line(messages={}), "messages is not a list"),
         (line(messages=[]), "messages is empty"),
         (line(messages=["hi"]), "messages[0] is not a JSON object"),
         (line(mood="good"), "mood is no known field"),
-        (line_with_turn(content=""), "messages[0].content is blank"),
+        (line(agent=" "), "agent is blank"),
+        (line(continues="c1"), "continues names the conversation itself"),
+        (line(outcome="fine"), "outcome Input should be"),
+        (line(metadata=[]), "metadata is not a JSON object"),
+        (line(metadata={"a\x00": 1}), "metadata holds a NUL character"),
+        (line(metadata={"a": [0]}).replace("[0]", "[1e999]"), "metadata holds a number that is out of range"),
+        (line(messages=[{"role": "user", "content": "Hi.", "client_id": "m"}] * 2), "messages[1].client_id is that of"),
+        (line_with_turn(role="robot"), f"messages[0].role must be one of {', '.join(ROLES)}"),
+        (line_with_turn(content=[{"type": "x", "y": ["\x00"]}]), "messages[0].content holds a NUL character"),
+        (line_with_turn(content="x" * 2_097_153), "messages[0].content is longer than 2097152 bytes"),
+        (line_with_turn(tool_calls=[{}]), "messages[0].tool_calls every call must name its function"),
+        (line_with_turn(content=""), "messages[0].content must say something"),
         (line_with_turn(content="a\x00b"), "messages[0].content holds a NUL character"),
-        (line_with_turn(role="r" * 21), "messages[0].role String should have at most 20 characters"),
         (line_with_turn(timestamp="2026-03-02T09:30:00"), "messages[0].timestamp has no time zone"),
         (line_with_turn(timestamp="yesterday"), "messages[0].timestamp is no ISO 8601 time"),
         (line_with_turn(timestamp=1_772_000_000), "messages[0].timestamp is not a text"),
@@ -140,7 +207,7 @@ def test_every_line_yields_exactly_one_item(lines: list[str | bytes]) -> None:
 def test_a_turn_of_any_content_is_read_or_told(content: Any) -> None:
     (item,) = read_conversations([line_with_turn(content=content)])
 
-    assert isinstance(item, BadLine) or item.messages[0].content == content
+    assert isinstance(item, BadLine) or item.messages[0].message.text.strip()
 
 
 def test_lines_are_read_one_at_a_time() -> None:
@@ -165,82 +232,9 @@ def test_a_line_over_the_limit_is_cut_and_the_next_one_whole(size_bytes: int) ->
 
 
 def test_a_line_over_the_limit_is_refused() -> None:
-    assert reason(b" " * (MAX_LINE_BYTES + 1)) == "is longer than 8388608 bytes"
+    (item,) = read_conversations([" " * 101], max_bytes=100)
 
-
-SESSION = [
-    {"speaker": "Iris", "dia_id": "D1:1", "text": "The kiln cracked."},
-    {"speaker": "Omar", "dia_id": "D1:2", "text": "Look.", "blip_caption": "a cracked kiln", "query": "kiln"},
-    {"speaker": "Omar", "dia_id": "D1:3", "text": "", "blip_caption": "a new kiln"},
-]
-
-
-def sample(**changes: Any) -> dict[str, Any]:
-    conversation = {"speaker_a": "Iris", "session_1": SESSION, "session_1_date_time": "12:05 am on 29 February, 2024"}
-    return {"sample_id": "pots", "conversation": {**conversation, **changes}, "qa": []}
-
-
-def locomo(*samples: Any) -> list[ImportedConversation | BadLine]:
-    return list(read_locomo(json.dumps(samples)))
-
-
-def test_a_locomo_session_is_a_conversation_of_its_sample() -> None:
-    (conversation,) = good(locomo(sample()))
-
-    assert (conversation.conversation_id, conversation.agent_id, conversation.user_id) == ("pots-1", "pots", "")
-    assert {message.timestamp for message in conversation.messages} == {datetime(2024, 2, 29, 0, 5, tzinfo=UTC)}
-    assert [(message.name, message.content) for message in conversation.messages] == [
-        ("Iris", "The kiln cracked."),
-        ("Omar", "Look. [shares a cracked kiln]"),
-        ("Omar", "[shares a new kiln]"),
-    ]
-
-
-def test_locomo_sessions_come_in_the_order_of_their_numbers() -> None:
-    time = "1:56 pm on 8 May, 2023"
-    later = {"session_10": SESSION, "session_10_date_time": time, "session_2": SESSION, "session_2_date_time": time}
-
-    assert [item.conversation_id for item in good(locomo(sample(**later)))] == ["pots-1", "pots-2", "pots-10"]
-
-
-def test_a_locomo_date_without_a_session_is_no_conversation() -> None:
-    assert len(locomo(sample(session_2_date_time="1:56 pm on 8 May, 2023"))) == 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"session_2": SESSION}, "session_2: date_time is missing or not a text"),
-        ({"session_2": SESSION, "session_2_date_time": "soon"}, "session_2: date_time is no time like"),
-        ({"session_1": []}, "session_1: turns is empty"),
-        ({"session_1": "hello"}, "session_1: turns is not a list"),
-        ({"session_1": [{"speaker": "Iris"}]}, "session_1: turns[0].text is missing"),
-        ({"session_1": [{"speaker": "Iris", "text": " "}]}, "session_1: turns[0] is blank"),
-        ({"session_1": [{"speaker": "Iris", "text": "\x00"}]}, "session_1: turns[0].text holds a NUL character"),
-    ],
-)
-def test_a_bad_locomo_session_is_told_with_its_sample_and_the_next_sample_is_read(
-    changes: dict[str, Any], told: str
-) -> None:
-    items = locomo(sample(), sample(**changes), sample())
-
-    (complaint,) = bad(items)
-    assert complaint.number == 2
-    assert complaint.reason.startswith(told)
-    assert items[-1] == items[0]
-
-
-@pytest.mark.parametrize("value", [5, None, [], {}, {"sample_id": "x"}, {"sample_id": "x" * 101, "conversation": {}}])
-def test_a_bad_locomo_sample_is_told_by_its_place(value: Any) -> None:
-    items = locomo(value, sample())
-
-    assert [item.number for item in bad(items)] == [1]
-    assert len(good(items)) == 1
-
-
-@pytest.mark.parametrize("document", ["", "{}", "oops", b"\xff", "\ud800", "[" * 100_000, "NaN", '["\\ud800"]'])
-def test_a_document_that_is_no_list_is_one_bad_line(document: bytes | str) -> None:
-    assert list(read_locomo(document)) == [BadLine(number=1, reason="the file is no JSON list of samples")]
+    assert item == BadLine(number=1, reason="is longer than 100 bytes")
 
 
 SAMPLE = Path(__file__).parents[3] / "docs" / "sample"

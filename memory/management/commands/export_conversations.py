@@ -1,0 +1,151 @@
+"""`manage.py export_conversations`: conversations into JSON Lines, as import_conversations reads them."""
+
+import json
+import os
+import sys
+import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from memory.errors import NotFound
+from memory.management.commands.run_job import zoned_time
+from memory.models import Account
+from memory.services.exports import Exported, Selection, Write, export_conversations, selected_conversations
+
+INTERRUPTED = 130
+READER_LEFT = 141
+
+EPILOG = """
+One conversation a line, oldest first, as they are at one moment:
+
+  {"id", "agent", "user"?, "channel"?, "title"?, "continues"?, "metadata"?, "outcome"?, "ended_at"?,
+   "messages": [{"role", "name"?, "content", "tool_calls"?, …, "timestamp"?, "model"?, "client_id"?, "metadata"?,
+                 "agent"? (where another wrote it than the conversation's)}]}
+
+Times, parts and tool calls are as they were sent. Imported into an empty account and exported from there, a file is
+the same again, byte for byte. Conversations in which nothing was said are left out, and so are summaries (an import
+makes its own) and working memory. A FILE is replaced when the export is complete, and only then.
+
+  manage.py export_conversations backup.jsonl
+  manage.py export_conversations --user ana --since 2026-01-01T00:00:00Z | gzip > ana.jsonl.gz
+  manage.py export_conversations - --conversation chat-1 --conversation chat-2
+
+Exit status: 0, or 1 when a conversation is longer (64 MiB) than an import takes; 130 on Ctrl-C.
+"""
+
+
+class Command(BaseCommand):
+    help = "Export conversations with all their turns as JSON Lines, streamed."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EPILOG
+        parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="default: - for standard output")
+        parser.add_argument("--account", default="default", help="its name (default: %(default)s)")
+        parser.add_argument(
+            "--conversation", action="append", default=[], metavar="ID", help="only this one; repeatable"
+        )
+        parser.add_argument("--user", help="only this user's")
+        parser.add_argument("--channel", help="only those in this channel")
+        parser.add_argument(
+            "--since", type=zoned_time, metavar="TIME", help="only those in which something was said then or later"
+        )
+        parser.add_argument("--json", action="store_true", help="figures on standard error as one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        account = Account.objects.filter(name=options["account"]).first()
+        if account is None:
+            raise CommandError(f"There is no account named {options['account']!r}.")
+        selection = Selection(
+            conversation_ids=options["conversation"],
+            user_id=options["user"],
+            channel=options["channel"],
+            since=options["since"],
+        )
+        started = time.monotonic()
+        try:
+            total = self.run_export(account, selection, options["file"])
+        except NotFound as err:
+            raise CommandError(f"{err}.") from err
+        except KeyboardInterrupt:
+            self.stderr.write("Interrupted: the export is not complete.")
+            sys.exit(INTERRUPTED)
+        self.report(total, seconds=time.monotonic() - started, as_json=options["json"])
+        if total.oversized:
+            sys.exit(1)
+
+    def run_export(self, account: Account, selection: Selection, file: str) -> Exported:
+        total = Exported()
+        expected = selected_conversations(account.id, selection).count()
+        with open_sink(file, self.stdout) as write, open_bar(expected) as advance:
+            for step in export_conversations(account.id, selection, write=write):
+                total += step
+                advance(total)
+        return total
+
+    def report(self, total: Exported, *, seconds: float, as_json: bool) -> None:
+        if as_json:
+            self.stderr.write(json.dumps(asdict(total) | {"seconds": round(seconds, 1)}))
+            return
+        self.stderr.write(
+            f"{total.conversations} conversations, {total.turns} turns, {total.size_bytes} bytes, {seconds:.1f} seconds"
+        )
+        if total.oversized:
+            self.stderr.write(f"{total.oversized} of them are longer than an import takes")
+
+
+@contextmanager
+def open_sink(file: str, stdout: OutputWrapper) -> Iterator[Write]:
+    """Where the lines go. A regular file is written beside its place, and takes it at the end."""
+    if file == "-":
+        with written_to(stdout) as write:
+            yield write
+        return
+    path = Path(file)
+    is_replaced = path.is_file() or not path.exists()
+    beside = path.with_name(f".{path.name}.{os.getpid()}") if is_replaced else path
+    try:
+        with beside.open("wb") as stream:
+            yield stream.write
+        if is_replaced:
+            beside.replace(path)
+    except OSError as err:
+        raise CommandError(f"{path} cannot be written: {err.strerror}") from err
+    finally:
+        if is_replaced:
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def written_to(stdout: OutputWrapper) -> Iterator[Write]:
+    """Standard output in bytes, whatever encoding the terminal has; a reader that leaves ends the export."""
+    raw = getattr(stdout, "buffer", None)
+    try:
+        yield raw.write if raw else lambda piece: stdout.write(piece.decode(), ending="")
+        stdout.flush()
+    except BrokenPipeError:
+        # nobody reads: Python must not try again when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(READER_LEFT)
+
+
+@contextmanager
+def open_bar(expected: int) -> Iterator[Callable[[Exported], None]]:
+    """A bar on a terminal's standard error; elsewhere nothing is drawn."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.completed} of {task.total} conversations"),
+        BarColumn(),
+        "[progress.percentage]{task.percentage:>3.0f} %",
+    )
+    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=expected)
+        yield lambda total: progress.update(task, completed=total.conversations)
