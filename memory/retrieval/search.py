@@ -27,6 +27,20 @@ SHARED_COLUMNS = (
     *("event_time", "created_at", "metadata"),
 )
 
+# what the query wants none of: nothing, where its lists are empty
+WANTED_ROWS = """
+    AND NOT memories.id = ANY(%(without)s::uuid[]) AND NOT memories.conversation_id = ANY(%(besides)s::text[])"""
+WANTED_VECTORS = """
+    AND NOT memory_vectors.memory_id = ANY(%(without)s::uuid[])
+    AND NOT memory_vectors.conversation_id = ANY(%(besides)s::text[])"""
+
+# vectors know no times: the planner starts from whichever side is narrower
+DATED_VECTORS = """
+    AND EXISTS (
+        SELECT FROM memories AS dated WHERE dated.id = memory_vectors.memory_id
+        AND dated.account_id = %(account_id)s AND dated.event_time > %(since)s
+    )"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
@@ -75,7 +89,7 @@ def search_rows(owner: Owner, searched: Searched, query: MemoryQuery, *, now: da
     score cannot be compared.
     """
     width = query.width if query.vector is not None else None
-    statement = compose(shape_of(owner), searched, width, query.since is not None)
+    statement = compose(shape_of(owner), searched, width, has_window=query.since is not None)
     with binary_cursor() as cursor:
         cursor.execute(statement.text, {**statement.parameters, **bind_owner(owner, now=now), **bind_query(query)})
         found = fetch_dicts(cursor)
@@ -97,7 +111,7 @@ def bind_query(query: MemoryQuery) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1024)
-def compose(shape: OwnerShape, searched: Searched, width: int | None, has_window: bool) -> Sql:
+def compose(shape: OwnerShape, searched: Searched, width: int | None, *, has_window: bool) -> Sql:
     """The statement for owners of this shape and vectors of this width, None without one.
 
     Words are looked for only where meaning cannot find.
@@ -132,26 +146,11 @@ def candidates(owner: Owner, kind: Kind, width: int | None, *, has_window: bool)
     if owner.user_id:
         rows, vectors = rows.filter(user_id=owner.user_id), vectors.filter(user_id=owner.user_id)
     of_rows, of_vectors = where_of(rows, prefix="m"), where_of(vectors, prefix="v")
-    since = (" AND memories.event_time > %(since)s", OF_WINDOW) if has_window else ("", "")
+    dated, dated_vectors = (" AND memories.event_time > %(since)s", DATED_VECTORS) if has_window else ("", "")
     return (
-        Sql(text=of_rows.text + left_out("memories.id", "memories") + since[0], parameters=of_rows.parameters),
-        Sql(
-            text=of_vectors.text + left_out("memory_vectors.memory_id", "memory_vectors") + since[1],
-            parameters=of_vectors.parameters,
-        ),
+        Sql(text=f"{of_rows.text}{WANTED_ROWS}{dated}", parameters=of_rows.parameters),
+        Sql(text=f"{of_vectors.text}{WANTED_VECTORS}{dated_vectors}", parameters=of_vectors.parameters),
     )
-
-
-# vectors know no times: the planner starts from whichever side is narrower
-OF_WINDOW = """ AND EXISTS (
-    SELECT FROM memories AS dated WHERE dated.id = memory_vectors.memory_id
-    AND dated.account_id = %(account_id)s AND dated.event_time > %(since)s
-)"""
-
-
-def left_out(key: str, table: str) -> str:
-    """What the query wants none of; nothing, where its lists are empty."""
-    return f" AND NOT {key} = ANY(%(without)s::uuid[]) AND NOT {table}.conversation_id = ANY(%(besides)s::text[])"
 
 
 def take_rows(found: Sequence[Row], top_k: int) -> list[Row]:
