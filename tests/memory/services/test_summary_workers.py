@@ -26,7 +26,7 @@ from tests.language_model_server import Asked, LanguageModelServer
 from tests.memory.episodes import NOW
 from tests.memory.services.test_embedding_workers import over_own_connection
 from tests.memory.summaries import NOTHING_DUE, ONE_STORED, conversation, covered, progress, summaries, summarize
-from tests.memory.turns import talk, told
+from tests.memory.turns import say, talk, told, turn
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -110,6 +110,28 @@ def test_a_worker_that_outstays_its_lease_stores_nothing_over_its_heir(
     assert heirs == [ONE_STORED]
     assert [row.metadata["summarizer"] for row in summaries()] == ["extractive"]
     assert conversation().summary_attempts == 0
+
+
+def test_a_lease_lasts_while_piece_after_piece_is_digested(
+    owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "SUMMARY_INPUT_TOKENS", 1_000)
+    say(owner, turn("word " * 2_500))
+    request_summary(owner, "c1", now=NOW)
+    claimed: list[int] = []
+
+    def claim() -> None:
+        thought = LEASE / 2 * len(language_model_server.requests)
+        claimed.append(len(claim_due(now=NOW + thought - timedelta(seconds=1), limit=1, account_id=None)))
+
+    def answer(asked: Asked) -> Any:
+        over_own_connection(claim)
+        return language_model_server.answer_well(asked)
+
+    language_model_server.answer = answer
+
+    assert summarize() == ONE_STORED
+    assert claimed == [0, 0, 0, 0]
 
 
 def test_messages_that_arrive_meanwhile_are_kept_and_numbered_on(
