@@ -18,6 +18,8 @@ from memory.admin import (
     ledger,
     links,
     memories,
+    turns,
+    usage,
     vectors,
     working,
 )
@@ -33,6 +35,8 @@ __all__ = [
     "ledger",
     "links",
     "memories",
+    "turns",
+    "usage",
     "vectors",
     "working",
 ]

@@ -26,7 +26,10 @@ else:
 
 MOST_INLINE_MEMBERS = 100
 
-LISTS_OF_AN_ACCOUNT = ("memory", "episodicmemory", "agent", "team", "apikey", "auditentry", "jobrun")
+LISTS_OF_AN_ACCOUNT = (
+    *("memory", "conversation", "turn", "episodicmemory", "agent", "team", "apikey"),
+    *("modelusage", "auditentry", "jobrun"),
+)
 
 
 @admin.register(Account)

@@ -17,6 +17,7 @@ from memory.models import Account
 from memory.owner import Owner
 from memory.services.administration import change_row, create_row, delete_row
 from memory_project.admin_lists import BoundedPaginator
+from memory_project.http.problems import REDIS_ERRORS
 
 if TYPE_CHECKING:
     Admin = admin.ModelAdmin[Any]
@@ -25,6 +26,7 @@ else:
     Admin = admin.ModelAdmin
 
 ACTOR_CHARACTERS = 150
+REDIS_IS_DOWN = "Redis gives no answer, and has a part in it. Nothing was changed; try again in a moment."
 
 
 def staff_name(request: HttpRequest) -> str:
@@ -84,6 +86,8 @@ class BoundedAdmin(Admin):
             refusal = "Not saved: there is such a row already, or what it names is gone."
         except MemoryServiceError as err:
             refusal = f"Not saved: {err}."
+        except REDIS_ERRORS:
+            refusal = REDIS_IS_DOWN
         self.message_user(request, refusal, messages.ERROR)
         return HttpResponseRedirect(request.get_full_path())
 

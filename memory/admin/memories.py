@@ -18,7 +18,7 @@ from memory.admin.base import BoundedAdmin, by_account, describe_deletion, staff
 from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
 from memory.admin.filters import VectorFilter
 from memory.admin.text import EXCERPT_CHARACTERS, name_invisible, shorten
-from memory.models import Link, Memory, Vector
+from memory.models import Kind, Link, Memory, Vector
 from memory.retrieval.words import with_words
 from memory.services.corrections import MARKS, correct_memory, delete_memories, embed_again, mark_memories
 from memory_project.admin_lists import AccountFilter, chosen_account, read_uuid
@@ -148,7 +148,10 @@ class MemoryPages(BoundedAdmin):
             delete_memories(staff_owner(request, account_id), ids)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        return describe_deletion(objs, "and their vectors and links")
+        named, counts, permissions, _ = describe_deletion(objs, "and their vectors and links")
+        # a conversation without one of its turns would have a gap
+        turns = [str(row) for row in objs if row.kind == Kind.TURN]
+        return named, counts, permissions, turns
 
     def get_actions(self, request: HttpRequest) -> Any:
         actions = super().get_actions(request)

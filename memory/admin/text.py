@@ -4,9 +4,10 @@ import re
 import unicodedata
 from collections import Counter
 
-# C0 and C1 but tab and line ends; marks that turn the direction of what follows; spaces without width
+# C0 and C1 but tab and line ends; marks that turn the direction of what follows; spaces without width; halves of
+# characters, which cannot be sent at all
 INVISIBLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 
 EXCERPT_CHARACTERS = 120

@@ -143,4 +143,4 @@ class Conversation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or self.conversation_id
+        return self.conversation_id

@@ -1,6 +1,7 @@
 """Correcting what is remembered, whatever its kind: new values, marks, deletion. Audited in the same transaction.
 
-A corrected text loses its vectors at once and waits for new ones; until then its words find it.
+A corrected text loses its vectors at once and waits for new ones; until then its words find it. A turn's payload and
+its session's buffer say no longer what its text said (`turn_corrections`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,10 +14,11 @@ from django.db.models import F
 
 from memory.audit import record
 from memory.errors import NotFound, StaleVersion, Unprocessable
-from memory.models import EpisodicMemory, Kind, Memory, Vector
+from memory.models import EpisodicMemory, Kind, Memory, Turn, Vector
 from memory.owner import Owner
 from memory.services.embedding import content_hash
 from memory.services.memories import MEMORY_TYPES
+from memory.services.turn_corrections import spread_correction
 from memory.tokens import estimate_tokens
 
 CORRECTABLE = frozenset(
@@ -26,6 +28,7 @@ CORRECTABLE = frozenset(
 
 CORRECTABLE_CHILDREN: dict[str, tuple[type[Memory], frozenset[str]]] = {
     Kind.EPISODE: (EpisodicMemory, frozenset({"key_decisions", "entities_mentioned", "tools_called"})),
+    Kind.TURN: (Turn, frozenset({"name"})),
 }
 """By kind: its child table and the columns of it that may be corrected."""
 
@@ -45,7 +48,8 @@ ROWS_A_TRANSACTION = 1_000
 def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any], version: int, now: datetime) -> None:
     """Give a memory new values, by column. `version` is the one that the caller has seen.
 
-    Raises NotFound, StaleVersion, and Unprocessable for a column that may not be corrected or a text of spaces.
+    Raises NotFound, StaleVersion, and Unprocessable for a column that may not be corrected or a text of spaces;
+    RedisError for a turn, whose session must not go on with what it said before.
     """
     with transaction.atomic():
         row = lock_memory(owner, memory_id)
@@ -59,6 +63,8 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
         Memory.objects.filter(id=memory_id).update(**columns, version=F("version") + 1, updated_at=now)
         if child is not None and of_child:
             child.objects.filter(pk=memory_id).update(**of_child)
+        if row.kind == Kind.TURN:
+            spread_correction(memory_id, is_reworded="text" in changes)
         record_correction(owner, "update", [row], metadata={"columns": sorted(changes)})
 
 
@@ -113,15 +119,25 @@ def embed_again(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> i
 
 
 def delete_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:
-    """Delete memories with their vectors and links; how many there were. The audit log keeps their ids only."""
+    """Delete memories with their vectors and links; how many there were. The audit log keeps their ids only.
+
+    Raises Unprocessable for a turn: its conversation would have a gap.
+    """
     deleted = 0
     for ids in chunks(memory_ids):
-        with transaction.atomic():
-            rows = lock_memories(owner, ids)
-            Memory.objects.filter(id__in=[row.id for row in rows]).only("id").delete()
-            record_correction(owner, "delete", rows)
-        deleted += len(rows)
+        if Memory.objects.visible_to(owner, Kind.TURN).filter(id__in=ids).exists():
+            raise Unprocessable("a turn goes with its conversation only; correct its text to be rid of what it says")
+        deleted += erase_memories(owner, ids)
     return deleted
+
+
+def erase_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:
+    """Those of ROWS_A_TRANSACTION at most that the owner sees, turns among them; how many there were."""
+    with transaction.atomic():
+        rows = lock_memories(owner, memory_ids)
+        Memory.objects.filter(id__in=[row.id for row in rows]).only("id").delete()
+        record_correction(owner, "delete", rows)
+    return len(rows)
 
 
 def lock_memory(owner: Owner, memory_id: UUID) -> Memory:

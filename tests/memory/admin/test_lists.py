@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,9 +17,11 @@ from memory.models import (
     Agent,
     ApiKey,
     AuditEntry,
+    Conversation,
     IdempotentRequest,
     JobRun,
     Link,
+    ModelUsage,
     Participant,
     Team,
     TeamMember,
@@ -29,6 +31,7 @@ from memory.owner import Owner
 from memory_project.admin_lists import MOST_COUNTED, BoundedPaginator
 from tests.memory.admin.pages import list_url, page_url, shown
 from tests.memory.episodes import NOW, draft, store
+from tests.memory.turns import talk
 
 INLINE = re.compile(r"<script(?![^>]*\ssrc=)[^>]*>|<style|<[^>]*\s(?:style|on[a-z]+)=", re.IGNORECASE)
 
@@ -65,6 +68,11 @@ def make_members(account: Account, numbers: range) -> None:
     TeamMember.objects.bulk_create(TeamMember(account=account, team=team, agent_id=f"a{n}") for n in numbers)
 
 
+def make_turns(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    talk(owner, len(numbers), start=numbers.start)
+
+
 def make_injections(account: Account, numbers: range) -> None:
     Injection.objects.bulk_create(
         Injection(account=account, conversation_id="c", item_key="k", event="marked", at=NOW, stream_id=f"{n:041d}")
@@ -83,6 +91,9 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "auditentry": lambda account, numbers: AuditEntry.objects.bulk_create(
         AuditEntry(account_id=account.id, operation="store", memory_type="episodic") for _ in numbers
     ),
+    "conversation": lambda account, numbers: Conversation.objects.bulk_create(
+        Conversation(account=account, conversation_id=f"c{n}", started_at=NOW) for n in numbers
+    ),
     "episodicmemory": make_episodes,
     "idempotentrequest": make_answers,
     "injection": make_injections,
@@ -92,11 +103,15 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "ledgeraccount": lambda account, numbers: Account.objects.bulk_create(Account(name=f"l{n}") for n in numbers),
     "link": make_links,
     "memory": make_episodes,
+    "modelusage": lambda account, numbers: ModelUsage.objects.bulk_create(
+        ModelUsage(account=account, day=datetime.now(UTC), use="summary", model=f"m{n}") for n in numbers
+    ),
     "participant": lambda account, numbers: Participant.objects.bulk_create(
         Participant(account=account, conversation_id=f"c{n}", agent_id="a") for n in numbers
     ),
     "team": lambda account, numbers: Team.objects.bulk_create(Team(account=account, name=f"t{n}") for n in numbers),
     "teammember": make_members,
+    "turn": make_turns,
     "vector": make_episodes,
     "workingmemoryaccount": lambda account, numbers: Account.objects.bulk_create(
         Account(name=f"w{n}") for n in numbers

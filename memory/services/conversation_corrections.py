@@ -1,0 +1,110 @@
+"""Staff's hand in conversations: archived, tried again, erased. Audited in the same transaction.
+
+Where Redis has a part in it, it comes last and inside: without an answer of Redis nothing is changed.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from memory.audit import record
+from memory.errors import Unprocessable
+from memory.models import Conversation, Kind, Memory, Participant
+from memory.models.memory import OF_CONVERSATIONS
+from memory.owner import Owner
+from memory.services.conversations import forget_live_side, lock_found
+from memory.services.corrections import chunks, erase_memories
+from memory.services.jobs import request_run
+from memory.services.summaries import request_summary
+
+SUMMARIZE = "summarize"
+"""The job that makes summaries."""
+
+
+def archive_conversation(owner: Owner, conversation_id: str) -> None:
+    """Take it and its turns out of searches, pinned ones excepted, as retention does. Raises NotFound."""
+    with transaction.atomic():
+        conversation = lock_found(owner, conversation_id)
+        Conversation.objects.filter(id=conversation.id).update(archived=True)
+        turns_of(owner, conversation).filter(pinned=False).update(archived=True)
+        record_change(owner, "archive", conversation)
+
+
+def unarchive_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> None:
+    """Bring it back with all of its turns, for as long as retention keeps one that was written to `now`.
+
+    Turns that were archived one by one come back too: what is to stay out of searches is quarantined. Raises NotFound.
+    """
+    with transaction.atomic():
+        conversation = lock_found(owner, conversation_id)
+        Conversation.objects.filter(id=conversation.id).update(archived=False, updated_at=now)
+        turns_of(owner, conversation).filter(archived=True).update(archived=False)
+        record_change(owner, "unarchive", conversation)
+
+
+def ask_for_summary(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
+    """`request_summary`, by name: who asked is in the audit log. A run of the job is queued with it."""
+    with transaction.atomic():
+        conversation = request_summary(owner, conversation_id, now=now)
+        record_change(owner, "summarize", conversation)
+        request_run(owner, job=SUMMARIZE)
+    return conversation
+
+
+def retry_summary(owner: Owner, conversation_id: str, *, now: datetime) -> None:
+    """Try a failing summary now instead of after its wait. Raises NotFound, and Unprocessable where none fails."""
+    with transaction.atomic():
+        conversation = lock_found(owner, conversation_id)
+        if not conversation.summary_error or conversation.summarize_after is None:
+            raise Unprocessable("no summary of this conversation waits after a failure")
+        Conversation.objects.filter(id=conversation.id).update(summarize_after=now)
+        record_change(owner, "retry", conversation)
+        request_run(owner, job=SUMMARIZE)
+
+
+def delete_conversation(owner: Owner, conversation_id: str) -> int:
+    """Erase it: turns, their vectors and links, who took part, its live side; how many memories there were.
+
+    Its episodes stay, and so does the ledger's journal, which holds no texts. What continued it continues what it
+    continued. Raises NotFound, and RedisError, after which everything is as it was.
+    """
+    return delete_with(owner, conversation_id, kinds=sorted(OF_CONVERSATIONS))
+
+
+def delete_conversation_and_episodes(owner: Owner, conversation_id: str) -> int:
+    """As `delete_conversation`, with its episodes: summaries, and what agents stored."""
+    return delete_with(owner, conversation_id, kinds=sorted({*OF_CONVERSATIONS, Kind.EPISODE}))
+
+
+def delete_with(owner: Owner, conversation_id: str, *, kinds: Sequence[Kind]) -> int:
+    with transaction.atomic():
+        conversation = lock_found(owner, conversation_id)
+        rows = Memory.objects.visible_to(owner, *kinds).in_conversation(conversation_id)
+        memory_ids: list[UUID] = list(rows.values_list("id", flat=True))
+        deleted = sum(erase_memories(owner, ids) for ids in chunks(memory_ids))
+        Participant.objects.of_conversation(owner.account_id, conversation_id).delete()
+        following = Conversation.objects.filter(account_id=owner.account_id, continues=conversation_id)
+        following.update(continues=conversation.continues)
+        Conversation.objects.filter(id=conversation.id).delete()
+        record_change(owner, "delete", conversation, result_count=deleted)
+        forget_live_side(conversation)
+    return deleted
+
+
+def turns_of(owner: Owner, conversation: Conversation) -> Any:
+    return Memory.objects.visible_to(owner, Kind.TURN).in_conversation(conversation.conversation_id)
+
+
+def record_change(owner: Owner, operation: str, conversation: Conversation, **columns: Any) -> None:
+    record(
+        owner,
+        operation=operation,
+        memory_type="conversation",
+        affected_ids=[conversation.id],
+        conversation_id=conversation.conversation_id,
+        session_id=conversation.conversation_id,
+        **columns,
+    )

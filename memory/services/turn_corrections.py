@@ -1,0 +1,55 @@
+"""What a corrected turn means for what repeats it: its payload, and the buffer of its session.
+
+A text is corrected to be rid of what it said, so nothing beside it may go on saying that. Summaries are memories of
+their own: they are corrected as such.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from redis.exceptions import RedisError
+
+from memory.models import Conversation, Turn
+from memory.tiers.session_stores import session_store
+
+logger = logging.getLogger(__name__)
+
+
+def spread_correction(turn_id: UUID, *, is_reworded: bool) -> None:
+    """To be called in the correction's transaction. Raises RedisError: without Redis, nothing is corrected."""
+    turns: Any = Turn.objects
+    turn = turns.select_related("log").get(pk=turn_id)
+    if is_reworded:
+        turns.filter(pk=turn_id).update(payload=without_wording(turn.payload))
+    forget_buffer(turn.log)
+
+
+def without_wording(payload: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What ties tool calls to their results, so that the messages are still a chat: ids and names, no arguments."""
+    payload = payload or {}
+    kept = {name: payload[name] for name in ("tool_call_id",) if name in payload}
+    if "tool_calls" in payload:
+        kept["tool_calls"] = [without_arguments(call) for call in payload["tool_calls"]]
+    return kept or None
+
+
+def without_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call.get(call.get("type", "function"), {})
+    called = {"name": function.get("name", ""), "arguments": "{}"}
+    return {name: call[name] for name in ("id", "type") if name in call} | {"function": called}
+
+
+def forget_buffer(conversation: Conversation) -> None:
+    """The session reads the log again. Cleared before the commit, to be sure of Redis, and after it for good."""
+    session_store().clear(conversation)
+    transaction.on_commit(lambda: forget_again(conversation))
+
+
+def forget_again(conversation: Conversation) -> None:
+    try:
+        session_store().clear(conversation)
+    except RedisError as err:
+        logger.warning("buffer of conversation %s not cleared again: %s", conversation.id, type(err).__name__)

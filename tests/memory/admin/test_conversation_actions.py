@@ -1,0 +1,271 @@
+"""What staff do to a conversation on its page: through services, in the audit log, by permission."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from ledger import store as ledger
+from memory.models import (
+    Account,
+    AuditEntry,
+    Conversation,
+    EpisodicMemory,
+    JobRun,
+    Link,
+    Memory,
+    Participant,
+    Turn,
+    Vector,
+)
+from memory.owner import Owner
+from memory.tiers.session import SessionMemory
+from memory.tiers.session_stores import place_of
+from memory.tiers.working import WorkingMemory
+from memory_project import redis
+from memory_project.redis import Place
+from tests.memory.admin.chats import allow
+from tests.memory.admin.pages import list_url, page_url, shown
+from tests.memory.episodes import NOW, draft, store
+from tests.memory.turns import say, talk, turn
+
+pytestmark = pytest.mark.usefixtures("empty_redis")
+
+
+@pytest.fixture
+def conversation(owner: Owner) -> Conversation:
+    return say(owner, turn("one", angle=0.1), turn("two", angle=0.2, role="assistant")).conversation
+
+
+def send(client: Client, conversation: Conversation, action: str, **data: Any) -> Any:
+    return client.post(page_url("conversation", conversation.id), {"action": action, **data}, follow=True)
+
+
+def delete(client: Client, conversation: Conversation, **data: str) -> Any:
+    return client.post(page_url("conversation", conversation.id, "delete"), {"post": "yes", **data}, follow=True)
+
+
+def last_entry() -> AuditEntry:
+    return AuditEntry.objects.order_by("-id")[0]
+
+
+def test_title_and_metadata_are_corrected(staff: Client, conversation: Conversation) -> None:
+    page = send(staff, conversation, "correct", title=" A pump ", metadata='{"ticket": 7}')
+
+    conversation.refresh_from_db()
+    assert (conversation.title, conversation.metadata) == (" A pump ", {"ticket": 7})
+    assert (last_entry().operation, last_entry().actor) == ("update", "staff:chief")
+    assert "Saved: metadata, title." in shown(page)
+
+
+def test_saving_what_it_says_already_changes_nothing(staff: Client, conversation: Conversation) -> None:
+    entries = AuditEntry.objects.count()
+
+    send(staff, conversation, "correct", title="", metadata="{}")
+
+    assert AuditEntry.objects.count() == entries
+
+
+@pytest.mark.parametrize("data", [{"title": "x" * 201}, {"title": "\x00"}, {"metadata": "["}, {"metadata": "[]"}])
+def test_what_does_not_fit_is_refused_with_a_sentence(
+    staff: Client, conversation: Conversation, data: dict[str, str]
+) -> None:
+    page = send(staff, conversation, "correct", **{"title": "new", "metadata": "{}", **data})
+
+    assert "Nothing was changed" in shown(page)
+    assert Conversation.objects.get().title == ""
+
+
+def test_a_conversation_is_ended_and_its_live_side_cleared(
+    staff: Client, owner: Owner, conversation: Conversation
+) -> None:
+    WorkingMemory(owner).set("c1", {"n": 1})
+
+    page = send(staff, conversation, "end", outcome="success")
+
+    conversation.refresh_from_db()
+    assert conversation.ended_at is not None
+    assert (conversation.outcome, WorkingMemory(owner).get("c1")) == ("success", {})
+    assert last_entry().operation == "end"
+    assert 'value="end"' not in shown(page)
+
+
+def test_a_summary_is_asked_for(staff: Client, conversation: Conversation) -> None:
+    page = send(staff, conversation, "summarize")
+
+    conversation.refresh_from_db()
+    assert (conversation.summarize_to, conversation.summarize_after is not None) == (2, True)
+    assert JobRun.objects.get().job == "summarize"
+    assert {"summarize", "run_job"} <= set(AuditEntry.objects.values_list("operation", flat=True))
+    assert "Queued" in shown(page)
+
+
+def test_a_failing_summary_is_tried_again_now(staff: Client, conversation: Conversation) -> None:
+    later = NOW.replace(year=NOW.year + 10)
+    Conversation.objects.update(summary_error="provider_refused", summary_attempts=4, summarize_after=later)
+
+    page = send(staff, conversation, "retry")
+
+    conversation.refresh_from_db()
+    assert conversation.summarize_after is not None
+    assert conversation.summarize_after < later
+    assert conversation.summary_attempts == 4
+    assert "tried again now" in shown(page)
+
+
+def test_there_is_nothing_to_retry_where_nothing_failed(staff: Client, conversation: Conversation) -> None:
+    page = send(staff, conversation, "retry")
+
+    assert "No summary of this conversation waits after a failure." in shown(page)
+    assert not JobRun.objects.exists()
+
+
+def test_archiving_takes_the_turns_along_and_unarchiving_brings_them_back(
+    staff: Client, conversation: Conversation
+) -> None:
+    Turn.objects.filter(index=1).update(pinned=True)
+
+    send(staff, conversation, "archive")
+    archived = [Conversation.objects.get().archived, *Turn.objects.order_by("index").values_list("archived", flat=True)]
+    live = list(Vector.objects.order_by("memory_id").values_list("live", flat=True))
+    send(staff, conversation, "unarchive")
+
+    assert (archived, live) == ([True, True, False], [False, True])
+    assert not Conversation.objects.get().archived
+    assert not Turn.objects.filter(archived=True).exists()
+    assert last_entry().operation == "unarchive"
+
+
+def test_what_was_brought_back_is_not_archived_again_at_once(staff: Client, conversation: Conversation) -> None:
+    Conversation.objects.update(updated_at=NOW.replace(year=2000), archived=True)
+
+    send(staff, conversation, "unarchive")
+
+    conversation.refresh_from_db()
+    assert conversation.updated_at.year > 2000
+
+
+@pytest.fixture
+def surroundings(owner: Owner, stranger: Account, conversation: Conversation) -> Conversation:
+    """Episodes, links, a live side; a conversation that continues this one; a namesake of another account."""
+    (episode,) = store(owner, draft("They counted.", angle=0.3))
+    first = Turn.objects.get(log=conversation, index=0)
+    Link.objects.create(account_id=owner.account_id, source_id=episode.pk, target_id=first.pk, type="ABOUT")
+    following = talk(owner, 1, conversation_id="following").conversation
+    Conversation.objects.filter(id=following.id).update(continues="c1")
+    Conversation.objects.filter(id=conversation.id).update(continues="earlier")
+    talk(Owner(account_id=stranger.id, agent_id="assistant"), 1)
+    WorkingMemory(owner).set("c1", {"n": 1})
+    ledger.mark(Place(account_id=owner.account_id, conversation_id="c1"), "episode:1", "injected")
+    SessionMemory(place_of(conversation)).set_active_goal("g", "Count")
+    return conversation
+
+
+def test_deleting_erases_turns_participants_and_live_side_and_keeps_episodes(
+    staff: Client, owner: Owner, surroundings: Conversation
+) -> None:
+    place = Place(account_id=owner.account_id, conversation_id="c1")
+
+    delete(staff, surroundings)
+
+    assert sorted(Conversation.objects.values_list("conversation_id", flat=True)) == ["c1", "following"]
+    assert not Turn.objects.filter(account_id=owner.account_id, conversation_id="c1").exists()
+    assert [vector.memory_id for vector in Vector.objects.all()] == [EpisodicMemory.objects.get().pk]
+    assert not Link.objects.exists()
+    assert not Participant.objects.filter(account_id=owner.account_id, conversation_id="c1").exists()
+    assert (WorkingMemory(owner).get("c1"), ledger.get_all(place)) == ({}, {})
+    assert SessionMemory(place_of(surroundings)).get_active_goal() is None
+
+
+def test_deleting_may_take_the_episodes_too(staff: Client, owner: Owner, surroundings: Conversation) -> None:
+    question = shown(staff.get(page_url("conversation", surroundings.id, "delete")))
+
+    delete(staff, surroundings, episodes="yes")
+
+    assert "its 2 turns with their vectors" in question
+    assert "And its 1 episode:" in question
+    assert not Memory.objects.filter(account_id=owner.account_id, conversation_id="c1").exists()
+
+
+def test_deleting_is_in_the_audit_log_by_ids_alone(staff: Client, surroundings: Conversation) -> None:
+    turns = {str(pk) for pk in Turn.objects.filter(log=surroundings).values_list("pk", flat=True)}
+    before = AuditEntry.objects.latest("id").id
+
+    delete(staff, surroundings)
+
+    of_turns, whole = AuditEntry.objects.filter(id__gt=before, operation="delete").order_by("id")
+    assert (set(of_turns.affected_ids), of_turns.memory_type) == (turns, "episodic")
+    assert (whole.affected_ids, whole.memory_type) == ([str(surroundings.id)], "conversation")
+    assert (whole.conversation_id, whole.result_count, whole.actor) == ("c1", 2, "staff:chief")
+
+
+def test_what_continued_a_deleted_conversation_continues_what_that_continued(
+    staff: Client, surroundings: Conversation
+) -> None:
+    delete(staff, surroundings)
+
+    assert Conversation.objects.get(conversation_id="following").continues == "earlier"
+
+
+def test_without_redis_nothing_is_deleted(
+    staff: Client, surroundings: Conversation, settings: Any, request: pytest.FixtureRequest
+) -> None:
+    settings.REDIS_URL = "unix:///nowhere/valkey.sock"
+    forget_clients()
+    request.addfinalizer(forget_clients)
+
+    page = delete(staff, surroundings)
+
+    assert "Redis gives no answer" in shown(page)
+    assert Turn.objects.filter(log=surroundings).count() == 2
+    assert not AuditEntry.objects.filter(operation="delete").exists()
+
+
+def test_who_may_not_delete_episodes_deletes_none(newcomer: Client, surroundings: Conversation) -> None:
+    allow("newcomer", "view_conversation", "delete_conversation")
+
+    question = shown(newcomer.get(page_url("conversation", surroundings.id, "delete")))
+    refused = delete(newcomer, surroundings, episodes="yes")
+
+    assert 'name="episodes"' not in question
+    assert refused.status_code == 403
+    assert EpisodicMemory.objects.count() == 1
+    assert Turn.objects.filter(log=surroundings).count() == 2
+
+
+@pytest.mark.parametrize("action", ["correct", "end", "summarize", "retry", "archive", "unarchive"])
+def test_who_may_only_look_does_nothing(newcomer: Client, conversation: Conversation, action: str) -> None:
+    allow("newcomer", "view_conversation", "view_turn")
+    entries = AuditEntry.objects.count()
+
+    refused = send(newcomer, conversation, action, title="x", metadata="{}")
+
+    assert refused.status_code == 403
+    assert delete(newcomer, conversation).status_code == 403
+    assert AuditEntry.objects.count() == entries
+
+
+def test_an_action_nobody_knows_is_404(staff: Client, conversation: Conversation) -> None:
+    assert send(staff, conversation, "explode").status_code == 404
+
+
+def test_a_form_from_elsewhere_is_refused(chief: User, conversation: Conversation) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(chief)
+
+    assert send(client, conversation, "archive").status_code == 403
+    assert not Conversation.objects.get().archived
+
+
+def test_conversations_are_not_deleted_by_the_list(staff: Client, conversation: Conversation) -> None:
+    data = {"action": "delete_selected", "_selected_action": [str(conversation.id)], "post": "yes"}
+
+    staff.post(list_url("conversation"), data, follow=True)
+
+    assert Conversation.objects.count() == 1
+
+
+def forget_clients() -> None:
+    redis.client.cache_clear()
+    redis.script.cache_clear()
