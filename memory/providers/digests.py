@@ -77,18 +77,27 @@ class ExtractiveDigester:
     is_remote = False
 
     def digest(self, stretch: Stretch, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
-        """Ranks the lines of the previous summary among the new sentences. Asks nobody, raises nothing."""
+        """The best lines of the previous summary, then the best new sentences. Asks nobody, raises nothing."""
         previous = stretch.previous or NOTHING_BEFORE
         spoken = spoken_messages(stretch)
-        quoted = [*previous_lines(previous, spoken), *spoken]
-        summary = ExtractiveSummarizer().summarize(quoted, max_tokens=max_tokens)
         return Digest(
-            summary=summary.text,
+            summary=quote_both(list(previous_lines(previous, spoken)), spoken, max_tokens=max_tokens),
             key_decisions=latest(previous.key_decisions, key_decisions(spoken, limit=MOST_ITEMS)),
             entities_mentioned=latest(previous.entities_mentioned, entities_mentioned(spoken, limit=MOST_ITEMS)),
             tools_called=latest(previous.tools_called, stretch.tools),
-            source=summary.source,
+            source=ExtractiveSummarizer.source,
         )
+
+
+def quote_both(before: Sequence[Message], spoken: Sequence[Message], *, max_tokens: int) -> str:
+    """Old lines get half of the tokens, and what the new sentences leave: ranked together, the chosen ones of before
+    would win every time, and a long conversation's summary would stay at its beginning."""
+    summarizer = ExtractiveSummarizer()
+    if not before:
+        return summarizer.summarize(spoken, max_tokens=max_tokens).text
+    new = summarizer.summarize(spoken, max_tokens=max(1, max_tokens // 2)).text
+    old = summarizer.summarize(before, max_tokens=max(1, max_tokens - estimate_tokens(f"{new}\n"))).text
+    return "\n".join(part for part in (old, new) if part)
 
 
 NOTHING_BEFORE = Digest(summary="", key_decisions=(), entities_mentioned=(), tools_called=(), source="")

@@ -34,6 +34,7 @@ GOOD: dict[str, Any] = {
     "entities_mentioned": ["Ana", "Grundfos"],
     "tools_called": [],
 }
+THINGS = ("a pump for house", "the long ladder at yard", "rent of room", "grain from mill", "two wheels at shop")
 BEFORE = Digest(
     summary="Ana: The pump in the north field broke on 14 March.\nassistant: A new seal costs 84.50 euros.",
     key_decisions=("Ana: We decided to repair it.",),
@@ -86,6 +87,25 @@ def test_offline_a_digest_takes_in_the_one_before() -> None:
     assert digest.key_decisions == (*BEFORE.key_decisions, "Ana: We decided to sell the tractor to Rosa for 900 euros.")
     assert digest.entities_mentioned == ("Grundfos", "Ana", "Rosa")
     assert digest.tools_called == ("send_mail", "find_part")
+
+
+def test_offline_every_stretch_is_heard_however_long_the_conversation() -> None:
+    digest: Digest | None = None
+    for month in range(1, 9):
+        messages = [
+            Message(
+                role="user",
+                name="Ana",
+                content=f"In month {month} {THINGS[part % 5]} {part} of Lisbon cost {part * month}7 euros.",
+            )
+            for part in range(1, 20)
+        ]
+        digest = quote(stretch(messages, previous=digest), max_tokens=150)
+
+    months = [int(line.split()[3]) for line in digest.summary.splitlines()] if digest else []
+    assert months == sorted(months)
+    assert months.count(8) >= len(months) // 3
+    assert len(set(months)) > 1
 
 
 def test_offline_prompts_and_tools_are_not_quoted_where_people_spoke() -> None:
