@@ -33,13 +33,17 @@ def without_wording(payload: Mapping[str, Any] | None) -> dict[str, Any] | None:
     kept = {name: payload[name] for name in ("tool_call_id",) if name in payload}
     if "tool_calls" in payload:
         kept["tool_calls"] = [without_arguments(call) for call in payload["tool_calls"]]
+    if "function_call" in payload:
+        kept["function_call"] = {"name": payload["function_call"]["name"], "arguments": "{}"}
     return kept or None
 
 
 def without_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = call.get(call.get("type", "function"), {})
-    called = {"name": function.get("name", ""), "arguments": "{}"}
-    return {name: call[name] for name in ("id", "type") if name in call} | {"function": called}
+    kind = call.get("type", "function")
+    emptied = {"arguments": "{}"} if kind == "function" else {"input": ""}
+    return {name: call[name] for name in ("id", "type") if name in call} | {
+        kind: {"name": call[kind]["name"]} | emptied
+    }
 
 
 def forget_buffer(conversation: Conversation) -> None:

@@ -1,0 +1,84 @@
+"""Staff archive and erase conversations of their account, whole or not at all."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from memory.errors import NotFound, Unprocessable
+from memory.models import Account, AuditEntry, Conversation, EpisodicMemory, Memory, Turn
+from memory.owner import Owner
+from memory.services import corrections
+from memory.services.conversation_corrections import (
+    archive_conversation,
+    ask_for_summary,
+    delete_conversation,
+    delete_conversation_and_episodes,
+    retry_summary,
+    unarchive_conversation,
+)
+from tests.memory.episodes import NOW, draft, store
+from tests.memory.turns import talk
+
+pytestmark = pytest.mark.usefixtures("empty_redis")
+
+
+@pytest.fixture
+def staff(account: Account) -> Owner:
+    return Owner(account_id=account.id, actor="staff:chief")
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        archive_conversation,
+        delete_conversation,
+        delete_conversation_and_episodes,
+        lambda owner, conversation_id: unarchive_conversation(owner, conversation_id, now=NOW),
+        lambda owner, conversation_id: retry_summary(owner, conversation_id, now=NOW),
+        lambda owner, conversation_id: ask_for_summary(owner, conversation_id, now=NOW),
+    ],
+)
+def test_nothing_reaches_across_to_another_account(
+    owner: Owner, stranger: Account, act: Callable[[Owner, str], Any]
+) -> None:
+    talk(owner, 2)
+    entries = AuditEntry.objects.count()
+
+    with pytest.raises(NotFound):
+        act(Owner(account_id=stranger.id, actor="staff:chief"), "c1")
+
+    assert (Turn.objects.count(), AuditEntry.objects.count()) == (2, entries)
+
+
+def test_a_conversation_longer_than_a_batch_is_erased_whole(
+    staff: Owner, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corrections, "ROWS_A_TRANSACTION", 3)
+    talk(owner, 8)
+    talk(owner, 2, conversation_id="c2")
+    store(owner, draft("They talked."))
+
+    assert delete_conversation(staff, "c1") == 8
+
+    assert (Turn.objects.count(), EpisodicMemory.objects.count()) == (2, 1)
+    counts = AuditEntry.objects.filter(operation="delete").order_by("id").values_list("result_count", flat=True)
+    assert list(counts) == [3, 3, 2, 8]
+
+
+def test_the_same_id_begins_anew_after_an_erasure(staff: Owner, owner: Owner) -> None:
+    talk(owner, 3)
+    delete_conversation_and_episodes(staff, "c1")
+
+    again = talk(owner, 1, start=7)
+
+    assert (again.conversation.turn_count, again.turns[0].index) == (1, 0)
+    assert Memory.objects.count() == 1
+
+
+def test_only_a_failing_summary_is_retried(staff: Owner, owner: Owner) -> None:
+    talk(owner, 2)
+    Conversation.objects.update(summarize_after=NOW)
+
+    with pytest.raises(Unprocessable):
+        retry_summary(staff, "c1", now=NOW)

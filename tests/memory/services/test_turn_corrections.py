@@ -1,0 +1,96 @@
+"""A turn that was corrected says nowhere what it said before, and is a chat message still."""
+
+from typing import Any
+
+import pytest
+from redis.exceptions import RedisError
+
+from memory.errors import Unprocessable
+from memory.extraction.messages import message_of, read_message
+from memory.models import AuditEntry, Conversation, Turn
+from memory.owner import Owner
+from memory.services.corrections import correct_memory, delete_memories
+from memory.services.turn_corrections import without_wording
+from memory.tiers.session_stores import session_store, session_turn
+from memory_project import redis
+from tests.memory.episodes import NOW
+from tests.memory.turns import say, talk, told, turn
+
+pytestmark = pytest.mark.usefixtures("empty_redis")
+
+FUNCTION = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"secret": 1}'}}
+CUSTOM = {"id": "c2", "type": "custom", "custom": {"name": "write", "input": "secret"}}
+
+
+@pytest.mark.parametrize(
+    ("payload", "left"),
+    [
+        (None, None),
+        ({"content": [{"type": "text", "text": "secret"}]}, None),
+        ({"refusal": "secret", "annotations": [{"url": "secret"}], "audio": {"id": "secret"}}, None),
+        ({"tool_call_id": "c1", "content": "secret"}, {"tool_call_id": "c1"}),
+        (
+            {"content": None, "tool_calls": [FUNCTION, CUSTOM]},
+            {
+                "tool_calls": [
+                    {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}},
+                    {"id": "c2", "type": "custom", "custom": {"name": "write", "input": ""}},
+                ]
+            },
+        ),
+        (
+            {"function_call": {"name": "search", "arguments": "secret"}},
+            {"function_call": {"name": "search", "arguments": "{}"}},
+        ),
+    ],
+)
+def test_of_a_payload_only_what_ties_calls_to_results_is_left(payload: Any, left: Any) -> None:
+    assert without_wording(payload) == left
+
+
+def test_a_corrected_turn_is_a_message_that_could_be_sent_again(owner: Owner) -> None:
+    message = read_message({"role": "assistant", "content": None, "tool_calls": [FUNCTION, CUSTOM]})
+
+    left = message_of(role="assistant", name="", text="[taken out]", payload=without_wording(message.payload))
+
+    assert read_message(left).role == "assistant"
+    assert "secret" not in str(left)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_buffer_tells_the_corrected_text_after_the_commit(owner: Owner) -> None:
+    stored = say(owner, turn("secret"), turn("two"))
+
+    correct_memory(owner, stored.turns[0].pk, changes={"text": "[taken out]"}, version=1, now=NOW)
+
+    buffered = session_store().recent(Conversation.objects.get(), 10)
+    assert [each.text for each in buffered] == ["[taken out]", "two"]
+
+
+def test_without_redis_a_turn_is_not_corrected(owner: Owner, settings: Any, request: pytest.FixtureRequest) -> None:
+    (row,) = say(owner, turn("secret")).turns
+    entries = AuditEntry.objects.count()
+    settings.REDIS_URL = "unix:///nowhere/valkey.sock"
+    forget_clients()
+    request.addfinalizer(forget_clients)
+
+    with pytest.raises(RedisError):
+        correct_memory(owner, row.pk, changes={"text": "[taken out]"}, version=1, now=NOW)
+
+    assert (Turn.objects.get().text, AuditEntry.objects.count()) == ("secret", entries)
+
+
+def test_a_turn_is_not_deleted_out_of_its_conversation(owner: Owner) -> None:
+    stored = talk(owner, 3)
+    session_store().append(stored.conversation, [session_turn(row) for row in stored.turns])
+
+    with pytest.raises(Unprocessable):
+        delete_memories(owner, [stored.turns[1].pk])
+
+    turns: Any = Turn.objects.order_by("index")
+    assert told(turns) == [(0, "message 0"), (1, "message 1"), (2, "message 2")]
+
+
+def forget_clients() -> None:
+    redis.client.cache_clear()
+    redis.script.cache_clear()
