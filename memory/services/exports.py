@@ -23,11 +23,11 @@ conversations in which nothing was said yet.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any, cast
 from uuid import UUID
 
@@ -96,10 +96,10 @@ def export_conversations(account_id: UUID, selection: Selection, *, write: Write
     All as they are at one moment, message by message: memory holds a few hundred of them, however long one's line is.
     """
     with snapshot():
-        rows = selected_conversations(account_id, selection).order_by("id").iterator(CONVERSATIONS_AT_ONCE)
-        while page := {row.id: row for row in islice(rows, CONVERSATIONS_AT_ONCE)}:
-            for log_id, turns in groupby(turns_of(account_id, page), key=lambda turn: turn.log_id):
-                yield write_conversation(page[log_id], turns, write=write)
+        for page in pages_of(selected_conversations(account_id, selection)):
+            with closing(turns_of(account_id, page)) as rows:
+                for log_id, turns in groupby(rows, key=lambda turn: turn.log_id):
+                    yield write_conversation(page[log_id], turns, write=write)
 
 
 @contextmanager
@@ -113,11 +113,20 @@ def snapshot() -> Iterator[None]:
         yield
 
 
-def turns_of(account_id: UUID, conversations: Iterable[UUID]) -> Iterator[Turn]:
+def pages_of(conversations: QuerySet[Conversation]) -> Iterator[dict[UUID, Conversation]]:
+    """By id, some at a time, oldest first."""
+    page = list(conversations.order_by("id")[:CONVERSATIONS_AT_ONCE])
+    while page:
+        yield {row.id: row for row in page}
+        page = list(conversations.filter(id__gt=page[-1].id).order_by("id")[:CONVERSATIONS_AT_ONCE])
+
+
+def turns_of(account_id: UUID, conversations: Iterable[UUID]) -> Generator[Turn, None, None]:
     """The turns of some conversations, in their order and each one's, by a cursor of the server's."""
     rows: Any = Turn.objects.visible_to(Owner(account_id=account_id), Kind.TURN)
     turns = cast("QuerySet[Turn]", rows).filter(log__in=list(conversations)).order_by("log_id", "index")
-    return turns.iterator(TURNS_AT_ONCE)
+    with closing(cast("Generator[Turn, None, None]", turns.iterator(TURNS_AT_ONCE))) as told:
+        yield from told
 
 
 def write_conversation(conversation: Conversation, turns: Iterable[Turn], *, write: Write) -> Exported:

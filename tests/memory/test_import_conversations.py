@@ -410,7 +410,8 @@ def test_a_locomo_sample_becomes_one_episode_a_session(account: Account, tmp_pat
     assert (episode.agent_id, episode.conversation_id) == ("farm", "farm-1")
     assert episode.event_time == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
     assert errors.startswith("sample 1: session_2: ")
-    assert [(turn.name, turn.client_id) for turn in Turn.objects.filter(account=account)] == [("Ana", "D1:1")]
+    (turn,) = get_conversation(Owner(account_id=account.id, agent_id="farm"), "farm-1")
+    assert (turn.name, turn.client_id) == ("Ana", "D1:1")
 
 
 def spoken(conversation_id: str) -> ImportedConversation:
@@ -467,8 +468,8 @@ def test_an_archive_is_imported_as_it_was_sent(account: Account, tmp_path: Path,
     row = Conversation.objects.get(account=account)
     assert (figures["imported"], figures["turns"], figures["empty"], errors, code) == (1, 2, 1, "", 0)
     assert (row.conversation_id, row.title, row.agent_id, row.user_id) == ("chat-1", "Pumps", service, "ana")
-    told = Turn.objects.order_by("index").values_list("role", "text")
-    assert list(told) == [("user", "What broke?"), ("assistant", "A seal.")]
+    turns = get_conversation(Owner(account_id=account.id, agent_id=service), "chat-1")
+    assert [(turn.role, turn.text) for turn in turns] == [("user", "What broke?"), ("assistant", "A seal.")]
 
 
 def test_the_agent_of_an_archive_can_be_named(account: Account, tmp_path: Path) -> None:

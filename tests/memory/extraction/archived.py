@@ -23,7 +23,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 
 def stream_of(content: bytes) -> io.BufferedReader:
-    return io.BufferedReader(io.BytesIO(content))  # type: ignore[arg-type]
+    return io.BufferedReader(io.BytesIO(content))
 
 
 def read_all(read_chat: Callable[[Entry, Owner], Any], *chats: Any) -> list[Item]:

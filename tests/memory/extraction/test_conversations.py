@@ -42,7 +42,7 @@ def bad(items: Iterable[ImportedConversation | BadLine]) -> list[BadLine]:
 def test_a_full_line_becomes_a_conversation_with_times_in_utc() -> None:
     turn = {"role": "user", "name": "Ana", "content": "Hi.", "timestamp": "2026-03-02T09:30:00+01:00"}
 
-    (conversation,) = read_conversations([line(user="ana", channel="garden", messages=[turn])])
+    (conversation,) = good(read_conversations([line(user="ana", channel="garden", messages=[turn])]))
 
     moment = datetime(2026, 3, 2, 8, 30, tzinfo=UTC)
     message = ImportedMessage(
