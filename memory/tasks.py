@@ -6,6 +6,7 @@ from datetime import time, timedelta
 from typing import Any
 
 from celery.schedules import crontab
+from django.db import transaction
 from django.utils import timezone
 
 from memory.maintenance import JOBS, Job, runner
@@ -52,6 +53,12 @@ def sweep_jobs() -> None:
 def nudge_job(name: str) -> None:
     """Have a worker look at this job's rows now. Returns at once, broker or not; call it after the commit."""
     nudges.send("memory.tasks.run_job", name)
+
+
+def run_soon(name: str) -> None:
+    """There is work for this job as of now: queue a run, unless one waits, and nudge a worker once it is committed."""
+    schedule_run(name)
+    transaction.on_commit(lambda: nudge_job(name))
 
 
 def beat_schedule(jobs: Iterable[Job]) -> dict[str, dict[str, Any]]:

@@ -24,7 +24,7 @@ from memory.services.conversations import (
 from memory.services.hybrid_memory import MemoryManager
 from memory.services.jobs import request_run
 from memory.services.summaries import request_summary
-from memory.tasks import nudge_job
+from memory.tasks import nudge_job, run_soon
 from memory_project.http.paths import LONGEST_ID
 from memory_project.http.serializers import ActingFields, ExternalId, Text
 
@@ -196,7 +196,7 @@ class ConversationLives(OwnerViewSet):
         def write() -> Response:
             request_summary(owner, conversation_id, now=timezone.now())
             run = request_run(owner, job=SUMMARIZE)
-            nudge_summaries()
+            transaction.on_commit(lambda: nudge_job(SUMMARIZE))
             return Response({"job_id": str(run.id), "status": run.status}, status=202)
 
         return self.once(write)
@@ -225,7 +225,7 @@ class ConversationLives(OwnerViewSet):
         # not in `once`: Redis is cleared after the commit, and done again it is done once
         ended = end_conversation(self.owner(body), conversation_id, outcome=body.get("outcome", ""), now=timezone.now())
         if ended.summarize_after is not None:
-            nudge_summaries()
+            run_soon(SUMMARIZE)
         return Response(
             {
                 "conversation_id": conversation_id,
@@ -236,7 +236,3 @@ class ConversationLives(OwnerViewSet):
                 "cleared": ended.cleared_at is not None,
             }
         )
-
-
-def nudge_summaries() -> None:
-    transaction.on_commit(lambda: nudge_job(SUMMARIZE))

@@ -314,6 +314,7 @@ def test_the_end_of_a_long_session_queues_its_summary(api: ServiceClient, owner:
 
     assert ended["summary"] == "queued"
     assert api.get("/conversations/c1").json()["summary"] == "queued"
+    assert JobRun.objects.queued().filter(job="summarize").count() == 1
 
 
 def test_a_turn_reopens_what_ended(api: ServiceClient, owner: Owner) -> None:
