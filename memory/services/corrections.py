@@ -14,7 +14,7 @@ from django.db.models import F
 
 from memory.audit import record
 from memory.errors import NotFound, StaleVersion, Unprocessable
-from memory.models import EpisodicMemory, Kind, Memory, Turn, Vector
+from memory.models import EpisodicMemory, Kind, Memory, Turn, Vector, writer
 from memory.owner import Owner
 from memory.services.embedding import content_hash
 from memory.services.memories import MEMORY_TYPES
@@ -135,7 +135,7 @@ def erase_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:
     """Those of ROWS_A_TRANSACTION at most that the owner sees, turns among them; how many there were."""
     with transaction.atomic():
         rows = lock_memories(owner, memory_ids)
-        Memory.objects.filter(id__in=[row.id for row in rows]).only("id").delete()
+        writer.delete_memories([row.id for row in rows])
         record_correction(owner, "delete", rows)
     return len(rows)
 

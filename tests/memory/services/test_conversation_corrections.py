@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memory.errors import NotFound, Unprocessable
 from memory.models import Account, AuditEntry, Conversation, EpisodicMemory, Memory, Turn
@@ -64,6 +66,21 @@ def test_a_conversation_longer_than_a_batch_is_erased_whole(
     assert (Turn.objects.count(), EpisodicMemory.objects.count()) == (2, 1)
     counts = AuditEntry.objects.filter(operation="delete").order_by("id").values_list("result_count", flat=True)
     assert list(counts) == [3, 3, 2, 8]
+
+
+def test_erasing_takes_as_many_queries_for_many_turns_as_for_few(staff: Owner, owner: Owner) -> None:
+    for conversation_id, count in (("few", 2), ("many", 50)):
+        talk(owner, count, conversation_id=conversation_id)
+        store(owner, draft("They talked.", conversation_id=conversation_id))
+    counts = []
+
+    for conversation_id in ("few", "many"):
+        with CaptureQueriesContext(connection) as captured:
+            delete_conversation_and_episodes(staff, conversation_id)
+        counts.append(len(captured))
+
+    assert counts[0] == counts[1] < 40
+    assert not Memory.objects.exists()
 
 
 def test_the_same_id_begins_anew_after_an_erasure(staff: Owner, owner: Owner) -> None:
