@@ -44,10 +44,22 @@ class UsageChangeList(ChangeList):
     """The list and, above it, the sums of what it is narrowed to: a row a day, account, use and model are few."""
 
     sums: dict[str, Any]
+    told = ""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        self.sums = self.queryset.order_by().aggregate(**{name: Sum(name, default=0) for name in SUMMED})
+        sums = self.sums = self.queryset.order_by().aggregate(**{name: Sum(name, default=0) for name in SUMMED})
+        calls = tell_calls(sums["calls"], sums["failed_calls"])
+        tokens = tell_tokens(sums["prompt_tokens"], sums["completion_tokens"])
+        self.told = f"In all: calls {calls}; tokens {tokens}; cost {sums['cost']:f}."
+
+
+def tell_calls(calls: int, failed: int) -> str:
+    return f"{calls:,} ({failed:,} failed)" if failed else f"{calls:,}"
+
+
+def tell_tokens(prompt: int, completion: int) -> str:
+    return f"{prompt:,} in, {completion:,} out"
 
 
 @admin.register(ModelUsage)
@@ -55,7 +67,7 @@ class ModelUsageAdmin(ReadOnlyAdmin):
     """Tokens are the provider's own count, costs by the prices of their moment."""
 
     change_list_template = "admin/memory/modelusage/change_list.html"
-    list_display = ("on", "account", "used_for", "by_model", "calls", "failed_calls", "tokens", "cost")
+    list_display = ("on", "account", "used_for", "by_model", "answered", "tokens", "cost")
     list_filter = (AccountFilter, DayFilter, FailureFilter)
     list_select_related = ("account",)
     search_fields = ("use__exact", "model__exact")
@@ -69,9 +81,13 @@ class ModelUsageAdmin(ReadOnlyAdmin):
     def on(self, usage: ModelUsage) -> str:
         return usage.day.isoformat()
 
-    @admin.display(description="Tokens in, out")
+    @admin.display(description="Calls")
+    def answered(self, usage: ModelUsage) -> str:
+        return tell_calls(usage.calls, usage.failed_calls)
+
+    @admin.display(description="Tokens")
     def tokens(self, usage: ModelUsage) -> str:
-        return f"{usage.prompt_tokens:,} in, {usage.completion_tokens:,} out"
+        return tell_tokens(usage.prompt_tokens, usage.completion_tokens)
 
     @admin.display(description="Use")
     def used_for(self, usage: ModelUsage) -> str:

@@ -74,7 +74,8 @@ def delete_memories(memory_ids: Sequence[UUID]) -> None:
 
     One statement a kind: Django's `delete` would load every row of a child, and its parent in a query each.
     """
-    for model in (*Memory.__subclasses__(), Memory):
+    kinds: list[type[Memory]] = [*Memory.__subclasses__(), Memory]
+    for model in kinds:
         rows: Any = model._base_manager.filter(pk__in=memory_ids)
         rows._raw_delete(using=rows.db)
 

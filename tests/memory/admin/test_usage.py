@@ -64,7 +64,7 @@ def test_usage_is_narrowed_to_an_account(staff: Client, usage: list[ModelUsage],
 def test_a_list_names_day_use_model_tokens_and_cost(staff: Client) -> None:
     page = shown(staff.get(list_url("modelusage")))
 
-    for told in (TODAY.isoformat(), "summary", "gpt-x", "1,000 in, 0 out", "0.50000000"):
+    for told in (TODAY.isoformat(), "summary", "gpt-x", "1,000 in, 0 out", "10 (2 failed)", "0.50000000"):
         assert told in page
 
 
@@ -75,3 +75,10 @@ def test_usage_is_edited_by_nobody(staff: Client, usage: list[ModelUsage]) -> No
     assert staff.get(add_url("modelusage")).status_code == 403
     assert not pages.has_change_permission(request)
     assert not pages.has_delete_permission(request)
+
+
+@pytest.mark.usefixtures("usage")
+def test_a_list_says_its_sums(staff: Client) -> None:
+    page = shown(staff.get(list_url("modelusage")))
+
+    assert "In all: calls 30 (2 failed); tokens 3,000 in, 0 out; cost 1.75000000." in page
