@@ -4,6 +4,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory import conf
 from memory.extraction.imported import ImportedConversation, ImportedMessage
@@ -250,6 +251,18 @@ def test_an_import_leaves_sessions_alone(
         run(write_lines(conversation()))
 
     assert callbacks == []
+
+
+def test_a_longer_conversation_takes_no_more_queries(
+    account: Account, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for number in (2, 200):
+        told = replace(spoken(f"c{number}"), messages=spoken("c").messages * number)
+        drafted = draft_conversation(told, now=NOW)
+        owner = imports.owner_of(account.id, told)
+
+        with django_assert_num_queries(16):
+            imports.store_conversation(owner, drafted, embedded=NOTHING, now=NOW)
 
 
 def test_embedding_stops_when_its_time_is_over(account: Account, write_lines: WriteLines) -> None:
