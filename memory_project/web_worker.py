@@ -13,7 +13,8 @@ class DeadlineWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
     """A request's head and body have to be there MEMORY_CLIENT_TIMEOUT_SECONDS after its first byte.
 
     Then no more is read from the connection: a head that is not there ends it, a body that is cut short is a 400.
-    A thread that is still at work on its answer notices nothing.
+    A thread that is still at work on its answer notices nothing. Bodies of any length are read under a time-out of
+    the socket's own instead (`http.streams.patient`): as long as the time is, but for each pause.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -37,8 +38,13 @@ class DeadlineWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         super().murder_pending()
         now = time.monotonic()
         for conn, until in list(self._read_until.items()):
-            if until < now:
+            if until < now and not has_own_timeout(conn):
                 self._read_until.pop(conn, None)
                 # what has arrived is still read; behind it comes the end
                 with suppress(OSError):
                     conn.sock.shutdown(socket.SHUT_RD)
+
+
+def has_own_timeout(conn: TConn) -> bool:
+    # None while a thread reads without one, 0 while the connection waits for its thread
+    return bool(conn.sock.gettimeout())

@@ -9,6 +9,7 @@ from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
 from memory.api.jobs import Jobs
 from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
 from memory.api.teams import TeamMembers, Teams
+from memory.api.turns import Turns
 from memory.api.working_memory import WorkingMemories
 
 urlpatterns = [
@@ -29,6 +30,7 @@ urlpatterns = [
     ),
     path("conversations", Conversations.as_view({"get": "list", "post": "create"})),
     path("conversations/<id:conversation_id>", Conversations.as_view({"get": "retrieve", "patch": "partial_update"})),
+    path("conversations/<id:conversation_id>/turns", Turns.as_view({"get": "list", "post": "create"})),
     path("conversations/<id:conversation_id>/messages", Sessions.as_view({"get": "messages"})),
     path("conversations/<id:conversation_id>/context", Sessions.as_view({"get": "context"}, rate_class="retrieval")),
     path("conversations/<id:conversation_id>/summarize", ConversationLives.as_view({"post": "summarize"})),

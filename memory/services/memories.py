@@ -1,7 +1,7 @@
 """Storing memories of any kind: rows, vectors, participants and the audit entry in one transaction."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
@@ -87,20 +87,35 @@ def record_store(owner: Owner, rows: Sequence[Memory]) -> None:
     )
 
 
-def admit_vector(owner: Owner, *, model: str, vector: Embedding) -> OwnVector:
-    """A client's vector, made unit length, if it fits those of its model (the configured embedder's, if not named).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """Lets in the vectors that a client brings in one request, which asks for the width of each model once."""
 
-    Raises WrongVectorWidth (both widths named), Unprocessable for a vector without a direction.
-    """
-    model = model or embedding_provider().model
-    wanted = known_width(owner, model)
-    if wanted and len(vector) != wanted:
-        raise WrongVectorWidth(given=len(vector), wanted=wanted, model=model)
-    exact = vector.astype(np.float64)
-    norm = np.linalg.norm(exact)
-    if not np.isfinite(norm) or not norm:
-        raise Unprocessable("this vector has no direction: give the text's embedding, or none")
-    return OwnVector(model=model, vector=(exact / norm).astype(np.float32))
+    owner: Owner
+    widths: dict[str, int | None] = field(default_factory=dict)
+
+    def admit(self, *, model: str, vector: Embedding) -> OwnVector:
+        """The vector, made unit length, if it fits those of its model (the configured embedder's, if not named).
+
+        Raises WrongVectorWidth (both widths named), Unprocessable for a vector without a direction.
+        """
+        model = model or embedding_provider().model
+        if model not in self.widths:
+            self.widths[model] = known_width(self.owner, model)
+        # a model that is new here has the width of its first vector
+        wanted = self.widths[model] = self.widths[model] or len(vector)
+        if len(vector) != wanted:
+            raise WrongVectorWidth(given=len(vector), wanted=wanted, model=model)
+        exact = vector.astype(np.float64)
+        norm = np.linalg.norm(exact)
+        if not np.isfinite(norm) or not norm:
+            raise Unprocessable("this vector has no direction: give the text's embedding, or none")
+        return OwnVector(model=model, vector=(exact / norm).astype(np.float32))
+
+
+def admit_vector(owner: Owner, *, model: str, vector: Embedding) -> OwnVector:
+    """`Admission.admit` of one."""
+    return Admission(owner=owner).admit(model=model, vector=vector)
 
 
 def known_width(owner: Owner, model: str) -> int | None:

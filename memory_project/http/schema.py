@@ -6,10 +6,12 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
+from memory_project.http.bodies import NDJSON
 from memory_project.http.credentials import scope_of
 from memory_project.http.problems import CONTENT_TYPE
 from memory_project.http.serializers import StrictSerializer
 
+JSON = "application/json"
 PROBLEM = {
     "type": "object",
     "required": ["type", "title", "status", "detail", "code", "request_id"],
@@ -52,7 +54,9 @@ class ServiceSchema(AutoSchema):
         return [*parameters, query] if query else parameters
 
     def get_request_serializer(self) -> Any:
-        return getattr(self.view, "bodies", {}).get(self._action)
+        body = getattr(self.view, "bodies", {}).get(self._action)
+        line = getattr(self.view, "streams", {}).get(self._action)
+        return {JSON: body, NDJSON: line} if line else body
 
     def get_response_serializers(self) -> Any:
         status = getattr(self.view, "statuses", {}).get(self._action, 200)

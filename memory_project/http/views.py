@@ -9,12 +9,14 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer, ValidationError
 from rest_framework.viewsets import GenericViewSet
 
 from memory_project.http import pagination
+from memory_project.http.bodies import NDJSON, is_stream
 from memory_project.http.credentials import Credential
 from memory_project.http.idempotency import (
     AlreadyAnswered,
@@ -33,12 +35,14 @@ Shapes = Mapping[str, type[Serializer[Any]]]
 class ServiceViewSet(GenericViewSet[Any]):
     """Actions by name: `bodies` and `queries` say what each takes, `answers` what it answers, `scopes` what it needs.
 
+    An action in `streams` takes any number of lines of that shape, too (NDJSON), which `streams.spooled_lines` reads.
     An action in `pages` answers a page of `self.page(rows, represent)` and takes `cursor` and `page_size`; `ordering`
     ends in a unique column. A POST that writes to PostgreSQL does so in `self.once(...)`.
     """
 
     bodies: ClassVar[Shapes] = {}
     queries: ClassVar[Shapes] = {}
+    streams: ClassVar[Shapes] = {}
     # a mapping is a schema as it stands, for objects whose members are the client's
     answers: ClassVar[Mapping[str, type[BaseSerializer[Any]] | Mapping[str, Any] | None]] = {}
     statuses: ClassVar[Mapping[str, int]] = {}
@@ -110,7 +114,10 @@ class ServiceViewSet(GenericViewSet[Any]):
         if f"{request.method}".lower() not in self.action_map:
             self.http_method_not_allowed(request)
         super().initial(request, *args, **kwargs)
-        self._refuse_large_body(request)
+        if is_stream(request.META):
+            self._refuse_stream(request)
+        else:
+            self._refuse_large_body(request)
         self._refuse_unknown_parameters(request)
         self._attempt = begin_attempt(request)
 
@@ -118,6 +125,14 @@ class ServiceViewSet(GenericViewSet[Any]):
         limit = settings.BODY_LIMIT_BYTES
         if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
             raise Problem(413, "body_too_large", f"A body has at most {limit} bytes.", limit_bytes=limit)
+
+    def _refuse_stream(self, request: Request) -> None:
+        if self.action not in self.streams:
+            # nothing has read it, and without a length Django takes it for none
+            raise UnsupportedMediaType(NDJSON)
+        if "Idempotency-Key" in request.headers:
+            detail = "A stream takes no Idempotency-Key: lines that name themselves make it safe to send again."
+            raise Problem(400, "idempotency_key_refused", detail)
 
     def _refuse_unknown_parameters(self, request: Request) -> None:
         query = request.META.get("QUERY_STRING", "")

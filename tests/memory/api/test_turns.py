@@ -1,0 +1,498 @@
+"""`/conversations/{id}/turns` in JSON: append to the log, read it page by page."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from memory import conf
+from memory.models import Account, Conversation, JobRun, Turn, Vector
+from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from tests.api_client import ServiceClient, segment
+from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
+from tests.hostile import HOSTILE_IDS, HostileBody, each_hostile_body
+from tests.round_trips import counted_commands
+from tests.web_server import WebServer, serve
+
+pytestmark = pytest.mark.django_db
+
+TURNS = "/conversations/c1/turns"
+CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"b": 1, "a": 2}'}}
+SPOKEN: dict[str, Any] = {"role": "user", "content": "hello"}
+
+
+@pytest.fixture
+def client(api_key: str, embedding_server: EmbeddingServer, empty_redis: None) -> ServiceClient:
+    return ServiceClient(api_key)
+
+
+def say(client: ServiceClient, *turns: Any, conversation_id: str = "c1", **fields: Any) -> Any:
+    body = {"agent_id": "assistant", "turns": list(turns), **fields}
+    return client.post(f"/conversations/{segment(conversation_id)}/turns", body)
+
+
+def turn(content: Any = "hello", **fields: Any) -> dict[str, Any]:
+    return {**SPOKEN, "content": content, **fields}
+
+
+def numbered(count: int) -> list[dict[str, Any]]:
+    return [turn(f"message {number}") for number in range(count)]
+
+
+def log(client: ServiceClient, query: str = "") -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = client.get(f"{TURNS}?agent_id=assistant{query}").json()["results"]
+    return results
+
+
+def contents(turns: list[dict[str, Any]]) -> list[Any]:
+    return [each["content"] for each in turns]
+
+
+# what is stored
+
+
+def test_turns_are_answered_in_the_order_they_were_sent_in(client: ServiceClient) -> None:
+    answer = say(client, *numbered(3))
+
+    placed = answer.json()["turns"]
+    assert answer.status_code == 201
+    assert [(each["index"], each["embedding"]) for each in placed] == [(at, "stored") for at in range(3)]
+    assert [each["id"] for each in placed] == [each["id"] for each in log(client)]
+
+
+def test_a_recall_right_after_the_answer_finds_what_is_stored(client: ServiceClient) -> None:
+    [placed] = say(client, turn()).json()["turns"]
+
+    assert [str(found) for found in Vector.objects.values_list("memory_id", flat=True)] == [placed["id"]]
+
+
+def test_a_turn_is_read_with_everything_that_was_sent_of_it(client: ServiceClient) -> None:
+    sent = turn(name="Ana", model="some-model", client_id="m-1", metadata={"mood": "good"})
+
+    say(client, sent | {"timestamp": "2026-05-04T12:00:00+02:00"}, user_id="ana", channel="project")
+
+    [read] = log(client)
+    assert read == read | sent | {"timestamp": "2026-05-04T10:00:00Z", "agent_id": "assistant", "user_id": "ana"}
+    assert read["item_key"] == f"turn:{read['id']}"
+    assert (read["channel"], read["archived"], read["embedding"]) == ("project", False, "stored")
+    assert (read["token_count"] > 0, len(read["content_hash"]), read["created_at"][:2]) == (True, 64, "20")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "content": "", "tool_call_id": "call_1"},
+        {"role": "assistant", "content": None, "function_call": {"name": "look_up", "arguments": "{}"}},
+        {"role": "function", "name": "look_up", "content": "found"},
+        {"role": "assistant", "content": None, "refusal": "no"},
+        {"role": "developer", "content": "be brief", "annotations": [], "audio": {"id": "audio_1"}},
+        {"role": "user", "content": [{"type": "text", "text": "this?"}, {"type": "image_url", "image_url": {}}]},
+    ],
+    ids=lambda message: ",".join(message),
+)
+def test_openais_messages_come_back_as_they_were_sent(client: ServiceClient, message: dict[str, Any]) -> None:
+    assert say(client, message).status_code == 201
+
+    [read] = log(client)
+    assert read == read | message
+
+
+def test_what_openai_answers_may_be_sent_with_its_nulls(client: ServiceClient) -> None:
+    nulls = dict.fromkeys(("name", "tool_calls", "function_call", "refusal", "audio", "annotations", "tool_call_id"))
+
+    assert say(client, {"role": "assistant", "content": "hi"} | nulls).status_code == 201
+    assert "tool_calls" not in log(client)[0]
+
+
+def test_the_same_request_twice_under_client_ids_is_stored_once(client: ServiceClient) -> None:
+    turns = [turn(f"message {at}", client_id=f"m-{at}") for at in range(3)]
+
+    answers = [say(client, *turns).json() for _ in range(2)]
+
+    assert answers[0] == answers[1]
+    assert Turn.objects.count() == 3
+
+
+def test_the_same_idempotency_key_stores_once(client: ServiceClient) -> None:
+    body = {"agent_id": "assistant", "turns": [turn()]}
+
+    answers = [client.post(TURNS, body, HTTP_IDEMPOTENCY_KEY="k1") for _ in range(2)]
+
+    assert answers[0].content == answers[1].content
+    assert Turn.objects.count() == 1
+
+
+def test_a_thousand_turns_go_in_at_once_and_the_texts_beyond_two_hundred_wait(client: ServiceClient) -> None:
+    placed = say(client, *numbered(1_000)).json()["turns"]
+
+    assert [each["embedding"] for each in placed] == ["stored"] * 200 + ["pending"] * 800
+
+
+def test_a_dead_embedder_stores_turns_all_the_same(client: ServiceClient, embedding_server: EmbeddingServer) -> None:
+    embedding_server.fail()
+
+    assert say(client, turn()).json()["turns"][0]["embedding"] == "pending"
+    assert contents(log(client)) == ["hello"]
+
+
+def test_a_bound_key_says_who_writes(bound_api: ServiceClient, embedding_server: EmbeddingServer) -> None:
+    assert bound_api.post(TURNS, {"turns": [turn()]}).status_code == 201
+    assert bound_api.post(TURNS, {"turns": [turn()], "agent_id": "other"}).status_code == 403
+    assert bound_api.get(TURNS).json()["results"][0]["agent_id"] == "assistant"
+
+
+def test_without_an_agent_nothing_is_stored(client: ServiceClient) -> None:
+    refused = client.post(TURNS, {"turns": [turn()]})
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["agent_id"])
+
+
+def test_a_conversation_may_continue_another(client: ServiceClient) -> None:
+    say(client, turn())
+
+    answers = [say(client, turn(), conversation_id="c2", continues=other) for other in ("none", "c1", "c9")]
+
+    assert [answer.status_code for answer in answers] == [422, 201, 409]
+    assert Conversation.objects.get(conversation_id="c2").continues == "c1"
+
+
+def test_a_turn_reopens_an_ended_conversation(client: ServiceClient) -> None:
+    say(client, turn())
+    Conversation.objects.update(ended_at=datetime.now(UTC))
+
+    assert say(client, turn()).status_code == 201
+    assert Conversation.objects.get().ended_at is None
+
+
+def test_a_summary_is_queued_at_the_threshold(client: ServiceClient) -> None:
+    say(client, *numbered(conf.SUMMARY_THRESHOLD - 1))
+    before = JobRun.objects.filter(job="summarize").count()
+
+    say(client, turn())
+
+    assert (before, JobRun.objects.filter(job="summarize").count()) == (0, 1)
+
+
+@pytest.mark.parametrize("conversation_id", ["a/b", "ünïcode ✓", "a%2Fb", "x?y#z", "turns", "'; DROP TABLE turns --"])
+def test_any_conversation_id_comes_back(client: ServiceClient, conversation_id: str) -> None:
+    say(client, turn(), conversation_id=conversation_id)
+
+    answer = client.get(f"/conversations/{segment(conversation_id)}/turns?agent_id=assistant")
+
+    assert contents(answer.json()["results"]) == ["hello"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "{{ 7*7 }} {% debug %}",
+        "%s %(x)s {}",
+        "\u202e\U0001f600\r\n\t",
+        "' OR 1=1 --",
+        "\\u0000",
+    ],
+    ids=ascii,
+)
+def test_hostile_texts_come_back_as_they_are(client: ServiceClient, text: str) -> None:
+    sent = turn(text, metadata={text: text})
+
+    say(client, sent)
+
+    assert log(client)[0] == log(client)[0] | sent
+
+
+# what is refused
+
+
+@each_hostile_body
+def test_a_hostile_body_is_refused_and_changes_nothing(client: ServiceClient, hostile: HostileBody) -> None:
+    assert client.generic("POST", TURNS, hostile.body, hostile.content_type).status_code == hostile.status
+    assert not Conversation.objects.exists()
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"role": "narrator"}, "role"),
+    ({"role": []}, "role"),
+    ({"colour": "red"}, "colour"),
+    ({"content": "x" * 1_048_577}, "content"),
+    ({"content": "é" * 600_000}, "content"),
+    ({"content": [{"type": "text", "text": "x" * 1_048_577}]}, "content"),
+    ({"content": " \n\t "}, "content"),
+    ({"content": ""}, "content"),
+    ({"content": None}, "content"),
+    ({"content": 7}, "content"),
+    ({"content": []}, "content"),
+    ({"content": ["hello"]}, "content"),
+    ({"content": [{"text": "hello"}]}, "content"),
+    ({"timestamp": "2026-05-04T12:00:00"}, "timestamp"),
+    ({"timestamp": "yesterday"}, "timestamp"),
+    ({"timestamp": 1_777_777_777}, "timestamp"),
+    ({"timestamp": "0001-01-01T00:00:00+14:00"}, "timestamp"),
+    ({"metadata": "none"}, "metadata"),
+    ({"metadata": {"x": "y" * 16_384}}, "metadata"),
+    ({"index": -1}, "index"),
+    ({"index": "0"}, "index"),
+    ({"index": 0.5}, "index"),
+    ({"index": True}, "index"),
+    ({"index": 10**30}, "index"),
+    ({"name": "a\nb"}, "name"),
+    ({"model": "x" * 101}, "model"),
+    ({"tool_calls": "none"}, "tool_calls"),
+    ({"tool_calls": [{"type": []}]}, "tool_calls"),
+    ({"tool_calls": [{"type": "function"}]}, "tool_calls"),
+    ({"tool_call_id": 7}, "tool_call_id"),
+    ({"refusal": {}}, "refusal"),
+    ({"audio": "loud"}, "audio"),
+    ({"embedding": "none"}, "embedding"),
+    ({"embedding_model": ""}, "embedding_model"),
+]
+
+
+@pytest.mark.parametrize(("change", "field"), REFUSED, ids=lambda value: str(value)[:40])
+def test_a_mistake_is_named_by_its_place(client: ServiceClient, change: dict[str, Any], field: str) -> None:
+    refused = say(client, turn(), turn() | change)
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, [f"turns.1.{field}"])
+    assert not Conversation.objects.exists()
+
+
+@pytest.mark.parametrize("client_id", HOSTILE_IDS, ids=repr)
+def test_what_is_no_id_is_no_client_id(client: ServiceClient, client_id: Any) -> None:
+    assert say(client, turn(client_id=client_id)).status_code == 400
+
+
+def test_much_beyond_the_text_is_refused(client: ServiceClient) -> None:
+    calls = [{"type": "function", "function": {"name": "f", "arguments": "x" * 1_048_576}}]
+
+    refused = say(client, turn(tool_calls=calls))
+
+    assert list(refused.json()["errors"]) == ["turns.0"]
+
+
+def test_a_moment_five_minutes_ahead_is_the_last_that_is_taken(client: ServiceClient) -> None:
+    now = datetime.now(UTC)
+
+    answers = [say(client, turn(timestamp=(now + timedelta(seconds=each)).isoformat())) for each in (290, 310)]
+
+    assert [answer.status_code for answer in answers] == [201, 400]
+    assert list(answers[1].json()["errors"]) == ["turns.0.timestamp"]
+
+
+def test_content_of_just_the_limit_is_taken(client: ServiceClient) -> None:
+    assert say(client, turn("é" * 524_288)).status_code == 201
+
+
+def test_a_thousand_and_one_turns_are_refused_with_the_limit_before_any_is_looked_at(client: ServiceClient) -> None:
+    refused = say(client, *[None] * 1_001)
+
+    assert (refused.status_code, refused.json()["code"], refused.json()["limit"]) == (413, "too_many_turns", 1_000)
+
+
+@pytest.mark.parametrize("turns", [[], None, "hello", {"role": "user"}], ids=repr)
+def test_what_is_no_list_of_turns_is_refused(client: ServiceClient, turns: Any) -> None:
+    refused = client.post(TURNS, {"agent_id": "assistant", "turns": turns})
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["turns"])
+
+
+def test_of_many_mistakes_few_are_told(client: ServiceClient) -> None:
+    refused = say(client, *[None] * 1_000)
+
+    assert list(refused.json()["errors"]) == [f"turns.{at}" for at in range(20)]
+
+
+def test_of_many_unknown_fields_few_are_told(client: ServiceClient) -> None:
+    refused = say(client, turn() | {f"field {at}": at for at in range(1_000)})
+
+    assert len(refused.json()["errors"]) == 20
+
+
+def test_a_query_of_a_stream_is_refused_where_the_body_is_json(client: ServiceClient) -> None:
+    refused = client.post(f"{TURNS}?agent_id=assistant", {"agent_id": "assistant", "turns": [turn()]})
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["agent_id"])
+
+
+def test_an_index_that_jumps_or_is_taken_is_refused_and_nothing_stored(client: ServiceClient) -> None:
+    say(client, turn("first"))
+
+    jumps = say(client, turn("second"), turn("far", index=5))
+    taken = say(client, turn("second"), turn("other", index=0))
+
+    assert (jumps.status_code, taken.status_code) == (422, 409)
+    assert contents(log(client)) == ["first"]
+
+
+def test_a_client_id_of_another_message_is_a_conflict(client: ServiceClient) -> None:
+    say(client, turn("first", client_id="m-1"))
+
+    assert say(client, turn("other", client_id="m-1")).status_code == 409
+
+
+def test_own_vectors_are_taken_where_they_fit(client: ServiceClient, embedding_server: EmbeddingServer) -> None:
+    vector = vector_of("hello").tolist()
+
+    stored = say(client, turn(embedding=vector), turn(embedding=vector, embedding_model=MODEL))
+    refused = say(client, turn(embedding=[0.5] * (WIDTH + 1)))
+
+    assert [each["embedding"] for each in stored.json()["turns"]] == ["stored", "stored"]
+    assert (refused.status_code, refused.json()["code"]) == (422, "wrong_vector_width")
+    assert embedding_server.texts == []
+
+
+def test_vectors_of_a_model_that_is_new_here_have_one_width(client: ServiceClient) -> None:
+    vectors = [{"embedding": [0.5] * width, "embedding_model": "theirs"} for width in (3, 4)]
+
+    assert say(client, *[turn() | each for each in vectors]).status_code == 422
+
+
+# reading
+
+
+def test_the_log_is_read_in_pages_first_turn_first(client: ServiceClient) -> None:
+    say(client, *numbered(5))
+
+    first = client.get(f"{TURNS}?agent_id=assistant&page_size=3").json()
+    rest = client.get(first["next"].split("/api/v1", 1)[1]).json()
+
+    assert [each["index"] for each in first["results"] + rest["results"]] == [0, 1, 2, 3, 4]
+    assert rest["next"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("&role=user", ["early", "late"]),
+        ("&role=assistant", ["middle"]),
+        ("&since=2026-05-02T00:00:00Z", ["middle", "late"]),
+        ("&until=2026-05-02T00:00:00Z", ["early"]),
+        ("&since=2026-05-02T00:00:00Z&until=2026-05-03T00:00:00Z", ["middle"]),
+        ("&after_index=0", ["middle", "late"]),
+        ("&after_index=0&role=user", ["late"]),
+        ("&after_index=2", []),
+    ],
+)
+def test_the_log_is_narrowed(client: ServiceClient, query: str, found: list[str]) -> None:
+    roles = {"early": "user", "middle": "assistant", "late": "user"}
+    said = [
+        turn(text, role=role, timestamp=f"2026-05-0{day}T00:00:00Z")
+        for day, (text, role) in enumerate(roles.items(), 1)
+    ]
+    say(client, *said)
+
+    assert contents(log(client, query)) == found
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "role=narrator",
+        "since=2026-05-04T12:00:00",
+        "until=now",
+        "after_index=-1",
+        "after_index=x",
+        "cursor=x",
+        "order=id",
+    ],
+)
+def test_a_query_that_means_nothing_is_refused(client: ServiceClient, query: str) -> None:
+    say(client, turn())
+
+    assert client.get(f"{TURNS}?agent_id=assistant&{query}").status_code == 400
+
+
+def test_only_agents_that_take_part_read_the_log(client: ServiceClient, stranger_api: ServiceClient) -> None:
+    say(client, turn())
+
+    answers = [client.get(f"{TURNS}?agent_id=other"), stranger_api.get(TURNS), client.get("/conversations/c9/turns")]
+
+    assert [answer.status_code for answer in answers] == [404, 404, 404]
+    assert len({answer.json()["detail"] for answer in answers}) == 1
+
+
+def test_a_stranger_with_the_same_conversation_id_has_another_conversation(
+    client: ServiceClient, stranger_api: ServiceClient
+) -> None:
+    say(client, turn("ours"))
+    say(stranger_api, turn("theirs"))
+
+    assert (contents(log(client)), contents(log(stranger_api))) == (["ours"], ["theirs"])
+
+
+# costs
+
+
+def test_a_hundred_turns_cost_as_many_statements_as_one(client: ServiceClient) -> None:
+    say(client, turn())
+    counts = []
+
+    for turns in (
+        [turn("one more", client_id="m-0")],
+        [turn(text["content"], client_id=f"m{text}") for text in numbered(100)],
+    ):
+        with CaptureQueriesContext(connection) as statements:
+            say(client, *turns)
+        counts.append(len(statements))
+
+    # a hundred make a summary due: one more to queue it
+    assert counts == [11, 12]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_turn_costs_a_fixed_number_of_round_trips_to_redis(client: ServiceClient) -> None:
+    say(client, *numbered(2))
+
+    with counted_commands() as for_one:
+        say(client, turn("one more"))
+    with counted_commands() as for_many:
+        say(client, *[turn(f"more {number}") for number in range(30)])
+
+    # rate, vectors known, vectors kept, session
+    assert (trips(for_one), trips(for_many)) == (4, 4)
+
+
+def trips(commands: list[str]) -> int:
+    """What goes between MULTI and EXEC goes at once."""
+    return sum(not command.startswith(("MULTI", "SET ")) for command in commands)
+
+
+# many at once
+
+
+@pytest.fixture
+def web(transactional_db: None, empty_redis: None) -> Any:
+    with serve({"MEMORY_WEB_THREADS": "12"}) as server:
+        yield server
+
+
+@pytest.fixture
+def key(transactional_db: None) -> str:
+    return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
+
+
+def append(web: WebServer, key: str, client: int, count: int) -> list[int]:
+    """Indexes that one client got for its turns, one request each."""
+    indexes = []
+    for number in range(count):
+        body = {"agent_id": f"agent-{client}", "turns": [turn(f"{client} says {number}")]}
+        answer = web.request("POST", f"/api/v1{TURNS}", key=key, body=json.dumps(body).encode())
+        indexes.append(json.loads(answer.body)["turns"][0]["index"])
+    return indexes
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ten_clients_at_once_lose_and_reorder_nothing(web: WebServer, key: str) -> None:
+    with ThreadPoolExecutor(10) as pool:
+        indexes = list(pool.map(lambda client: append(web, key, client, 10), range(10)))
+
+    log = dict(Turn.objects.values_list("index", "text"))
+    assert sorted(log) == list(range(100))
+    assert all(each == sorted(each) for each in indexes)
+    said = {f"{client} says {number}": at for client, each in enumerate(indexes) for number, at in enumerate(each)}
+    assert {text: at for at, text in log.items()} == said
