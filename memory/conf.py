@@ -28,6 +28,7 @@ AUDIT_LEVEL = choice("MEMORY_AUDIT_LEVEL", "writes", AUDIT_LEVELS)
 RETENTION_DAYS = knob("RETENTION_DAYS", 90, low=1, high=36_500)  # days without a write until a conversation is archived
 SUMMARY_THRESHOLD = knob("SUMMARY_THRESHOLD", 50, low=11, high=10_000)  # messages not yet summarized, then they are
 SUMMARY_KEEP_MESSAGES = 10  # the last ones stay in the buffer
+# of 150, 300, 500, 1,000 and 2,000 tokens the one that put the session with the answer first most often (MiniLM)
 SUMMARY_TOKENS = knob("SUMMARY_TOKENS", 500, low=50, high=8_000)  # tokens a summary may have
 SUMMARY_INPUT_TOKENS = knob("SUMMARY_INPUT_TOKENS", 12_000, low=500, high=1_000_000)  # tokens a model is shown at once
 SUMMARY_BATCH = knob("SUMMARY_BATCH", 4, low=1, high=32)  # conversations summarized side by side

@@ -16,10 +16,11 @@ from django.db import transaction
 from memory import conf
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.imported import BadLine, ImportedConversation, ImportedMessage, Item, NothingSaid
-from memory.extraction.messages import texts_of, tools_named
+from memory.extraction.messages import tools_named
 from memory.models import Conversation, Memory
 from memory.owner import Owner
-from memory.providers.summaries import ExtractiveSummarizer, Message, entities_mentioned, key_decisions
+from memory.providers.digests import ExtractiveDigester, Stretch
+from memory.providers.summaries import Message
 from memory.services.conversations import Opening, lineage_of, open_conversation
 from memory.services.embedding import Embedded
 from memory.services.embedding_time import EmbeddingTime
@@ -31,13 +32,9 @@ SOURCE = "import"
 BATCH_CONVERSATIONS = 50
 BATCH_BYTES = 4_000_000
 TURNS_AT_ONCE = 1_000
-# of 150, 300, 500, 1,000 and 2,000 the one that put the session with the answer first most often (MiniLM)
-SUMMARY_TOKENS = 500
 # nobody waits for an answer, so a slow embedder is waited for; what it leaves is for the `embed` job
 EMBED_SECONDS = 120.0
 CLOCK_SKEW = timedelta(minutes=5)
-SAID = frozenset({"user", "assistant"})
-"""Roles that an episode quotes; instructions and tools' output only where there is nothing else."""
 FINISHED = ("summarized_count", "buffer_from", "summarize_after", "started_at", "continues", "outcome")
 ENDED = ("ended_at", "cleared_at")
 
@@ -288,36 +285,35 @@ def payload_of(message: ImportedMessage) -> dict[str, object] | None:
 
 
 def draft_episode(conversation: ImportedConversation, *, now: datetime) -> EpisodeDraft | None:
-    """The conversation as an episode: quoted, dated by its end, or by now where no message names a time."""
-    messages = quotable_messages(conversation)
-    summary = ExtractiveSummarizer().summarize(messages, max_tokens=SUMMARY_TOKENS)
-    if not summary.text:
+    """The conversation's summary, by quoting, dated by its end, or by now where no message names a time."""
+    stretch = Stretch(
+        messages=[message_to_quote(message) for message in conversation.messages],
+        previous=None,
+        tools=tools_named([message.message.payload for message in conversation.messages]),
+    )
+    digest = ExtractiveDigester().digest(
+        stretch, max_tokens=conf.SUMMARY_TOKENS, meter=lambda usage: None, deadline_seconds=0
+    )
+    if not digest.summary:
         return None
     return EpisodeDraft(
         conversation_id=conversation.conversation_id,
-        summary=summary.text,
-        key_decisions=key_decisions(messages),
-        entities_mentioned=entities_mentioned(messages),
-        tools_called=tools_named([message.message.payload for message in conversation.messages]),
+        summary=digest.summary,
+        key_decisions=digest.key_decisions,
+        entities_mentioned=digest.entities_mentioned,
+        tools_called=digest.tools_called,
         event_time=last_said_at(conversation) or now,
         source=SOURCE,
         identity=identity_of(conversation),
-        metadata={"summarizer": summary.source, "messages": len(conversation.messages)},
+        metadata={
+            "summarizer": digest.source,
+            "first_index": 0,
+            "last_index": len(conversation.messages) - 1,
+            "turns": len(conversation.messages),
+        },
     )
-
-
-def quotable_messages(conversation: ImportedConversation) -> list[Message]:
-    """What people and assistants said, without the calls of tools; everything where they said nothing."""
-    said = [message_to_quote(each) for each in conversation.messages if each.message.role in SAID]
-    quotable = [message for message in said if message.content.strip()]
-    return quotable or [
-        Message(role=each.message.role, name=each.message.name, content=each.message.text, timestamp=each.timestamp)
-        for each in conversation.messages
-    ]
 
 
 def message_to_quote(told: ImportedMessage) -> Message:
-    content = (told.message.payload or {}).get("content", told.message.text)
-    return Message(
-        role=told.message.role, name=told.message.name, content="\n".join(texts_of(content)), timestamp=told.timestamp
-    )
+    message = told.message
+    return Message(role=message.role, name=message.name, content=message.text, timestamp=told.timestamp)

@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 USE = "summary"
 SOURCE = "summary"
+SUMMARIES = (SOURCE, "import")
+"""Where summaries come from: ours, and those that imports make of whole conversations."""
 SUPERSEDES = "SUPERSEDES"
 ACTOR = "job:summarize"
 TOKENS_AROUND_A_TURN = 15
@@ -109,7 +111,7 @@ def live_summaries(owner: Owner, conversation_ids: Sequence[str]) -> QuerySet[Ep
     visible: Any = EpisodicMemory.objects.visible_to(owner, Kind.EPISODE).filter(
         Q(expires_at=None) | Q(expires_at__gt=Now()),
         conversation_id__in=conversation_ids,
-        source=SOURCE,
+        source__in=SUMMARIES,
         archived=False,
         quarantined=False,
     )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory import conf
@@ -26,6 +27,7 @@ from memory.services import imports
 from memory.services.conversations import find_conversation
 from memory.services.episodes import store_episodes
 from memory.services.imports import Imported, draft_conversation, import_conversations
+from memory.services.summaries import latest_summary, summarize_due
 from memory.services.turns import get_conversation
 from tests.memory.episodes import NOTHING
 from tests.memory.extraction import chatgpt_chats as chatgpt
@@ -143,6 +145,22 @@ def test_turns_added_after_an_import_are_due_for_summary_as_ever(owner: Owner, w
 
     assert early.summarize_after == NOW + timedelta(minutes=conf.SESSION_IDLE_MINUTES)
     assert (due.turn_count - due.summarized_count, due.summarize_after) == (conf.SUMMARY_THRESHOLD, NOW)
+
+
+def test_the_episode_of_an_import_is_its_summary_until_the_next_one_takes_it_in(
+    owner: Owner, write_lines: WriteLines
+) -> None:
+    run(write_lines(conversation()))
+    imported = latest_summary(owner, find_conversation(owner, "c1"))
+    start = find_conversation(owner, "c1").turn_count
+
+    talk(owner, conf.SUMMARY_THRESHOLD, start=start, now=timezone.now())
+    summarize_due(now=timezone.now(), limit=1)
+
+    latest = latest_summary(owner, find_conversation(owner, "c1"))
+    assert imported and latest and latest.id != imported.id
+    assert imported.text.splitlines()[0] in latest.text
+    assert EpisodicMemory.objects.get(id=imported.id).archived
 
 
 def test_how_a_conversation_ended_is_kept_and_nothing_of_it_is_live(owner: Owner, write_lines: WriteLines) -> None:
