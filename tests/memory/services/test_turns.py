@@ -216,9 +216,10 @@ def test_however_it_is_sent_the_log_is_what_a_list_would_be(owner: Owner, calls:
             if not is_named or f"named {text}" not in expected:
                 expected.append(f"named {text}" if is_named else text)
 
-    log = list(Turn.objects.filter(log__conversation_id="c1").order_by("index"))
-
-    assert told(log) == [(number, text.removeprefix("named ")) for number, text in enumerate(expected)]
+    rows: Any = Turn.objects.filter(log__conversation_id="c1")
+    assert told(rows.order_by("index")) == [
+        (number, text.removeprefix("named ")) for number, text in enumerate(expected)
+    ]
 
 
 @pytest.mark.django_db(transaction=True)
