@@ -19,7 +19,10 @@ def counted_commands() -> Iterator[list[str]]:
         client().echo(begin)
         yield commands
         client().echo(end)
-        sent = [seen["command"] for seen in until(end, monitor) if seen["client_type"] != "lua"]
+        # the server tells of all its databases, those of tests that run beside this one too
+        own = str(client().connection_pool.connection_kwargs.get("db", 0))
+        seen_here = [seen for seen in until(end, monitor) if str(seen["db"]) == own]
+        sent = [seen["command"] for seen in seen_here if seen["client_type"] != "lua"]
     first = next(index for index, command in enumerate(sent) if begin in command)
     commands += sent[first + 1 :]
 
