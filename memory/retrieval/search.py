@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from memory import conf
@@ -71,17 +71,39 @@ class MemoryQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowsFound:
-    """Best first, each with `similarity`: 1 - cosine distance, None for a row found by its words.
+class Hit:
+    """A found memory. `similarity` is 1 - cosine distance, None for one found by its words."""
 
-    `degraded` names what kept the answer from being by meaning alone; empty when nothing did.
-    """
+    kind: ClassVar[Kind]
 
-    rows: Sequence[Row]
+    id: UUID
+    agent_id: str
+    user_id: str
+    channel: str
+    conversation_id: str
+    event_time: datetime
+    created_at: datetime
+    metadata: dict[str, Any]
+    similarity: float | None
+
+    @property
+    def item_key(self) -> str:
+        """Its name in the injection ledger."""
+        return f"{self.kind.value}:{self.id}"
+
+
+H = TypeVar("H")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found(Generic[H]):
+    """Best first. `degraded` names what kept the answer from being by meaning alone; empty when nothing did."""
+
+    hits: Sequence[H]
     degraded: Sequence[str]
 
 
-def search_rows(owner: Owner, searched: Searched, query: MemoryQuery, *, now: datetime) -> RowsFound:
+def search_rows(owner: Owner, searched: Searched, query: MemoryQuery, *, now: datetime) -> Found[Row]:
     """The owner's `top_k` rows of a kind nearest to the query. One statement.
 
     With a `user_id` only that user's rows; channels: the active one and `_global`. Pending rows that share words
@@ -93,7 +115,7 @@ def search_rows(owner: Owner, searched: Searched, query: MemoryQuery, *, now: da
     with binary_cursor() as cursor:
         cursor.execute(statement.text, {**statement.parameters, **bind_owner(owner, now=now), **bind_query(query)})
         found = fetch_dicts(cursor)
-    return RowsFound(rows=take_rows(found, query.top_k), degraded=name_degraded(query, found))
+    return Found(hits=take_rows(found, query.top_k), degraded=name_degraded(query, found))
 
 
 def bind_query(query: MemoryQuery) -> dict[str, Any]:

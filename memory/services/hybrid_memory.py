@@ -20,6 +20,7 @@ from memory.extraction.messages import read_message
 from memory.models import Conversation, Turn
 from memory.owner import Owner
 from memory.retrieval.episodes import EpisodeHit, EpisodesFound
+from memory.retrieval.search import Found
 from memory.services.conversations import find_conversation, join_conversation
 from memory.services.embedding import embed_texts
 from memory.services.layouts import fence_block, one_line
@@ -32,7 +33,7 @@ from memory.tokens import estimate_tokens
 
 logger = logging.getLogger(__name__)
 
-NOTHING_FOUND = EpisodesFound(hits=(), degraded=())
+NOTHING_FOUND: EpisodesFound = Found(hits=(), degraded=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
