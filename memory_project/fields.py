@@ -1,5 +1,7 @@
 """Fields that Django does not have."""
 
+import json
+from functools import partial
 from typing import Any
 
 from django.db import models
@@ -14,7 +16,12 @@ class VerbatimJSONField(models.JSONField):
         return "json"
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
-        return value if value is None or hasattr(value, "as_sql") else Json(value)
+        # no NaN and no infinity: they are no JSON, and PostgreSQL's complaint would quote what stands around them
+        return (
+            value
+            if value is None or hasattr(value, "as_sql")
+            else Json(value, dumps=partial(json.dumps, allow_nan=False))
+        )
 
     def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
         # read by psycopg already: Django leaves only jsonb to its fields

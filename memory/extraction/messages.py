@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+from memory.models.turns import ROLES
+
 BEYOND_TEXT = ("tool_calls", "tool_call_id", "function_call", "refusal", "annotations", "audio")
 """Fields of a chat message besides role, name and content; kept as they come, left out where they are null."""
 

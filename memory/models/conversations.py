@@ -123,6 +123,14 @@ class Conversation(models.Model):
                 name="conversation_counts_in_range",
             ),
             models.CheckConstraint(
+                condition=Q(summarize_to=None) | Q(summarize_to__lte=F("turn_count"), summarize_after__isnull=False),
+                name="conversation_summary_asked_for",
+            ),
+            models.CheckConstraint(
+                condition=Q(cleared_at=None) | Q(ended_at__isnull=False), name="conversation_cleared_after_its_end"
+            ),
+            models.CheckConstraint(condition=~Q(channel=""), name="conversation_has_a_channel"),
+            models.CheckConstraint(
                 condition=Q(outcome__in=("", "success", "failure")), name="conversation_outcome_known"
             ),
         ]

@@ -151,6 +151,8 @@ class Memory(models.Model):
             models.Index(fields=["account", "user_id", "channel", "kind"], name="memory_user_channel"),
             models.Index(fields=["account", "channel", "kind"], name="memory_channel"),
             BrinIndex(fields=["event_time"], name="memory_event_time"),
+            # the latest of a kind: BRIN has no order, and knows no account
+            models.Index(fields=["account", "kind", "event_time"], name="memory_latest"),
             models.Index(fields=["embed_after"], name="memory_to_embed", condition=Q(embed_after__isnull=False)),
             models.Index(fields=["account", "agent_id"], name="memory_pending", condition=Q(embed_after__isnull=False)),
         ]

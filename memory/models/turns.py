@@ -9,6 +9,8 @@ from memory.models.conversations import Conversation
 from memory.models.memory import Memory
 from memory_project.fields import VerbatimJSONField
 
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
 
 class Turn(Memory):
     """One message of a conversation. Its `text` is what is searched; `payload` what a chat message has beyond text.

@@ -14,7 +14,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from redis.exceptions import RedisError
 
 from memory import conf
@@ -31,6 +31,12 @@ from memory_project.ids import uuid7
 logger = logging.getLogger(__name__)
 
 SOURCE = "agent"
+CLOCK_SKEW = timedelta(minutes=5)
+LONGEST_TEXT = 2_097_152
+"""Characters. A content has at most half of it over HTTP; tool calls and parts are told beside it."""
+LONGEST_NAME = 100
+PROVABLE_IDS = 100
+"""PostgreSQL uses a partial index for lists up to so long: of longer ones it does not see that none is empty."""
 ADVANCED = (
     *("title", "continues", "metadata", "turn_count", "last_turn_at", "started_at", "ended_at", "cleared_at"),
     *("outcome", "archived", "consolidated_at", "patterns_extracted_at", "summarize_after", "updated_at"),
@@ -163,6 +169,7 @@ def place_drafts(
     turns: list[Turn] = []
     following = conversation.turn_count
     for position, draft in enumerate(drafts, before):
+        check_draft(draft, position=position, now=now)
         turn = find_same(draft, position=position, by_index=by_index, by_client_id=by_client_id)
         if turn is None:
             if draft.index is not None and draft.index != following:
@@ -176,14 +183,29 @@ def place_drafts(
     return turns
 
 
-def find_known(conversation: Conversation, drafts: Sequence[TurnDraft]) -> Sequence[Turn]:
-    """The stored turns that the drafts may mean. No query where they name none."""
+def check_draft(draft: TurnDraft, *, position: int, now: datetime) -> None:
+    """Raises Unprocessable for what the log cannot keep, whoever brings it: the edges refuse it more kindly."""
+    text, timestamp = draft.message.text, draft.timestamp
+    wrong = ""
+    if len(text) > LONGEST_TEXT or "\x00" in text:
+        wrong = f"its text has more than {LONGEST_TEXT} characters, or holds a NUL"
+    elif any(len(name) > LONGEST_NAME or "\x00" in name for name in (draft.message.name, draft.model, draft.client_id)):
+        wrong = f"name, model and client_id have at most {LONGEST_NAME} characters and no NUL"
+    elif timestamp is not None and (timestamp.tzinfo is None or timestamp > now + CLOCK_SKEW):
+        wrong = "its timestamp has no zone, or lies in the future"
+    if wrong:
+        raise Unprocessable(f"turns[{position}]: {wrong}")
+
+
+def find_known(conversation: Conversation, drafts: Sequence[TurnDraft]) -> list[Turn]:
+    """The stored turns that the drafts may mean, perhaps twice. No query where they name none."""
     indexes = [draft.index for draft in drafts if draft.index is not None and draft.index < conversation.turn_count]
-    client_ids = [draft.client_id for draft in drafts if draft.client_id]
-    if not conversation.turn_count or not (indexes or client_ids):
-        return ()
-    rows: Any = Turn.objects.filter(Q(index__in=indexes) | Q(client_id__in=client_ids), log=conversation)
-    return cast("Sequence[Turn]", rows)
+    client_ids = [draft.client_id for draft in drafts if draft.client_id and conversation.turn_count]
+    rows: Any = Turn.objects.filter(log=conversation)
+    known: list[Turn] = list(rows.filter(index__in=indexes)) if indexes else []
+    for start in range(0, len(client_ids), PROVABLE_IDS):
+        known += rows.filter(client_id__in=client_ids[start : start + PROVABLE_IDS])
+    return known
 
 
 def find_same(
@@ -256,8 +278,10 @@ def tell_session(conversation: Conversation, new: Sequence[Turn]) -> None:
 
 def turns_of_conversation(owner: Owner, conversation_id: str) -> QuerySet[Turn]:
     """All turns, whatever became of them since. Raises NotFound."""
+    # whoever may see the conversation may see its turns: asked once, and the numbers' own index gives the order
     conversation = find_conversation(owner, conversation_id)
-    return visible_turns(owner).filter(log=conversation)
+    rows: Any = Turn.objects.filter(log=conversation)
+    return cast("QuerySet[Turn]", rows)
 
 
 def get_conversation(owner: Owner, conversation_id: str) -> list[Turn]:

@@ -115,6 +115,45 @@ def test_an_index_or_name_of_another_message_is_refused_and_changes_nothing(
     assert find_conversation(owner, "c1").turn_count == 1
 
 
+@pytest.mark.parametrize(
+    "refused",
+    [
+        turn("tomorrow", timestamp=NOW + timedelta(minutes=6)),
+        turn("some day", timestamp=NOW.replace(tzinfo=None)),
+        turn("nul \x00"),
+        turn("x" * 2_097_153),
+        turn("hello", client_id="x" * 101),
+        turn("hello", model="nul \x00"),
+    ],
+    ids=["future", "naive", "nul", "long", "long name", "nul in a name"],
+)
+def test_what_the_log_cannot_keep_is_refused_whoever_brings_it(owner: Owner, refused: Any) -> None:
+    with pytest.raises(Unprocessable, match=r"turns\[1\]"):
+        say(owner, turn("before it"), refused)
+
+    assert not Conversation.objects.exists() or find_conversation(owner, "c1").turn_count == 0
+
+
+def test_a_number_that_is_no_json_is_refused_without_its_surroundings(owner: Owner) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant") as refusal:
+        say(owner, turn([{"type": "text", "text": "secret"}, {"type": "score", "value": float("inf")}]))
+
+    assert "secret" not in str(refusal.value)
+
+
+def test_repeats_are_found_by_index_however_many_are_sent(
+    owner: Owner, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    drafts = [turn(f"number {number}", client_id=f"m-{number}") for number in range(250)]
+    say(owner, *drafts)
+
+    # the lock, three looks of 100 ids at most, and a savepoint around them
+    with django_assert_max_num_queries(7):
+        again = say(owner, *[turn(f"number {number}", client_id=f"m-{number}") for number in range(250)])
+
+    assert (len(again.turns), again.new) == (250, [])
+
+
 def test_a_turn_without_user_or_channel_has_its_conversations(owner: Owner) -> None:
     first = Owner(account_id=owner.account_id, agent_id="assistant", user_id="ana", channel="boats")
     say(first, turn("hello"))
