@@ -10,6 +10,7 @@ from memory.owner import Owner
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from memory_project import redis
 from tests.api_client import ServiceClient
+from tests.beside import start_beside as start_beside
 from tests.embedding_server import embedding_server as embedding_server
 from tests.language_model_server import language_model_server as language_model_server
 
