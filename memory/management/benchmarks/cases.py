@@ -11,6 +11,7 @@ from django.db import connection
 from ledger import store as ledger
 from ledger.journal import ledger_keys
 from memory import conf
+from memory.management.benchmarks.conversations import read_messages, store_one_turn
 from memory.management.benchmarks.measure import Case, Way
 from memory.management.benchmarks.scratch import CONVERSATION, Scratch, clustered_vectors
 from memory.management.benchmarks.web import KeepAliveClient, encode
@@ -46,6 +47,8 @@ def all_cases(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> It
         ("working memory, PUT", write_working_memory(scratch, client)),
         ("ledger, mark", mark_ledger(scratch, client)),
         ("episodic search", search_episodic(scratch, client, now=now)),
+        ("turn, POST", store_one_turn(scratch, client, now=now)),
+        ("messages, GET", read_messages(scratch, client, now=now)),
     ):
         nothing = Way(name="a view that does nothing", run=lambda _round: client.request("GET", EMPTY_VIEW))
         yield Case(name=name, ways=[*ways, nothing])

@@ -10,7 +10,7 @@ import numpy as np
 
 from ledger import store as ledger
 from ledger.journal import JOURNAL, RESTORED, next_entries
-from memory.models import Account, AuditEntry, Memory
+from memory.models import Account, AuditEntry, Conversation, Memory
 from memory.models.binary import Embedding
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
@@ -18,6 +18,8 @@ from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from memory.services.embedding import Embedded
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory.services.memories import OwnVector
+from memory.tiers.session import SessionMemory
+from memory.tiers.session_stores import place_of
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import Place, client, conversation_key
 
@@ -63,6 +65,8 @@ def delete_everything(account: Account) -> None:
     place = Place(account_id=account.id, conversation_id=CONVERSATION)
     WorkingMemory(Owner(account_id=account.id)).clear(CONVERSATION)
     ledger.end(place)
+    for conversation in Conversation.objects.filter(account=account):
+        SessionMemory(place_of(conversation)).clear_session()
     delete_journal(account)
     client().srem(RESTORED, conversation_key(ledger.KEY_NAME, place))
     Memory.objects.filter(account=account).delete()

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from memory.management.benchmarks.cases import all_cases
+from memory.management.benchmarks.conversations import bare_log
 from memory.management.benchmarks.measure import Measured, measure
 from memory.management.benchmarks.scratch import fill_episodes, scratch_account
 from memory.management.benchmarks.web import KeepAliveClient, web_server
@@ -59,7 +60,7 @@ class Command(BaseCommand):
 
 def measure_all(rounds: int) -> list[Measured]:
     now = timezone.now()
-    with scratch_account() as scratch, web_server() as address:
+    with scratch_account() as scratch, bare_log(), web_server() as address:
         fill_episodes(scratch, EPISODES, now=now)
         with connection.cursor() as cursor:
             # or the planner would go by what it knew before there was anything
