@@ -84,7 +84,7 @@ def retry(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str
 
 
 def archive(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
-    archive_conversation(owner, conversation.conversation_id)
+    archive_conversation(owner, conversation.conversation_id, now=datetime.now(UTC))
     return "Archived with its turns: still read, no longer found by searches."
 
 

@@ -12,8 +12,9 @@ from django.db import transaction
 from memory import conf
 from memory.audit import record
 from memory.maintenance.base import Batch, Report
-from memory.models import Conversation, Kind, Memory
+from memory.models import Conversation
 from memory.owner import Owner
+from memory.services.conversation_corrections import archive_locked
 
 ACTOR = "job:archive_conversations"
 
@@ -33,13 +34,11 @@ def archive(conversation_id: UUID, *, now: datetime) -> bool:
     oldest = now - timedelta(days=conf.RETENTION_DAYS)
     with transaction.atomic():
         rows = Conversation.objects.filter(id=conversation_id, archived=False, updated_at__lt=oldest)
-        # locked as writers lock it, so that no turn comes between
-        conversation = rows.select_for_update(no_key=True).first()
+        # locked as writers lock it, so that no turn comes between; what was saved of its session may be large
+        conversation = rows.defer("saved_session").select_for_update(no_key=True).first()
         if conversation is None:
             return False
-        Conversation.objects.filter(id=conversation_id).update(archived=True)
         owner = Owner(account_id=conversation.account_id, channel=conversation.channel, actor=ACTOR)
-        turns = Memory.objects.visible_to(owner, Kind.TURN).in_conversation(conversation.conversation_id)
-        turns.filter(pinned=False).update(archived=True)
+        archive_locked(owner, conversation, now=now)
         record(owner, operation="archive", memory_type="conversation", conversation_id=conversation.conversation_id)
     return True

@@ -6,7 +6,6 @@ Where Redis has a part in it, it comes last and inside: without an answer of Red
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 
@@ -16,7 +15,7 @@ from memory.models import Conversation, Kind, Memory, Participant
 from memory.models.memory import OF_CONVERSATIONS
 from memory.owner import Owner
 from memory.services.conversations import forget_live_side, lock_found
-from memory.services.corrections import chunks, erase_memories
+from memory.services.corrections import chunks, erase_memories, mark_all
 from memory.services.jobs import request_run
 from memory.services.summaries import request_summary
 
@@ -24,13 +23,18 @@ SUMMARIZE = "summarize"
 """The job that makes summaries."""
 
 
-def archive_conversation(owner: Owner, conversation_id: str) -> None:
+def archive_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> None:
     """Take it and its turns out of searches, pinned ones excepted, as retention does. Raises NotFound."""
     with transaction.atomic():
         conversation = lock_found(owner, conversation_id)
-        Conversation.objects.filter(id=conversation.id).update(archived=True)
-        turns_of(owner, conversation).filter(pinned=False).update(archived=True)
+        archive_locked(owner, conversation, now=now)
         record_change(owner, "archive", conversation)
+
+
+def archive_locked(owner: Owner, conversation: Conversation, *, now: datetime) -> None:
+    """Archive what the caller has locked. The time of its last write stays."""
+    Conversation.objects.filter(id=conversation.id).update(archived=True)
+    mark_all(turns_of(owner, conversation).filter(pinned=False), mark="archive", now=now)
 
 
 def unarchive_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> None:
@@ -41,7 +45,7 @@ def unarchive_conversation(owner: Owner, conversation_id: str, *, now: datetime)
     with transaction.atomic():
         conversation = lock_found(owner, conversation_id)
         Conversation.objects.filter(id=conversation.id).update(archived=False, updated_at=now)
-        turns_of(owner, conversation).filter(archived=True).update(archived=False)
+        mark_all(turns_of(owner, conversation), mark="unarchive", now=now)
         record_change(owner, "unarchive", conversation)
 
 
@@ -83,8 +87,8 @@ def delete_with(owner: Owner, conversation_id: str, *, kinds: Sequence[Kind]) ->
     with transaction.atomic():
         conversation = lock_found(owner, conversation_id)
         rows = Memory.objects.visible_to(owner, *kinds).in_conversation(conversation_id)
-        memory_ids: list[UUID] = list(rows.values_list("id", flat=True))
-        deleted = sum(erase_memories(owner, ids) for ids in chunks(memory_ids))
+        in_order = rows.order_by("id").values_list("id", flat=True).iterator()
+        deleted = sum(erase_memories(owner, ids) for ids in chunks(in_order))
         Participant.objects.of_conversation(owner.account_id, conversation_id).delete()
         following = Conversation.objects.filter(account_id=owner.account_id, continues=conversation_id)
         following.update(continues=conversation.continues)

@@ -4,13 +4,14 @@ A corrected text loses its vectors at once and waits for new ones; until then it
 its session's buffer say no longer what its text said (`turn_corrections`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from memory.audit import record
 from memory.errors import NotFound, StaleVersion, Unprocessable
@@ -105,6 +106,19 @@ def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: d
     return changed
 
 
+def mark_all(rows: QuerySet[Memory], *, mark: str, now: datetime) -> int:
+    """Mark those of the rows that are not marked yet, however many, in the caller's transaction; how many changed.
+
+    To be recorded by the caller.
+    """
+    # locked in the order of everybody who locks memories, or two of them would wait for each other
+    locked = rows.exclude(**MARKS[mark]).order_by("id").select_for_update(no_key=True, of=("self",))
+    changed = 0
+    for ids in chunks(locked.values_list("id", flat=True).iterator(ROWS_A_TRANSACTION)):
+        changed += Memory.objects.filter(id__in=ids).update(**MARKS[mark], version=F("version") + 1, updated_at=now)
+    return changed
+
+
 def embed_again(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> int:
     """Queue memories to be embedded anew; how many were queued. Their vectors serve until new ones replace them."""
     queued = 0
@@ -154,8 +168,11 @@ def lock_memories(owner: Owner, memory_ids: Sequence[UUID]) -> list[Memory]:
     return list(rows.only(*columns).select_for_update(of=("self",)))
 
 
-def chunks(memory_ids: Sequence[UUID]) -> list[Sequence[UUID]]:
-    return [memory_ids[at : at + ROWS_A_TRANSACTION] for at in range(0, len(memory_ids), ROWS_A_TRANSACTION)]
+def chunks(memory_ids: Iterable[UUID]) -> Iterator[list[UUID]]:
+    """ROWS_A_TRANSACTION at a time."""
+    following = iter(memory_ids)
+    while some := list(islice(following, ROWS_A_TRANSACTION)):
+        yield some
 
 
 def record_correction(owner: Owner, operation: str, rows: Sequence[Memory], **columns: Any) -> None:

@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memory import conf
 from memory.maintenance import Batch, archive_conversations
@@ -59,6 +61,15 @@ def test_a_new_turn_brings_the_conversation_back(owner: Owner) -> None:
 
     assert not find_conversation(owner, "c1").archived
     assert [each.archived for each in get_conversation(owner, "c1")] == [True, False]
+
+
+def test_a_saved_session_is_not_read(owner: Owner) -> None:
+    talk(owner, 1)
+
+    with CaptureQueriesContext(connection) as captured:
+        archive_conversations.run(now=DUE, batch=Batch(size=10))
+
+    assert not [query for query in captured.captured_queries if "saved_session" in query["sql"]]
 
 
 def test_a_run_of_an_account_leaves_others_alone(owner: Owner, stranger: Account) -> None:

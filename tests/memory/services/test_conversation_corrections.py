@@ -1,6 +1,7 @@
 """Staff archive and erase conversations of their account, whole or not at all."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,10 +20,14 @@ from memory.services.conversation_corrections import (
     retry_summary,
     unarchive_conversation,
 )
+from memory.services.corrections import mark_memories
+from memory.services.turns import get_conversation
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.turns import talk
 
 pytestmark = pytest.mark.usefixtures("empty_redis")
+
+LATER = NOW + timedelta(hours=1)
 
 
 @pytest.fixture
@@ -33,7 +38,7 @@ def staff(account: Account) -> Owner:
 @pytest.mark.parametrize(
     "act",
     [
-        archive_conversation,
+        lambda owner, conversation_id: archive_conversation(owner, conversation_id, now=NOW),
         delete_conversation,
         delete_conversation_and_episodes,
         lambda owner, conversation_id: unarchive_conversation(owner, conversation_id, now=NOW),
@@ -91,6 +96,30 @@ def test_the_same_id_begins_anew_after_an_erasure(staff: Owner, owner: Owner) ->
 
     assert (again.conversation.turn_count, again.turns[0].index) == (1, 0)
     assert Memory.objects.count() == 1
+
+
+def test_archiving_is_a_change_of_those_turns_that_it_archives(staff: Owner, owner: Owner) -> None:
+    talk(owner, 3)
+    marked = Turn.objects.get(index=0)
+    mark_memories(staff, [marked.id], mark="archive", now=NOW)
+
+    archive_conversation(staff, "c1", now=LATER)
+    archived = [(row.archived, row.version, row.updated_at) for row in get_conversation(owner, "c1")]
+    unarchive_conversation(staff, "c1", now=LATER)
+
+    assert archived == [(True, 2, NOW), (True, 2, LATER), (True, 2, LATER)]
+    assert [(row.archived, row.version) for row in get_conversation(owner, "c1")] == [(False, 3)] * 3
+
+
+def test_a_conversation_longer_than_a_batch_is_archived_whole(
+    staff: Owner, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corrections, "ROWS_A_TRANSACTION", 3)
+    talk(owner, 8)
+
+    archive_conversation(staff, "c1", now=LATER)
+
+    assert Turn.objects.filter(archived=True).count() == 8
 
 
 def test_only_a_failing_summary_is_retried(staff: Owner, owner: Owner) -> None:
