@@ -110,7 +110,8 @@ if before then
     follows = follows or read(before) == least - 1
 end
 for index, turn in pairs(given) do
-    stored[index] = turn
+    -- it may say by now what a correction made of it
+    stored[index] = stored[index] or turn
 end
 push(stored)
 drop_oldest(tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]))

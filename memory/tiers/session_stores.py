@@ -89,7 +89,7 @@ class MemoryStore:
             if any(held[index].turn_id != given[index].turn_id for index in held.keys() & given.keys()):
                 # another history under the same numbers: what the log has now counts
                 held = {}
-            self._hold(conversation, [entry for _, entry in sorted((held | given).items())])
+            self._hold(conversation, [entry for _, entry in sorted((given | held).items())])
 
     def recent(self, conversation: Conversation, limit: int) -> list[SessionTurn]:
         with self._lock:

@@ -140,6 +140,14 @@ def test_turns_appended_again_change_nothing(store: SessionStore, log: Log) -> N
     assert held(store, log.conversation) == list(range(12))
 
 
+def test_a_turn_told_late_does_not_undo_its_correction(store: SessionStore, log: Log) -> None:
+    store.append(log.conversation, [replace(each, text="corrected") for each in log.turns])
+
+    store.append(log.conversation, log.turns[:1])
+
+    assert store.recent(log.conversation, 100)[0].text == "corrected"
+
+
 def test_only_the_latest_turns_are_kept(store: SessionStore, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "BUFFER_MESSAGES", 5)
 
