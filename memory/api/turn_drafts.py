@@ -6,7 +6,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -17,7 +17,7 @@ from memory.api.vectors import EmbeddingField
 from memory.extraction.messages import BEYOND_TEXT, ROLES, MalformedMessage, read_message
 from memory.models import Turn
 from memory.services.memories import Admission
-from memory.services.turns import TurnDraft
+from memory.services.turns import CLOCK_SKEW, TurnDraft
 from memory_project.http.paths import CONTROL, LONGEST_ID
 from memory_project.http.problems import Problem
 from memory_project.http.serializers import MOST_NAMED, ExternalId, StrictSerializer, Text, WholeNumber
@@ -26,7 +26,6 @@ MOST_TURNS = 1_000
 LARGEST_CONTENT = 1_048_576
 LARGEST_METADATA = 16_384
 LARGEST_INDEX = 2_147_483_647
-MOST_AHEAD = timedelta(minutes=5)
 EMBEDDING = EmbeddingField()
 CONTENT = {
     "oneOf": [
@@ -155,7 +154,7 @@ class TurnReader:
     def read(self, turn: Any) -> TurnDraft:
         """Raises a ValidationError by field, and what `Admission.admit` raises for a vector."""
         fields = read_fields(turn)
-        if fields.get("timestamp", self.now) > self.now + MOST_AHEAD:
+        if fields.get("timestamp", self.now) > self.now + CLOCK_SKEW:
             raise ValidationError({"timestamp": ["Lies more than 5 minutes ahead."]})
         try:
             message = read_message(fields)

@@ -2,7 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,46 +13,19 @@ from memory import conf
 from memory.models import Account, Conversation, JobRun, Turn, Vector
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient, segment
-from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
-from tests.hostile import HOSTILE_IDS, HostileBody, each_hostile_body
+from tests.embedding_server import EmbeddingServer
+from tests.memory.api.turn_requests import TURNS, contents, log, numbered, say, turn
 from tests.round_trips import counted_commands
 from tests.web_server import WebServer, serve
 
 pytestmark = pytest.mark.django_db
 
-TURNS = "/conversations/c1/turns"
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"b": 1, "a": 2}'}}
-SPOKEN: dict[str, Any] = {"role": "user", "content": "hello"}
 
 
 @pytest.fixture
 def client(api_key: str, embedding_server: EmbeddingServer, empty_redis: None) -> ServiceClient:
     return ServiceClient(api_key)
-
-
-def say(client: ServiceClient, *turns: Any, conversation_id: str = "c1", **fields: Any) -> Any:
-    body = {"agent_id": "assistant", "turns": list(turns), **fields}
-    return client.post(f"/conversations/{segment(conversation_id)}/turns", body)
-
-
-def turn(content: Any = "hello", **fields: Any) -> dict[str, Any]:
-    return {**SPOKEN, "content": content, **fields}
-
-
-def numbered(count: int) -> list[dict[str, Any]]:
-    return [turn(f"message {number}") for number in range(count)]
-
-
-def log(client: ServiceClient, query: str = "") -> list[dict[str, Any]]:
-    results: list[dict[str, Any]] = client.get(f"{TURNS}?agent_id=assistant{query}").json()["results"]
-    return results
-
-
-def contents(turns: list[dict[str, Any]]) -> list[Any]:
-    return [each["content"] for each in turns]
-
-
-# what is stored
 
 
 def test_turns_are_answered_in_the_order_they_were_sent_in(client: ServiceClient) -> None:
@@ -207,154 +180,6 @@ def test_hostile_texts_come_back_as_they_are(client: ServiceClient, text: str) -
     assert log(client)[0] == log(client)[0] | sent
 
 
-# what is refused
-
-
-@each_hostile_body
-def test_a_hostile_body_is_refused_and_changes_nothing(client: ServiceClient, hostile: HostileBody) -> None:
-    assert client.generic("POST", TURNS, hostile.body, hostile.content_type).status_code == hostile.status
-    assert not Conversation.objects.exists()
-
-
-REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"role": "narrator"}, "role"),
-    ({"role": []}, "role"),
-    ({"colour": "red"}, "colour"),
-    ({"content": "x" * 1_048_577}, "content"),
-    ({"content": "é" * 600_000}, "content"),
-    ({"content": [{"type": "text", "text": "x" * 1_048_577}]}, "content"),
-    ({"content": " \n\t "}, "content"),
-    ({"content": ""}, "content"),
-    ({"content": None}, "content"),
-    ({"content": 7}, "content"),
-    ({"content": []}, "content"),
-    ({"content": ["hello"]}, "content"),
-    ({"content": [{"text": "hello"}]}, "content"),
-    ({"timestamp": "2026-05-04T12:00:00"}, "timestamp"),
-    ({"timestamp": "yesterday"}, "timestamp"),
-    ({"timestamp": 1_777_777_777}, "timestamp"),
-    ({"timestamp": "0001-01-01T00:00:00+14:00"}, "timestamp"),
-    ({"metadata": "none"}, "metadata"),
-    ({"metadata": {"x": "y" * 16_384}}, "metadata"),
-    ({"index": -1}, "index"),
-    ({"index": "0"}, "index"),
-    ({"index": 0.5}, "index"),
-    ({"index": True}, "index"),
-    ({"index": 10**30}, "index"),
-    ({"name": "a\nb"}, "name"),
-    ({"model": "x" * 101}, "model"),
-    ({"tool_calls": "none"}, "tool_calls"),
-    ({"tool_calls": [{"type": []}]}, "tool_calls"),
-    ({"tool_calls": [{"type": "function"}]}, "tool_calls"),
-    ({"tool_call_id": 7}, "tool_call_id"),
-    ({"refusal": {}}, "refusal"),
-    ({"audio": "loud"}, "audio"),
-    ({"embedding": "none"}, "embedding"),
-    ({"embedding_model": ""}, "embedding_model"),
-]
-
-
-@pytest.mark.parametrize(("change", "field"), REFUSED, ids=lambda value: str(value)[:40])
-def test_a_mistake_is_named_by_its_place(client: ServiceClient, change: dict[str, Any], field: str) -> None:
-    refused = say(client, turn(), turn() | change)
-
-    assert (refused.status_code, list(refused.json()["errors"])) == (400, [f"turns.1.{field}"])
-    assert not Conversation.objects.exists()
-
-
-@pytest.mark.parametrize("client_id", HOSTILE_IDS, ids=repr)
-def test_what_is_no_id_is_no_client_id(client: ServiceClient, client_id: Any) -> None:
-    assert say(client, turn(client_id=client_id)).status_code == 400
-
-
-def test_much_beyond_the_text_is_refused(client: ServiceClient) -> None:
-    calls = [{"type": "function", "function": {"name": "f", "arguments": "x" * 1_048_576}}]
-
-    refused = say(client, turn(tool_calls=calls))
-
-    assert list(refused.json()["errors"]) == ["turns.0"]
-
-
-def test_a_moment_five_minutes_ahead_is_the_last_that_is_taken(client: ServiceClient) -> None:
-    now = datetime.now(UTC)
-
-    answers = [say(client, turn(timestamp=(now + timedelta(seconds=each)).isoformat())) for each in (290, 310)]
-
-    assert [answer.status_code for answer in answers] == [201, 400]
-    assert list(answers[1].json()["errors"]) == ["turns.0.timestamp"]
-
-
-def test_content_of_just_the_limit_is_taken(client: ServiceClient) -> None:
-    assert say(client, turn("é" * 524_288)).status_code == 201
-
-
-def test_a_thousand_and_one_turns_are_refused_with_the_limit_before_any_is_looked_at(client: ServiceClient) -> None:
-    refused = say(client, *[None] * 1_001)
-
-    assert (refused.status_code, refused.json()["code"], refused.json()["limit"]) == (413, "too_many_turns", 1_000)
-
-
-@pytest.mark.parametrize("turns", [[], None, "hello", {"role": "user"}], ids=repr)
-def test_what_is_no_list_of_turns_is_refused(client: ServiceClient, turns: Any) -> None:
-    refused = client.post(TURNS, {"agent_id": "assistant", "turns": turns})
-
-    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["turns"])
-
-
-def test_of_many_mistakes_few_are_told(client: ServiceClient) -> None:
-    refused = say(client, *[None] * 1_000)
-
-    assert list(refused.json()["errors"]) == [f"turns.{at}" for at in range(20)]
-
-
-def test_of_many_unknown_fields_few_are_told(client: ServiceClient) -> None:
-    refused = say(client, turn() | {f"field {at}": at for at in range(1_000)})
-
-    assert len(refused.json()["errors"]) == 20
-
-
-def test_a_query_of_a_stream_is_refused_where_the_body_is_json(client: ServiceClient) -> None:
-    refused = client.post(f"{TURNS}?agent_id=assistant", {"agent_id": "assistant", "turns": [turn()]})
-
-    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["agent_id"])
-
-
-def test_an_index_that_jumps_or_is_taken_is_refused_and_nothing_stored(client: ServiceClient) -> None:
-    say(client, turn("first"))
-
-    jumps = say(client, turn("second"), turn("far", index=5))
-    taken = say(client, turn("second"), turn("other", index=0))
-
-    assert (jumps.status_code, taken.status_code) == (422, 409)
-    assert contents(log(client)) == ["first"]
-
-
-def test_a_client_id_of_another_message_is_a_conflict(client: ServiceClient) -> None:
-    say(client, turn("first", client_id="m-1"))
-
-    assert say(client, turn("other", client_id="m-1")).status_code == 409
-
-
-def test_own_vectors_are_taken_where_they_fit(client: ServiceClient, embedding_server: EmbeddingServer) -> None:
-    vector = vector_of("hello").tolist()
-
-    stored = say(client, turn(embedding=vector), turn(embedding=vector, embedding_model=MODEL))
-    refused = say(client, turn(embedding=[0.5] * (WIDTH + 1)))
-
-    assert [each["embedding"] for each in stored.json()["turns"]] == ["stored", "stored"]
-    assert (refused.status_code, refused.json()["code"]) == (422, "wrong_vector_width")
-    assert embedding_server.texts == []
-
-
-def test_vectors_of_a_model_that_is_new_here_have_one_width(client: ServiceClient) -> None:
-    vectors = [{"embedding": [0.5] * width, "embedding_model": "theirs"} for width in (3, 4)]
-
-    assert say(client, *[turn() | each for each in vectors]).status_code == 422
-
-
-# reading
-
-
 def test_the_log_is_read_in_pages_first_turn_first(client: ServiceClient) -> None:
     say(client, *numbered(5))
 
@@ -425,9 +250,6 @@ def test_a_stranger_with_the_same_conversation_id_has_another_conversation(
     assert (contents(log(client)), contents(log(stranger_api))) == (["ours"], ["theirs"])
 
 
-# costs
-
-
 def test_a_hundred_turns_cost_as_many_statements_as_one(client: ServiceClient) -> None:
     say(client, turn())
     counts = []
@@ -460,9 +282,6 @@ def test_a_turn_costs_a_fixed_number_of_round_trips_to_redis(client: ServiceClie
 def trips(commands: list[str]) -> int:
     """What goes between MULTI and EXEC goes at once."""
     return sum(not command.startswith(("MULTI", "SET ")) for command in commands)
-
-
-# many at once
 
 
 @pytest.fixture

@@ -1,0 +1,41 @@
+"""The bulk writer: what a statement of arrays must not do to the values in them."""
+
+from typing import Any
+
+import pytest
+from django.db import DataError
+
+from memory.models import Kind, Turn
+from memory.owner import Owner
+from tests.memory.turns import say, turn
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_text_too_long_for_its_column_is_refused_and_not_cut(owner: Owner) -> None:
+    with pytest.raises(DataError):
+        say(owner, turn("hello"), turn("hello", source="x" * 51))
+
+
+@pytest.mark.parametrize("text", ["{a,b}", '"', "\\", "NULL", "'", "{}", ",", "a\nb", "\U0001f600"], ids=ascii)
+def test_texts_in_an_array_stay_what_they_are(owner: Owner, text: str) -> None:
+    say(owner, turn(text, client_id=text), turn("hello", metadata={text: [text, None, 1.5, {}]}))
+
+    rows: Any = Turn.objects.order_by("index")
+    first, second = rows
+    assert (first.text, second.metadata) == (text, {text: [text, None, 1.5, {}]})
+
+
+def test_columns_where_some_have_nothing_are_stored(owner: Owner) -> None:
+    contents: list[Any] = ["hello", [{"type": "text", "text": "hello"}]]
+
+    say(owner, *map(turn, contents))
+
+    rows: Any = Turn.objects.order_by("index")
+    assert [(row.content, row.payload is None) for row in rows] == [(contents[0], True), (contents[1], False)]
+
+
+def test_members_of_enumerations_may_stand_beside_texts(owner: Owner) -> None:
+    say(owner, turn("hello", source="agent"), turn("hello", source=Kind.TURN))
+
+    assert list(Turn.objects.order_by("id").values_list("source", flat=True)) == ["agent", "turn"]
