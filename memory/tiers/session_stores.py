@@ -6,7 +6,12 @@
 
 Whatever the store, every turn is a row of the log first; a buffer is only the quick way to the latest ones. A turn
 never changes its number, and its text only where staff corrects it: whoever does so clears the buffer after the
-commit, or it shows the old text until the session expires. The hybrid store then reads the log.
+commit, and the hybrid store then reads the log.
+
+A buffer's texts are not compared with the log's. What it said before, it says again where Redis comes back as an older
+copy of itself (a restored file, a replica that lagged), or where the process that stored the conversation's first turn
+is held up between its commit and its word to the buffer for as long as a correction takes: until the buffer is cleared
+again, or the session expires.
 """
 
 import logging
@@ -19,6 +24,8 @@ from typing import Any, Protocol, cast
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F, Func, IntegerField, Q, QuerySet, Sum, Value, Window
+from django.db.models.functions import Coalesce
 from redis.exceptions import RedisError
 
 from memory import conf
@@ -41,6 +48,9 @@ logger = logging.getLogger(__name__)
 
 MOST_SESSIONS = 1_000
 """Buffers that the store in this process keeps; the one that was not used for longest goes first."""
+
+READ = ("index", "role", "name", "agent_id", "text", "payload", "event_time", "quarantined", "version")
+"""Columns of a row that becomes a turn of a buffer."""
 
 
 class SessionStore(Protocol):
@@ -112,7 +122,7 @@ class MemoryStore:
         return buffer.entries if buffer is not None and buffer.expires_at > self._clock() else []
 
     def _hold(self, conversation: Conversation, entries: Sequence[Entry]) -> None:
-        kept = bounded([entry for entry in entries if entry.index >= conversation.buffer_from])
+        kept = bounded(entry for entry in reversed(entries) if entry.index >= conversation.buffer_from)
         expires_at = self._clock() + conf.SESSION_TTL_HOURS * 3_600
         self._buffers[conversation.id] = HeldBuffer(kept, expires_at)
         self._buffers.move_to_end(conversation.id)
@@ -148,7 +158,7 @@ class HybridStore:
     def append(self, conversation: Conversation, turns: Sequence[SessionTurn]) -> None:
         """Raises RedisError; the turns are missed by the next reader then."""
         if not buffer_of(conversation).append(turns, first=conversation.buffer_from):
-            refill(conversation, latest_turns(conversation, conf.BUFFER_MESSAGES))
+            refill(conversation)
 
     def recent(self, conversation: Conversation, limit: int) -> list[SessionTurn]:
         """From the log alone where Redis does not answer."""
@@ -163,10 +173,11 @@ class HybridStore:
         wanted = range(max(conversation.buffer_from, conversation.turn_count - limit), conversation.turn_count)
         if numbers_of(found) == list(wanted):
             return [turn_of(entry) for entry in found]
-        turns = latest_turns(conversation, conf.BUFFER_MESSAGES)
-        if numbers_of(found) != numbers_of(fitting_entries(turns))[-limit:]:
-            refill(conversation, turns)
-        return turns[-limit:]
+        turns = latest_turns(conversation, limit)
+        # what fits of the latest turns is what a whole buffer would have of them
+        if numbers_of(found) != numbers_of(fitting_entries(turns)):
+            refill(conversation)
+        return turns
 
     def trim(self, conversation: Conversation) -> None:
         """Only tidies up: reads leave out what is before `buffer_from` anyway, so that a dead Redis is no error."""
@@ -189,35 +200,54 @@ def numbers_of(entries: Sequence[Entry]) -> list[int]:
 
 def latest_turns(conversation: Conversation, limit: int) -> list[SessionTurn]:
     """The latest turns of the log from `buffer_from` on, oldest first."""
-    # bounded below as well: with old statistics PostgreSQL may sort all of a long log
-    first = max(conversation.buffer_from, conversation.turn_count - limit)
-    rows: Any = Turn.objects.filter(account_id=conversation.account_id, log=conversation, index__gte=first)
-    fields = ("index", "role", "name", "agent_id", "text", "payload", "event_time")
-    latest = cast("Sequence[Turn]", rows.only(*fields).order_by("-index")[:limit])
+    latest = rows_of(conversation, limit).order_by("-index")[:limit]
     return [session_turn(turn) for turn in latest][::-1]
 
 
-def refill(conversation: Conversation, turns: Sequence[SessionTurn]) -> None:
-    """Make the buffer these turns of the log: once they are committed, if this transaction wrote some of them."""
-    transaction.on_commit(lambda: replace_buffer(conversation, turns))
+def rows_of(conversation: Conversation, limit: int) -> QuerySet[Turn]:
+    # bounded below as well: with old statistics PostgreSQL may sort all of a long log
+    first = max(conversation.buffer_from, conversation.turn_count - limit)
+    rows: Any = Turn.objects.filter(account_id=conversation.account_id, log=conversation, index__gte=first)
+    return cast("QuerySet[Turn]", rows.only(*READ))
 
 
-def replace_buffer(conversation: Conversation, turns: Sequence[SessionTurn]) -> None:
+def rows_for_buffer(conversation: Conversation) -> list[Turn]:
+    """The latest rows until they fill a buffer, oldest first; longer texts beyond that are not read."""
+    bytes_of_text = Func(F("text"), function="octet_length", output_field=IntegerField())
+    bytes_of_payload = Func(F("payload"), function="pg_column_size", output_field=IntegerField())
+    # never more than in the buffer: where the row has \u00fc, six bytes, that has a letter of two
+    size = bytes_of_text + Coalesce(bytes_of_payload, Value(0)) / Value(3)
+    rows = rows_of(conversation, conf.BUFFER_MESSAGES).annotate(
+        size_bytes=size, upto_bytes=Window(Sum(size), order_by=F("index").desc())
+    )
+    fitting = rows.filter(Q(upto_bytes__lte=conf.BUFFER_BYTES) | Q(upto_bytes=F("size_bytes")))
+    return list(fitting.order_by("-index")[: conf.BUFFER_MESSAGES])[::-1]
+
+
+def refill(conversation: Conversation) -> None:
+    """Make the buffer what the log says now: after the commit, if this transaction wrote some of it."""
+    rows = rows_for_buffer(conversation)
+    transaction.on_commit(lambda: replace_buffer(conversation, rows))
+
+
+def replace_buffer(conversation: Conversation, rows: Sequence[Turn]) -> None:
     """Where the log was corrected while it was read, clear the buffer: it must not bring back what was taken out."""
-    entries = fitting_entries(turns)
+    entries = fitting_entries([session_turn(row) for row in rows])
     try:
         buffer_of(conversation).replace(entries, first=conversation.buffer_from)
-        if is_out_of_date(conversation, entries):
+        if is_out_of_date(conversation, rows):
             buffer_of(conversation).clear()
     except RedisError as err:
         logger.warning("session of conversation %s not refilled: %s", conversation.id, type(err).__name__)
 
 
-def is_out_of_date(conversation: Conversation, entries: Sequence[Entry]) -> bool:
-    """Whether the log now has other turns, or none, under the entries' numbers."""
-    current = fitting_entries(latest_turns(conversation, conf.BUFFER_MESSAGES))
-    oldest = current[0].index if current else 0
-    return not {entry for entry in entries if entry.index >= oldest} <= set(current)
+def is_out_of_date(conversation: Conversation, rows: Sequence[Turn]) -> bool:
+    """Whether the log now has other turns, or none, or other versions of them."""
+    if not rows:
+        return False
+    kept: Any = Turn.objects.filter(account_id=conversation.account_id, log=conversation)
+    current = kept.filter(index__gte=rows[0].index).values_list("index", "id", "version")
+    return not {(row.index, row.id, row.version) for row in rows} <= set(current)
 
 
 STORES: dict[str, SessionStore] = {"memory": MemoryStore(), "redis": RedisStore(), "hybrid": HybridStore()}

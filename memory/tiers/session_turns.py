@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -96,15 +97,15 @@ def turn_of(entry: Entry) -> SessionTurn:
 
 
 def fitting_entries(turns: Sequence[SessionTurn]) -> list[Entry]:
-    """The latest of `turns` that a buffer may hold at once; `turns` in order of index."""
-    return bounded([entry_of(turn) for turn in turns[-conf.BUFFER_MESSAGES :]])
+    """The latest of `turns` that a buffer may hold at once; `turns` in order of index. Few others are serialized."""
+    return bounded(entry_of(turn) for turn in reversed(turns))
 
 
-def bounded(entries: Sequence[Entry]) -> list[Entry]:
-    """The latest of `entries` within BUFFER_MESSAGES and BUFFER_BYTES; the last one whatever its size."""
+def bounded(latest_first: Iterable[Entry]) -> list[Entry]:
+    """The first of them within BUFFER_MESSAGES and BUFFER_BYTES, oldest first; the latest one whatever its size."""
     kept: list[Entry] = []
     size_bytes = 0
-    for entry in reversed(entries[-conf.BUFFER_MESSAGES :]):
+    for entry in islice(latest_first, conf.BUFFER_MESSAGES):
         size_bytes += entry.size_bytes
         if kept and size_bytes > conf.BUFFER_BYTES:
             break

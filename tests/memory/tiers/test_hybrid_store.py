@@ -3,6 +3,7 @@
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -14,8 +15,8 @@ from memory.owner import Owner
 from memory.services.conversations import find_conversation
 from memory.services.turns import get_conversation
 from memory.tiers.session_buffer import RedisBuffer
-from memory.tiers.session_stores import HybridStore, place_of, session_turn
-from memory.tiers.session_turns import entry_of
+from memory.tiers.session_stores import HybridStore, place_of, rows_for_buffer, session_turn
+from memory.tiers.session_turns import entry_of, fitting_entries
 from memory_project.redis import client, session_key
 from tests.memory.tiers.test_session_stores import Log, held, log_of, numbers
 from tests.memory.turns import say, talk, turn
@@ -52,8 +53,8 @@ def test_a_lost_buffer_is_read_from_the_log_once(
 ) -> None:
     client().flushdb()
 
-    # the stretch, and whether it was corrected meanwhile
-    with django_assert_num_queries(2):
+    # the turns asked for, those that fill the buffer, and whether they were corrected meanwhile
+    with django_assert_num_queries(3):
         assert store.recent(log.conversation, 5) == log.turns[7:]
     with django_assert_num_queries(0):
         assert store.recent(log.conversation, 100) == log.turns
@@ -156,6 +157,64 @@ def test_a_buffer_cut_by_its_bytes_is_not_written_again(
     assert len(commands) == 1
 
 
+@pytest.fixture
+def large_turns(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> Log:
+    """Twenty of them, of which a buffer holds two, or one with a payload."""
+    monkeypatch.setattr(conf, "BUFFER_BYTES", 5_000)
+    return log_of(say(owner, *(turn(f"{number % 10}" * 2_000) for number in range(20))))
+
+
+def test_of_large_turns_no_more_are_read_than_asked_for(
+    store: HybridStore, large_turns: Log, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(1) as asked:
+        assert store.recent(large_turns.conversation, 4) == large_turns.turns[16:]
+
+    assert "LIMIT 4" in asked.captured_queries[0]["sql"]
+
+
+def test_a_refill_reads_the_rows_that_fill_a_buffer(owner: Owner, large_turns: Log) -> None:
+    with_parts = say(owner, turn([{"type": "text", "text": "ü" * 1_000}]), turn([{"type": "text", "text": "ü" * 600}]))
+
+    rows = rows_for_buffer(with_parts.conversation)
+
+    # the other's text and parts are 4,000 bytes in a buffer, and known to be 3,000 beforehand
+    assert [row.index for row in rows] == [20, 21]
+    assert [row.index for row in rows_for_buffer(large_turns.conversation)][-1] == 21
+
+
+def test_a_refill_reads_the_latest_row_whatever_its_size(owner: Owner, large_turns: Log) -> None:
+    huge = say(owner, turn("x" * 6_000))
+
+    assert [row.index for row in rows_for_buffer(huge.conversation)] == [20]
+
+
+def test_a_lost_buffer_of_large_turns_is_made_again_once(store: HybridStore, large_turns: Log) -> None:
+    client().flushdb()
+
+    assert store.recent(large_turns.conversation, 1) == large_turns.turns[19:]
+    with counted_commands() as commands:
+        assert store.recent(large_turns.conversation, 20) == large_turns.turns
+
+    assert held(store, large_turns.conversation) == [18, 19]
+    assert len(commands) == 1
+
+
+@pytest.mark.parametrize(
+    "content", ["ü \u2028\\n", [{"type": "text", "text": "ü" * 90}, {"n": [1, 2, 3], "type": "x"}]]
+)
+def test_a_row_is_never_thought_larger_than_in_the_buffer(
+    store: HybridStore, owner: Owner, content: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "BUFFER_BYTES", 3_000)
+    log = log_of(say(owner, *(turn(content) for _ in range(40))))
+    client().flushdb()
+
+    rows = rows_for_buffer(log.conversation)
+
+    assert len(rows) >= len(fitting_entries(log.turns))
+
+
 def test_no_more_comes_from_the_log_than_a_buffer_holds(
     store: HybridStore, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,7 +283,7 @@ def test_a_refill_does_not_bring_back_what_was_corrected_meanwhile(store: Hybrid
     with transaction.atomic():
         # read now, and put into the buffer at the end
         assert store.recent(log.conversation, 1)[0].text == "message 11"
-        Turn.objects.filter(log=log.conversation, index=11).update(text="corrected")
+        Turn.objects.filter(log=log.conversation, index=11).update(text="corrected", version=2)
 
     assert held(store, log.conversation) == []
     assert store.recent(log.conversation, 1)[0].text == "corrected"
@@ -234,8 +293,8 @@ def test_turns_gone_from_the_log_are_no_reason_to_fail(store: HybridStore, log: 
     Turn.objects.get(log=log.conversation, index=9).delete()
     client().flushdb()
 
-    assert numbers(store.recent(log.conversation, 4)) == [7, 8, 10, 11]
-    assert numbers(store.recent(log.conversation, 4)) == [7, 8, 10, 11]
+    assert numbers(store.recent(log.conversation, 4)) == [8, 10, 11]
+    assert numbers(store.recent(log.conversation, 4)) == [8, 10, 11]
 
 
 def test_a_refill_is_two_round_trips(store: HybridStore, log: Log) -> None:
