@@ -152,7 +152,8 @@ class HybridStore:
     """Buffers in Redis, made again from the log where they are not what the conversation's row says.
 
     `recent` wants a row that was read a moment ago. It compares the turns' numbers with the row's counts: a buffer
-    that lags, is ahead, has a hole or is too short is read from the log, also where BUFFER_BYTES cut it.
+    that lags, is ahead, has a hole or is too short is read from the log, also where BUFFER_BYTES cut it. An ended
+    conversation has no buffer: it is read from the log, and none is made.
     """
 
     def append(self, conversation: Conversation, turns: Sequence[SessionTurn]) -> None:
@@ -165,6 +166,8 @@ class HybridStore:
         limit = min(limit, conf.BUFFER_MESSAGES)
         if limit < 1:
             return []
+        if conversation.ended_at is not None:
+            return latest_turns(conversation, limit)
         try:
             found = buffer_of(conversation).latest(limit, first=conversation.buffer_from)
         except RedisError as err:
@@ -242,10 +245,10 @@ def replace_buffer(conversation: Conversation, rows: Sequence[Turn]) -> None:
 
 
 def is_out_of_date(conversation: Conversation, rows: Sequence[Turn]) -> bool:
-    """Whether the log now has other turns, or none, or other versions of them."""
+    """Whether the log now has other turns, or none, or other versions of them, or the conversation has ended."""
     if not rows:
         return False
-    kept: Any = Turn.objects.filter(account_id=conversation.account_id, log=conversation)
+    kept: Any = Turn.objects.filter(account_id=conversation.account_id, log=conversation, log__ended_at=None)
     current = kept.filter(index__gte=rows[0].index).values_list("index", "id", "version")
     return not {(row.index, row.id, row.version) for row in rows} <= set(current)
 

@@ -12,12 +12,13 @@ from pytest_django import DjangoAssertNumQueries
 from memory import conf
 from memory.models import Account, Conversation, Turn
 from memory.owner import Owner
-from memory.services.conversations import find_conversation
+from memory.services.conversations import end_conversation, find_conversation
 from memory.services.turns import get_conversation
 from memory.tiers.session_buffer import RedisBuffer
 from memory.tiers.session_stores import HybridStore, place_of, rows_for_buffer, session_turn
 from memory.tiers.session_turns import entry_of, fitting_entries
 from memory_project.redis import client, session_key
+from tests.memory.episodes import NOW
 from tests.memory.tiers.test_session_stores import Log, held, log_of, numbers
 from tests.memory.turns import say, talk, turn
 from tests.round_trips import counted_commands
@@ -213,6 +214,30 @@ def test_a_row_is_never_thought_larger_than_in_the_buffer(
     rows = rows_for_buffer(log.conversation)
 
     assert len(rows) >= len(fitting_entries(log.turns))
+
+
+def test_a_read_after_the_end_makes_no_buffer(store: HybridStore, owner: Owner, log: Log) -> None:
+    ended = end_conversation(owner, "c1", outcome="", now=NOW)
+
+    assert store.recent(ended, 5) == log.turns[7:]
+
+    assert client().exists(key_of(log)) == 0
+
+
+def test_a_reader_who_has_not_heard_of_the_end_leaves_no_buffer(store: HybridStore, owner: Owner, log: Log) -> None:
+    end_conversation(owner, "c1", outcome="", now=NOW)
+
+    assert store.recent(log.conversation, 5) == log.turns[7:]
+
+    assert client().exists(key_of(log)) == 0
+
+
+def test_a_reopened_conversation_has_its_buffer_again(store: HybridStore, owner: Owner, log: Log) -> None:
+    end_conversation(owner, "c1", outcome="", now=NOW)
+
+    more = log_of(talk(owner, 1, start=12))
+
+    assert held(store, more.conversation) == list(range(13))
 
 
 def test_no_more_comes_from_the_log_than_a_buffer_holds(
