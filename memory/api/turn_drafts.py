@@ -14,8 +14,9 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from memory.api.vectors import EmbeddingField
-from memory.extraction.messages import BEYOND_TEXT, ROLES, MalformedMessage, read_message
+from memory.extraction.messages import BEYOND_TEXT, MalformedMessage, read_message
 from memory.models import Turn
+from memory.models.turns import ROLES
 from memory.services.memories import Admission
 from memory.services.turns import CLOCK_SKEW, TurnDraft
 from memory_project.http.paths import CONTROL, LONGEST_ID

@@ -38,4 +38,5 @@ def test_columns_where_some_have_nothing_are_stored(owner: Owner) -> None:
 def test_members_of_enumerations_may_stand_beside_texts(owner: Owner) -> None:
     say(owner, turn("hello", source="agent"), turn("hello", source=Kind.TURN))
 
-    assert list(Turn.objects.order_by("id").values_list("source", flat=True)) == ["agent", "turn"]
+    rows: Any = Turn.objects.order_by("index")
+    assert list(rows.values_list("source", flat=True)) == ["agent", "turn"]
