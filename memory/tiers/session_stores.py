@@ -214,7 +214,7 @@ def rows_of(conversation: Conversation, limit: int) -> QuerySet[Turn]:
     return cast("QuerySet[Turn]", rows.only(*READ))
 
 
-def rows_for_buffer(conversation: Conversation) -> list[Turn]:
+def rows_for_buffer(conversation: Conversation) -> Sequence[Turn]:
     """The latest rows until they fill a buffer, oldest first; longer texts beyond that are not read."""
     bytes_of_text = Func(F("text"), function="octet_length", output_field=IntegerField())
     bytes_of_payload = Func(F("payload"), function="pg_column_size", output_field=IntegerField())
