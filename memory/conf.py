@@ -32,7 +32,7 @@ SUMMARY_KEEP_MESSAGES = 10  # the last ones stay in the buffer
 SUMMARY_TOKENS = knob("SUMMARY_TOKENS", 500, low=50, high=8_000)  # tokens a summary may have
 SUMMARY_INPUT_TOKENS = knob("SUMMARY_INPUT_TOKENS", 12_000, low=500, high=1_000_000)  # tokens a model is shown at once
 SUMMARY_BATCH = knob("SUMMARY_BATCH", 4, low=1, high=32)  # conversations summarized side by side
-SUMMARY_LEASE_SECONDS = knob("SUMMARY_LEASE_SECONDS", 300, low=5, high=3_600)  # seconds until another may retry
+SUMMARY_LEASE_SECONDS = knob("SUMMARY_LEASE_SECONDS", 300, low=15, high=3_600)  # seconds until another may retry
 SUMMARY_BACKOFF_SECONDS = knob("SUMMARY_BACKOFF_SECONDS", 30, low=1, high=3_600)  # seconds, doubled a failed attempt
 SUMMARY_BACKOFF_LIMIT_SECONDS = knob("SUMMARY_BACKOFF_LIMIT_SECONDS", 3_600, low=1, high=86_400)  # seconds
 MAX_CONTEXT_MESSAGES = knob("MAX_CONTEXT_MESSAGES", 20, low=1, high=1_000)  # messages that a context takes in
@@ -55,6 +55,11 @@ if BUFFER_MESSAGES <= SUMMARY_THRESHOLD:
     raise SettingError(
         f"MEMORY_BUFFER_MESSAGES must be above MEMORY_SUMMARY_THRESHOLD, {SUMMARY_THRESHOLD}, not {BUFFER_MESSAGES}: "
         "messages would leave the buffer before they are summarized."
+    )
+if MAX_CONTEXT_MESSAGES > BUFFER_MESSAGES:
+    raise SettingError(
+        f"MEMORY_MAX_CONTEXT_MESSAGES must be at most MEMORY_BUFFER_MESSAGES, {BUFFER_MESSAGES}, "
+        f"not {MAX_CONTEXT_MESSAGES}: messages are taken from the buffer."
     )
 if SESSION_TTL_HOURS > SESSION_MAX_TTL_HOURS:
     raise SettingError(

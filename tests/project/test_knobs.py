@@ -53,7 +53,8 @@ SESSION_SETTINGS = [
     # the variable, its name in `memory.conf`, the default, the least and the greatest value
     ("MEMORY_RETENTION_DAYS", "RETENTION_DAYS", 90, 1, 36_500),
     ("MEMORY_SUMMARY_THRESHOLD", "SUMMARY_THRESHOLD", 50, 11, 99),
-    ("MEMORY_MAX_CONTEXT_MESSAGES", "MAX_CONTEXT_MESSAGES", 20, 1, 1_000),
+    ("MEMORY_MAX_CONTEXT_MESSAGES", "MAX_CONTEXT_MESSAGES", 20, 1, 100),
+    ("MEMORY_SUMMARY_LEASE_SECONDS", "SUMMARY_LEASE_SECONDS", 300, 15, 3_600),
     ("SESSION_TTL_HOURS", "SESSION_TTL_HOURS", 24, 1, 168),
     ("SESSION_MAX_TTL_HOURS", "SESSION_MAX_TTL_HOURS", 168, 24, 168),
     ("SESSION_MAX_MESSAGES_BEFORE_SUMMARY", "SESSION_MAX_MESSAGES_BEFORE_SUMMARY", 30, 1, 10_000),
@@ -123,6 +124,13 @@ REFUSED_SESSION_SETTINGS = [
         (
             "MEMORY_BUFFER_MESSAGES must be above MEMORY_SUMMARY_THRESHOLD, 50, not 50: "
             "messages would leave the buffer before they are summarized."
+        ),
+    ),
+    (
+        {"MEMORY_MAX_CONTEXT_MESSAGES": "101"},
+        (
+            "MEMORY_MAX_CONTEXT_MESSAGES must be at most MEMORY_BUFFER_MESSAGES, 100, not 101: "
+            "messages are taken from the buffer."
         ),
     ),
 ]

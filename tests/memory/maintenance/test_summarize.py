@@ -30,7 +30,7 @@ from tests.memory.turns import talk
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
-LEASE_SECONDS = 5
+LEASE_SECONDS = 15
 
 
 def run_summarize(account: Account | None = None) -> JobRun:
@@ -115,6 +115,10 @@ def start_worker(stack: ExitStack, folder: Path, name: str) -> Worker:
     return stack.enter_context(worker_started(folder, name, **variables))
 
 
+def let_the_lease_run_out() -> None:
+    Conversation.objects.update(summary_lease_until=timezone.now())
+
+
 def is_due() -> bool:
     return Conversation.objects.due_for_summary(timezone.now()).exists()
 
@@ -142,6 +146,7 @@ def test_a_worker_killed_while_the_model_thinks_leaves_the_stretch_to_another(
 
         assert (progress(), summaries(), conversation().summary_attempts) == ((53, 0, 0), [], 1)
         wait_until(JobRun.objects.abandoned().exists)
+        let_the_lease_run_out()
         wait_until(is_due)
         start_worker(stack, tmp_path, "heir")
         sweep_jobs()
@@ -176,6 +181,7 @@ def test_a_worker_killed_while_it_stores_leaves_nothing_half_stored(owner: Owner
         assert progress() == (100, 40, 40)
         assert [(row.id, row.archived) for row in summaries()] == [(first.id, False)]
         assert not Memory.objects.filter(embed_after__isnull=False, kind="episode").exists()
+        let_the_lease_run_out()
         wait_until(is_due)
         run_job_here()
 
