@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 import pytest
 from django.db import connection
@@ -12,6 +13,7 @@ WAITS_FOR_ME = (
     "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
 )
 
+T = TypeVar("T")
 Start = Callable[[Callable[[], object]], "Future[object]"]
 
 
@@ -19,19 +21,26 @@ Start = Callable[[Callable[[], object]], "Future[object]"]
 def start_beside() -> Iterator[Start]:
     """Start something over a connection of its own; comes back once it waits for this transaction."""
 
-    def run(act: Callable[[], object]) -> object:
-        try:
-            return act()
-        finally:
-            connection.close()
-
     def start(act: Callable[[], object]) -> "Future[object]":
-        started = others.submit(run, act)
+        started = others.submit(over_own_connection, act)
         wait_until_somebody_waits()
         return started
 
     with ThreadPoolExecutor(1) as others:
         yield start
+
+
+def do_beside(act: Callable[[], T]) -> T:
+    """Do something that waits for nobody over a connection of its own."""
+    with ThreadPoolExecutor(1) as others:
+        return others.submit(over_own_connection, act).result(PATIENCE_SECONDS)
+
+
+def over_own_connection(act: Callable[[], T]) -> T:
+    try:
+        return act()
+    finally:
+        connection.close()
 
 
 def wait_until_somebody_waits() -> None:

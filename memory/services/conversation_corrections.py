@@ -14,7 +14,7 @@ from memory.errors import Unprocessable
 from memory.models import Conversation, Kind, Memory, Participant
 from memory.models.memory import OF_CONVERSATIONS
 from memory.owner import Owner
-from memory.services.conversations import forget_live_side, lock_found
+from memory.services.conversations import erase_live_side, lock_found, lock_lineages
 from memory.services.corrections import chunks, erase_memories, mark_all
 from memory.services.jobs import request_run
 from memory.services.summaries import request_summary
@@ -85,17 +85,24 @@ def delete_conversation_and_episodes(owner: Owner, conversation_id: str) -> int:
 
 def delete_with(owner: Owner, conversation_id: str, *, kinds: Sequence[Kind]) -> int:
     with transaction.atomic():
+        lock_lineages(owner)
         conversation = lock_found(owner, conversation_id)
         rows = Memory.objects.visible_to(owner, *kinds).in_conversation(conversation_id)
         in_order = rows.order_by("id").values_list("id", flat=True).iterator()
         deleted = sum(erase_memories(owner, ids) for ids in chunks(in_order))
         Participant.objects.of_conversation(owner.account_id, conversation_id).delete()
-        following = Conversation.objects.filter(account_id=owner.account_id, continues=conversation_id)
-        following.update(continues=conversation.continues)
+        close_gap(conversation)
         Conversation.objects.filter(id=conversation.id).delete()
         record_change(owner, "delete", conversation, result_count=deleted)
-        forget_live_side(conversation)
+        erase_live_side(conversation)
     return deleted
+
+
+def close_gap(conversation: Conversation) -> None:
+    """What continued it continues what it continued: nothing, where that would be itself."""
+    rows = Conversation.objects.filter(account_id=conversation.account_id, continues=conversation.conversation_id)
+    rows.filter(conversation_id=conversation.continues).update(continues="")
+    rows.update(continues=conversation.continues)
 
 
 def turns_of(owner: Owner, conversation: Conversation) -> Any:

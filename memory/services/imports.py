@@ -21,7 +21,7 @@ from memory.models import Conversation, Memory
 from memory.owner import Owner
 from memory.providers.digests import ExtractiveDigester, Stretch
 from memory.providers.summaries import Message
-from memory.services.conversations import Opening, lineage_of, open_conversation
+from memory.services.conversations import Opening, lock_lineages, open_conversation, would_continue_itself
 from memory.services.embedding import Embedded
 from memory.services.embedding_time import EmbeddingTime
 from memory.services.episodes import EpisodeDraft, store_episodes
@@ -189,6 +189,8 @@ def store_conversation(owner: Owner, drafted: Drafted, *, embedded: Embedded, no
     told = drafted.conversation
     stored: list[Memory] = []
     with transaction.atomic():
+        if told.continues:
+            lock_lineages(owner)
         opening = Opening(title=told.title, metadata=told.metadata)
         conversation = open_conversation(owner, told.conversation_id, opening=opening, now=now)
         if conversation.turn_count:
@@ -220,11 +222,7 @@ def agent_of(conversation: ImportedConversation, message: ImportedMessage) -> st
 
 def check_order(owner: Owner, told: ImportedConversation) -> None:
     """What it continues may come later in the file, or never; only a ring is refused."""
-    if not told.continues:
-        return
-    before = lineage_of(owner, told.continues)
-    rows = Conversation.objects.visible_to(Owner(account_id=owner.account_id))
-    if rows.filter(conversation_id__in=before, continues=told.conversation_id).exists():
+    if told.continues and would_continue_itself(owner, told.conversation_id, told.continues):
         raise Unprocessable("continues one that continues it")
 
 

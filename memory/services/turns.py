@@ -38,7 +38,7 @@ LONGEST_NAME = 100
 PROVABLE_IDS = 100
 """PostgreSQL uses a partial index for lists up to so long: of longer ones it does not see that none is empty."""
 ADVANCED = (
-    *("title", "continues", "metadata", "turn_count", "last_turn_at", "started_at", "ended_at", "cleared_at"),
+    *("turn_count", "last_turn_at", "started_at", "ended_at", "cleared_at"),
     *("outcome", "archived", "consolidated_at", "patterns_extracted_at", "summarize_after", "updated_at"),
 )
 

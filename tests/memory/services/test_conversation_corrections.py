@@ -5,9 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from ledger import store as ledger
 from memory.errors import NotFound, Unprocessable
 from memory.models import Account, AuditEntry, Conversation, EpisodicMemory, Memory, Turn
 from memory.owner import Owner
@@ -21,7 +22,12 @@ from memory.services.conversation_corrections import (
     unarchive_conversation,
 )
 from memory.services.corrections import mark_memories
+from memory.services.hybrid_memory import MemoryManager
+from memory.services.sessions import join_session
 from memory.services.turns import get_conversation
+from memory.tiers.working import WorkingMemory
+from memory_project.redis import Place, client
+from tests.beside import do_beside
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.turns import talk
 
@@ -96,6 +102,33 @@ def test_the_same_id_begins_anew_after_an_erasure(staff: Owner, owner: Owner) ->
 
     assert (again.conversation.turn_count, again.turns[0].index) == (1, 0)
     assert Memory.objects.count() == 1
+
+
+def test_one_of_a_ring_can_be_erased(staff: Owner, owner: Owner) -> None:
+    for conversation_id, continues in (("c1", "c2"), ("c2", "c1")):
+        talk(owner, 1, conversation_id=conversation_id)
+        Conversation.objects.filter(conversation_id=conversation_id).update(continues=continues)
+
+    delete_conversation(staff, "c1")
+
+    assert Conversation.objects.get().continues == ""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_said_during_an_erasure_does_not_greet_the_next_conversation(staff: Owner, owner: Owner) -> None:
+    talk(owner, 1)
+    place = Place(account_id=owner.account_id, conversation_id="c1")
+
+    with transaction.atomic():
+        delete_conversation(staff, "c1")
+        do_beside(lambda: join_session(owner, "c1", now=NOW).push_thought("secret", "assistant", NOW))
+        do_beside(lambda: MemoryManager(owner).find_memory("c1").get_messages())
+        WorkingMemory(owner).set("c1", {"scratchpad": "secret"})
+        ledger.mark(place, "skill:secret")
+
+    session = join_session(owner, "c1", now=NOW)
+    assert (session.get_thoughts(10), WorkingMemory(owner).get("c1"), ledger.get_all(place)) == ([], {}, {})
+    assert not client().keys("*:turns")
 
 
 def test_archiving_is_a_change_of_those_turns_that_it_archives(staff: Owner, owner: Owner) -> None:

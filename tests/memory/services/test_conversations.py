@@ -11,6 +11,7 @@ from memory.models import Account, AuditEntry, Conversation
 from memory.owner import Owner
 from memory.services.conversations import (
     Opening,
+    change_conversation,
     create_conversation,
     end_conversation,
     find_conversation,
@@ -23,7 +24,7 @@ from memory.tiers.session_stores import place_of, session_store
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import Place
 from tests.memory.episodes import NOTHING, NOW
-from tests.memory.turns import talk, turn
+from tests.memory.turns import say, talk, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
@@ -96,6 +97,75 @@ def test_a_conversation_continues_one_other_only(owner: Owner) -> None:
     say_continuing(owner, "tuesday", "monday")
     with pytest.raises(Conflict):
         say_continuing(owner, "tuesday", "sunday")
+
+
+def test_a_conversation_does_not_come_after_itself_by_one_that_is_there_later(owner: Owner) -> None:
+    create(owner, "monday")
+    # as an import may leave it
+    Conversation.objects.update(continues="tuesday")
+
+    with pytest.raises(Unprocessable):
+        create(owner, "tuesday", continues="monday")
+    create(owner, "tuesday")
+    with pytest.raises(Unprocessable):
+        change_conversation(owner, "tuesday", changes={"continues": "monday"}, now=NOW)
+
+
+def test_what_a_conversation_lacks_is_taken_over_with_repeated_turns_too(owner: Owner) -> None:
+    create(owner, "sunday")
+    hello = turn("hello", client_id="1")
+    say(owner, hello, conversation_id="monday")
+
+    opening = Opening(title="A pump", continues="sunday", metadata={"ticket": 7})
+    store_turns(owner, "monday", drafts=[hello], embedded=NOTHING, now=LATER, opening=opening)
+
+    row = find_conversation(owner, "monday")
+    assert (row.title, row.continues, row.metadata) == ("A pump", "sunday", {"ticket": 7})
+    assert (row.turn_count, row.updated_at) == (1, LATER)
+
+
+def test_what_a_conversation_has_is_not_taken_over(owner: Owner) -> None:
+    create_conversation(owner, "c1", opening=Opening(title="A pump", metadata={"ticket": 7}), now=NOW)
+
+    opening = Opening(title="A seal", metadata={"ticket": 8})
+    store_turns(owner, "c1", drafts=[turn("hello")], embedded=NOTHING, now=NOW, opening=opening)
+
+    row = find_conversation(owner, "c1")
+    assert (row.title, row.metadata) == ("A pump", {"ticket": 7})
+
+
+@pytest.mark.parametrize("conversation_id", ["", "c" * 101, "c\x00", "c\ud800"], ids=ascii)
+def test_an_id_that_no_conversation_can_have_is_refused_and_not_found(owner: Owner, conversation_id: str) -> None:
+    create(owner, "c1")
+
+    with pytest.raises(Unprocessable, match="an id has"):
+        create(owner, conversation_id)
+    with pytest.raises(Unprocessable, match="an id has"):
+        join_conversation(owner, conversation_id, now=NOW)
+    with pytest.raises(Unprocessable, match="an id has"):
+        talk(owner, 1, conversation_id=conversation_id)
+    with pytest.raises(NotFound):
+        end_conversation(owner, conversation_id, outcome="", now=NOW)
+    assert Conversation.objects.count() == 1
+
+
+@pytest.mark.parametrize("continues", ["c" * 101, "c\x00", "c\ud800"], ids=ascii)
+def test_nothing_continues_what_cannot_be(owner: Owner, continues: str) -> None:
+    create(owner, "c1")
+
+    with pytest.raises(Unprocessable):
+        change_conversation(owner, "c1", changes={"continues": continues}, now=NOW)
+    with pytest.raises(Unprocessable):
+        say_continuing(owner, "c1", continues)
+
+
+def test_an_outcome_that_there_is_not_is_refused(owner: Owner) -> None:
+    talk(owner, 1)
+
+    with pytest.raises(Unprocessable):
+        end_conversation(owner, "c1", outcome="banana", now=NOW)
+
+    assert find_conversation(owner, "c1").ended_at is None
 
 
 @pytest.mark.parametrize(
