@@ -95,6 +95,18 @@ def test_every_message_puts_idleness_off(owner: Owner) -> None:
     assert summarize(NOW + 1.5 * IDLE) == ONE_STORED
 
 
+@pytest.mark.parametrize(("said", "summarized", "claims"), [(10, 0, [0, 0, 0]), (11, 1, [1, 0, 0])])
+def test_an_idle_conversation_of_which_nothing_may_be_summarized_waits_for_nothing(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch, said: int, summarized: int, claims: list[int]
+) -> None:
+    monkeypatch.setattr(conf, "SESSION_MAX_MESSAGES_BEFORE_SUMMARY", 5)
+    talk(owner, said)
+
+    assert [summarize(NOW + days * timedelta(days=1)).claimed for days in (1, 2, 3)] == claims
+
+    assert (progress(), conversation().summarize_after) == ((said, summarized, summarized), None)
+
+
 @pytest.mark.parametrize(("said", "summarized"), [(29, 0), (30, 30)])
 def test_at_its_end_a_session_of_thirty_messages_is_summarized_to_the_last(
     owner: Owner, said: int, summarized: int
