@@ -19,7 +19,7 @@ from memory.models import EpisodicMemory, Kind, Memory, Turn, Vector, writer
 from memory.owner import Owner
 from memory.services.embedding import content_hash
 from memory.services.memories import MEMORY_TYPES
-from memory.services.turn_corrections import spread_correction
+from memory.services.turn_corrections import spread_correction, spread_quarantine
 from memory.tokens import estimate_tokens
 
 CORRECTABLE = frozenset(
@@ -92,7 +92,10 @@ def derive_from_text(text: str, *, now: datetime) -> dict[str, Any]:
 
 
 def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: datetime) -> int:
-    """Archive, quarantine, pin (or undo it: see MARKS) those of the memories that the owner sees; how many changed."""
+    """Archive, quarantine, pin (or undo it: see MARKS) those of the memories that the owner sees; how many changed.
+
+    Raises RedisError where turns are quarantined or released, whose sessions must not go on as before.
+    """
     changed = 0
     for ids in chunks(memory_ids):
         with transaction.atomic():
@@ -101,6 +104,9 @@ def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: d
             Memory.objects.filter(id__in=[row.id for row in rows]).update(
                 **MARKS[mark], version=F("version") + 1, updated_at=now
             )
+            turn_ids = [row.id for row in rows if row.kind == Kind.TURN]
+            if turn_ids and "quarantined" in MARKS[mark]:
+                spread_quarantine(turn_ids)
             record_correction(owner, mark, rows)
         changed += len(rows)
     return changed

@@ -29,6 +29,7 @@ from memory.services.summaries import latest_summary
 from memory.services.turns import TurnDraft, store_turns, writer_in
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import SessionTurn, place_of, session_store
+from memory.tiers.session_turns import WITHHELD
 from memory.tokens import estimate_tokens
 
 logger = logging.getLogger(__name__)
@@ -175,7 +176,8 @@ def what_is_left(saved: Mapping[str, Any], *, saved_at: datetime, now: datetime)
 def latest_message_of_user(conversation: Conversation) -> str:
     """The text of the latest message in the buffer that a user wrote, as a query; empty where none did."""
     buffer = session_store().recent(conversation, conf.BUFFER_MESSAGES)
-    return next((turn.text[:LONGEST_QUERY] for turn in reversed(buffer) if turn.role == Turn.Role.USER), "")
+    said = (turn.text for turn in reversed(buffer) if turn.role == Turn.Role.USER and turn.text != WITHHELD)
+    return next(said, "")[:LONGEST_QUERY]
 
 
 def lay_out(summary: str, hits: Sequence[EpisodeHit]) -> str:

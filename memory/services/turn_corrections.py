@@ -1,11 +1,11 @@
-"""What a corrected turn means for what repeats it: its payload, and the buffer of its session.
+"""What a corrected turn means for what repeats it: its payload, and the buffer of its session. A quarantined one, too.
 
 A text is corrected to be rid of what it said, so nothing beside it may go on saying that. Summaries are memories of
 their own: they are corrected as such.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +25,14 @@ def spread_correction(turn_id: UUID, *, is_reworded: bool) -> None:
     if is_reworded:
         turns.filter(pk=turn_id).update(payload=without_wording(turn.payload))
     forget_buffer(turn.log)
+
+
+def spread_quarantine(turn_ids: Sequence[UUID]) -> None:
+    """To be called in the transaction that quarantines or releases turns. Raises RedisError, and neither is done."""
+    turns: Any = Turn.objects
+    of_turns = turns.filter(pk__in=turn_ids).values("log_id")
+    for conversation in Conversation.objects.filter(id__in=of_turns).defer("saved_session"):
+        forget_buffer(conversation)
 
 
 def without_wording(payload: Mapping[str, Any] | None) -> dict[str, Any] | None:

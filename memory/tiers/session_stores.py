@@ -5,8 +5,8 @@
 - `hybrid`: in Redis, and read again from the log where Redis has lost it or lags behind: the default.
 
 Whatever the store, every turn is a row of the log first; a buffer is only the quick way to the latest ones. A turn
-never changes its number, and its text only where staff corrects it: whoever does so clears the buffer after the
-commit, and the hybrid store then reads the log.
+never changes its number; what it says changes only where staff corrects, quarantines or releases it. Whoever does so
+clears the buffer after the commit, and the hybrid store then reads the log.
 
 A buffer's texts are not compared with the log's. What it said before, it says again where Redis comes back as an older
 copy of itself (a restored file, a replica that lagged), or where the process that stored the conversation's first turn

@@ -12,6 +12,9 @@ from memory.models import Conversation, Turn
 from memory.tiers.base import from_json, to_json
 from memory_project.redis import SessionPlace
 
+WITHHELD = "(withheld)"
+"""All that a quarantined turn says in a session; its number stays, so that no turn is missed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTurn:
@@ -51,15 +54,17 @@ def place_of(conversation: Conversation) -> SessionPlace:
 
 
 def session_turn(turn: Turn) -> SessionTurn:
+    """The row as a session has it: of a quarantined one its place, role and agent, and nothing that was sent."""
+    is_withheld = turn.quarantined
     return SessionTurn(
         id=turn.id,
         index=turn.index,
         role=turn.role,
-        name=turn.name,
+        name="" if is_withheld else turn.name,
         agent_id=turn.agent_id,
-        content=turn.content,
-        text=turn.text,
-        payload=turn.payload,
+        content=WITHHELD if is_withheld else turn.content,
+        text=WITHHELD if is_withheld else turn.text,
+        payload=None if is_withheld else turn.payload,
         timestamp=turn.event_time,
     )
 

@@ -12,6 +12,7 @@ from memory.extraction.messages import read_message
 from memory.models import Account, Conversation
 from memory.owner import Owner
 from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.corrections import mark_memories
 from memory.services.embedding import embed_texts
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory.services.turns import TurnDraft
@@ -71,6 +72,23 @@ def test_a_message_comes_as_it_was_sent(api: ServiceClient, owner: Owner) -> Non
 
     called, answered = messages(api)
     assert (called | body, answered | result) == (called, answered)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_quarantined_turn_keeps_its_place_among_the_messages_and_says_nothing(
+    api: ServiceClient, owner: Owner
+) -> None:
+    body = {"role": "assistant", "name": "Ada", "content": "secret", "tool_calls": [CALL]}
+    stored = say(owner, turn("What is it?"), TurnDraft(message=read_message(body)), turn("Go on."))
+    messages(api)
+
+    mark_memories(owner, [stored.turns[1].pk], mark="quarantine", now=timezone.now())
+
+    withheld = messages(api)[1]
+    assert [message["index"] for message in messages(api)] == [0, 1, 2]
+    assert (withheld["role"], withheld["name"], withheld["content"]) == ("assistant", "", "(withheld)")
+    assert "secret" not in str(messages(api))
+    assert "tool_calls" not in withheld
 
 
 def test_a_conversation_without_turns_has_no_messages(api: ServiceClient) -> None:

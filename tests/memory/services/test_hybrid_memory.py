@@ -13,9 +13,10 @@ from memory.extraction.messages import MalformedMessage
 from memory.models import Account, Conversation, Kind, Memory, Turn
 from memory.owner import Owner
 from memory.services.conversations import end_conversation
+from memory.services.corrections import mark_memories
 from memory.services.embedding import embed_texts
 from memory.services.episodes import EpisodeDraft, store_episodes
-from memory.services.hybrid_memory import HybridContext, HybridMemory, MemoryManager
+from memory.services.hybrid_memory import HybridContext, HybridMemory, MemoryManager, latest_message_of_user
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import place_of
 from memory.tokens import estimate_tokens
@@ -189,6 +190,14 @@ def test_as_many_episodes_as_the_setting_says_the_nearest_first(owner: Owner, me
     assert len(context.items) == conf.EPISODES_IN_CONTEXT
     assert shown(memory.get_context("the boiler", limit=1, now=NOW)) == ["the boiler"]
     assert memory.get_context("the boiler", limit=0, now=NOW).items == ()
+
+
+def test_a_quarantined_message_is_no_query(owner: Owner) -> None:
+    said = say(owner, turn("What of Porto?"), turn("What of Igor?"))
+
+    mark_memories(owner, [said.turns[1].pk], mark="quarantine", now=NOW)
+
+    assert latest_message_of_user(said.conversation) == "What of Porto?"
 
 
 def test_without_a_query_the_latest_message_of_the_user_is_meant(owner: Owner, memory: HybridMemory) -> None:

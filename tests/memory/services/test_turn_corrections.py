@@ -9,12 +9,13 @@ from memory.errors import Unprocessable
 from memory.extraction.messages import message_of, read_message
 from memory.models import AuditEntry, Conversation, Turn
 from memory.owner import Owner
-from memory.services.corrections import correct_memory, delete_memories
+from memory.services.corrections import correct_memory, delete_memories, mark_memories
 from memory.services.turn_corrections import without_wording
 from memory.tiers.session_stores import session_store, session_turn
 from memory_project import redis
 from tests.memory.episodes import NOW
 from tests.memory.turns import say, talk, told, turn
+from tests.round_trips import counted_commands
 
 pytestmark = pytest.mark.usefixtures("empty_redis")
 
@@ -67,7 +68,55 @@ def test_the_buffer_tells_the_corrected_text_after_the_commit(owner: Owner) -> N
     assert [each.text for each in buffered] == ["[taken out]", "two"]
 
 
-def test_without_redis_a_turn_is_not_corrected(owner: Owner, settings: Any, request: pytest.FixtureRequest) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_a_quarantined_turn_keeps_its_place_in_the_buffer_and_says_nothing(owner: Owner) -> None:
+    secret = turn([{"type": "text", "text": "secret"}], role="tool")
+    stored = say(owner, turn("one"), secret, turn("three"))
+
+    mark_memories(owner, [stored.turns[1].pk], mark="quarantine", now=NOW)
+
+    for _ in ("read from the log", "read from the buffer"):
+        buffered = session_store().recent(Conversation.objects.get(), 10)
+        assert [(each.index, each.text) for each in buffered] == [(0, "one"), (1, "(withheld)"), (2, "three")]
+        assert (buffered[1].content, buffered[1].payload, buffered[1].name) == ("(withheld)", None, "")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_released_turn_says_in_the_buffer_what_it_said(owner: Owner) -> None:
+    stored = say(owner, turn("one"), turn([{"type": "text", "text": "two"}]))
+    mark_memories(owner, [stored.turns[1].pk], mark="quarantine", now=NOW)
+    before = session_store().recent(Conversation.objects.get(), 10)
+
+    mark_memories(owner, [stored.turns[1].pk], mark="release", now=NOW)
+
+    assert [each.text for each in before] == ["one", "(withheld)"]
+    assert session_store().recent(Conversation.objects.get(), 10) == [session_turn(row) for row in stored.turns]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_turns_are_quarantined_in_all_their_conversations_at_once(owner: Owner) -> None:
+    rows = [*talk(owner, 2).turns, *talk(owner, 2, conversation_id="c2").turns]
+
+    mark_memories(owner, [row.pk for row in rows], mark="quarantine", now=NOW)
+
+    buffers = [session_store().recent(each, 10) for each in Conversation.objects.all()]
+    assert [[each.text for each in buffer] for buffer in buffers] == [["(withheld)", "(withheld)"]] * 2
+
+
+@pytest.mark.parametrize("mark", ["archive", "pin"])
+def test_other_marks_leave_the_buffer_alone(owner: Owner, mark: str) -> None:
+    stored = talk(owner, 2)
+    session_store().append(stored.conversation, [session_turn(row) for row in stored.turns])
+
+    with counted_commands() as commands:
+        mark_memories(owner, [row.pk for row in stored.turns], mark=mark, now=NOW)
+
+    assert commands == []
+
+
+def test_without_redis_a_turn_is_neither_corrected_nor_quarantined(
+    owner: Owner, settings: Any, request: pytest.FixtureRequest
+) -> None:
     (row,) = say(owner, turn("secret")).turns
     entries = AuditEntry.objects.count()
     settings.REDIS_URL = "unix:///nowhere/valkey.sock"
@@ -76,8 +125,11 @@ def test_without_redis_a_turn_is_not_corrected(owner: Owner, settings: Any, requ
 
     with pytest.raises(RedisError):
         correct_memory(owner, row.pk, changes={"text": "[taken out]"}, version=1, now=NOW)
+    with pytest.raises(RedisError):
+        mark_memories(owner, [row.pk], mark="quarantine", now=NOW)
 
-    assert (Turn.objects.get().text, AuditEntry.objects.count()) == ("secret", entries)
+    assert (Turn.objects.get().text, Turn.objects.get().quarantined) == ("secret", False)
+    assert AuditEntry.objects.count() == entries
 
 
 def test_a_turn_is_not_deleted_out_of_its_conversation(owner: Owner) -> None:
