@@ -1,4 +1,4 @@
-"""Conversations out of files: their turns as they were said, and one episode each, without a language model.
+"""Conversations out of files: their turns as they were said, and their episode, without a language model.
 
 A conversation is known by its id: one that has turns already is left alone, so an import that was interrupted is
 resumed by running it again; one of which an older import made only the episode gets its turns. Every conversation is
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby, islice
+from typing import cast
 from uuid import UUID
 
 from django.db import transaction
@@ -17,7 +18,8 @@ from memory import conf
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.imported import BadLine, ImportedConversation, ImportedMessage, Item, NothingSaid
 from memory.extraction.messages import tools_named
-from memory.models import Conversation, Memory
+from memory.models import Conversation, EpisodicMemory, Memory
+from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.providers.digests import ExtractiveDigester, Stretch
 from memory.providers.summaries import Message
@@ -25,10 +27,11 @@ from memory.services.conversations import Opening, lock_lineages, open_conversat
 from memory.services.embedding import Embedded
 from memory.services.embedding_time import EmbeddingTime
 from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.summary_episodes import LOG, SOURCE_OF_IMPORTS, adopt_episode
 from memory.services.turns import TurnDraft, append_turns
+from memory_project.ids import uuid7
 
 ACTOR = "command:import_conversations"
-SOURCE = "import"
 BATCH_CONVERSATIONS = 50
 BATCH_BYTES = 4_000_000
 TURNS_AT_ONCE = 1_000
@@ -148,10 +151,6 @@ def ends_after(conversation: ImportedConversation, moment: datetime) -> bool:
     return any(time > moment for time in (last_said_at(conversation), conversation.ended_at) if time is not None)
 
 
-def identity_of(conversation: ImportedConversation) -> str:
-    return f"conversation:{conversation.conversation_id}"
-
-
 def make_batch(account_id: UUID, conversations: Sequence[ImportedConversation]) -> Batch:
     """One look-up for all of them; of a conversation told twice, the first telling counts."""
     first_told: dict[str, ImportedConversation] = {}
@@ -185,7 +184,8 @@ def store_batch(account_id: UUID, batch: Batch, *, time: EmbeddingTime, now: dat
 
 
 def store_conversation(owner: Owner, drafted: Drafted, *, embedded: Embedded, now: datetime) -> Imported:
-    """Raises StoredMeanwhile when it has turns by now, Unprocessable when it would come after itself."""
+    """Raises StoredMeanwhile when it has turns by now, Unprocessable when it would come after itself, or has an episode
+    of an import."""
     told = drafted.conversation
     stored: list[Memory] = []
     with transaction.atomic():
@@ -196,14 +196,34 @@ def store_conversation(owner: Owner, drafted: Drafted, *, embedded: Embedded, no
         if conversation.turn_count:
             raise StoredMeanwhile("it is there already")
         check_order(owner, told)
+        # before any turn, in one order everywhere: two imports that name the same agents wait for each other in turn
+        for agent_id in agents_of(told):
+            insert_participants(replace(owner, agent_id=agent_id), conversation_ids=[told.conversation_id])
         for agent_id, drafts in stretches(drafted):
             writer = replace(owner, agent_id=agent_id)
             stored += append_turns(writer, conversation, drafts=drafts, embedded=embedded, now=now).new
-        if drafted.episode:
-            stored += store_episodes(owner, drafts=[drafted.episode], embedded=embedded, now=now)
+        for agent_id, episode in episodes_of(conversation, drafted):
+            writer = replace(owner, agent_id=agent_id)
+            stored += store_episodes(writer, drafts=[episode], embedded=embedded, now=now)
         finish(conversation, drafted, now=now)
     pending = sum(row.embed_after is not None for row in stored)
     return Imported(imported=1, turns=len(drafted.turns), pending=pending)
+
+
+def store_episode(
+    owner: Owner, conversation: Conversation, draft: EpisodeDraft, *, embedded: Embedded, now: datetime
+) -> list[EpisodicMemory]:
+    """The conversation's summary from now on; that of an older import, which made nothing else, becomes it instead."""
+    older = f"conversation:{conversation.conversation_id}"
+    if adopt_episode(conversation, identity=older, covering=draft.metadata, now=now):
+        return []
+    # by the row, not by the client's id: another conversation may come to have that
+    metadata = draft.metadata | {LOG: str(conversation.id)}
+    own = replace(draft, identity=f"import:{conversation.id}", metadata=metadata)
+    stored = store_episodes(owner, drafts=[own], embedded=embedded, now=now)
+    if not stored:
+        raise Unprocessable("has an episode of an import already")
+    return stored
 
 
 def stretches(drafted: Drafted) -> Iterator[tuple[str, list[TurnDraft]]]:
@@ -218,6 +238,24 @@ def stretches(drafted: Drafted) -> Iterator[tuple[str, list[TurnDraft]]]:
 
 def agent_of(conversation: ImportedConversation, message: ImportedMessage) -> str:
     return conversation.agent_id if message.agent_id is None else message.agent_id
+
+
+def agents_of(conversation: ImportedConversation) -> list[str]:
+    """Those that take part: its own, and all that wrote in it, in order; an empty one where there is none."""
+    wrote = {agent_of(conversation, message) for message in conversation.messages}
+    return sorted({conversation.agent_id, *wrote} - {""}) or [""]
+
+
+def episodes_of(conversation: Conversation, drafted: Drafted) -> Iterator[tuple[str, EpisodeDraft]]:
+    """The episode for each agent that takes part, as summaries are. Its identity is that of older imports for one."""
+    agents = agents_of(drafted.conversation) if drafted.episode else []
+    own = drafted.conversation.agent_id or next(iter(agents), "")
+    for agent_id in agents:
+        draft = cast("EpisodeDraft", drafted.episode)
+        if agent_id != own:
+            # by the row, not by the client's id, which may look like one with an agent behind it
+            draft = replace(draft, id=uuid7(), identity=f"{SOURCE}:{conversation.id}:{agent_id}")
+        yield agent_id, draft
 
 
 def check_order(owner: Owner, told: ImportedConversation) -> None:
@@ -270,7 +308,7 @@ def draft_turns(conversation: ImportedConversation, *, now: datetime) -> Iterato
             client_id=message.client_id,
             model=message.model,
             metadata=message.metadata,
-            source=SOURCE,
+            source=SOURCE_OF_IMPORTS,
         )
 
 
@@ -301,8 +339,7 @@ def draft_episode(conversation: ImportedConversation, *, now: datetime) -> Episo
         entities_mentioned=digest.entities_mentioned,
         tools_called=digest.tools_called,
         event_time=last_said_at(conversation) or now,
-        source=SOURCE,
-        identity=identity_of(conversation),
+        source=SOURCE_OF_IMPORTS,
         metadata={
             "summarizer": digest.source,
             "first_index": 0,

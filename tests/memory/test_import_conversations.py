@@ -182,6 +182,43 @@ def test_a_turn_of_another_agent_is_that_agents(account: Account, owner: Owner, 
     assert Participant.objects.filter(account=account, agent_id="second", conversation_id="c1").exists()
 
 
+def test_every_agent_that_wrote_in_it_gets_the_episode(account: Account, write_lines: WriteLines) -> None:
+    path = write_lines(conversation(messages=[said_by("y"), said_by("x"), said_by("y")]))
+    run(path)
+    run(path)
+
+    assert episode_of(account, "assistant").identity == "conversation:c1"
+    for agent_id in ("x", "y"):
+        assert episode_of(account, agent_id).text == episode_of(account, "assistant").text
+    assert EpisodicMemory.objects.count() == 3
+
+
+def test_without_an_agent_of_its_own_it_is_told_to_those_that_wrote_in_it(account: Account) -> None:
+    told = ImportedConversation(
+        number=1, size_bytes=1, conversation_id="c1", agent_id="", messages=tuple(message_by(each) for each in "yx")
+    )
+
+    list(import_conversations(account.id, [told], now=NOW))
+
+    episodes = EpisodicMemory.objects.order_by("agent_id")
+    assert [(row.agent_id, row.identity == "conversation:c1") for row in episodes] == [("x", True), ("y", False)]
+
+
+def said_by(agent_id: str) -> dict[str, str]:
+    return {"role": "assistant", "content": "We agreed on the Grundfos seal.", "agent": agent_id}
+
+
+def message_by(agent_id: str) -> ImportedMessage:
+    message = ChatMessage(role="assistant", name="", text="We agreed on the seal.", payload=None)
+    return ImportedMessage(message=message, agent_id=agent_id)
+
+
+def episode_of(account: Account, agent_id: str) -> EpisodicMemory:
+    found = latest_summary(Owner(account_id=account.id, agent_id=agent_id), Conversation.objects.get())
+    assert found is not None
+    return found
+
+
 def test_a_message_without_a_time_was_said_with_the_one_before(owner: Owner, write_lines: WriteLines) -> None:
     times = [None, "2026-03-14T09:00:00Z", None, "2026-03-14T09:30:00Z"]
     messages = [{"role": "user", "content": "Hi.", "timestamp": moment} for moment in times]
@@ -280,7 +317,7 @@ def test_a_longer_conversation_takes_no_more_queries(
         drafted = draft_conversation(told, now=NOW)
         owner = imports.owner_of(account.id, told)
 
-        with django_assert_num_queries(16):
+        with django_assert_num_queries(17):
             imports.store_conversation(owner, drafted, embedded=NOTHING, now=NOW)
 
 

@@ -1,5 +1,6 @@
 """Conversations that several write to at the same time: who locks, locks in one order, and nobody waits for ever."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -10,8 +11,10 @@ from django.db import transaction
 
 from memory import conf
 from memory.errors import Unprocessable
+from memory.extraction.conversations import read_conversations
 from memory.maintenance import Batch, archive_conversations
-from memory.models import Conversation, Memory
+from memory.models import Account, Conversation, Memory, Turn
+from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.services import corrections
 from memory.services.conversation_corrections import archive_conversation, delete_conversation, unarchive_conversation
@@ -22,6 +25,7 @@ from memory.services.conversations import (
     create_conversation,
     find_conversation,
 )
+from memory.services.imports import import_conversations
 from memory.services.turns import store_turns
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import place_of, session_store
@@ -61,6 +65,22 @@ def test_turns_are_locked_in_the_order_of_their_ids(
         Memory.objects.select_for_update().get(id=high)
 
     acting.result(PATIENCE_SECONDS)
+
+
+def test_an_import_makes_its_agents_in_the_order_of_their_names(account: Account, start_beside: Start) -> None:
+    messages = [{"role": "assistant", "content": "Agreed.", "agent": agent_id} for agent_id in ("zoe", "ana")]
+    line = json.dumps({"id": "c1", "agent": "zoe", "messages": messages}).encode()
+    ana, zoe = (Owner(account_id=account.id, agent_id=agent_id) for agent_id in ("ana", "zoe"))
+
+    with transaction.atomic():
+        insert_participants(ana, conversation_ids=["another"])
+        importing = start_beside(
+            lambda: list(import_conversations(account.id, read_conversations([line]), now=NOW, embed_seconds=0))
+        )
+        insert_participants(zoe, conversation_ids=["another"])
+
+    importing.result(PATIENCE_SECONDS)
+    assert Turn.objects.count() == 2
 
 
 def test_conversations_that_shall_continue_each_other_do_not_both(owner: Owner, start_beside: Start) -> None:
