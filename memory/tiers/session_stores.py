@@ -8,10 +8,10 @@ Whatever the store, every turn is a row of the log first; a buffer is only the q
 never changes its number; what it says changes only where staff corrects, quarantines or releases it. Whoever does so
 clears the buffer after the commit, and the hybrid store then reads the log.
 
-A buffer's texts are not compared with the log's. What it said before, it says again where Redis comes back as an older
-copy of itself (a restored file, a replica that lagged), or where the process that stored the conversation's first turn
-is held up between its commit and its word to the buffer for as long as a correction takes: until the buffer is cleared
-again, or the session expires.
+A buffer's texts are not compared with the log's: that would be a query more on each read. So it says again what was
+taken out where Redis comes back as an older copy of itself (a restored file, a replica that lagged), and where the
+process that stored the turns with which a buffer begins (with `memory` and `redis`, any turns) is held up between its
+commit and its word to the buffer for as long as a correction takes: until it is cleared again, or the session expires.
 """
 
 import logging
