@@ -1,31 +1,22 @@
 """Several workers at the queue of pending rows at once."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Barrier
-from typing import TypeVar
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from memory.models import Vector
 from memory.owner import Owner
 from memory.services.embedding_queue import EmbeddedBatch, claim_due, embed_pending
+from tests.beside import over_own_connection
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW, draft, store
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-T = TypeVar("T")
 NOTHING_DUE = EmbeddedBatch(claimed=0, stored=0, failed=0, stopped=False)
-
-
-def over_own_connection(act: Callable[[], T]) -> T:
-    try:
-        return act()
-    finally:
-        connection.close()
 
 
 def test_rows_that_another_worker_is_claiming_are_passed_over(owner: Owner) -> None:

@@ -21,10 +21,10 @@ from memory.services.summaries import SummarizedBatch, request_summary, summariz
 from memory.services.summary_queue import claim_due
 from memory.services.turns import get_conversation
 from memory.tiers.session_stores import session_store
+from tests.beside import over_own_connection
 from tests.embedding_server import EmbeddingServer
 from tests.language_model_server import Asked, LanguageModelServer
 from tests.memory.episodes import NOW
-from tests.memory.services.test_embedding_workers import over_own_connection
 from tests.memory.summaries import NOTHING_DUE, ONE_STORED, conversation, covered, progress, summaries, summarize
 from tests.memory.turns import say, talk, told, turn
 
