@@ -13,6 +13,7 @@ from typing import Annotated, Protocol
 from django.template.loader import render_to_string
 from pydantic import BaseModel, Field, StringConstraints
 
+from memory.errors import ProviderReplyInvalid
 from memory.providers.language_models import LanguageModel, Meter, Question, language_model
 from memory.providers.material import encode_line
 from memory.providers.summaries import ExtractiveSummarizer, Message, entities_mentioned, key_decisions
@@ -25,6 +26,8 @@ SPOKEN_ROLES = frozenset({"user", "assistant"})
 """Who takes part in a conversation; others set it up, or answer machines."""
 
 MOST_SUMMARY_CHARACTERS = 40_000
+MOST_TIMES_TOO_LONG = 4
+"""A summary of so many times the tokens that it may have is not what was asked for."""
 MOST_ITEM_CHARACTERS = 500
 MOST_ANSWERED_ITEMS = 200
 WORDS_PER_TOKEN = 0.7
@@ -157,6 +160,8 @@ class ModelDigester:
         """One question. The messages must fit the model (`how_many_fit`, `pieces`). Raises ProviderError."""
         question = ask_for_digest(stretch, max_tokens=max_tokens)
         answer = self._model.ask(question, DigestAnswer, meter=meter, deadline_seconds=deadline_seconds)
+        if estimate_tokens(answer.summary) > MOST_TIMES_TOO_LONG * max_tokens:
+            raise ProviderReplyInvalid(f"the summary has more than {MOST_TIMES_TOO_LONG} times {max_tokens} tokens")
         before = stretch.previous.tools_called if stretch.previous else ()
         return Digest(
             summary=answer.summary,
@@ -205,6 +210,12 @@ def how_many_fit(messages: Sequence[Message], *, max_tokens: int) -> int:
     sizes = accumulate(estimate_tokens(told_message(message)) for message in messages)
     fitting = sum(1 for _ in takewhile(lambda size: size <= max_tokens, sizes))
     return max(fitting, min(1, len(messages)))
+
+
+def room_beside(previous: Digest | None, *, max_tokens: int) -> int:
+    """How many of the tokens that a model is shown are left for messages: half of them always."""
+    taken = 0 if previous is None else estimate_tokens(told_digest(previous))
+    return max(max_tokens - taken, max_tokens // 2)
 
 
 def pieces(message: Message, *, max_tokens: int) -> Iterator[Message]:

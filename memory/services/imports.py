@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby, islice
-from typing import cast
 from uuid import UUID
 
 from django.db import transaction
@@ -202,26 +201,30 @@ def store_conversation(owner: Owner, drafted: Drafted, *, embedded: Embedded, no
         for agent_id, drafts in stretches(drafted):
             writer = replace(owner, agent_id=agent_id)
             stored += append_turns(writer, conversation, drafts=drafts, embedded=embedded, now=now).new
-        for agent_id, episode in episodes_of(conversation, drafted):
-            writer = replace(owner, agent_id=agent_id)
-            stored += store_episodes(writer, drafts=[episode], embedded=embedded, now=now)
+        stored += store_episode(owner, conversation, drafted, embedded=embedded, now=now)
         finish(conversation, drafted, now=now)
     pending = sum(row.embed_after is not None for row in stored)
     return Imported(imported=1, turns=len(drafted.turns), pending=pending)
 
 
 def store_episode(
-    owner: Owner, conversation: Conversation, draft: EpisodeDraft, *, embedded: Embedded, now: datetime
+    owner: Owner, conversation: Conversation, drafted: Drafted, *, embedded: Embedded, now: datetime
 ) -> list[EpisodicMemory]:
-    """The conversation's summary from now on; that of an older import, which made nothing else, becomes it instead."""
-    older = f"conversation:{conversation.conversation_id}"
-    if adopt_episode(conversation, identity=older, covering=draft.metadata, now=now):
+    """The conversation's summary from now on, one for each agent that takes part; that of an older import, which made
+    nothing else, becomes it instead."""
+    if drafted.episode is None:
         return []
-    # by the row, not by the client's id: another conversation may come to have that
-    metadata = draft.metadata | {LOG: str(conversation.id)}
-    own = replace(draft, identity=f"import:{conversation.id}", metadata=metadata)
-    stored = store_episodes(owner, drafts=[own], embedded=embedded, now=now)
-    if not stored:
+    draft = replace(drafted.episode, metadata=drafted.episode.metadata | {LOG: str(conversation.id)})
+    older = f"conversation:{conversation.conversation_id}"
+    if adopt_episode(owner, conversation, identity=older, metadata=draft.metadata, now=now):
+        return []
+    stored: list[EpisodicMemory] = []
+    agents = agents_of(drafted.conversation)
+    for agent_id in agents:
+        # by the row, not by the client's id: another conversation may come to have that
+        copy = replace(draft, id=uuid7(), identity=f"import:{conversation.id}:{agent_id}")
+        stored += store_episodes(replace(owner, agent_id=agent_id), drafts=[copy], embedded=embedded, now=now)
+    if len(stored) < len(agents):
         raise Unprocessable("has an episode of an import already")
     return stored
 
@@ -244,18 +247,6 @@ def agents_of(conversation: ImportedConversation) -> list[str]:
     """Those that take part: its own, and all that wrote in it, in order; an empty one where there is none."""
     wrote = {agent_of(conversation, message) for message in conversation.messages}
     return sorted({conversation.agent_id, *wrote} - {""}) or [""]
-
-
-def episodes_of(conversation: Conversation, drafted: Drafted) -> Iterator[tuple[str, EpisodeDraft]]:
-    """The episode for each agent that takes part, as summaries are. Its identity is that of older imports for one."""
-    agents = agents_of(drafted.conversation) if drafted.episode else []
-    own = drafted.conversation.agent_id or next(iter(agents), "")
-    for agent_id in agents:
-        draft = cast("EpisodeDraft", drafted.episode)
-        if agent_id != own:
-            # by the row, not by the client's id, which may look like one with an agent behind it
-            draft = replace(draft, id=uuid7(), identity=f"{SOURCE}:{conversation.id}:{agent_id}")
-        yield agent_id, draft
 
 
 def check_order(owner: Owner, told: ImportedConversation) -> None:

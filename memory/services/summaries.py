@@ -1,58 +1,70 @@
 """Summaries of conversations: each stands for everything up to a turn, and takes in the one before it.
 
 A worker claims a conversation, reads a stretch of turns, has it digested outside transactions, and stores the summary
-in one transaction that first checks that the claim still holds: a killed worker leaves the stretch to be done again,
-and no stretch is done twice. What a model cannot be shown at once is done stretch by stretch.
+in one transaction that first checks that the claim still holds, and that what was digested still says the same: a
+killed worker leaves the stretch to be done again, and no stretch is done twice. What a model cannot be shown at once
+is done stretch by stretch; what covered a stretch and is gone since, or quarantined, is made again.
 """
 
-import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
-from itertools import accumulate, chain, takewhile
-from typing import Any, cast
+from enum import Enum
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Q
 from redis.exceptions import RedisError
 
 from memory import conf
 from memory.audit import record
-from memory.errors import NotFound, ProviderError
-from memory.extraction.messages import tools_named
-from memory.models import Conversation, EpisodicMemory, Kind, Link, Memory, Participant, Turn
+from memory.errors import ProviderError
+from memory.models import Conversation, EpisodicMemory, Link, Memory, Participant
 from memory.owner import Owner
-from memory.providers.digests import Digest, Digester, Stretch, how_many_fit, pieces, summary_digester
-from memory.providers.language_models import Usage
-from memory.providers.summaries import Message
-from memory.services.conversations import find_conversation, lineage_of, lock_conversation
+from memory.providers.digests import Digest, Digester, summary_digester
+from memory.services.conversations import lineage_of, lock_found
+from memory.services.corrections import mark_all
 from memory.services.embedding import Embedded, embed_texts
 from memory.services.episodes import EpisodeDraft, store_episodes
-from memory.services.summary_queue import Claimed, advance, claim_due, held, push_back, renew_lease
-from memory.services.turns import visible_turns
+from memory.services.summary_episodes import (
+    LOG,
+    SOURCE,
+    covered_turns,
+    current_summaries,
+    current_summary,
+    live_summaries,
+    number_in,
+)
+from memory.services.summary_queue import Claimed, advance, claim_due, held, push_back, put_back, renew_lease
+from memory.services.summary_works import Work, digest_work, read_work, turns_between
 from memory.services.usage import record_usage
 from memory.tiers.session_stores import session_store
+from memory_project.ids import uuid7
 
 logger = logging.getLogger(__name__)
 
 USE = "summary"
-SOURCE = "summary"
-SUMMARIES = (SOURCE, "import")
-"""Where summaries come from: ours, and those that imports make of whole conversations."""
 SUPERSEDES = "SUPERSEDES"
 ACTOR = "job:summarize"
-TOKENS_AROUND_A_TURN = 15
-"""At least, for its role and time, when a model is shown it."""
+
+Digesting = Future[Digest | None]
+
+
+class Outcome(Enum):
+    """What became of a claim."""
+
+    STORED = "stored"
+    FAILED = "failed"
+    OUTDATED = "outdated"
+    """Another worker has it now, or it is due again: something changed while it was digested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizedBatch:
-    """What became of a claim. `stopped` says that the model is down and asking for more is of no use."""
+    """What became of the claims. `stopped` says that the model is down and asking for more is of no use."""
 
     claimed: int
     stored: int
@@ -60,36 +72,11 @@ class SummarizedBatch:
     stopped: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """The turns from the claim's start up to `stop`, in parts that a digester can be shown, and what came of it.
-
-    `previous` is the live summary that the new one takes in. Nothing to digest leaves `digest` at the previous one.
-    """
-
-    claim: Claimed
-    stop: int
-    turns: Sequence[Turn]
-    parts: Sequence[Sequence[Message]]
-    previous: EpisodicMemory | None
-    digest: Digest | None = None
-    usages: tuple[Usage, ...] = ()
-    error: str = ""
-
-    @property
-    def summary(self) -> str:
-        """Empty where there is nothing to store."""
-        return self.digest.summary if self.digest is not None and self.turns else ""
-
-
 def request_summary(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
     """Queue a summary of everything that was said so far, the latest messages too. Raises NotFound."""
     with transaction.atomic():
-        find_conversation(owner, conversation_id)
-        conversation = lock_conversation(owner, conversation_id)
-        if conversation is None:
-            raise NotFound("no such conversation")
-        if conversation.turn_count > conversation.summarized_count:
+        conversation = lock_found(owner, conversation_id)
+        if conversation.turn_count > covered_turns(conversation, current_summary(conversation)):
             conversation.summarize_to = conversation.turn_count
             conversation.summarize_after = now
             conversation.save(update_fields=["summarize_to", "summarize_after"])
@@ -97,123 +84,80 @@ def request_summary(owner: Owner, conversation_id: str, *, now: datetime) -> Con
 
 
 def latest_summary(owner: Owner, conversation: Conversation) -> EpisodicMemory | None:
-    """The summary that the owner sees: the conversation's, else that of the nearest one which it resumes."""
+    """The conversation's summary, else that of the nearest one which it resumes; None where the owner takes no part.
+
+    Who takes part may read the whole log, and so the summary whichever agent's copy it is. A conversation resumed is
+    of the same user, or of none.
+    """
     lineage = [conversation.conversation_id]
     if conversation.continues:
         lineage = lineage_of(owner, conversation.conversation_id)
-    rows = live_summaries(owner, lineage)
+    readable = Conversation.objects.visible_to(owner)
+    of_user = readable.filter(Q(id=conversation.id) | Q(user_id__in=("", conversation.user_id)))
+    rows = current_summaries(of_user, lineage)
     return min(rows, key=lambda row: lineage.index(row.conversation_id), default=None)
-
-
-def live_summaries(owner: Owner, conversation_ids: Sequence[str]) -> QuerySet[EpisodicMemory]:
-    """Those that nothing has superseded, the latest first, one for each agent that the owner may read for."""
-    # the database's clock: readers are not asked for theirs
-    visible: Any = EpisodicMemory.objects.visible_to(owner, Kind.EPISODE).filter(
-        Q(expires_at=None) | Q(expires_at__gt=Now()),
-        conversation_id__in=conversation_ids,
-        source__in=SUMMARIES,
-        archived=False,
-        quarantined=False,
-    )
-    return cast("QuerySet[EpisodicMemory]", visible.order_by("-version", "-created_at", "-id"))
 
 
 def summarize_due(*, now: datetime, limit: int, account_id: UUID | None = None) -> SummarizedBatch:
     """Summarize a stretch of each conversation that is due, at most `limit` of them, oldest first.
 
-    Safe to be killed anywhere, and to run in several workers. A failing model leaves its conversations queued.
+    Safe to be killed anywhere, and to run in several workers. What fails stays queued, and keeps nothing else back.
     """
     digester = summary_digester()
     claims = claim_due(now=now, limit=limit, account_id=account_id)
-    works = digest_all([read_work(claim) for claim in claims], digester)
-    for work in works:
-        keep_usage(work, now=now)
-    done = [work for work in works if not work.error]
-    failed = [work for work in works if work.error]
-    for work in failed:
-        push_back(work.claim, error=work.error, now=now)
-    embedded = embed_texts([work.summary for work in done])
-    stored = sum(store_summary(work, embedded=embedded, now=now) for work in done)
-    return SummarizedBatch(claimed=len(claims), stored=stored, failed=len(failed), stopped=bool(failed) and not stored)
+    outcomes = Counter(summarize_each(claims, digester, now=now))
+    stored, failed = outcomes[Outcome.STORED], outcomes[Outcome.FAILED]
+    return SummarizedBatch(claimed=len(claims), stored=stored, failed=failed, stopped=bool(failed) and not stored)
 
 
-def read_work(claim: Claimed) -> Work:
-    """As many of the claim's turns as a model can be shown at once, at least one, and the summary of those before."""
-    owner = Owner(account_id=claim.conversation.account_id)
-    previous = live_summaries(owner, [claim.conversation.conversation_id]).first()
-    turns = read_turns(owner, claim)
-    messages = [message_of(turn) for turn in turns]
-    fitting = how_many_fit(messages, max_tokens=conf.SUMMARY_INPUT_TOKENS)
-    parts = [messages[:fitting]]
-    if fitting <= 1:
-        cut = (pieces(message, max_tokens=conf.SUMMARY_INPUT_TOKENS) for message in messages[:fitting])
-        parts = [[piece] for piece in chain.from_iterable(cut)]
-    # what is missing, or quarantined, behind the last one is done with it
-    following = turns_of(owner, claim).filter(index__gt=turns[fitting - 1].index).first() if fitting else None
-    stop = claim.target if following is None else following.index
-    return Work(claim=claim, stop=stop, turns=turns[:fitting], parts=parts, previous=previous)
+def summarize_each(claims: Sequence[Claimed], digester: Digester, *, now: datetime) -> Iterator[Outcome]:
+    """Digest in threads, side by side where that is worth it, and store each as soon as it is digested.
+
+    No database in threads. The leases of those outstanding are renewed every third of a lease.
+    """
+    threads = len(claims) if digester.is_remote else 1
+    with ThreadPoolExecutor(max(threads, 1)) as pool:
+        outstanding: dict[Digesting, Work] = {}
+        for claim in claims:
+            try:
+                work = read_work(claim)
+            except Exception as err:  # noqa: BLE001 - the outermost loop of the works
+                yield give_up(claim, err, now=now)
+            else:
+                outstanding[pool.submit(digest_work, work, digester)] = work
+        while outstanding:
+            done, _ = wait(outstanding, timeout=conf.SUMMARY_LEASE_SECONDS / 3, return_when=FIRST_COMPLETED)
+            for digesting in done:
+                yield settle(outstanding.pop(digesting), digesting, now=now)
+                renew_leases(outstanding)
+            renew_leases(outstanding)
 
 
-def turns_of(owner: Owner, claim: Claimed) -> QuerySet[Turn]:
-    rows = visible_turns(owner).filter(log=claim.conversation, quarantined=False)
-    return rows.filter(index__gte=claim.start, index__lt=claim.target).order_by("index")
+def renew_leases(outstanding: dict[Digesting, Work]) -> None:
+    for digesting, work in outstanding.items():
+        outstanding[digesting] = replace(work, claim=renew_lease(work.claim))
 
 
-def read_turns(owner: Owner, claim: Claimed) -> list[Turn]:
-    """The first of the claim's turns: all that fit, perhaps some more; by their counts first, since texts are large."""
-    rows = turns_of(owner, claim)
-    most = conf.SUMMARY_INPUT_TOKENS // TOKENS_AROUND_A_TURN
-    counts = rows.values_list("token_count", flat=True)[:most]
-    sizes = accumulate(count + TOKENS_AROUND_A_TURN for count in counts)
-    fitting = sum(1 for _ in takewhile(lambda size: size <= conf.SUMMARY_INPUT_TOKENS, sizes))
-    return list(rows[: max(fitting, 1)])
-
-
-def message_of(turn: Turn) -> Message:
-    return Message(role=turn.role, name=turn.name, content=turn.text, timestamp=turn.event_time)
-
-
-def digest_all(works: Sequence[Work], digester: Digester) -> list[Work]:
-    """Digest part after part, of several conversations side by side where that is worth it. No database in threads."""
-    if not works:
-        return []
-    if not digester.is_remote:
-        return digest_parts(works, digester, each=map)
-    with ThreadPoolExecutor(len(works)) as pool:
-        return digest_parts(works, digester, each=pool.map)
-
-
-def digest_parts(works: Sequence[Work], digester: Digester, *, each: Callable[..., Iterable[Work]]) -> list[Work]:
-    """In rounds of a part each; the leases are renewed between them, since a round takes half a lease at most."""
-    done = list(works)
-    for number in range(max(len(work.parts) for work in works)):
-        if number:
-            done = [replace(work, claim=renew_lease(work.claim)) for work in done]
-        done = list(each(partial(digest_part, digester=digester, number=number), done))
-    return done
-
-
-def digest_part(work: Work, *, digester: Digester, number: int) -> Work:
-    """The work with this part taken into its digest, or with the code of what went wrong."""
-    if work.error or number >= len(work.parts):
-        return work
-    stretch = Stretch(
-        messages=work.parts[number],
-        previous=work.digest or digest_of(work.previous),
-        tools=tools_named([turn.payload for turn in work.turns]),
-    )
-    usages: list[Usage] = []
+def settle(work: Work, digesting: Digesting, *, now: datetime) -> Outcome:
+    """Keep what a digested work cost, and store what came of it."""
     try:
-        digest = digester.digest(
-            stretch,
-            max_tokens=conf.SUMMARY_TOKENS,
-            meter=usages.append,
-            deadline_seconds=conf.SUMMARY_LEASE_SECONDS / 2,
-        )
+        keep_usage(work, now=now)
+        digest = digesting.result()
+        return store_summary(work, digest, embedded=embed_texts([digest.summary] if digest else []), now=now)
     except ProviderError as err:
         logger.warning("summary of conversation %s failed: %s", work.claim.conversation.id, err)
-        return replace(work, usages=(*work.usages, *usages), error=err.code)
-    return replace(work, usages=(*work.usages, *usages), digest=digest)
+        push_back(work.claim, error=err.code, now=now)
+        return Outcome.FAILED
+    except Exception as err:  # noqa: BLE001 - the outermost loop of the works
+        return give_up(work.claim, err, now=now)
+
+
+def give_up(claim: Claimed, error: Exception, *, now: datetime) -> Outcome:
+    """Try again later what nobody foresaw. Only its name is told: its words may be the conversation's."""
+    name = type(error).__name__
+    logger.error("summary of conversation %s failed: %s", claim.conversation.id, name)
+    push_back(claim, error=name, now=now)
+    return Outcome.FAILED
 
 
 def keep_usage(work: Work, *, now: datetime) -> None:
@@ -225,61 +169,63 @@ def keep_usage(work: Work, *, now: datetime) -> None:
         logger.warning("usage for conversation %s not kept: its account is gone", work.claim.conversation.id)
 
 
-def digest_of(episode: EpisodicMemory | None) -> Digest | None:
-    """A stored summary as a digest; staff may have corrected its lists to hold other things than texts."""
-    if episode is None:
-        return None
-    return Digest(
-        summary=episode.text,
-        key_decisions=texts_of(episode.key_decisions),
-        entities_mentioned=texts_of(episode.entities_mentioned),
-        tools_called=texts_of(episode.tools_called),
-        source=episode.source,
-    )
-
-
-def texts_of(items: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items)
-
-
-def store_summary(work: Work, *, embedded: Embedded, now: datetime) -> bool:
-    """Store what was digested, if the claim still holds; False if it does not, and another worker does it anew."""
+def store_summary(work: Work, digest: Digest | None, *, embedded: Embedded, now: datetime) -> Outcome:
+    """Store what was digested, if the claim still holds and all of it is still so; else it is done anew."""
     with transaction.atomic():
         conversation = held(work.claim).select_for_update(no_key=True).first()
-        if conversation is None or not is_current(work):
-            return False
-        if work.summary:
-            replace_summaries(conversation, work, embedded=embedded, now=now)
+        if conversation is None:
+            return Outcome.OUTDATED
+        before = lock_summaries(conversation)
+        if not is_current(work):
+            put_back(work.claim, now=now)
+            return Outcome.OUTDATED
+        if digest is not None and digest.summary and work.turns:
+            replace_summaries(conversation, work, digest, before, embedded=embedded, now=now)
         advance(conversation, work.claim, stop=work.stop, now=now)
     trim_session(conversation)
-    return True
+    return Outcome.STORED
+
+
+def lock_summaries(conversation: Conversation) -> list[Memory]:
+    """Those that the new one will supersede; nobody corrects one of them until it has."""
+    rows = Conversation.objects.filter(account_id=conversation.account_id, id=conversation.id)
+    live = live_summaries(rows, [conversation.conversation_id])
+    # locked in the order of everybody who locks memories, or two of them would wait for each other
+    in_order = Memory.objects.filter(id__in=live.values("id")).order_by("id").only("id", "agent_id")
+    return list(in_order.select_for_update(no_key=True))
 
 
 def is_current(work: Work) -> bool:
-    """Whether the summary that was taken in is still there as it was: it may have been corrected, or deleted."""
-    previous = work.previous
-    if previous is None:
-        return True
-    rows = Memory.objects.filter(id=previous.id, archived=False, quarantined=False, version=previous.version)
-    return rows.select_for_update(no_key=True).exists()
+    """Whether all that was digested is still there as it was: it may have been corrected, deleted, or quarantined."""
+    previous, summary = work.previous, current_summary(work.claim.conversation)
+    if (previous and (previous.id, previous.version)) != (summary and (summary.id, summary.version)):
+        return False
+    rows = turns_between(work.claim, work.start, work.stop).values_list("id", "version")
+    return list(rows) == [(turn.id, turn.version) for turn in work.turns]
 
 
-def replace_summaries(conversation: Conversation, work: Work, *, embedded: Embedded, now: datetime) -> None:
+def replace_summaries(
+    conversation: Conversation,
+    work: Work,
+    digest: Digest,
+    before: Sequence[Memory],
+    *,
+    embedded: Embedded,
+    now: datetime,
+) -> None:
     """An episode for each agent that takes part; those before are archived, and linked to the new ones."""
     account = Owner(account_id=conversation.account_id, channel=conversation.channel, actor=ACTOR)
-    before = list(live_summaries(account, [conversation.conversation_id]))
     parts = Participant.objects.of_conversation(conversation.account_id, conversation.conversation_id)
     agents = sorted(parts.values_list("agent_id", flat=True)) or [""]
+    draft = draft_of(conversation, work, digest)
     new: list[EpisodicMemory] = []
     for agent_id in agents:
         owner = replace(account, agent_id=agent_id, user_id=conversation.user_id)
-        draft = draft_of(conversation, work, agent_id=agent_id)
-        new += store_episodes(owner, drafts=[draft], embedded=embedded, now=now)
+        new += store_episodes(owner, drafts=[replace(draft, id=uuid7())], embedded=embedded, now=now)
     supersede(account, before, new, now=now)
 
 
-def draft_of(conversation: Conversation, work: Work, *, agent_id: str) -> EpisodeDraft:
-    digest = cast("Digest", work.digest)
+def draft_of(conversation: Conversation, work: Work, digest: Digest) -> EpisodeDraft:
     before = work.previous.metadata if work.previous else {}
     return EpisodeDraft(
         conversation_id=conversation.conversation_id,
@@ -289,26 +235,23 @@ def draft_of(conversation: Conversation, work: Work, *, agent_id: str) -> Episod
         tools_called=digest.tools_called,
         event_time=work.turns[-1].event_time,
         source=SOURCE,
-        # by the row, not by the client's id: another conversation may come to have that
-        identity=f"summary:{conversation.id}:{work.stop}:{agent_id}",
         metadata={
+            LOG: str(conversation.id),
             "summarizer": digest.source,
-            "first_index": before.get("first_index", work.turns[0].index),
+            "first_index": number_in(before, "first_index") if before else work.turns[0].index,
             "last_index": work.turns[-1].index,
-            "turns": before.get("turns", 0) + len(work.turns),
+            "turns": number_in(before, "turns") + len(work.turns),
         },
     )
 
 
-def supersede(
-    account: Owner, before: Sequence[EpisodicMemory], new: Sequence[EpisodicMemory], *, now: datetime
-) -> None:
+def supersede(account: Owner, before: Sequence[Memory], new: Sequence[EpisodicMemory], *, now: datetime) -> None:
     """Archive the summaries before; each is linked from its agent's new one, or the first where it has none."""
-    if not before or not new:
+    if not before:
         return
     by_agent = {row.agent_id: row for row in new}
     ids = [row.id for row in before]
-    Memory.objects.filter(id__in=ids).update(archived=True, version=F("version") + 1, updated_at=now)
+    mark_all(Memory.objects.filter(id__in=ids), mark="archive", now=now)
     Link.objects.bulk_create(
         [
             Link(

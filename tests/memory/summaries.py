@@ -4,6 +4,10 @@ from datetime import datetime
 from typing import Any
 
 from memory.models import Conversation, EpisodicMemory, Link
+from memory.owner import Owner
+from memory.services.conversations import join_conversation
+from memory.services.embedding import embed_texts
+from memory.services.episodes import EpisodeDraft, store_episodes
 from memory.services.summaries import SummarizedBatch, summarize_due
 from tests.memory.episodes import NOW
 
@@ -13,6 +17,13 @@ ONE_STORED = SummarizedBatch(claimed=1, stored=1, failed=0, stopped=False)
 
 def summarize(now: datetime = NOW) -> SummarizedBatch:
     return summarize_due(now=now, limit=4)
+
+
+def remember_summary(owner: Owner, text: str, *, conversation_id: str = "c1") -> None:
+    """As if the conversation had come to that; it is made where there is none."""
+    log = join_conversation(owner, conversation_id, now=NOW)
+    draft = EpisodeDraft(conversation_id=conversation_id, summary=text, source="summary", metadata={"log": str(log.id)})
+    store_episodes(owner, drafts=[draft], embedded=embed_texts([text]), now=NOW)
 
 
 def conversation(conversation_id: str = "c1") -> Conversation:

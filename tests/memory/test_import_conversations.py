@@ -24,8 +24,9 @@ from memory.providers.embeddings import embedding_provider
 from memory.retrieval.episodes import search_episodes
 from memory.retrieval.search import MemoryQuery
 from memory.services import imports
-from memory.services.conversations import find_conversation
-from memory.services.episodes import store_episodes
+from memory.services.conversation_corrections import delete_conversation
+from memory.services.conversations import Opening, create_conversation, find_conversation
+from memory.services.episodes import EpisodeDraft, store_episodes
 from memory.services.imports import Imported, draft_conversation, import_conversations
 from memory.services.summaries import latest_summary, summarize_due
 from memory.services.turns import get_conversation
@@ -94,7 +95,9 @@ def test_a_conversation_becomes_one_episode(account: Account, write_lines: Write
     episode = EpisodicMemory.objects.get(account=account)
     assert (figures["imported"], figures["bad"], figures["pending"], errors, code) == (1, 0, 0, "", 0)
     assert (episode.agent_id, episode.user_id, episode.channel) == ("assistant", "ana", "farm")
-    assert (episode.identity, episode.conversation_id) == ("conversation:c1", "c1")
+    row = find_conversation(Owner(account_id=account.id), "c1")
+    assert (episode.identity, episode.conversation_id) == (f"import:{row.id}:assistant", "c1")
+    assert episode.metadata["log"] == str(row.id)
     assert episode.text.splitlines()[0] == "Ana: The pump in the north field broke."
     assert episode.key_decisions == ["assistant: We will order a new seal.", "Ana: We agreed on the Grundfos seal."]
     assert episode.entities_mentioned == ["Ana", "Grundfos"]
@@ -187,10 +190,9 @@ def test_every_agent_that_wrote_in_it_gets_the_episode(account: Account, write_l
     run(path)
     run(path)
 
-    assert episode_of(account, "assistant").identity == "conversation:c1"
-    for agent_id in ("x", "y"):
-        assert episode_of(account, agent_id).text == episode_of(account, "assistant").text
-    assert EpisodicMemory.objects.count() == 3
+    episodes = EpisodicMemory.objects.filter(account=account).order_by("agent_id")
+    assert [row.agent_id for row in episodes] == ["assistant", "x", "y"]
+    assert len({row.text for row in episodes}) == 1
 
 
 def test_without_an_agent_of_its_own_it_is_told_to_those_that_wrote_in_it(account: Account) -> None:
@@ -201,7 +203,7 @@ def test_without_an_agent_of_its_own_it_is_told_to_those_that_wrote_in_it(accoun
     list(import_conversations(account.id, [told], now=NOW))
 
     episodes = EpisodicMemory.objects.order_by("agent_id")
-    assert [(row.agent_id, row.identity == "conversation:c1") for row in episodes] == [("x", True), ("y", False)]
+    assert [row.agent_id for row in episodes] == ["x", "y"]
 
 
 def said_by(agent_id: str) -> dict[str, str]:
@@ -211,12 +213,6 @@ def said_by(agent_id: str) -> dict[str, str]:
 def message_by(agent_id: str) -> ImportedMessage:
     message = ChatMessage(role="assistant", name="", text="We agreed on the seal.", payload=None)
     return ImportedMessage(message=message, agent_id=agent_id)
-
-
-def episode_of(account: Account, agent_id: str) -> EpisodicMemory:
-    found = latest_summary(Owner(account_id=account.id, agent_id=agent_id), Conversation.objects.get())
-    assert found is not None
-    return found
 
 
 def test_a_message_without_a_time_was_said_with_the_one_before(owner: Owner, write_lines: WriteLines) -> None:
@@ -252,13 +248,59 @@ def test_a_conversation_of_an_older_import_gets_its_turns(
 ) -> None:
     episode = draft_conversation(spoken("c1"), now=NOW).episode
     assert episode is not None
-    store_episodes(owner, drafts=[episode], embedded=NOTHING, now=NOW)
+    older = replace(episode, identity="conversation:c1", metadata={"messages": 3})
+    store_episodes(owner, drafts=[older], embedded=NOTHING, now=NOW)
 
     figures, _, _ = run(write_lines(conversation("c1")))
 
-    assert (figures["imported"], figures["turns"]) == (1, 3)
-    assert find_conversation(owner, "c1").summarized_count == 3
-    assert [row.id for row in EpisodicMemory.objects.filter(account=account)] == [episode.id]
+    row = find_conversation(owner, "c1")
+    assert (figures["imported"], figures["turns"], row.summarized_count) == (1, 3, 3)
+    (adopted,) = EpisodicMemory.objects.filter(account=account)
+    assert (adopted.id, latest_summary(owner, row)) == (episode.id, adopted)
+    assert adopted.metadata["last_index"] == 2
+
+
+def test_the_episode_of_an_older_import_for_another_user_is_left_alone(
+    account: Account, owner: Owner, write_lines: WriteLines
+) -> None:
+    episode = draft_conversation(spoken("c1"), now=NOW).episode
+    assert episode is not None
+    older = replace(episode, identity="conversation:c1", metadata={"messages": 3})
+    store_episodes(replace(owner, user_id="bob"), drafts=[older], embedded=NOTHING, now=NOW)
+
+    run(write_lines(conversation("c1", user="ana")))
+
+    latest = latest_summary(owner, find_conversation(owner, "c1"))
+    assert latest is not None
+    assert (latest.id == episode.id, latest.user_id) == (False, "ana")
+
+
+def test_a_conversation_imported_again_after_it_was_deleted_has_an_episode_of_its_own(
+    account: Account, owner: Owner, write_lines: WriteLines
+) -> None:
+    run(write_lines(conversation("c1")))
+    delete_conversation(Owner(account_id=account.id), "c1")
+
+    run(write_lines(conversation("c1", messages=[{"role": "user", "content": "Bake bread."}])))
+
+    latest = latest_summary(owner, find_conversation(owner, "c1"))
+    assert latest is not None
+    assert latest.text == "user: Bake bread."
+    assert EpisodicMemory.objects.count() == 2
+
+
+def test_an_import_whose_episode_cannot_be_stored_is_a_bad_line(
+    account: Account, owner: Owner, write_lines: WriteLines
+) -> None:
+    row = create_conversation(owner, "c1", opening=Opening(), now=NOW)
+    taken = EpisodeDraft(conversation_id="c1", summary="Taken.", identity=f"import:{row.id}:assistant")
+    store_episodes(owner, drafts=[taken], embedded=NOTHING, now=NOW)
+
+    figures, errors, _ = run(write_lines(conversation("c1")))
+
+    assert (figures["imported"], figures["bad"]) == (0, 1)
+    assert errors.strip() == "line 1: conversation 'c1' has an episode of an import already"
+    assert not Turn.objects.exists()
 
 
 def test_a_conversation_that_goes_on_here_is_left_alone(owner: Owner, write_lines: WriteLines) -> None:
@@ -317,7 +359,7 @@ def test_a_longer_conversation_takes_no_more_queries(
         drafted = draft_conversation(told, now=NOW)
         owner = imports.owner_of(account.id, told)
 
-        with django_assert_num_queries(17):
+        with django_assert_num_queries(18):
             imports.store_conversation(owner, drafted, embedded=NOTHING, now=NOW)
 
 

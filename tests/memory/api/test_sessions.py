@@ -21,6 +21,7 @@ from memory.tiers.session_stores import place_of
 from memory_project import redis
 from tests.api_client import ServiceClient, segment
 from tests.embedding_server import EmbeddingServer
+from tests.memory.summaries import remember_summary
 from tests.memory.turns import say, talk, turn
 from tests.round_trips import counted_commands
 
@@ -36,8 +37,8 @@ def messages(api: ServiceClient, query: str = "") -> Any:
     return api.get(f"{PATH}/messages{query}").json()["messages"]
 
 
-def remember(owner: Owner, *summaries: str, conversation_id: str = "before", source: str = "agent") -> None:
-    drafts = [EpisodeDraft(conversation_id=conversation_id, summary=summary, source=source) for summary in summaries]
+def remember(owner: Owner, *summaries: str, conversation_id: str = "before") -> None:
+    drafts = [EpisodeDraft(conversation_id=conversation_id, summary=summary) for summary in summaries]
     store_episodes(owner, drafts=drafts, embedded=embed_texts(summaries), now=timezone.now())
 
 
@@ -134,7 +135,7 @@ def test_the_context_is_the_summary_and_similar_episodes_of_other_conversations(
     api: ServiceClient, owner: Owner, embedding_server: EmbeddingServer
 ) -> None:
     talk(owner, 2)
-    remember(owner, "They began with the hull.", conversation_id="c1", source="summary")
+    remember_summary(owner, "They began with the hull.")
     remember(owner, "The keel broke.", "The mast stands.")
 
     found = api.get(f"{PATH}/context?query=The%20keel%20broke.&limit=1").json()

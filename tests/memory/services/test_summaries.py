@@ -258,9 +258,10 @@ def test_a_message_larger_than_the_input_is_shown_in_pieces(
     summarize()
 
     shown = language_model_server.materials
-    assert len(shown) == 4
     assert sum(material.count("word ") for material in shown) == 2_500
-    assert ["a summary" in material for material in shown] == [False, True, True, True]
+    assert ["a summary" in material for material in shown] == [False, *[True] * (len(shown) - 1)]
+    # half of what fits: the other half is for the digest of the pieces before
+    assert len(shown) == 8
     assert [covered(row) for row in summaries()] == [(0, 0, 1)]
 
 

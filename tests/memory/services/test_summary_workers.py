@@ -1,5 +1,6 @@
 """Several workers at the queue of summaries at once, and what happens to a conversation while it is being digested."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -12,7 +13,7 @@ from django.db import connection, transaction
 from pytest_django import Settings
 
 from memory import conf
-from memory.models import Account, Conversation
+from memory.models import Account, Conversation, ModelUsage
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import language_model
@@ -115,23 +116,50 @@ def test_a_worker_that_outstays_its_lease_stores_nothing_over_its_heir(
 def test_a_lease_lasts_while_piece_after_piece_is_digested(
     owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(conf, "SUMMARY_LEASE_SECONDS", 1)
     monkeypatch.setattr(conf, "SUMMARY_INPUT_TOKENS", 1_000)
     say(owner, turn("word " * 2_500))
     request_summary(owner, "c1", now=NOW)
-    claimed: list[int] = []
+    began, ahead = time.monotonic(), list[timedelta]()
 
-    def claim() -> None:
-        thought = LEASE / 2 * len(language_model_server.requests)
-        claimed.append(len(claim_due(now=NOW + thought - timedelta(seconds=1), limit=1, account_id=None)))
+    def look() -> None:
+        until = conversation().summary_lease_until
+        assert until is not None
+        ahead.append(until - NOW - timedelta(seconds=time.monotonic() - began))
 
     def answer(asked: Asked) -> Any:
-        over_own_connection(claim)
+        time.sleep(0.3)
+        over_own_connection(look)
         return language_model_server.answer_well(asked)
 
     language_model_server.answer = answer
 
     assert summarize() == ONE_STORED
-    assert claimed == [0, 0, 0, 0]
+    assert len(ahead) == 8
+    # renewed every third, never for longer than a lease
+    assert timedelta(seconds=0.1) < min(ahead) < max(ahead) < timedelta(seconds=1.1)
+
+
+def test_who_is_done_does_not_wait_for_a_message_in_pieces(
+    owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "SUMMARY_INPUT_TOKENS", 1_000)
+    say(owner, turn("word " * 2_500))
+    talk(owner, 11, conversation_id="small")
+    for conversation_id in ("c1", "small"):
+        request_summary(owner, conversation_id, now=NOW)
+    seen: list[tuple[int, int]] = []
+
+    def answer(asked: Asked) -> Any:
+        time.sleep(0.05)
+        seen.append(over_own_connection(lambda: (progress("small")[1], ModelUsage.objects.count())))
+        return language_model_server.answer_well(asked)
+
+    language_model_server.answer = answer
+
+    assert summarize().stored == 2
+    # stored, and its usage kept
+    assert seen[-1] == (11, 1)
 
 
 def test_messages_that_arrive_meanwhile_are_kept_and_numbered_on(

@@ -1,0 +1,120 @@
+"""The episodes that are summaries of conversations: ours, and those that imports make of whole conversations.
+
+Each names the conversation's row in its metadata: the client's id may come to be another conversation's. A summary is
+a copy for each agent that takes part, all stored at once.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Now
+
+from memory.models import Conversation, EpisodicMemory, Kind, Memory
+from memory.owner import Owner
+from memory.providers.digests import Digest
+
+SOURCE = "summary"
+SOURCE_OF_IMPORTS = "import"
+SUMMARIES = (SOURCE, SOURCE_OF_IMPORTS)
+LOG = "log"
+"""In a summary's metadata: the id of the conversation's row."""
+
+
+def live_summaries(conversations: QuerySet[Conversation], conversation_ids: Sequence[str]) -> QuerySet[EpisodicMemory]:
+    """Every copy that nothing has superseded, of those of the conversations that have one of these ids."""
+    # the ids are the index's part
+    own = conversations.alias(key=Cast("id", TextField())).filter(
+        account=OuterRef("account"), conversation_id=OuterRef("conversation_id"), key=OuterRef(LOG)
+    )
+    rows: Any = episodes(conversation_ids).filter(
+        # the database's clock: readers are not asked for theirs
+        Q(expires_at=None) | Q(expires_at__gt=Now()),
+        Exists(own),
+        archived=False,
+        quarantined=False,
+    )
+    return cast("QuerySet[EpisodicMemory]", rows)
+
+
+def current_summaries(
+    conversations: QuerySet[Conversation], conversation_ids: Sequence[str]
+) -> QuerySet[EpisodicMemory]:
+    """The latest of each conversation, the copy that was corrected most. None of which a copy is quarantined."""
+    suspect = episodes(conversation_ids).filter(
+        account=OuterRef("account"),
+        conversation_id=OuterRef("conversation_id"),
+        log=OuterRef(LOG),
+        created_at=OuterRef("created_at"),
+        quarantined=True,
+    )
+    rows = live_summaries(conversations, conversation_ids).exclude(Exists(suspect))
+    latest = rows.order_by("account", "conversation_id", "-created_at", "-version", "-id")
+    return latest.distinct("account", "conversation_id")
+
+
+def episodes(conversation_ids: Sequence[str]) -> Any:
+    """Whatever was made to be a summary, of any account; `log` is the row that each names."""
+    rows: Any = EpisodicMemory.objects.alias(log=KeyTextTransform(LOG, "metadata"))
+    return rows.filter(kind=Kind.EPISODE, source__in=SUMMARIES, conversation_id__in=conversation_ids)
+
+
+def current_summary(conversation: Conversation) -> EpisodicMemory | None:
+    """The one that the next summary takes in."""
+    rows = Conversation.objects.filter(account_id=conversation.account_id, id=conversation.id)
+    return current_summaries(rows, [conversation.conversation_id]).first()
+
+
+def covered_turns(conversation: Conversation, summary: EpisodicMemory | None) -> int:
+    """How many of its turns, from the first on, the summary stands for."""
+    last_index = number_in(summary.metadata, "last_index", default=-1) if summary else -1
+    return min(last_index + 1, conversation.summarized_count)
+
+
+def number_in(metadata: Mapping[str, Any], name: str, *, default: int = 0) -> int:
+    """Metadata may have been corrected by staff, to say anything."""
+    found = metadata.get(name)
+    return found if isinstance(found, int) and found >= 0 else default
+
+
+def adopt_episode(
+    owner: Owner, conversation: Conversation, *, identity: str, metadata: Mapping[str, Any], now: datetime
+) -> bool:
+    """Have the episode that an older import made for this owner be the conversation's summary, with what `metadata`
+    says of one; False where there is none, or it is another's."""
+    rows = Memory.objects.filter(
+        account_id=owner.account_id,
+        kind=Kind.EPISODE,
+        identity=identity,
+        source=SOURCE_OF_IMPORTS,
+        agent_id=owner.agent_id,
+        user_id=conversation.user_id,
+    )
+    episode = rows.select_for_update(no_key=True).first()
+    if episode is None or LOG in episode.metadata:
+        return False
+    Memory.objects.filter(id=episode.id).update(
+        metadata=episode.metadata | metadata, version=F("version") + 1, updated_at=now
+    )
+    return True
+
+
+def digest_of(episode: EpisodicMemory | None) -> Digest | None:
+    """A stored summary as a digest; staff may have corrected its lists to hold other things than texts."""
+    if episode is None:
+        return None
+    return Digest(
+        summary=episode.text,
+        key_decisions=texts_of(episode.key_decisions),
+        entities_mentioned=texts_of(episode.entities_mentioned),
+        tools_called=texts_of(episode.tools_called),
+        source=episode.source,
+    )
+
+
+def texts_of(items: Any) -> tuple[str, ...]:
+    listed = items if isinstance(items, list) else [items]
+    return tuple(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in listed)
