@@ -15,8 +15,8 @@ BEYOND_TEXT = ("tool_calls", "tool_call_id", "function_call", "refusal", "annota
 """Fields of a chat message besides role, name and content; kept as they come, left out where they are null."""
 
 MOST_PARTS = 1_000
-EMPTY_RESULT = "(empty)"
-"""The text of a tool's result that says nothing: the log needs something to show."""
+EMPTY = "(empty)"
+"""The text of a tool's result, or of a model's answer, that says nothing: the log needs something to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +42,14 @@ def read_message(message: Mapping[str, Any]) -> ChatMessage:
 
     Raises MalformedMessage. Types of role and name are the caller's to check.
     """
-    role, content = message["role"], message.get("content")
+    role, content = message.get("role"), message.get("content")
     if role not in ROLES:
         raise MalformedMessage("role", f"must be one of {', '.join(ROLES)}")
     beyond = {field: message[field] for field in BEYOND_TEXT if message.get(field) is not None}
-    text = "\n".join(part for part in (*texts_of(content), *told_calls(beyond), told_refusal(beyond)) if part.strip())
-    if not text and role in ("tool", "function") and content is not None:
-        text = EMPTY_RESULT
+    told = (*texts_of(content), *told_calls(beyond), told_refusal(beyond), told_audio(beyond))
+    text = "\n".join(part for part in told if part.strip())
+    if not text and may_be_empty(role, content, beyond):
+        text = EMPTY
     if not text:
         raise MalformedMessage("content", "must say something: a text, parts, or tool calls beside it")
     payload = beyond if text == content else {"content": content} | beyond
@@ -89,7 +90,7 @@ def told_calls(beyond: Mapping[str, Any]) -> list[str]:
         raise MalformedMessage("tool_calls", f"must be a list of at most {MOST_PARTS} calls")
     told = [told_call(function_of(call)) for call in calls]
     if "function_call" in beyond:
-        told.append(told_call(beyond["function_call"]))
+        told.append(told_call(beyond["function_call"], field="function_call"))
     return told
 
 
@@ -99,9 +100,9 @@ def function_of(call: Any) -> Any:
     return call.get(kind) if isinstance(kind, str) else None
 
 
-def told_call(function: Any) -> str:
+def told_call(function: Any, *, field: str = "tool_calls") -> str:
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        raise MalformedMessage("tool_calls", "every call must name its function")
+        raise MalformedMessage(field, "every call must name its function")
     arguments = function.get("arguments", function.get("input", ""))
     told = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return f"{function['name']}({told})"
@@ -112,6 +113,20 @@ def told_refusal(beyond: Mapping[str, Any]) -> str:
     if not isinstance(refusal, str):
         raise MalformedMessage("refusal", "must be a text")
     return refusal
+
+
+def told_audio(beyond: Mapping[str, Any]) -> str:
+    """What was said, where the model wrote it down."""
+    audio = beyond.get("audio")
+    transcript = audio.get("transcript") if isinstance(audio, dict) else None
+    return transcript if isinstance(transcript, str) else ""
+
+
+def may_be_empty(role: str, content: Any, beyond: Mapping[str, Any]) -> bool:
+    """OpenAI has tools that answer nothing, and models whose answer was cut off, or is sound alone."""
+    if role == "function":
+        return True
+    return role in ("tool", "assistant") and (content is not None or "audio" in beyond)
 
 
 def tools_named(payloads: Sequence[Mapping[str, Any] | None]) -> list[str]:
