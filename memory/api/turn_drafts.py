@@ -14,6 +14,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from memory.api.vectors import EmbeddingField
+from memory.errors import Unprocessable
 from memory.extraction.messages import BEYOND_TEXT, MalformedMessage, read_message
 from memory.models import Turn
 from memory.models.turns import ROLES
@@ -148,6 +149,10 @@ class TurnReader:
                 mistaken += 1
                 if mistaken == MOST_NAMED:
                     break
+            except Unprocessable as err:
+                # of a vector: which turn's, the sentence would not say
+                err.args = (f"turns[{position}]: {err}",)
+                raise
         if mistakes:
             raise ValidationError(mistakes)
         return drafts

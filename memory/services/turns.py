@@ -21,6 +21,7 @@ from memory import conf
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.messages import ChatMessage
 from memory.models import Conversation, Kind, Turn
+from memory.models.writer import insert_participants
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.conversations import Opening, find_conversation, open_conversation, plan_summary
 from memory.services.embedding import Embedded
@@ -119,6 +120,9 @@ def append_turns(
     new = store_memories(writer, list(fresh.values()), embedded=embedded, own=own, now=now)
     if new:
         advance(conversation, new, now=now)
+    else:
+        # who sends what others sent before takes part, too
+        insert_participants(owner, conversation_ids=[conversation.conversation_id])
     return StoredTurns(conversation=conversation, turns=turns, new=new)
 
 

@@ -147,8 +147,8 @@ def test_repeats_are_found_by_index_however_many_are_sent(
     drafts = [turn(f"number {number}", client_id=f"m-{number}") for number in range(250)]
     say(owner, *drafts)
 
-    # the lock, three looks of 100 ids at most, and a savepoint around them
-    with django_assert_max_num_queries(7):
+    # the lock, three looks of 100 ids at most, the part that the agent takes, and a savepoint around them
+    with django_assert_max_num_queries(8):
         again = say(owner, *[turn(f"number {number}", client_id=f"m-{number}") for number in range(250)])
 
     assert (len(again.turns), again.new) == (250, [])
@@ -171,6 +171,14 @@ def test_who_writes_takes_part_and_nobody_else_reads(owner: Owner, stranger: Acc
     say(other_agent(owner), turn("may I?"))
 
     assert len(get_conversation(other_agent(owner), "c1")) == len(get_conversation(owner, "c1")) == 2
+
+
+def test_who_sends_what_others_sent_before_takes_part_too(owner: Owner) -> None:
+    say(owner, turn("hello", index=0))
+
+    say(other_agent(owner), turn("hello", index=0))
+
+    assert told(get_conversation(other_agent(owner), "c1")) == [(0, "hello")]
 
 
 def test_one_id_in_two_accounts_is_two_conversations(owner: Owner, stranger: Account) -> None:
