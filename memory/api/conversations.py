@@ -117,7 +117,10 @@ def represent_with_participants(conversation: Conversation) -> dict[str, Any]:
 
 
 def queued_or_none(conversation: Conversation) -> str:
-    return "none" if conversation.summarize_after is None else "queued"
+    """An idle conversation's may come without anybody's asking; it is not queued before it is due."""
+    due = conversation.summarize_after
+    asked = conversation.summarize_to is not None or conversation.summary_lease_until is not None
+    return "queued" if due is not None and (asked or due <= timezone.now()) else "none"
 
 
 def yes_or_no(**options: Any) -> Any:
@@ -224,7 +227,7 @@ class ConversationLives(OwnerViewSet):
         body = self.body()
         # not in `once`: Redis is cleared after the commit, and done again it is done once
         ended = end_conversation(self.owner(body), conversation_id, outcome=body.get("outcome", ""), now=timezone.now())
-        if ended.summarize_after is not None:
+        if queued_or_none(ended) == "queued":
             run_soon(SUMMARIZE)
         return Response(
             {

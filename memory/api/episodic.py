@@ -69,6 +69,7 @@ class EpisodeAnswer(serializers.Serializer[Any]):
     key_decisions = serializers.ListField()
     entities_mentioned = serializers.ListField()
     tools_called = serializers.ListField()
+    summarizer = serializers.CharField(help_text="Who wrote it: `extractive` (quotes), a model, or empty: its agent.")
     event_time = serializers.DateTimeField()
     created_at = serializers.DateTimeField()
 
@@ -101,6 +102,7 @@ def represent_episode(episode: EpisodicMemory) -> dict[str, Any]:
         "key_decisions": episode.key_decisions,
         "entities_mentioned": episode.entities_mentioned,
         "tools_called": episode.tools_called,
+        "summarizer": episode.metadata.get("summarizer", ""),
         "event_time": episode.event_time,
         "created_at": episode.created_at,
         "embedding": "stored" if episode.embed_after is None else "pending",
@@ -108,8 +110,8 @@ def represent_episode(episode: EpisodicMemory) -> dict[str, Any]:
 
 
 def represent_hit(hit: EpisodeHit) -> dict[str, Any]:
-    named = {name: getattr(hit, name) for name in FoundEpisode._declared_fields}
-    return named | {"id": str(hit.id)}
+    named = {name: getattr(hit, name) for name in FoundEpisode._declared_fields if name != "summarizer"}
+    return named | {"id": str(hit.id), "summarizer": hit.metadata.get("summarizer", "")}
 
 
 class ConversationEpisodes(OwnerViewSet):
