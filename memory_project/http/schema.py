@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework.serializers import JSONField
 
 from memory_project.http.bodies import NDJSON
 from memory_project.http.credentials import scope_of
@@ -23,6 +24,11 @@ PROBLEM = {
         "code": {"type": "string", "description": "Stable, for programs."},
         "request_id": {"type": "string"},
         "errors": {"type": "object", "description": "By field.", "additionalProperties": True},
+        "limit": {"type": "integer", "description": "How many there may be, where there were more."},
+        "limit_bytes": {"type": "integer"},
+        "size_bytes": {"type": "integer"},
+        "stored": {"type": "boolean", "description": "Whether what is over a limit was stored all the same."},
+        "line": {"type": "integer", "description": "Of a stream, from 1 on."},
     },
 }
 PROBLEMS_OF_ALL = {
@@ -33,7 +39,7 @@ PROBLEMS_OF_ALL = {
     "503": "A store is down",
 }
 PROBLEMS_OF_BODIES = {"413": "Body too large", "415": "Not application/json"}
-PROBLEMS_OF_POSTS = {"409": "Conflict, or still running", "422": "Well-formed, but refused"}
+PROBLEMS_OF_WRITES = {"409": "Conflict, or still running", "422": "Well-formed, but refused"}
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "minLength": 1, "maxLength": 255},
@@ -70,15 +76,20 @@ class ServiceSchema(AutoSchema):
         if "{" in self.path:
             texts["404"] = "No such thing, or not for this key"
         if self.method in ("POST", "PUT", "PATCH"):
-            texts |= PROBLEMS_OF_BODIES
-        if self.method == "POST":
-            texts |= PROBLEMS_OF_POSTS
+            texts |= PROBLEMS_OF_BODIES | PROBLEMS_OF_WRITES
         return {(code, CONTENT_TYPE): text for code, text in texts.items()}
 
     def _map_serializer(self, serializer: Any, direction: Any, bypass_extensions: bool = False) -> Any:
         schema = super()._map_serializer(serializer, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         if isinstance(serializer, StrictSerializer) and "properties" in schema:
             schema["additionalProperties"] = False
+        return schema
+
+    def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
+        schema = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
+        if isinstance(field, JSONField):
+            # anything is null, too: drf-spectacular's "one of anything and null" would refuse null, which is both
+            schema = {name: value for name, value in schema.items() if name not in ("oneOf", "type")}
         return schema
 
     def get_description(self) -> str:  # type: ignore[override]  # of drf-spectacular, which differs from DRF
