@@ -18,12 +18,16 @@ SELECT id, %s, %s, %s, model, calls, failed_calls, prompt_tokens, completion_tok
 FROM unnest(%s::uuid[], %s::text[], %s::int[], %s::int[], %s::bigint[], %s::bigint[], %s::numeric[])
     AS added (id, model, calls, failed_calls, prompt_tokens, completion_tokens, cost)
 ON CONFLICT (account_id, day, use, model) DO UPDATE SET
-    calls = model_usage.calls + EXCLUDED.calls,
-    failed_calls = model_usage.failed_calls + EXCLUDED.failed_calls,
+    calls = LEAST(model_usage.calls::bigint + EXCLUDED.calls, %s),
+    failed_calls = LEAST(model_usage.failed_calls::bigint + EXCLUDED.failed_calls, %s),
     prompt_tokens = model_usage.prompt_tokens + EXCLUDED.prompt_tokens,
     completion_tokens = model_usage.completion_tokens + EXCLUDED.completion_tokens,
-    cost = model_usage.cost + EXCLUDED.cost
+    cost = LEAST(model_usage.cost::numeric + EXCLUDED.cost, %s)
 """
+
+MOST_CALLS = 2**31 - 1
+MOST_COST = Decimal("9999999999.99999999")
+"""What the columns hold: a sum beyond stays there, and keeps nothing else from being stored."""
 
 
 def record_usage(account_id: UUID, *, use: str, usages: Iterable[Usage], now: datetime) -> None:
@@ -44,8 +48,9 @@ def record_usage(account_id: UUID, *, use: str, usages: Iterable[Usage], now: da
         [usage.completion_tokens for usage in sums],
         [usage.cost for usage in sums],
     ]
+    most: list[Any] = [MOST_CALLS, MOST_CALLS, MOST_COST]
     with connection.cursor() as cursor:
-        cursor.execute(ADD, [account_id, now.astimezone(UTC).date(), use, *columns])
+        cursor.execute(ADD, [account_id, now.astimezone(UTC).date(), use, *columns, *most])
 
 
 def sum_by_model(usages: Iterable[Usage]) -> list[Usage]:
@@ -60,9 +65,9 @@ def sum_usages(model: str, usages: Iterable[Usage]) -> Usage:
     told = list(usages)
     return Usage(
         model=model,
-        calls=sum(usage.calls for usage in told),
-        failed_calls=sum(usage.failed_calls for usage in told),
+        calls=min(sum(usage.calls for usage in told), MOST_CALLS),
+        failed_calls=min(sum(usage.failed_calls for usage in told), MOST_CALLS),
         prompt_tokens=sum(usage.prompt_tokens for usage in told),
         completion_tokens=sum(usage.completion_tokens for usage in told),
-        cost=sum((usage.cost for usage in told), Decimal(0)),
+        cost=min(sum((usage.cost for usage in told), Decimal(0)), MOST_COST),
     )

@@ -80,6 +80,17 @@ def test_no_requests_are_no_statement(account: Account, django_assert_num_querie
         record_usage(account.id, use="summary", usages=[], now=NOW)
 
 
+def test_more_than_a_row_holds_stays_at_what_it_holds(account: Account) -> None:
+    most = Usage(model="small", calls=2**31 - 1, failed_calls=2**31 - 1, cost=Decimal(10) ** 12)
+
+    for _ in range(2):
+        record_usage(account.id, use="summary", usages=[most, ONE], now=NOW)
+
+    usage = ModelUsage.objects.get()
+    assert (usage.calls, usage.failed_calls) == (2**31 - 1, 2**31 - 1)
+    assert (usage.cost, usage.prompt_tokens) == (Decimal("9999999999.99999999"), 2_000)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_an_account_that_there_is_not_has_no_usage() -> None:
     with pytest.raises(IntegrityError):
