@@ -80,7 +80,7 @@ class ProviderUnavailable(ProviderError):
 
 
 class ProviderRefused(ProviderError):
-    """`status` is the HTTP status: 400 and 422 may lie in one text of a batch, 401 in the settings."""
+    """`status` is the HTTP status: 400 and 422 may lie in one text of a batch, 401 in the settings; 0: never sent."""
 
     code = "provider_refused"
 

@@ -47,11 +47,23 @@ def check_base_url(base_url: str) -> None:
     """Raises ImproperlyConfigured, which does not repeat it: it may hold a password."""
     try:
         parts = urlsplit(base_url)
-        is_sound = not base_url or (parts.scheme in ("http", "https") and bool(parts.hostname))
-    except ValueError:
+        is_sound = not base_url or (parts.scheme in ("http", "https") and is_host(httpx2.URL(base_url)))
+    except (ValueError, httpx2.InvalidURL):
         is_sound = False
     if not is_sound:
         raise ImproperlyConfigured("OPENAI_BASE_URL must be empty or a URL that starts with http:// or https://")
+
+
+def is_host(url: httpx2.URL) -> bool:
+    """Whether names can be asked for it. Raises UnicodeError where they cannot."""
+    # as the socket will do it
+    return bool(url.raw_host.decode().encode("idna")) and "%" not in url.host
+
+
+def check_api_key(api_key: str) -> None:
+    """Raises ImproperlyConfigured, without repeating it, for a key that no header can hold."""
+    if not (api_key.isascii() and api_key.isprintable() and api_key == api_key.strip()):
+        raise ImproperlyConfigured("OPENAI_API_KEY must be of printable ASCII, without white space around it")
 
 
 def open_client(endpoint: Endpoint) -> openai.OpenAI:
@@ -84,6 +96,9 @@ def ask_once(ask: Callable[[], T], *, what: str) -> T:
         return ask()
     except (openai.OpenAIError, httpx2.HTTPError) as err:
         failure = translate_failure(err, what=what)
+    except (httpx2.InvalidURL, UnicodeError):
+        # raised before anything is sent, or by a redirection to nowhere
+        failure = ProviderRefused(f"the {what} cannot be asked: its address or its key is none", status=0)
     # outside the handler, or the original, whose text may echo the key, would be its context in logs
     raise failure
 

@@ -15,7 +15,7 @@ from memory.providers.embeddings.base import EmbeddingProvider, Vectors
 from memory.providers.embeddings.local import LocalEmbeddings
 from memory.providers.embeddings.openai import OpenAIEmbeddings, OpenAIEndpoint
 from memory.providers.embeddings.tiny import TinyEmbeddings
-from memory.providers.endpoints import check_base_url
+from memory.providers.endpoints import check_api_key, check_base_url
 from memory_project.embedded.models import BUNDLED_MODEL, find_bundled_folder, list_graph_folders
 
 DEFAULT_OPENAI_MODEL = "text-embedding-3-small"
@@ -55,6 +55,7 @@ def make_openai() -> EmbeddingProvider:
             "EMBEDDING_PROVIDER=openai needs OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint without keys"
         )
     check_base_url(settings.OPENAI_BASE_URL)
+    check_api_key(settings.OPENAI_API_KEY)
     return OpenAIEmbeddings(
         OpenAIEndpoint(
             model=settings.EMBEDDING_MODEL or DEFAULT_OPENAI_MODEL,

@@ -11,7 +11,7 @@ from functools import cache
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from memory.providers.endpoints import check_base_url
+from memory.providers.endpoints import check_api_key, check_base_url
 from memory.providers.language_models.base import LanguageModel, Meter, Question, Usage
 from memory.providers.language_models.openai import ChatEndpoint, ChatModel
 
@@ -41,6 +41,7 @@ def language_model(use: str) -> LanguageModel | None:
     if not (settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL):
         raise ImproperlyConfigured(f"{setting} needs OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint without keys")
     check_base_url(settings.OPENAI_BASE_URL)
+    check_api_key(settings.OPENAI_API_KEY)
     return ChatModel(
         ChatEndpoint(
             model=name,

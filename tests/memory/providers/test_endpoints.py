@@ -2,10 +2,13 @@
 
 from datetime import UTC, datetime
 
+import httpx2
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from memory.providers.endpoints import check_base_url, read_retry_after
+from memory.errors import ProviderRefused
+from memory.providers.deadlines import Deadline
+from memory.providers.endpoints import Endpoint, ask_patiently, check_api_key, check_base_url, read_retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -30,14 +33,54 @@ def test_retry_after_holds_digits_or_a_date(value: str, seconds: float | None) -
     assert read_retry_after(value, now=NOW) == seconds
 
 
-@pytest.mark.parametrize("base_url", ["", "http://127.0.0.1:8000/v1", "https://user:password@host.example/v1/"])
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "",
+        "http://127.0.0.1:8000/v1",
+        "https://user:password@host.example/v1/",
+        "http://münchen.example",
+        "http://[::1]:80/",
+    ],
+)
 def test_a_base_url_is_empty_or_of_the_web(base_url: str) -> None:
     check_base_url(base_url)
 
 
-@pytest.mark.parametrize("base_url", ["host.example:8000/password", "ftp://password", "http://", "http://[password/v1"])
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        *("host.example:8000/password", "ftp://password", "http://", "http://[password/v1", "http://password:x/v1"),
+        *("http://pass word/v1", "http://password../v1", f"http://{'password' * 8}.example/v1"),
+    ],
+)
 def test_no_other_base_url_is_taken_or_repeated(base_url: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="OPENAI_BASE_URL must be") as caught:
         check_base_url(base_url)
 
     assert "password" not in str(caught.value)
+
+
+@pytest.mark.parametrize("api_key", ["", "none", "sk-proj_A.b~c"])
+def test_a_key_is_what_a_header_holds(api_key: str) -> None:
+    check_api_key(api_key)
+
+
+@pytest.mark.parametrize("api_key", ["password…", "password\n", " password", "pass\x00word"])
+def test_no_other_key_is_taken_or_repeated(api_key: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="OPENAI_API_KEY must be") as caught:
+        check_api_key(api_key)
+
+    assert "password" not in str(caught.value)
+
+
+@pytest.mark.parametrize("error", [httpx2.InvalidURL("http://secret"), UnicodeError("secret")])
+def test_what_cannot_be_sent_is_refused(error: Exception) -> None:
+    def ask() -> None:
+        raise error
+
+    with pytest.raises(ProviderRefused, match="cannot be asked") as caught:
+        ask_patiently(ask, endpoint=Endpoint(model="m"), deadline=Deadline.after(5))
+
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
