@@ -96,7 +96,7 @@ def read_chunks(stream: Stream, limit_bytes: int) -> dict[str, Any]:
     """What the environment says of this body."""
     try:
         body = stream.read(limit_bytes + 1)
-    except OSError:
+    except (OSError, ParseException):
         # told where the body is read: by then it is known who asks
         return {"CONTENT_LENGTH": "1", "wsgi.input": BrokenBody()}
     return {"CONTENT_LENGTH": str(len(body)), "wsgi.input": BytesIO(body)}

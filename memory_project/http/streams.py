@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from errno import EDQUOT, ENOSPC
+from threading import BoundedSemaphore
 from typing import IO, Any
 
 from django.conf import settings
@@ -23,6 +24,8 @@ from memory_project.http.problems import Problem, errors_by_field, summarize_err
 PIECE_BYTES = 65_536
 BATCH_BYTES = 8 * 1024**2
 """Lines that are held in memory at once, unless one alone is longer."""
+SLOTS = BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
+"""Of this process."""
 
 
 @contextmanager
@@ -30,15 +33,27 @@ def spooled_lines(request: Request, check: Callable[[Any], object]) -> Iterator[
     """The lines of the request's body in a temporary file, once all are there and `check` has let each pass.
 
     `check` takes a line's value. Raises a 400 problem with the line's number (from 1) for what is no JSON and for its
-    ValidationError, 413 for a line over BODY_LIMIT_BYTES, UnreadablePostError for a body that ends too early.
+    ValidationError, 413 for a line over BODY_LIMIT_BYTES, 503 while too many others are read, UnreadablePostError for a
+    body that ends too early.
     """
     patient(request)
-    with disk_space(), tempfile.TemporaryFile() as spool:
+    with one_of_few(), disk_space(), tempfile.TemporaryFile() as spool:
         for number, line in enumerate(lines_of(pieces_of(request), limit_bytes=settings.BODY_LIMIT_BYTES), 1):
             check_line(number, line, check)
             spool.write(line + b"\n")
         spool.seek(0)
         yield spool
+
+
+@contextmanager
+def one_of_few() -> Iterator[None]:
+    """A stream keeps a thread for as long as its client likes: half of the threads stay for everybody else."""
+    if not SLOTS.acquire(blocking=False):
+        raise Problem(503, "too_many_streams", "Too many streams are being read; try again in a moment.")
+    try:
+        yield
+    finally:
+        SLOTS.release()
 
 
 def patient(request: Request) -> None:

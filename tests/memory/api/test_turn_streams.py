@@ -350,6 +350,22 @@ def test_who_stalls_is_cut_off_and_nothing_stored(web: WebServer, key: str, fram
     assert not Conversation.objects.exists()
 
 
+@pytest.mark.django_db(transaction=True)
+def test_streams_leave_half_of_the_threads_to_others(web: WebServer, key: str) -> None:
+    """The server of these tests has four."""
+    stalled = [begin(web, key, "Transfer-Encoding: chunked", b"") for _ in range(2)]
+    time.sleep(PAUSE_SECONDS / 4)
+
+    with begin(web, key, "Transfer-Encoding: chunked", b"0\r\n\r\n") as wire:
+        answer = wire.recv(65_536)
+    health = web.request("GET", "/health/live")
+
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert (b"too_many_streams" in answer, health.status) == (True, 200)
+    for wire in stalled:
+        wire.close()
+
+
 @FRAMINGS
 @pytest.mark.django_db(transaction=True)
 def test_who_vanishes_midway_stores_nothing(web: WebServer, key: str, framing: str, data: bytes) -> None:
