@@ -4,12 +4,14 @@ Everything runs in the caller's transaction. What is the same thing again (accou
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from django.db.models.expressions import DatabaseDefault
 
 from memory.models.binary import Embedding, binary_cursor, half_vector
@@ -57,21 +59,32 @@ def insert_memories(rows: Sequence[M]) -> list[M]:
 
 
 def insert_rows(model: type[M], rows: Sequence[M], *, on_conflict: str) -> dict[UUID, datetime]:
-    """Insert what `model` itself holds of the rows (not its parents), each column as one array.
+    """Insert what `model` itself holds of the rows (not its parents): many of them with each column as one array.
 
-    Django's own statement, with a parameter a value, takes three times as long. Columns of arrays would need another.
+    Django's own statement, with a parameter a value, takes four times as long. Columns of arrays would need another.
     Returns what was stored: primary key to time of storing, which a child's own table does not know.
     """
     meta = model._meta
     columns = [column for field in meta.local_concrete_fields if (column := column_of(field, rows)) is not None]
     names = ", ".join(f'"{column.name}"' for column in columns)
-    arrays = ", ".join(f"%s::{column.db_type}[]" for column in columns)
     returned = '"id", "created_at"' if model is Memory else f'"{meta.pk.column}", "{meta.pk.column}"'
-    # composed of names of columns alone
-    insert = f'INSERT INTO "{meta.db_table}" ({names}) SELECT * FROM unnest({arrays})'  # noqa: S608
-    with binary_cursor() as cursor:
-        cursor.execute(f"{insert} {on_conflict} RETURNING {returned}", [column.values for column in columns])
+    statement = f'INSERT INTO "{meta.db_table}" ({names}) %s {on_conflict} RETURNING {returned}'
+    with cursor_for(rows) as cursor:
+        cursor.execute(statement % source_of(columns), [column.parameter for column in columns])
         return dict(cursor.fetchall())
+
+
+def cursor_for(rows: Sequence[Memory]) -> AbstractContextManager[CursorWrapper]:
+    """For one row, parameters within the text spare the server a round of its own."""
+    return binary_cursor() if len(rows) > 1 else connection.cursor()
+
+
+def source_of(columns: Sequence["Column"]) -> str:
+    """The rows as a statement names them, from parameters that hold one column each."""
+    if len(columns[0].values) == 1:
+        return f"VALUES ({', '.join(['%s'] * len(columns))})"
+    # composed of types alone
+    return f"SELECT * FROM unnest({', '.join(f'%s::{column.db_type}[]' for column in columns)})"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +94,11 @@ class Column:
     name: str
     db_type: str
     values: list[Any]
+
+    @property
+    def parameter(self) -> Any:
+        """All values, or the only one."""
+        return self.values if len(self.values) > 1 else self.values[0]
 
 
 def column_of(field: Any, rows: Sequence[Memory]) -> Column | None:
