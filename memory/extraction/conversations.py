@@ -32,13 +32,7 @@ def _refuse_no_time(text: str) -> str:
     return text
 
 
-def _refuse_half_blank(text: str) -> str:
-    """Empty is nobody in particular; blanks are a mistake."""
-    return refuse_blank(text) if text else text
-
-
 _Time = Annotated[str, AfterValidator(_refuse_no_time)]
-_Agent = Annotated[Nameable, AfterValidator(_refuse_half_blank)]
 
 
 class _Message(Strict):
@@ -55,12 +49,14 @@ class _Message(Strict):
     model: Nameable | None = None
     client_id: Nameable | None = None
     metadata: StorableObject | None = None
-    agent: _Agent | None = None
+    agent: Nameable | None = None
+    user: Nameable | None = None
+    channel: Id | None = None
 
 
 class _Conversation(Strict):
     id: Id
-    agent: _Agent
+    agent: Nameable
     user: Nameable | None = None
     channel: Id = GLOBAL_CHANNEL
     title: Title | None = None
@@ -86,7 +82,8 @@ def read_conversations(
 
     `{"id", "agent", "user"?, "channel"?, "title"?, "continues"?, "metadata"?, "outcome"?, "ended_at"?, "messages"}`,
     each message as OpenAI's chat API has it (`role`, `name`, `content`, BEYOND_TEXT) and `timestamp`, `model`,
-    `client_id`, `metadata`, and `agent` where another than the conversation's wrote it. Ids of 1 to 100 characters,
+    `client_id`, `metadata`, and `agent`, `user`, `channel` where they are others than the conversation's (an empty
+    agent is nobody in particular). Ids of 1 to 100 characters,
     times in ISO 8601 with a zone, other fields refused, at most 64 MiB a line. Every line yields exactly one item;
     blank ones and byte order marks are bad lines too.
     """
@@ -135,6 +132,8 @@ def _read_message(position: int, message: _Message) -> ImportedMessage:
         client_id=message.client_id or "",
         metadata=message.metadata or {},
         agent_id=message.agent,
+        user_id=message.user,
+        channel=message.channel,
     )
 
 

@@ -34,12 +34,13 @@ _COMPLAINTS = {
     "string_type": "is not a text",
     "list_type": "is not a list",
     "too_short": "is empty",
+    "string_too_short": "is empty",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedMessage:
-    """A message as its file tells it; the time in UTC. An `agent_id` of None is the conversation's."""
+    """A message as its file tells it; the time in UTC. An agent, user or channel of None is the conversation's."""
 
     message: ChatMessage
     timestamp: datetime | None = None
@@ -49,6 +50,8 @@ class ImportedMessage:
     client_id: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
     agent_id: str | None = None
+    user_id: str | None = None
+    channel: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +139,8 @@ def canonical_time(moment: datetime) -> str:
 
 
 Nameable = Annotated[str, Field(max_length=MAX_ID_CHARACTERS), AfterValidator(refuse_nul)]
-Id = Annotated[Nameable, AfterValidator(refuse_blank)]
+# blanks alone are an id too: the API takes them
+Id = Annotated[Nameable, Field(min_length=1)]
 Title = Annotated[str, Field(max_length=MAX_TITLE_CHARACTERS), AfterValidator(refuse_nul)]
 Storable = Annotated[Any, AfterValidator(refuse_unstorable)]
 StorableObject = Annotated[dict[str, Any], AfterValidator(refuse_unstorable)]

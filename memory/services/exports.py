@@ -5,11 +5,12 @@
 
     {"id", "agent", "user", "channel", "title", "continues", "metadata", "outcome", "ended_at",
      "messages": [{"role", "name", "content", "tool_calls", "tool_call_id", "function_call", "refusal",
-                   "annotations", "audio", "timestamp", "model", "client_id", "metadata", "agent"}, …]}
+                   "annotations", "audio", "timestamp", "model", "client_id", "metadata",
+                   "agent", "user", "channel"}, …]}
 
 in UTF-8, names in this order and `": "` and `", "` between them, and a line feed at the end. What has its default is
-left out: no user, the channel `_global`, empty texts and metadata, null, and the agent of a message that the agent
-of its conversation wrote. `content` is always there, null beside tool calls.
+left out: no user, the channel `_global`, empty texts and metadata, null, and a message's agent, user and channel
+where they are its conversation's. `content` is always there, null beside tool calls.
 
 - Message fields are as they were sent: order of names in parts and calls, content as a text or as parts.
 - A message's `timestamp` is the text that came with an import, and left out where none did; else (and `ended_at`
@@ -18,7 +19,7 @@ of its conversation wrote. `content` is always there, null beside tool calls.
 
 An import of canonical lines into an empty account and an export of that account give the same bytes again.
 
-Not told: turns' own channels and users, what agents took part without a word, episodes and working memory, and
+Not told: what agents took part without a word, episodes and working memory, and
 conversations in which nothing was said yet.
 """
 
@@ -176,8 +177,13 @@ def told_turn(turn: Turn, conversation: Conversation) -> dict[str, Any]:
     }
     message = message_of(role=turn.role, name=turn.name, text=turn.text, payload=turn.payload)
     # an empty agent is one too: nobody in particular
-    agent = {"agent": turn.agent_id} if turn.agent_id != conversation.agent_id else {}
-    return message | without_empty(optional) | agent
+    own = {"agent": "agent_id", "user": "user_id", "channel": "channel"}
+    others = {
+        name: getattr(turn, column)
+        for name, column in own.items()
+        if getattr(turn, column) != getattr(conversation, column)
+    }
+    return message | without_empty(optional) | others
 
 
 def told_time(turn: Turn) -> str | None:

@@ -198,8 +198,7 @@ def store_conversation(owner: Owner, drafted: Drafted, *, embedded: Embedded, no
         # before any turn, in one order everywhere: two imports that name the same agents wait for each other in turn
         for agent_id in agents_of(told):
             insert_participants(replace(owner, agent_id=agent_id), conversation_ids=[told.conversation_id])
-        for agent_id, drafts in stretches(drafted):
-            writer = replace(owner, agent_id=agent_id)
+        for writer, drafts in stretches(owner, drafted):
             stored += append_turns(writer, conversation, drafts=drafts, embedded=embedded, now=now).new
         stored += store_episode(owner, conversation, drafted, embedded=embedded, now=now)
         finish(conversation, drafted, now=now)
@@ -229,14 +228,24 @@ def store_episode(
     return stored
 
 
-def stretches(drafted: Drafted) -> Iterator[tuple[str, list[TurnDraft]]]:
-    """Turns in order, those that one agent wrote one after the other together, with that agent; 1,000 at most."""
+def stretches(owner: Owner, drafted: Drafted) -> Iterator[tuple[Owner, list[TurnDraft]]]:
+    """Turns in order, those that one wrote one after the other together, with their writer; 1,000 at most."""
     conversation = drafted.conversation
     told = zip(conversation.messages, drafted.turns, strict=True)
-    for agent_id, pairs in groupby(told, key=lambda pair: agent_of(conversation, pair[0])):
+    for writer, pairs in groupby(told, key=lambda pair: writer_of(owner, conversation, pair[0])):
         drafts = (draft for _, draft in pairs)
         while some := list(islice(drafts, TURNS_AT_ONCE)):
-            yield agent_id, some
+            yield writer, some
+
+
+def writer_of(owner: Owner, conversation: ImportedConversation, message: ImportedMessage) -> Owner:
+    """For whom a message is stored."""
+    return replace(
+        owner,
+        agent_id=agent_of(conversation, message),
+        user_id=conversation.user_id if message.user_id is None else message.user_id,
+        channel=message.channel or conversation.channel,
+    )
 
 
 def agent_of(conversation: ImportedConversation, message: ImportedMessage) -> str:

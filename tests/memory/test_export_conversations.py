@@ -122,6 +122,19 @@ def test_a_conversation_of_several_agents_goes_out_and_in_again(account: Account
     assert export(stranger) == export(account)
 
 
+def test_turns_of_another_user_and_channel_stay_theirs(account: Account, stranger: Account) -> None:
+    ana = Owner(account_id=account.id, agent_id="assistant", user_id="ana", channel="slack")
+    ben = Owner(account_id=account.id, agent_id="assistant", user_id="ben", channel="mail")
+    for owner in (ana, ben, ana):
+        say(owner, turn("hello"), conversation_id=" ")
+
+    load(stranger, export(account))
+
+    rows: Any = Turn.objects.filter(account=stranger).order_by("index")
+    assert [(row.user_id, row.channel) for row in rows] == [("ana", "slack"), ("ben", "mail"), ("ana", "slack")]
+    assert export(stranger) == export(account)
+
+
 def test_conversations_come_in_the_order_in_which_they_were_stored(account: Account) -> None:
     names = [f"c{number}" for number in (*range(30, 0, -1), *range(31, 60))]
     message = {"role": "user", "content": "Hi."}
