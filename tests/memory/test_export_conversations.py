@@ -130,8 +130,12 @@ def test_turns_of_another_user_and_channel_stay_theirs(account: Account, strange
 
     load(stranger, export(account))
 
-    rows: Any = Turn.objects.filter(account=stranger).order_by("index")
-    assert [(row.user_id, row.channel) for row in rows] == [("ana", "slack"), ("ben", "mail"), ("ana", "slack")]
+    rows: Any = Turn.objects.filter(account=stranger)
+    assert [(row.user_id, row.channel) for row in rows.order_by("index")] == [
+        ("ana", "slack"),
+        ("ben", "mail"),
+        ("ana", "slack"),
+    ]
     assert export(stranger) == export(account)
 
 
