@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from memory.extraction.conversations import bounded_lines, read_conversations
 from memory.extraction.imported import BadLine, ImportedConversation, ImportedMessage, canonical_time
-from memory.extraction.messages import ROLES, ChatMessage
+from memory.extraction.messages import ChatMessage
+from memory.models.turns import ROLES
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 GOOD = '{"id": "c1", "agent": "planner", "messages": [{"role": "user", "content": "Hello."}]}'
