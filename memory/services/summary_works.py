@@ -97,6 +97,6 @@ def digest_work(work: Work, digester: Digester) -> Digest | None:
             Stretch(messages=part, previous=digest, tools=tools),
             max_tokens=conf.SUMMARY_TOKENS,
             meter=work.usages.append,
-            deadline_seconds=conf.SUMMARY_LEASE_SECONDS / 2,
+            deadline_seconds=conf.SUMMARY_TIMEOUT_SECONDS,
         )
     return digest

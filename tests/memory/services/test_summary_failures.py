@@ -2,14 +2,17 @@
 
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
+from django.db import connection
 from pytest_django import Settings
 
 from memory import conf
-from memory.models import Conversation, ModelUsage
+from memory.models import Conversation, ModelUsage, Turn
 from memory.owner import Owner
 from memory.services.conversations import end_conversation
+from memory.services.corrections import correct_memory
 from memory.services.summaries import SummarizedBatch, request_summary
 from tests.language_model_server import COMPLETION_TOKENS, PROMPT_TOKENS, Answer, LanguageModelServer, failing, writing
 from tests.memory.episodes import NOW
@@ -61,7 +64,7 @@ def test_a_failing_model_leaves_the_work_queued_and_visible(
 def test_a_model_that_hangs_fails_in_time(
     owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conf, "SUMMARY_LEASE_SECONDS", 1)
+    monkeypatch.setattr(conf, "SUMMARY_TIMEOUT_SECONDS", 1)
     talk(owner, 50)
     language_model_server.hang()
 
@@ -181,3 +184,58 @@ def test_nothing_that_was_said_reaches_the_log(
     messages = [record.getMessage() for record in caplog.records if record.name.startswith("memory")]
     assert any("provider" in message or "answer" in message for message in messages)
     assert not any("message 1" in message or "no JSON" in message for message in messages)
+
+
+def test_what_nobody_foresaw_in_one_conversation_does_not_keep_the_others(
+    owner: Owner, language_model_server: LanguageModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(3):
+        talk(owner, 50, conversation_id=f"c{number}")
+    # nothing that a client can bring about
+    Turn.objects.filter(conversation_id="c1", index=3).update(payload={"tool_calls": 5})
+
+    assert summarize() == SummarizedBatch(claimed=3, stored=2, failed=1, stopped=False)
+
+    row = conversation("c1")
+    assert (row.summarized_count, row.summary_error, row.summarize_after) == (0, "TypeError", NOW + BACKOFF)
+    assert f"summary of conversation {row.id} failed: TypeError" in caplog.messages
+    assert "message" not in " ".join(record.getMessage() for record in caplog.records if record.levelname == "ERROR")
+
+
+def test_what_cannot_be_stored_does_not_keep_the_others_and_its_cost_is_kept(
+    owner: Owner, language_model_server: LanguageModelServer
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE memories ADD CHECK (kind <> 'episode' OR conversation_id <> 'c1') NOT VALID")
+    for number in range(3):
+        talk(owner, 50, conversation_id=f"c{number}")
+
+    assert summarize() == SummarizedBatch(claimed=3, stored=2, failed=1, stopped=False)
+
+    assert (conversation("c1").summary_error, progress("c1")) == ("IntegrityError", (50, 0, 0))
+    assert ModelUsage.objects.get().calls == 3
+
+
+def test_attempts_are_counted_as_far_as_their_column_does(
+    owner: Owner, language_model_server: LanguageModelServer
+) -> None:
+    talk(owner, 50)
+    Conversation.objects.update(summary_attempts=32_767)
+    language_model_server.answer_next(failing(401))
+
+    assert summarize() == ONE_FAILED
+
+    row = conversation()
+    limit = timedelta(seconds=conf.SUMMARY_BACKOFF_LIMIT_SECONDS)
+    assert (row.summary_attempts, row.summarize_after) == (32_767, NOW + limit)
+
+
+@pytest.mark.parametrize("lists", [5, {"what": "repair"}, [5, {"what": "repair"}]])
+def test_lists_that_staff_corrected_to_be_none_are_read_all_the_same(owner: Owner, lists: Any) -> None:
+    talk(owner, 50)
+    summarize()
+    row = summaries()[0]
+    correct_memory(owner, row.id, changes={"key_decisions": lists}, version=row.version, now=NOW)
+    talk(owner, 50, start=50)
+
+    assert summarize() == ONE_STORED
