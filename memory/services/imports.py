@@ -25,10 +25,9 @@ from memory.providers.summaries import Message
 from memory.services.conversations import Opening, lock_lineages, open_conversation, would_continue_itself
 from memory.services.embedding import Embedded
 from memory.services.embedding_time import EmbeddingTime
-from memory.services.episodes import EpisodeDraft, store_episodes
-from memory.services.summary_episodes import LOG, SOURCE_OF_IMPORTS, adopt_episode
+from memory.services.episodes import EpisodeDraft
+from memory.services.summary_episodes import LOG, SOURCE_OF_IMPORTS, adopt_episode, store_copies
 from memory.services.turns import TurnDraft, append_turns
-from memory_project.ids import uuid7
 
 ACTOR = "command:import_conversations"
 BATCH_CONVERSATIONS = 50
@@ -217,12 +216,10 @@ def store_episode(
     older = f"conversation:{conversation.conversation_id}"
     if adopt_episode(owner, conversation, identity=older, metadata=draft.metadata, now=now):
         return []
-    stored: list[EpisodicMemory] = []
+    # by the row, not by the client's id: another conversation may come to have that
+    draft = replace(draft, identity=f"import:{conversation.id}")
     agents = agents_of(drafted.conversation)
-    for agent_id in agents:
-        # by the row, not by the client's id: another conversation may come to have that
-        copy = replace(draft, id=uuid7(), identity=f"import:{conversation.id}:{agent_id}")
-        stored += store_episodes(replace(owner, agent_id=agent_id), drafts=[copy], embedded=embedded, now=now)
+    stored = store_copies(owner, draft, agents=agents, embedded=embedded, now=now)
     if len(stored) < len(agents):
         raise Unprocessable("has an episode of an import already")
     return stored

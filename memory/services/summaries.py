@@ -28,7 +28,7 @@ from memory.providers.digests import Digest, Digester, summary_digester
 from memory.services.conversations import lineage_of, lock_found
 from memory.services.corrections import mark_all
 from memory.services.embedding import Embedded, embed_texts
-from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.episodes import EpisodeDraft
 from memory.services.summary_episodes import (
     LOG,
     SOURCE,
@@ -37,12 +37,12 @@ from memory.services.summary_episodes import (
     current_summary,
     live_summaries,
     number_in,
+    store_copies,
 )
 from memory.services.summary_queue import Claimed, advance, claim_due, held, push_back, put_back, renew_lease
 from memory.services.summary_works import Work, digest_work, read_work, turns_between
 from memory.services.usage import record_usage
 from memory.tiers.session_stores import session_store
-from memory_project.ids import uuid7
 
 logger = logging.getLogger(__name__)
 
@@ -217,11 +217,8 @@ def replace_summaries(
     account = Owner(account_id=conversation.account_id, channel=conversation.channel, actor=ACTOR)
     parts = Participant.objects.of_conversation(conversation.account_id, conversation.conversation_id)
     agents = sorted(parts.values_list("agent_id", flat=True)) or [""]
-    draft = draft_of(conversation, work, digest)
-    new: list[EpisodicMemory] = []
-    for agent_id in agents:
-        owner = replace(account, agent_id=agent_id, user_id=conversation.user_id)
-        new += store_episodes(owner, drafts=[replace(draft, id=uuid7())], embedded=embedded, now=now)
+    owner = replace(account, user_id=conversation.user_id)
+    new = store_copies(owner, draft_of(conversation, work, digest), agents=agents, embedded=embedded, now=now)
     supersede(account, before, new, now=now)
 
 

@@ -6,6 +6,7 @@ a copy for each agent that takes part, all stored at once.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -16,6 +17,9 @@ from django.db.models.functions import Cast, Now
 from memory.models import Conversation, EpisodicMemory, Kind, Memory
 from memory.owner import Owner
 from memory.providers.digests import Digest
+from memory.services.embedding import Embedded
+from memory.services.episodes import EpisodeDraft, store_episodes
+from memory_project.ids import uuid7
 
 SOURCE = "summary"
 SOURCE_OF_IMPORTS = "import"
@@ -78,6 +82,24 @@ def number_in(metadata: Mapping[str, Any], name: str, *, default: int = 0) -> in
     """Metadata may have been corrected by staff, to say anything."""
     found = metadata.get(name)
     return found if isinstance(found, int) and found >= 0 else default
+
+
+def store_copies(
+    owner: Owner, draft: EpisodeDraft, *, agents: Sequence[str], embedded: Embedded, now: datetime
+) -> list[EpisodicMemory]:
+    """The summary for each of the agents, by which an identity ends; returns those that are new.
+
+    In the caller's transaction. They are dated alike: that is how copies of one summary are known.
+    """
+    stored: list[EpisodicMemory] = []
+    for agent_id in agents:
+        identity = f"{draft.identity}:{agent_id}" if draft.identity else ""
+        copy = replace(draft, id=uuid7(), identity=identity)
+        stored += store_episodes(replace(owner, agent_id=agent_id), drafts=[copy], embedded=embedded, now=now)
+    if len(stored) > 1:
+        alike = stored[0].created_at
+        Memory.objects.filter(id__in=[row.id for row in stored]).update(created_at=alike)
+    return stored
 
 
 def adopt_episode(

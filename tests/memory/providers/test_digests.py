@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from memory.providers.digests import (
     how_many_fit,
     latest,
     pieces,
+    room_beside,
     summary_digester,
     told_message,
 )
@@ -34,6 +37,7 @@ GOOD: dict[str, Any] = {
     "entities_mentioned": ["Ana", "Grundfos"],
     "tools_called": [],
 }
+BEFORE_TOKENS = 59
 THINGS = ("a pump for house", "the long ladder at yard", "rent of room", "grain from mill", "two wheels at shop")
 BEFORE = Digest(
     summary="Ana: The pump in the north field broke on 14 March.\nassistant: A new seal costs 84.50 euros.",
@@ -206,6 +210,16 @@ def test_an_answer_out_of_bounds_is_no_digest(
         ask(stretch(said("The pump broke.")))
 
 
+@pytest.mark.parametrize(("tokens", "is_taken"), [(800, True), (801, False)])
+def test_a_summary_of_more_than_four_times_its_tokens_is_no_digest(
+    language_model_server: LanguageModelServer, tokens: int, is_taken: bool
+) -> None:
+    language_model_server.write = lambda asked: GOOD | {"summary": "word" * tokens}
+
+    with nullcontext() if is_taken else pytest.raises(ProviderReplyInvalid, match="4 times 200 tokens"):
+        ask(stretch(said("The pump broke.")))
+
+
 def test_an_answer_out_of_bounds_may_be_mended_once(language_model_server: LanguageModelServer) -> None:
     language_model_server.answer_next(failing(), writing(GOOD | {"summary": ""}), writing(GOOD))
 
@@ -259,6 +273,16 @@ def test_messages_are_shown_as_far_as_they_fit_and_one_always() -> None:
     counts = [how_many_fit(messages, max_tokens=budget) for budget in (1, size, 3 * size - 1, 3 * size, 99 * size)]
 
     assert counts == [1, 1, 2, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("previous", "room"),
+    [(None, 1_000), (BEFORE, 1_000 - BEFORE_TOKENS), (replace(BEFORE, summary="word " * 5_000), 500)],
+)
+def test_beside_the_digest_before_there_is_room_for_messages_half_of_it_always(
+    previous: Digest | None, room: int
+) -> None:
+    assert room_beside(previous, max_tokens=1_000) == room
 
 
 @pytest.mark.parametrize("text", ["word " * 5_000, "x" * 20_000, "<" * 5_000, "字" * 5_000])

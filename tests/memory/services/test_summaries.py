@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -17,6 +18,7 @@ from memory.services.recall import find_episodes
 from memory.services.summaries import latest_summary, request_summary
 from memory.services.turns import get_conversation
 from memory.tiers.session_stores import session_store
+from memory.tokens import estimate_tokens
 from memory_project import redis
 from tests.embedding_server import EmbeddingServer
 from tests.language_model_server import LanguageModelServer
@@ -263,6 +265,26 @@ def test_a_message_larger_than_the_input_is_shown_in_pieces(
     # half of what fits: the other half is for the digest of the pieces before
     assert len(shown) == 8
     assert [covered(row) for row in summaries()] == [(0, 0, 1)]
+
+
+def test_what_a_model_is_shown_fits_with_the_summary_before(
+    owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    language_model_server.write = lambda asked: write_digest("word " * 1_000)
+    talk(owner, 50)
+    summarize()
+    talk(owner, 200, start=50)
+    monkeypatch.setattr(conf, "SUMMARY_INPUT_TOKENS", 3_000)
+
+    summarize()
+
+    material = language_model_server.materials[-1]
+    assert "word word" in material
+    assert 0.9 * 3_000 < estimate_tokens(material) < 1.1 * 3_000
+
+
+def write_digest(summary: str) -> dict[str, Any]:
+    return {"summary": summary, "key_decisions": [], "entities_mentioned": [], "tools_called": []}
 
 
 def test_what_is_quarantined_is_passed_over(owner: Owner, language_model_server: LanguageModelServer) -> None:

@@ -192,7 +192,8 @@ def test_what_nobody_foresaw_in_one_conversation_does_not_keep_the_others(
     for number in range(3):
         talk(owner, 50, conversation_id=f"c{number}")
     # nothing that a client can bring about
-    Turn.objects.filter(conversation_id="c1", index=3).update(payload={"tool_calls": 5})
+    turns: Any = Turn.objects.filter(conversation_id="c1", index=3)
+    turns.update(payload={"tool_calls": 5})
 
     assert summarize() == SummarizedBatch(claimed=3, stored=2, failed=1, stopped=False)
 

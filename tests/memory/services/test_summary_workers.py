@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from threading import Barrier
@@ -17,9 +18,9 @@ from memory.models import Account, Conversation, ModelUsage
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import language_model
-from memory.services.corrections import correct_memory
+from memory.services.corrections import correct_memory, mark_memories
 from memory.services.summaries import SummarizedBatch, request_summary, summarize_due
-from memory.services.summary_queue import claim_due
+from memory.services.summary_queue import claim_due, held, renew_lease
 from memory.services.turns import get_conversation
 from memory.tiers.session_stores import session_store
 from tests.beside import over_own_connection
@@ -252,3 +253,50 @@ def test_an_embedder_is_asked_outside_the_transaction(owner: Owner, embedding_se
     summarize()
 
     assert locked == [False]
+
+
+def test_a_message_corrected_meanwhile_is_read_again(owner: Owner, language_model_server: LanguageModelServer) -> None:
+    told = talk(owner, 50).turns[3]
+    changes = {"text": "redacted"}
+    meanwhile(language_model_server, partial(correct_memory, owner, told.id, changes=changes, version=1, now=NOW))
+
+    assert summarize() == UNDONE
+    assert (summaries(), progress(), conversation().summary_lease_until) == ([], (50, 0, 0), None)
+
+    # due again at once
+    assert summarize() == ONE_STORED
+    assert "redacted" in language_model_server.materials[-1]
+    assert '"message 3"' not in language_model_server.materials[-1]
+
+
+@pytest.mark.parametrize(("before", "then", "shown"), [("release", "quarantine", 0), ("quarantine", "release", 1)])
+def test_a_message_quarantined_or_released_meanwhile_is_thought_of(
+    owner: Owner, language_model_server: LanguageModelServer, before: str, then: str, shown: int
+) -> None:
+    told = talk(owner, 50).turns[3]
+    mark_memories(owner, [told.id], mark=before, now=NOW)
+    meanwhile(language_model_server, partial(mark_memories, owner, [told.id], mark=then, now=NOW))
+
+    assert [summarize(), summarize()] == [UNDONE, ONE_STORED]
+
+    assert language_model_server.materials[-1].count('"message 3"') == shown
+
+
+def test_a_claim_brings_no_saved_session(owner: Owner) -> None:
+    talk(owner, 50)
+
+    (claim,) = claim_due(now=NOW, limit=1, account_id=None)
+
+    assert claim.conversation.get_deferred_fields() == {"saved_session"}
+    assert held(claim).get().get_deferred_fields() == {"saved_session"}
+
+
+def test_a_lease_is_renewed_once_a_third_has_passed_and_lasts_from_then(owner: Owner) -> None:
+    talk(owner, 50)
+    (claim,) = claim_due(now=NOW, limit=1, account_id=None)
+
+    fresh, old = renew_lease(claim), renew_lease(replace(claim, began=claim.began - 150))
+
+    assert (fresh, claim.leased_until) == (claim, NOW + LEASE)
+    assert old.leased_until - NOW - LEASE - timedelta(seconds=150) < timedelta(seconds=5)
+    assert conversation().summary_lease_until == old.leased_until
