@@ -33,7 +33,7 @@ SUMMARY_TOKENS = knob("SUMMARY_TOKENS", 500, low=50, high=8_000)  # tokens a sum
 SUMMARY_INPUT_TOKENS = knob("SUMMARY_INPUT_TOKENS", 12_000, low=500, high=1_000_000)  # tokens a model is shown at once
 SUMMARY_BATCH = knob("SUMMARY_BATCH", 4, low=1, high=32)  # conversations summarized side by side
 SUMMARY_LEASE_SECONDS = knob("SUMMARY_LEASE_SECONDS", 60, low=15, high=3_600)  # seconds, renewed while a model thinks
-SUMMARY_TIMEOUT_SECONDS = knob("SUMMARY_TIMEOUT_SECONDS", 100, low=1, high=3_600)  # seconds for an answer, retries in it
+SUMMARY_TIMEOUT_SECONDS = knob("SUMMARY_TIMEOUT_SECONDS", 100, low=1, high=3_600)  # seconds to an answer
 SUMMARY_BACKOFF_SECONDS = knob("SUMMARY_BACKOFF_SECONDS", 30, low=1, high=3_600)  # seconds, doubled a failed attempt
 SUMMARY_BACKOFF_LIMIT_SECONDS = knob("SUMMARY_BACKOFF_LIMIT_SECONDS", 3_600, low=1, high=86_400)  # seconds
 MAX_CONTEXT_MESSAGES = knob("MAX_CONTEXT_MESSAGES", 20, low=1, high=1_000)  # messages that a context takes in

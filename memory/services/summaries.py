@@ -94,7 +94,7 @@ def latest_summary(owner: Owner, conversation: Conversation) -> EpisodicMemory |
         lineage = lineage_of(owner, conversation.conversation_id)
     readable = Conversation.objects.visible_to(owner)
     of_user = readable.filter(Q(id=conversation.id) | Q(user_id__in=("", conversation.user_id)))
-    rows = current_summaries(of_user, lineage)
+    rows = current_summaries(owner.account_id, lineage, among=of_user)
     return min(rows, key=lambda row: lineage.index(row.conversation_id), default=None)
 
 
@@ -188,8 +188,8 @@ def store_summary(work: Work, digest: Digest | None, *, embedded: Embedded, now:
 
 def lock_summaries(conversation: Conversation) -> list[Memory]:
     """Those that the new one will supersede; nobody corrects one of them until it has."""
-    rows = Conversation.objects.filter(account_id=conversation.account_id, id=conversation.id)
-    live = live_summaries(rows, [conversation.conversation_id])
+    this = Conversation.objects.filter(id=conversation.id)
+    live = live_summaries(conversation.account_id, [conversation.conversation_id], among=this)
     # locked in the order of everybody who locks memories, or two of them would wait for each other
     in_order = Memory.objects.filter(id__in=live.values("id")).order_by("id").only("id", "agent_id")
     return list(in_order.select_for_update(no_key=True))

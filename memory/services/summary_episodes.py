@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
+from uuid import UUID
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField
 from django.db.models.fields.json import KeyTextTransform
@@ -28,13 +29,14 @@ LOG = "log"
 """In a summary's metadata: the id of the conversation's row."""
 
 
-def live_summaries(conversations: QuerySet[Conversation], conversation_ids: Sequence[str]) -> QuerySet[EpisodicMemory]:
-    """Every copy that nothing has superseded, of those of the conversations that have one of these ids."""
-    # the ids are the index's part
-    own = conversations.alias(key=Cast("id", TextField())).filter(
-        account=OuterRef("account"), conversation_id=OuterRef("conversation_id"), key=OuterRef(LOG)
+def live_summaries(
+    account_id: UUID, conversation_ids: Sequence[str], *, among: QuerySet[Conversation]
+) -> QuerySet[EpisodicMemory]:
+    """Every copy that nothing has superseded, of the conversations of these ids that are among those."""
+    own = among.alias(key=Cast("id", TextField())).filter(
+        account_id=account_id, conversation_id=OuterRef("conversation_id"), key=OuterRef(LOG)
     )
-    rows: Any = episodes(conversation_ids).filter(
+    rows: Any = episodes(account_id, conversation_ids).filter(
         # the database's clock: readers are not asked for theirs
         Q(expires_at=None) | Q(expires_at__gt=Now()),
         Exists(own),
@@ -45,31 +47,31 @@ def live_summaries(conversations: QuerySet[Conversation], conversation_ids: Sequ
 
 
 def current_summaries(
-    conversations: QuerySet[Conversation], conversation_ids: Sequence[str]
+    account_id: UUID, conversation_ids: Sequence[str], *, among: QuerySet[Conversation]
 ) -> QuerySet[EpisodicMemory]:
     """The latest of each conversation, the copy that was corrected most. None of which a copy is quarantined."""
-    suspect = episodes(conversation_ids).filter(
-        account=OuterRef("account"),
+    suspect = episodes(account_id, conversation_ids).filter(
         conversation_id=OuterRef("conversation_id"),
         log=OuterRef(LOG),
         created_at=OuterRef("created_at"),
         quarantined=True,
     )
-    rows = live_summaries(conversations, conversation_ids).exclude(Exists(suspect))
-    latest = rows.order_by("account", "conversation_id", "-created_at", "-version", "-id")
-    return latest.distinct("account", "conversation_id")
+    rows = live_summaries(account_id, conversation_ids, among=among).exclude(Exists(suspect))
+    return rows.order_by("conversation_id", "-created_at", "-version", "-id").distinct("conversation_id")
 
 
-def episodes(conversation_ids: Sequence[str]) -> Any:
-    """Whatever was made to be a summary, of any account; `log` is the row that each names."""
+def episodes(account_id: UUID, conversation_ids: Sequence[str]) -> Any:
+    """Whatever was made to be a summary; `log` is the row that each names."""
     rows: Any = EpisodicMemory.objects.alias(log=KeyTextTransform(LOG, "metadata"))
-    return rows.filter(kind=Kind.EPISODE, source__in=SUMMARIES, conversation_id__in=conversation_ids)
+    return rows.filter(
+        account_id=account_id, kind=Kind.EPISODE, source__in=SUMMARIES, conversation_id__in=conversation_ids
+    )
 
 
 def current_summary(conversation: Conversation) -> EpisodicMemory | None:
     """The one that the next summary takes in."""
-    rows = Conversation.objects.filter(account_id=conversation.account_id, id=conversation.id)
-    return current_summaries(rows, [conversation.conversation_id]).first()
+    this = Conversation.objects.filter(id=conversation.id)
+    return current_summaries(conversation.account_id, [conversation.conversation_id], among=this).first()
 
 
 def covered_turns(conversation: Conversation, summary: EpisodicMemory | None) -> int:
