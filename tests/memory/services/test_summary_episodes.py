@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -192,12 +193,14 @@ def test_the_copy_that_was_corrected_is_the_one_that_counts(
 
 
 @pytest.mark.parametrize("metadata", [{}, {"last_index": "x", "turns": [], "first_index": None}, {"last_index": -7}])
-def test_a_summary_that_tells_nonsense_of_itself_is_taken_in_with_all_turns(owner: Owner, metadata: object) -> None:
+def test_a_summary_that_tells_nonsense_of_itself_is_taken_in_with_all_turns(
+    owner: Owner, metadata: dict[str, Any]
+) -> None:
     talk(owner, 50)
     summarize()
     row = summaries()[0]
-    told = {"log": row.metadata["log"], **metadata} if isinstance(metadata, dict) else {}
-    correct_memory(owner, row.id, changes={"metadata": told}, version=row.version, now=NOW)
+    changes = {"metadata": {"log": row.metadata["log"], **metadata}}
+    correct_memory(owner, row.id, changes=changes, version=row.version, now=NOW)
     talk(owner, 50, start=50)
 
     assert summarize() == ONE_STORED
