@@ -20,7 +20,7 @@ from memory.services.conversation_corrections import (
     unarchive_conversation,
 )
 from memory.services.conversations import change_conversation, end_conversation
-from memory.tasks import nudge_job
+from memory.tasks import nudge_job, run_soon
 
 TITLE_CHARACTERS = 200
 
@@ -66,6 +66,8 @@ def correct(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> s
 
 def end(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
     ended = end_conversation(owner, conversation.conversation_id, outcome=data["outcome"], now=datetime.now(UTC))
+    if ended.summarize_to is not None:
+        run_soon(SUMMARIZE)
     if ended.cleared_at is None:
         return "Ended. Redis gives no answer: its live side is cleared as soon as Redis does."
     return "Ended: its session, working memory and ledger are cleared."

@@ -25,10 +25,9 @@ from memory.models import Turn
 from memory.providers.embeddings import embedding_provider
 from memory.services.conversations import Opening
 from memory.services.embedding import Embedded, embed_texts
-from memory.services.jobs import schedule_run
 from memory.services.memories import Admission
 from memory.services.turns import StoredTurns, TurnDraft, store_turn_stream, store_turns, turns_of_conversation
-from memory.tasks import nudge_job
+from memory.tasks import run_soon
 from memory_project.http.bodies import is_stream
 from memory_project.http.problems import Problem
 from memory_project.http.serializers import ActingFields, ExternalId, refuse_unknown
@@ -203,5 +202,4 @@ def places_of(stored: Iterable[StoredTurns]) -> Iterator[dict[str, Any]]:
 
 def summarize_where_due(stored: StoredTurns) -> None:
     if stored.summary_is_due:
-        schedule_run("summarize")
-        transaction.on_commit(lambda: nudge_job("summarize"))
+        run_soon("summarize")

@@ -1,7 +1,6 @@
 """Summaries of conversations, and what the documented episode keeps beside them, without a language model.
 
-The offline implementation quotes: it never writes a sentence that nobody said. A summarizer that asks a
-language model implements the same Protocol.
+It quotes: it never writes a sentence that nobody said. `digests` makes of it what stands for a conversation.
 """
 
 import re
@@ -12,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 
@@ -63,12 +61,6 @@ class Summary:
     text: str
     sentences: tuple[KeySentence, ...]
     source: str
-
-
-class Summarizer(Protocol):
-    """Writes the summary of a conversation, at most `max_tokens` (estimated) long."""
-
-    def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> Summary: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
