@@ -45,6 +45,15 @@ SESSION_VALUE_BYTES = knob("SESSION_VALUE_BYTES", 65_536, low=1_024, high=1_048_
 SESSION_VALUE_TTL_SECONDS = knob("SESSION_VALUE_TTL_SECONDS", 3_600, low=1, high=604_800)  # seconds, unless it says
 SESSION_IDLE_MINUTES = knob("SESSION_IDLE_MINUTES", 30, low=1, high=10_080)  # minutes without a turn: fallen idle
 
+TIER_VALUE_BYTES = knob("TIER_VALUE_BYTES", 65_536, low=1_024, high=1_048_576)  # bytes of one keyed value, any tier
+AGENT_MEMORY_TTL_SECONDS = knob("AGENT_MEMORY_TTL_SECONDS", 3_600, low=1, high=604_800)  # seconds, unless it says
+AGENT_MEMORY_VALUES = knob("AGENT_MEMORY_VALUES", 1_000, low=1, high=100_000)  # values of one agent's working memory
+SHORT_TERM_TTL_SECONDS = knob("SHORT_TERM_TTL_SECONDS", 3_600, low=1, high=2_592_000)  # seconds, unless it says
+POOL_LIMIT_BYTES = knob("POOL_LIMIT_BYTES", 1_048_576, low=1_024, high=8_388_608)  # bytes of one pool's data, as JSON
+TOOL_CACHE_TTL_SECONDS = knob("TOOL_CACHE_TTL_SECONDS", 3_600, low=1, high=2_592_000)  # seconds, unless it says
+ACCESS_LOG_LINES = knob("ACCESS_LOG_LINES", 1_000_000, low=1, high=100_000_000)  # lines waiting in Redis; more are lost
+ACCESS_LOG_RETENTION_DAYS = knob("ACCESS_LOG_RETENTION_DAYS", 365, low=1, high=36_500)  # days
+
 # the documented names of the session's settings, which carry no prefix
 SESSION_STORES = ("memory", "redis", "hybrid")
 SESSION_STORE_TYPE = choice("SESSION_STORE_TYPE", "hybrid", SESSION_STORES)

@@ -26,6 +26,11 @@ SESSION_PATTERN = "account:{account_id}:working:{user_id}:{channel}:{{{conversat
 """The documented keys of a session, behind the account: `name` is turns, thoughts, active_goal, context (the names of
 its values), context:<name of a value>, or saved (a mark, while what was saved of it has not been lost)."""
 
+AGENT_PATTERN = "account:{account_id}:agent:{{{agent_id}}}:{task_id}:{workflow_run_id}:{name}"
+"""The keys of an agent's working memory, narrowed to a task and a workflow run where it is: `name` is memory (the names
+of its values), memory:<name of a value>, shared:<agent> (the names of what that agent was given) or
+shared:<agent>:<name of a value>; and tiers (hits and misses of its reads), which is narrowed to nothing."""
+
 VALUE_PATTERN = "account:{account_id}:value:{name}"
 """The keys of an account's single values."""
 
@@ -34,9 +39,12 @@ SHARED_KEYS = {
     "ledger_epoch": "ledger:epoch",
     "ledger_restored": "ledger:restored",
     "ledger_flushed": "ledger:flushed",
+    "access_log": "access:log",
+    "access_lost": "access:lost",
 }
 """Keys that belong to no account: the stream of injections not yet in PostgreSQL, the mark that no ledger was lost,
-while that mark is missing, the set of ledgers that were restored already, and the newest injection in PostgreSQL."""
+while that mark is missing, the set of ledgers that were restored already, and the newest injection in PostgreSQL; the
+stream of the access log's lines not yet in PostgreSQL, and how many found no room in it."""
 
 PAUSE_SECONDS = 2.0
 """How long a Redis that did not answer in time is left alone."""
@@ -65,6 +73,28 @@ class SessionPlace:
     user_id: str
     channel: str
     conversation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPlace:
+    """Where an agent's working memory lives: its own, or that for a task, a workflow run, or both."""
+
+    account_id: UUID
+    agent_id: str
+    task_id: str = ""
+    workflow_run_id: str = ""
+
+
+def agent_key(place: AgentPlace, *name: str) -> str:
+    """The key of `name` (see AGENT_PATTERN), whose parts are joined by colons; the last may hold any character."""
+    *parts, last = name
+    return AGENT_PATTERN.format(
+        account_id=place.account_id,
+        agent_id=place.agent_id.translate(_ESCAPES),
+        task_id=place.task_id.translate(_SEGMENT_ESCAPES),
+        workflow_run_id=place.workflow_run_id.translate(_SEGMENT_ESCAPES),
+        name=":".join([*(part.translate(_SEGMENT_ESCAPES) for part in parts), last]),
+    )
 
 
 def session_key(place: SessionPlace, name: str) -> str:

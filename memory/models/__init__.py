@@ -6,37 +6,64 @@ that stores it through `write_memories`. Embedding, recall, audit and erasure ne
 
 # Django copies psycopg's adapters at its first connection: what binary vectors need must be registered by then
 from memory.models import binary as binary
+from memory.models.access import AccessControl, Level
+from memory.models.access_log import ContextAccessLog
 from memory.models.accounts import Account, Agent, ApiKey, Team, TeamMember
+from memory.models.agent_working import SavedWorkingMemory
 from memory.models.audit import AuditEntry
+from memory.models.contexts import PersistentContext
 from memory.models.conversations import Conversation, Participant
+from memory.models.entries import ContextEntry, ContextEntryVersion
 from memory.models.episodes import EpisodicMemory
 from memory.models.idempotency import IdempotentRequest
 from memory.models.jobs import JobRun
+from memory.models.learnings import Learning, LearningVote
 from memory.models.links import Link
 from memory.models.live import LedgerAccount, WorkingMemoryAccount
 from memory.models.memory import Kind, Memory
+from memory.models.pools import BlackboardPosting, MemoryPool, SharedContextPool, ToolCacheEntry
+from memory.models.short_term import AgentShortTermMemory
+from memory.models.snapshots import ContextSnapshot, SnapshotEntry
 from memory.models.turns import Turn
 from memory.models.usage import ModelUsage
 from memory.models.vectors import Vector
+from memory.models.workflow_runs import WorkflowRun
 
 __all__ = [
+    "AccessControl",
     "Account",
     "Agent",
+    "AgentShortTermMemory",
     "ApiKey",
     "AuditEntry",
+    "BlackboardPosting",
+    "ContextAccessLog",
+    "ContextEntry",
+    "ContextEntryVersion",
+    "ContextSnapshot",
     "Conversation",
     "EpisodicMemory",
     "IdempotentRequest",
     "JobRun",
     "Kind",
+    "Learning",
+    "LearningVote",
     "LedgerAccount",
+    "Level",
     "Link",
     "Memory",
+    "MemoryPool",
     "ModelUsage",
     "Participant",
+    "PersistentContext",
+    "SavedWorkingMemory",
+    "SharedContextPool",
+    "SnapshotEntry",
     "Team",
     "TeamMember",
+    "ToolCacheEntry",
     "Turn",
     "Vector",
+    "WorkflowRun",
     "WorkingMemoryAccount",
 ]

@@ -25,6 +25,7 @@ class IdempotentRequest(models.Model):
     body_hash = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField()
     content_type = models.CharField(max_length=100)
+    etag = models.CharField(max_length=100, blank=True, default="")
     body = models.TextField()
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     expires_at = models.DateTimeField(db_index=True)

@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from memory.models.accounts import Account
+from memory.models.contexts import PersistentContext
 from memory.models.conversations import Participant
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory_project.ids import uuid7
@@ -34,21 +35,24 @@ class Kind(models.TextChoices):
     LEARNING = "learning"
 
 
-AGENT_PRIVATE = frozenset({Kind.EPISODE, Kind.CONTEXT_ENTRY})
+AGENT_PRIVATE = frozenset({Kind.EPISODE})
+OF_CONTEXTS = frozenset({Kind.CONTEXT_ENTRY, Kind.LEARNING})
 OF_CONVERSATIONS = frozenset({Kind.TURN, Kind.TURN_SLOT, Kind.WORK_EPISODE})
-KNOWLEDGE = frozenset(Kind) - AGENT_PRIVATE - OF_CONVERSATIONS
+KNOWLEDGE = frozenset(Kind) - AGENT_PRIVATE - OF_CONTEXTS - OF_CONVERSATIONS
 
 
 def visible_rows(owner: Owner, *kinds: Kind) -> Q:
     """Who sees what, for every table that carries the owner's columns (memories and their vectors).
 
-    Private kinds: the agent that wrote them. Conversations: the agents that take part. Knowledge: with a user, that
-    user's rows whoever learnt them and rows without a user; without one, what this agent wrote. An owner without
-    an agent acts for the account and sees all of it. With `kinds`, rows of these only, under fewer conditions.
+    Private kinds: the agent that wrote them. Conversations: the agents that take part. Contexts: who may read the
+    context. Knowledge: with a user, that user's rows whoever learnt them and rows without a user; without one, what
+    this agent wrote. An owner without an agent acts for the account and sees all of it. With `kinds`, rows of these
+    only, under fewer conditions.
     """
     wanted = frozenset(kinds or Kind)
     groups = (
         (AGENT_PRIVATE, private_rule(owner)),
+        (OF_CONTEXTS, in_readable_contexts(owner)),
         (OF_CONVERSATIONS, taking_part(owner)),
         (KNOWLEDGE, known_to(owner)),
     )
@@ -71,6 +75,18 @@ def taking_part(owner: Owner) -> Q:
     if not owner.agent_id:
         return Q()
     return Q(Exists(Participant.objects.of_agent(owner).filter(conversation_id=OuterRef("conversation_id"))))
+
+
+def in_readable_contexts(owner: Owner) -> Q:
+    if not owner.agent_id:
+        return Q()
+    return Q(Exists(PersistentContext.objects.visible_to(owner).filter(id=OuterRef("context_id"))))
+
+
+def in_active_contexts(owner: Owner) -> Q:
+    """Not in an archived context, which searches leave out."""
+    contexts = PersistentContext.objects.filter(account_id=owner.account_id).active()
+    return Q(Exists(contexts.filter(id=OuterRef("context_id"))))
 
 
 def known_to(owner: Owner) -> Q:
@@ -110,6 +126,10 @@ class Memory(models.Model):
     user_id = models.CharField(max_length=100, blank=True, default="")
     channel = models.CharField(max_length=100, default=GLOBAL_CHANNEL)
     conversation_id = models.CharField(max_length=100, blank=True, default="")
+    # of kinds that live in contexts; the key stays in the account (see the migration)
+    context = models.ForeignKey(
+        PersistentContext, models.CASCADE, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
+    )
     text = models.TextField()
     language = models.CharField(max_length=20, default=DEFAULT_LANGUAGE, help_text="A text search configuration.")
     content_hash = models.CharField(max_length=64, editable=False)
@@ -144,12 +164,20 @@ class Memory(models.Model):
             models.CheckConstraint(condition=Q(salience__range=(0, 1)), name="memory_salience_in_range"),
             models.CheckConstraint(condition=Q(trust__range=(0, 1)), name="memory_trust_in_range"),
             models.CheckConstraint(condition=~Q(text=""), name="memory_has_text"),
+            models.CheckConstraint(
+                condition=Q(context__isnull=False, kind__in=("context_entry", "learning"))
+                | (Q(context=None) & ~Q(kind__in=("context_entry", "learning"))),
+                name="memory_in_context_by_kind",
+            ),
         ]
         indexes = [
             models.Index(fields=["account", "conversation_id", "kind", "event_time"], name="memory_conversation"),
             models.Index(fields=["account", "agent_id", "kind", "event_time"], name="memory_agent"),
             models.Index(fields=["account", "user_id", "channel", "kind"], name="memory_user_channel"),
             models.Index(fields=["account", "channel", "kind"], name="memory_channel"),
+            models.Index(
+                fields=["account", "context", "kind"], name="memory_context", condition=Q(context__isnull=False)
+            ),
             BrinIndex(fields=["event_time"], name="memory_event_time"),
             # the latest of a kind: BRIN has no order, and knows no account
             models.Index(fields=["account", "kind", "event_time"], name="memory_latest"),

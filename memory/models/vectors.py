@@ -49,6 +49,7 @@ class Vector(models.Model):
     user_id = models.CharField(max_length=100, default="")
     channel = models.CharField(max_length=100)
     conversation_id = models.CharField(max_length=100, default="")
+    context_id = models.UUIDField(null=True)
     live = models.BooleanField(default=True)
     expires_at = models.DateTimeField(null=True)
     model = models.CharField(max_length=100)
@@ -64,7 +65,14 @@ class Vector(models.Model):
             models.UniqueConstraint(fields=["memory", "model"], name="vector_once_a_model"),
             models.CheckConstraint(condition=Q(width__range=(1, MAX_WIDTH)), name="vector_width_in_range"),
         ]
-        indexes = [models.Index(fields=["account", "agent_id", "kind", "model"], name="vector_owner")]
+        indexes = [
+            models.Index(fields=["account", "agent_id", "kind", "model"], name="vector_owner"),
+            models.Index(
+                fields=["account", "context_id", "kind", "model"],
+                name="vector_context",
+                condition=Q(context_id__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.model} of {self.memory_id}"

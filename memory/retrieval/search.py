@@ -14,7 +14,7 @@ from uuid import UUID
 from memory import conf
 from memory.models import Kind, Memory, Vector
 from memory.models.binary import Embedding, binary_cursor, fetch_dicts, half_vector
-from memory.models.memory import DEFAULT_LANGUAGE
+from memory.models.memory import DEFAULT_LANGUAGE, OF_CONTEXTS, in_active_contexts
 from memory.owner import Owner
 from memory.retrieval.lexical import bm25_ctes
 from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, bind_owner, shape_of, squeeze, where_of
@@ -52,11 +52,19 @@ class Searched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Which bounds a query has; they decide the statement's text, their values are bound."""
+
+    has_window: bool
+    has_contexts: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryQuery:
     """What is asked. `vector` is the query's embedding by `model`, or None.
 
     `since` leaves out what happened at that time or before; `without` are ids not to come back, `besides`
-    conversations nothing of which is to.
+    conversations nothing of which is to. With `contexts`, only what lives in one of them.
     """
 
     text: str
@@ -68,6 +76,7 @@ class MemoryQuery:
     since: datetime | None = None
     without: Sequence[UUID] = ()
     besides: Sequence[str] = ()
+    contexts: Sequence[UUID] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +119,9 @@ def search_rows(owner: Owner, searched: Searched, query: MemoryQuery, *, now: da
     with the query alternate with those found by meaning (each list best first), since a similarity and a BM25
     score cannot be compared.
     """
+    bounds = Bounds(has_window=query.since is not None, has_contexts=bool(query.contexts))
     width = query.width if query.vector is not None else None
-    statement = compose(shape_of(owner), searched, width, has_window=query.since is not None)
+    statement = compose(shape_of(owner), searched, width, bounds)
     with binary_cursor() as cursor:
         cursor.execute(statement.text, {**statement.parameters, **bind_owner(owner, now=now), **bind_query(query)})
         found = fetch_dicts(cursor)
@@ -128,17 +138,18 @@ def bind_query(query: MemoryQuery) -> dict[str, Any]:
         "since": query.since,
         "without": list(query.without),
         "besides": list(query.besides),
+        "contexts": list(query.contexts),
         "vector": None if query.vector is None else half_vector(query.vector),
     }
 
 
 @lru_cache(maxsize=1024)
-def compose(shape: OwnerShape, searched: Searched, width: int | None, *, has_window: bool) -> Sql:
+def compose(shape: OwnerShape, searched: Searched, width: int | None, bounds: Bounds) -> Sql:
     """The statement for owners of this shape and vectors of this width, None without one.
 
     Words are looked for only where meaning cannot find.
     """
-    rows, vectors = candidates(shape.owner, searched.kind, width, has_window=has_window)
+    rows, vectors = candidates(shape.owner, searched.kind, width, bounds)
     waiting = f"{rows.text} AND embed_after IS NOT NULL"
     if width is None:
         parts = bm25_ctes(corpus=rows.text)
@@ -160,18 +171,21 @@ def compose(shape: OwnerShape, searched: Searched, width: int | None, *, has_win
     return Sql(text=squeeze(text), parameters={**rows.parameters, **vectors.parameters})
 
 
-def candidates(owner: Owner, kind: Kind, width: int | None, *, has_window: bool) -> tuple[Sql, Sql]:
+def candidates(owner: Owner, kind: Kind, width: int | None, bounds: Bounds) -> tuple[Sql, Sql]:
     """The conditions on memories and on their vectors, for an owner made of stand-ins."""
     now, model = STAND_IN["now"], STAND_IN["model"]
     rows = Memory.objects.visible_to(owner, kind).in_channels(owner).live(now)
     vectors = Vector.objects.visible_to(owner, kind).in_channels(owner).live(now).of_model(model, width or 0)
     if owner.user_id:
         rows, vectors = rows.filter(user_id=owner.user_id), vectors.filter(user_id=owner.user_id)
+    if kind in OF_CONTEXTS:
+        rows, vectors = rows.filter(in_active_contexts(owner)), vectors.filter(in_active_contexts(owner))
     of_rows, of_vectors = where_of(rows, prefix="m"), where_of(vectors, prefix="v")
-    dated, dated_vectors = (" AND memories.event_time > %(since)s", DATED_VECTORS) if has_window else ("", "")
+    dated, dated_vectors = (" AND memories.event_time > %(since)s", DATED_VECTORS) if bounds.has_window else ("", "")
+    within = " AND context_id = ANY(%(contexts)s::uuid[])" if bounds.has_contexts else ""
     return (
-        Sql(text=f"{of_rows.text}{WANTED_ROWS}{dated}", parameters=of_rows.parameters),
-        Sql(text=f"{of_vectors.text}{WANTED_VECTORS}{dated_vectors}", parameters=of_vectors.parameters),
+        Sql(text=f"{of_rows.text}{WANTED_ROWS}{dated}{within}", parameters=of_rows.parameters),
+        Sql(text=f"{of_vectors.text}{WANTED_VECTORS}{dated_vectors}{within}", parameters=of_vectors.parameters),
     )
 
 

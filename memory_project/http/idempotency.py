@@ -72,9 +72,11 @@ class Attempt:
         answer["Idempotency-Replayed"] = "true"
         if not kept.content_type:
             del answer["Content-Type"]
+        if kept.etag:
+            answer["ETag"] = kept.etag
         raise AlreadyAnswered(answer)
 
-    def record(self, status: int, content_type: str, body: bytes) -> None:
+    def record(self, status: int, content_type: str, body: bytes, *, etag: str = "") -> None:
         """Keep the answer, over an expired one if there is one. In the caller's transaction."""
         answers = _answers()
         row = answers.model(
@@ -83,9 +85,13 @@ class Attempt:
             status=status,
             content_type=content_type,
             body=body.decode(),
+            etag=etag,
             expires_at=self.now + timedelta(hours=settings.IDEMPOTENCY_HOURS),
         )
-        unique, changed = ["account", "api_key", "request_hash"], ["body_hash", "status", "content_type", "body"]
+        unique, changed = (
+            ["account", "api_key", "request_hash"],
+            ["body_hash", "status", "content_type", "body", "etag"],
+        )
         answers.bulk_create([row], update_conflicts=True, unique_fields=unique, update_fields=[*changed, "expires_at"])
 
     def _identity(self) -> dict[str, Any]:
@@ -131,7 +137,8 @@ def record_with_write(attempt: Attempt, response: Response) -> None:
     empty = response.data is None
     body = b"" if empty else JSONRenderer().render(response.data)
     with transaction.atomic():
-        attempt.record(response.status_code, "" if empty else "application/json", body)
+        content_type = "" if empty else "application/json"
+        attempt.record(response.status_code, content_type, body, etag=response.headers.get("ETag", ""))
 
 
 def record_afterwards(attempt: Attempt, response: HttpResponseBase) -> None:

@@ -46,6 +46,12 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="Sent again with the same body within 24 hours, the first answer is given again.",
 )
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    {"type": "string", "maxLength": 1000},
+    OpenApiParameter.HEADER,
+    description="ETags, or `*`: of another version, nothing is changed and 412 answered.",
+)
 REQUEST_ID = OpenApiParameter("X-Request-Id", {"type": "string", "maxLength": 100}, OpenApiParameter.HEADER)
 
 
@@ -56,6 +62,8 @@ class ServiceSchema(AutoSchema):
         parameters: list[Any] = [REQUEST_ID]
         if self.method == "POST":
             parameters.append(IDEMPOTENCY_KEY)
+        if self._is_conditional:
+            parameters.append(IF_MATCH)
         query = getattr(self.view, "queries", {}).get(self._action)
         return [*parameters, query] if query else parameters
 
@@ -77,6 +85,8 @@ class ServiceSchema(AutoSchema):
             texts["404"] = "No such thing, or not for this key"
         if self.method in ("POST", "PUT", "PATCH"):
             texts |= PROBLEMS_OF_BODIES | PROBLEMS_OF_WRITES
+        if self._is_conditional:
+            texts["412"] = "Another version than If-Match names"
         return {(code, CONTENT_TYPE): text for code, text in texts.items()}
 
     def _map_serializer(self, serializer: Any, direction: Any, bypass_extensions: bool = False) -> Any:
@@ -105,6 +115,10 @@ class ServiceSchema(AutoSchema):
     @property
     def _action(self) -> str:
         return str(getattr(self.view, "action", self.method.lower()))
+
+    @property
+    def _is_conditional(self) -> bool:
+        return self._action in getattr(self.view, "conditional", ()) and self.method != "GET"
 
     @property
     def _is_page(self) -> bool:

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from rest_framework.exceptions import UnsupportedMediaType
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer, ValidationError
@@ -17,6 +18,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from memory_project.http import pagination
 from memory_project.http.bodies import NDJSON, is_stream
+from memory_project.http.conditional import Versions, etag_of, is_known, read_if_match
 from memory_project.http.credentials import Credential
 from memory_project.http.idempotency import (
     AlreadyAnswered,
@@ -37,7 +39,8 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     An action in `streams` takes any number of lines of that shape, too (NDJSON), which `streams.spooled_lines` reads.
     An action in `pages` answers a page of `self.page(rows, represent)` and takes `cursor` and `page_size`; `ordering`
-    ends in a unique column. A POST that writes to PostgreSQL does so in `self.once(...)`.
+    ends in a unique column. A POST that writes to PostgreSQL does so in `self.once(...)`. An action in `conditional`
+    takes `If-Match` (`self.expected()`) and answers `self.versioned(...)`.
     """
 
     bodies: ClassVar[Shapes] = {}
@@ -47,6 +50,7 @@ class ServiceViewSet(GenericViewSet[Any]):
     answers: ClassVar[Mapping[str, type[BaseSerializer[Any]] | Mapping[str, Any] | None]] = {}
     statuses: ClassVar[Mapping[str, int]] = {}
     scopes: ClassVar[Mapping[str, str]] = {}
+    conditional: ClassVar[frozenset[str]] = frozenset()
     pages: ClassVar[frozenset[str]] = frozenset({"list"})
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
     rate_class: ClassVar[str] = "default"
@@ -87,6 +91,20 @@ class ServiceViewSet(GenericViewSet[Any]):
         """A page of these rows, filtered as the request asks."""
         found = self.paginate_queryset(self.filter_queryset(rows)) or []
         return self.get_paginated_response([represent(row) for row in found])
+
+    def expected(self, *versions: int | None) -> Versions:
+        """Which versions the caller is content with: those of `If-Match`, and those given that are not None."""
+        wanted = [read_if_match(self.request.headers.get("If-Match"))]
+        wanted += [frozenset({version}) for version in versions if version is not None]
+        named = [versions for versions in wanted if versions is not None]
+        return frozenset.intersection(*named) if named else None
+
+    def versioned(self, data: Any, *, version: int, status: int = 200) -> Response:
+        """An answer with its ETag; 304 without a body where the caller of a GET has it already (`If-None-Match`)."""
+        tag = etag_of(version)
+        if self.request.method in SAFE_METHODS and is_known(self.request.headers.get("If-None-Match"), tag):
+            return Response(status=304, headers={"ETag": tag})
+        return Response(data, status=status, headers={"ETag": tag})
 
     def once(self, write: Callable[[], Response]) -> Response:
         """Write and answer; with an `Idempotency-Key`, the answer is kept in the same transaction.

@@ -1,0 +1,81 @@
+"""Persistent contexts: long-lived containers of entries, for one agent or for several."""
+
+from typing import Self
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from memory.models.access import SharedQuerySet, SharedRow
+from memory_project.ids import uuid7
+
+OWN_CONTEXT = "agent_memory"
+"""The name of the context in which an agent's long-term memory lives: its type as well."""
+
+
+class ContextQuerySet(SharedQuerySet["PersistentContext"]):
+    """Chainable filters; every use starts at `visible_to`, `writable_by` or `managed_by`."""
+
+    def active(self) -> Self:
+        """Not archived: may be written to and searched."""
+        return self.filter(archived=False)
+
+    def open_to_all(self) -> Q:
+        return Q(scope__in=("global", "account"))
+
+    def open_to_members(self) -> Q:
+        return ~Q(scope="agent")
+
+
+class PersistentContext(SharedRow):
+    """A context. Scope account and global: every agent of the account reads; team: its members read and write; agent:
+    nobody but its owner. Grants go beyond that by name (see `models.access`).
+
+    Archived, it is read-only and left out of searches. `version` counts changes of the context itself, not of entries.
+    """
+
+    class ContextType(models.TextChoices):
+        AGENT_MEMORY = "agent_memory"
+        KNOWLEDGE_BASE = "knowledge_base"
+        SHARED_CONTEXT = "shared_context"
+        TOOL_CACHE = "tool_cache"
+        PROJECT_CONTEXT = "project_context"
+
+    class Scope(models.TextChoices):
+        AGENT = "agent"
+        ACCOUNT = "account"
+        TEAM = "team"
+        GLOBAL = "global"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=200)
+    description = models.TextField(blank=True, default="")
+    context_type = models.CharField(max_length=20, choices=ContextType, default=ContextType.AGENT_MEMORY)
+    scope = models.CharField(max_length=20, choices=Scope, default=Scope.AGENT)
+    archived = models.BooleanField(default=False)
+    version = models.PositiveIntegerField(default=1)
+    metadata = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    updated_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = ContextQuerySet.as_manager()
+
+    class Meta:
+        db_table = "persistent_contexts"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["account", "agent_id", "team", "name"], name="context_once_by_name", nulls_distinct=False
+            ),
+            models.UniqueConstraint(fields=["account", "id"], name="context_of_account"),
+            models.CheckConstraint(condition=~Q(name=""), name="context_has_a_name"),
+        ]
+        indexes = [models.Index(fields=["account", "team"], name="context_team", condition=Q(team__isnull=False))]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def is_open_to_all(self) -> bool:
+        return self.scope in ("global", "account")
+
+    def is_open_to_members(self) -> bool:
+        return self.scope != "agent"

@@ -1,0 +1,95 @@
+"""Context entries: what a persistent context holds, each with all versions that it ever had."""
+
+from django.db import models
+from django.db.models import Q
+
+from memory.models.accounts import Account
+from memory.models.memory import Memory
+from memory_project.fields import VerbatimJSONField
+from memory_project.ids import uuid7
+
+
+class ContextEntry(Memory):
+    """An entry as it is now: the memory's `text` is its content, `context` where it lives, `archived` that it was
+    removed (with its history kept, and brought back by restoring a snapshot).
+
+    `key` names it in its context, where it has one. `value` is the JSON that was stored under the key; None where the
+    content is all there is. `content_version` is the number of its latest version; `version` of the row counts every
+    change, boosts too.
+    """
+
+    class EntryType(models.TextChoices):
+        FACT = "fact"
+        OBSERVATION = "observation"
+        REFLECTION = "reflection"
+        DECISION = "decision"
+        PLAN = "plan"
+        TOOL_OUTPUT = "tool_output"
+        CONVERSATION_SUMMARY = "conversation_summary"
+
+    class SourceType(models.TextChoices):
+        AGENT = "agent"
+        USER = "user"
+        SYSTEM = "system"
+        TOOL = "tool"
+        WORKFLOW = "workflow"
+
+    class MemoryType(models.TextChoices):
+        FACTUAL = "factual"
+        EXPERIENTIAL = "experiential"
+        WORKING = "working"
+
+    key = models.CharField(max_length=200, blank=True, default="")
+    value = VerbatimJSONField(null=True, blank=True)
+    entry_type = models.CharField(max_length=30, choices=EntryType, default=EntryType.OBSERVATION)
+    source_type = models.CharField(max_length=20, choices=SourceType, default=SourceType.AGENT)
+    memory_type = models.CharField(max_length=20, choices=MemoryType, default=MemoryType.FACTUAL)
+    importance = models.FloatField(default=0.5)
+    confidence = models.FloatField(default=1.0)
+    content_version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        db_table = "context_entries"
+        verbose_name_plural = "context entries"
+        constraints = [
+            models.CheckConstraint(condition=Q(importance__range=(0, 1)), name="entry_importance_in_range"),
+            models.CheckConstraint(condition=Q(confidence__range=(0, 1)), name="entry_confidence_in_range"),
+            models.CheckConstraint(condition=Q(content_version__gte=1), name="entry_versions_from_one"),
+        ]
+
+    def __str__(self) -> str:
+        return self.key or f"entry {self.pk}"
+
+
+class ContextEntryVersion(models.Model):
+    """One version of an entry, the latest among them; written once, never changed.
+
+    It points to the one before it. `restored_from` is the number of the version whose content it brought back.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    # the database takes versions along with their entry, by a key that stays in the account (see the migration)
+    entry = models.ForeignKey(
+        ContextEntry, models.CASCADE, related_name="versions", db_index=False, db_constraint=False
+    )
+    number = models.PositiveIntegerField()
+    previous_version = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="newer_versions", db_index=False,
+        db_constraint=False,
+    )  # fmt: skip
+    content = models.TextField()
+    value = VerbatimJSONField(null=True, blank=True)
+    editor = models.CharField(max_length=150, blank=True, default="")
+    restored_from = models.PositiveIntegerField(null=True, blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "context_entry_versions"
+        constraints = [
+            models.UniqueConstraint(fields=["account", "entry", "number"], name="entry_version_once"),
+            models.CheckConstraint(condition=Q(number__gte=1), name="entry_version_from_one"),
+        ]
+
+    def __str__(self) -> str:
+        return f"version {self.number}"

@@ -1,0 +1,191 @@
+"""Memory pools: JSON that agents share, read and written whole or in part, a version a write."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Self
+from uuid import UUID
+
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
+
+from memory.models.access import SharedQuerySet, SharedRow
+from memory.models.accounts import Account
+from memory.models.workflow_runs import WorkflowRun, has_agent
+from memory.owner import Owner
+from memory_project.fields import VerbatimJSONField
+from memory_project.ids import uuid7
+
+OF_WORKFLOWS = ("shared_memory", "tool_cache", "blackboard")
+"""The types of pools that belong to a workflow run. Their type narrows nothing: the run's agents are their members."""
+
+
+class PoolQuerySet(SharedQuerySet["MemoryPool"]):
+    """Chainable filters; every use starts at `visible_to`, `writable_by` or `managed_by`, and goes on with `live`."""
+
+    def live(self, now: datetime) -> Self:
+        """Not expired: such a pool is as good as none, whether the cleaner came or not."""
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now))
+
+    def open_to_all(self) -> Q:
+        return Q(scope__in=("global", "account"), pool_type__in=("shared", *OF_WORKFLOWS))
+
+    def open_to_members(self) -> Q:
+        return ~Q(scope="agent") & ~Q(pool_type="agent_private")
+
+    def membership(self, owner: Owner) -> Q:
+        runs = WorkflowRun.objects.filter(has_agent(owner), account_id=owner.account_id)
+        return super().membership(owner) | Q(Exists(runs.filter(id=OuterRef("workflow_run_id"))))
+
+
+class MemoryPool(SharedRow):
+    """A pool. Scope and type both say whom it is open to, and the narrower of them counts (see `models.access`):
+
+    scope global and account: everybody reads; team and task: nobody but members; agent: nobody but the owner;
+    type shared narrows nothing; team_shared and task_scoped: to members; agent_private: to the owner.
+
+    Grants go beyond that by name. `task` scope names a task id; who works on it is a team's members, or granted.
+    `is_own` is the pool in which an agent's keyed values of the shared tier live.
+    """
+
+    class PoolType(models.TextChoices):
+        SHARED = "shared"
+        AGENT_PRIVATE = "agent_private"
+        TEAM_SHARED = "team_shared"
+        TASK_SCOPED = "task_scoped"
+        SHARED_MEMORY = "shared_memory"
+        TOOL_CACHE = "tool_cache"
+        BLACKBOARD = "blackboard"
+
+    class Scope(models.TextChoices):
+        GLOBAL = "global"
+        ACCOUNT = "account"
+        TEAM = "team"
+        AGENT = "agent"
+        TASK = "task"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    pool_id = models.CharField(max_length=100)
+    pool_type = models.CharField(max_length=20, choices=PoolType, default=PoolType.SHARED)
+    scope = models.CharField(max_length=20, choices=Scope, default=Scope.ACCOUNT)
+    task_id = models.CharField(max_length=100, blank=True, default="")
+    workflow_run = models.ForeignKey(
+        WorkflowRun, models.CASCADE, null=True, blank=True, related_name="pools", db_index=False
+    )
+    is_own = models.BooleanField(default=False, editable=False)
+    data = VerbatimJSONField(default=dict, blank=True)
+    version = models.PositiveIntegerField(default=1)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    # kept with each write: a list of pools reads no data
+    entry_count = models.PositiveIntegerField(default=0, editable=False)
+    size_bytes = models.PositiveIntegerField(default=2, editable=False)
+    read_count = models.PositiveBigIntegerField(default=0, editable=False)
+    write_count = models.PositiveBigIntegerField(default=0, editable=False)
+    last_accessed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    updated_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = PoolQuerySet.as_manager()
+
+    class Meta:
+        db_table = "memory_pools"
+        constraints = [
+            models.UniqueConstraint(fields=["account", "pool_id"], name="pool_once_in_account"),
+            models.UniqueConstraint(fields=["account", "agent_id"], name="pool_own_once", condition=Q(is_own=True)),
+            models.CheckConstraint(condition=~Q(pool_id=""), name="pool_has_an_id"),
+            models.CheckConstraint(condition=Q(version__gte=1), name="pool_version_from_one"),
+            models.CheckConstraint(condition=~Q(scope="task", task_id=""), name="pool_of_a_task_names_it"),
+            models.CheckConstraint(
+                condition=Q(is_own=False) | (Q(scope="agent", pool_type="agent_private") & ~Q(agent_id="")),
+                name="pool_own_is_private",
+            ),
+            models.CheckConstraint(
+                condition=Q(workflow_run=None, pool_type__in=("shared", "agent_private", "team_shared", "task_scoped"))
+                | Q(workflow_run__isnull=False, pool_type__in=OF_WORKFLOWS),
+                name="pool_of_a_run_has_its_types",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["account", "agent_id"], name="pool_agent"),
+            models.Index(fields=["account", "team"], name="pool_team", condition=Q(team__isnull=False)),
+            models.Index(fields=["account", "task_id"], name="pool_task", condition=~Q(task_id="")),
+            models.Index(fields=["account", "workflow_run"], name="pool_run", condition=Q(workflow_run__isnull=False)),
+            models.Index(fields=["expires_at"], name="pool_expiry", condition=Q(expires_at__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return self.pool_id
+
+    def is_open_to_all(self) -> bool:
+        return self.scope in ("global", "account") and self.pool_type in ("shared", *OF_WORKFLOWS)
+
+    def is_open_to_members(self) -> bool:
+        return self.scope != "agent" and self.pool_type != "agent_private"
+
+    def has_member(self, agent_id: str, team_ids: Collection[UUID]) -> bool:
+        run = self.workflow_run
+        has_part = run is not None and (run.agent_id == agent_id or agent_id in run.agents)
+        return has_part or super().has_member(agent_id, team_ids)
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+class SharedContextPool(MemoryPool):
+    """A pool of a workflow run: shared_memory (its `data`), tool_cache or blackboard (rows of their own)."""
+
+    class Meta:
+        proxy = True
+
+
+class BlackboardPosting(models.Model):
+    """What an agent posted on a blackboard. Appended only: the database refuses to change one."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    pool = models.ForeignKey(MemoryPool, models.CASCADE, related_name="postings", db_index=False)
+    position = models.PositiveIntegerField(help_text="From 0, without gaps.")
+    agent_id = models.CharField(max_length=100, blank=True, default="")
+    content = VerbatimJSONField(null=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "blackboard_postings"
+        constraints = [models.UniqueConstraint(fields=["account", "pool", "position"], name="posting_position_once")]
+
+    def __str__(self) -> str:
+        return f"posting {self.position}"
+
+
+class ToolCacheEntryQuerySet(models.QuerySet["ToolCacheEntry"]):
+    def live(self, now: datetime) -> Self:
+        return self.filter(expires_at__gt=now)
+
+
+class ToolCacheEntry(models.Model):
+    """A tool's result, kept for the other agents of the run until it expires."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    pool = models.ForeignKey(MemoryPool, models.CASCADE, related_name="cached", db_index=False)
+    key = models.CharField(max_length=200)
+    value = VerbatimJSONField(null=True)
+    agent_id = models.CharField(max_length=100, blank=True, default="")
+    ttl_seconds = models.PositiveIntegerField()
+    expires_at = models.DateTimeField(db_index=True)
+    hit_count = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    updated_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = ToolCacheEntryQuerySet.as_manager()
+
+    class Meta:
+        db_table = "tool_cache_entries"
+        verbose_name_plural = "tool cache entries"
+        constraints = [
+            models.UniqueConstraint(fields=["account", "pool", "key"], name="cached_once_by_key"),
+            models.CheckConstraint(condition=~Q(key=""), name="cached_has_a_key"),
+        ]
+
+    def __str__(self) -> str:
+        return self.key

@@ -1,0 +1,50 @@
+"""Who is let into what agents share: grants on pools and contexts, and why somebody is refused."""
+
+from typing import NoReturn, TypeVar
+from uuid import UUID
+
+from memory.errors import Forbidden, NotFound, StaleVersion, Unprocessable
+from memory.models import Level, Team
+from memory.models.access import SharedQuerySet, SharedRow
+from memory.owner import Owner
+
+Versions = frozenset[int] | None
+"""Which versions a caller is content with; None for any."""
+
+R = TypeVar("R", bound=SharedRow)
+
+
+def refuse(visible: SharedQuerySet[R], *, what: str) -> NoReturn:
+    """Raise Forbidden where the owner sees the row (`visible`) but may not do this with it; else NotFound."""
+    if visible.exists():
+        raise Forbidden(f"the agent may read this {what}, and no more than that")
+    raise NotFound(f"no such {what}")
+
+
+def check_version(version: int, expected: Versions) -> None:
+    """Raises StaleVersion where the caller has seen another version."""
+    if expected is not None and version not in expected:
+        raise StaleVersion(f"it is at version {version} by now: read it again")
+
+
+def change_grant(row: SharedRow, agent_id: str, level: Level | None, *, is_granted: bool) -> None:
+    """Grant, or revoke, in the row's access control; to be saved by the caller, who has locked it.
+
+    Revoking without a level takes everything. Raises Unprocessable for one agent too many.
+    """
+    if is_granted:
+        changed = row.grants.grant(agent_id, level or Level.READ)
+    else:
+        changed = row.grants.revoke(agent_id, level or Level.READ)
+    row.access_control = changed.model_dump()
+
+
+def find_team_to_share_with(owner: Owner, team_id: UUID) -> Team:
+    """A team that the acting agent is in. Raises Unprocessable, for another's team as for none."""
+    rows = Team.objects.in_account(owner.account_id).filter(id=team_id)
+    if owner.agent_id:
+        rows = rows.filter(members__agent_id=owner.agent_id)
+    team = rows.first()
+    if team is None:
+        raise Unprocessable("there is no such team, or the agent is not in it")
+    return team
