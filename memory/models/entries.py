@@ -1,12 +1,19 @@
 """Context entries: what a persistent context holds, each with all versions that it ever had."""
 
-from django.db import models
-from django.db.models import Q
+from datetime import datetime
 
+from django.db import models
+from django.db.models import DurationField, ExpressionWrapper, F, FloatField, Q, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Extract, Greatest, Power
+
+from memory import scoring
 from memory.models.accounts import Account
 from memory.models.memory import Memory
 from memory_project.fields import VerbatimJSONField
 from memory_project.ids import uuid7
+
+SECONDS_A_DAY = 86_400.0
 
 
 class ContextEntry(Memory):
@@ -60,6 +67,14 @@ class ContextEntry(Memory):
     def __str__(self) -> str:
         return self.key or f"entry {self.pk}"
 
+    def effective_relevance_score(self, now: datetime) -> float:
+        """Importance, confidence and recency as one number in [0, 1] (see `scoring`)."""
+        used_at = max(self.updated_at, self.last_accessed or self.updated_at)
+        age_days = (now - used_at).total_seconds() / SECONDS_A_DAY
+        return scoring.effective_relevance_score(
+            importance=self.importance, confidence=self.confidence, age_days=age_days
+        )
+
 
 class ContextEntryVersion(models.Model):
     """One version of an entry, the latest among them; written once, never changed.
@@ -93,3 +108,15 @@ class ContextEntryVersion(models.Model):
 
     def __str__(self) -> str:
         return f"version {self.number}"
+
+
+def effective_relevance(now: datetime) -> Combinable:
+    """`ContextEntry.effective_relevance_score` in SQL, for lists of entries to be ordered by it."""
+    used_at = Greatest("updated_at", "last_accessed")
+    age_seconds = Extract(ExpressionWrapper(Value(now) - used_at, DurationField()), "epoch")
+    age_days = Greatest(age_seconds / Value(SECONDS_A_DAY), Value(0.0), output_field=FloatField())
+    return (
+        Value(scoring.IMPORTANCE_WEIGHT) * F("importance")
+        + Value(scoring.CONFIDENCE_WEIGHT) * F("confidence")
+        + Value(scoring.RECENCY_WEIGHT) * Power(Value(scoring.DECAY_A_DAY), age_days)
+    )
