@@ -77,11 +77,12 @@ def own_context(owner: Owner, *, now: datetime) -> PersistentContext:
     found = PersistentContext.objects.filter(**mine).first()
     if found is not None:
         return found
-    context, is_new = PersistentContext.objects.get_or_create(
-        **mine, defaults={"context_type": OWN_CONTEXT, "scope": "agent", "updated_at": now}
-    )
-    if is_new:
-        record(owner, operation="create", memory_type="context", affected_ids=[context.id])
+    with transaction.atomic():
+        context, is_new = PersistentContext.objects.get_or_create(
+            **mine, defaults={"context_type": OWN_CONTEXT, "scope": "agent", "updated_at": now}
+        )
+        if is_new:
+            record(owner, operation="create", memory_type="context", affected_ids=[context.id])
     return context
 
 

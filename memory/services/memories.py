@@ -73,6 +73,30 @@ def store_memories(
     return new
 
 
+def reword_memory(
+    owner: Owner, row: Memory, *, text: str, own: OwnVector | None, embedded: Embedded, now: datetime
+) -> None:
+    """Give a locked memory another text, at its next version, with the vectors of that text and no others.
+
+    Without one of the current model it is queued for it. The row given is changed, too.
+    """
+    made = embedded.vectors.get(text)
+    has_current = made is not None or (own is not None and own.model == embedded.model)
+    row.text, row.version, row.updated_at = text, row.version + 1, now
+    row.content_hash, row.token_count = content_hash(text), estimate_tokens(text)
+    row.embed_after, row.embed_attempts, row.embed_error = (None if has_current else now), 0, ""
+    columns = ("text", "version", "updated_at", "content_hash", "token_count")
+    of_queue = ("embed_after", "embed_attempts", "embed_error")
+    Memory.objects.filter(id=row.id).update(**{name: getattr(row, name) for name in (*columns, *of_queue)})
+    # of whatever model: they are of what it said before
+    Vector.objects.filter(account_id=owner.account_id, memory_id=row.id).delete()
+    brought = [] if own is None else [(own.model, own.vector)]
+    if made is not None and (own is None or own.model != embedded.model):
+        brought.append((embedded.model, made))
+    for model, vector in brought:
+        insert_vectors(owner.account_id, model=model, vectors=[(row.id, vector)])
+
+
 def record_store(owner: Owner, rows: Sequence[Memory]) -> None:
     conversations = {row.conversation_id for row in rows}
     conversation_id = conversations.pop() if len(conversations) == 1 else ""

@@ -8,6 +8,7 @@ from uuid import UUID
 from memory.audit import record
 from memory.models.binary import Embedding
 from memory.owner import Owner
+from memory.retrieval.entries import EntriesFound, search_entries
 from memory.retrieval.episodes import EpisodesFound, search_episodes
 from memory.retrieval.search import MemoryQuery
 from memory.retrieval.turns import TurnsFound, search_turns
@@ -55,6 +56,19 @@ def find_turns(
     since = None if time_window_hours is None else now - timedelta(hours=time_window_hours)
     query = replace(make_query(text, top_k=top_k, own=own), since=since)
     found = search_turns(owner, query, now=now)
+    record_search(owner, text, [hit.id for hit in found.hits])
+    return found
+
+
+def find_entries(
+    owner: Owner, *, text: str, top_k: int, own: OwnVector | None, contexts: Collection[UUID] = (), now: datetime
+) -> EntriesFound:
+    """The context entries nearest to `text`, or to the client's own vector, in these contexts or in all it may read.
+
+    Says when meaning could not be had.
+    """
+    query = replace(make_query(text, top_k=top_k, own=own), contexts=tuple(contexts))
+    found = search_entries(owner, query, now=now)
     record_search(owner, text, [hit.id for hit in found.hits])
     return found
 

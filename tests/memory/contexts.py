@@ -1,0 +1,32 @@
+"""Contexts and entries for tests, stored through the services."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from memory.models import ContextEntry, PersistentContext
+from memory.owner import Owner
+from memory.services.contexts import ContextDraft, create_context
+from memory.services.entries import Edit, EntryDraft, store_entries, update_content
+from memory.services.memories import OwnVector
+from tests.memory.episodes import MODEL, NOTHING, NOW, direction
+
+
+def context_of(owner: Owner, name: str = "notes", **fields: Any) -> PersistentContext:
+    """`fields` are those of the draft."""
+    return create_context(owner, ContextDraft(name=name, **fields))
+
+
+def entry(content: str, *, angle: float | None = None, **fields: Any) -> EntryDraft:
+    """`fields` are those of the draft; at an angle, its similarity to angle 0 is known."""
+    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    return EntryDraft(content=content, own=own, **fields)
+
+
+def keep(owner: Owner, context: PersistentContext, *drafts: EntryDraft, now: datetime = NOW) -> Sequence[ContextEntry]:
+    return store_entries(owner, context.id, drafts=drafts, embedded=NOTHING, now=now)
+
+
+def rewrite(owner: Owner, row: ContextEntry, content: str, *, now: datetime = NOW) -> ContextEntry:
+    edit = Edit(content=content, editor=owner.agent_id)
+    return update_content(owner, row.id, edit=edit, embedded=NOTHING, now=now)
