@@ -28,7 +28,6 @@ from memory.services.memories import OwnVector, reword_memory, store_memories
 from memory.tiers.base import to_json
 from memory_project.ids import uuid7
 
-
 NOT_GIVEN: Any = object()
 """No value beside the content; None would be JSON's null."""
 
