@@ -1,7 +1,8 @@
 """Correcting what is remembered, whatever its kind: new values, marks, deletion. Audited in the same transaction.
 
 A corrected text loses its vectors at once and waits for new ones; until then its words find it. A turn's payload and
-its session's buffer say no longer what its text said (`turn_corrections`).
+its session's buffer say no longer what its text said (`turn_corrections`); an entry has it as its next version
+(`entry_corrections`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,9 +16,10 @@ from django.db.models import F, QuerySet
 
 from memory.audit import record
 from memory.errors import NotFound, StaleVersion, Unprocessable
-from memory.models import EpisodicMemory, Kind, Memory, Turn, Vector, writer
+from memory.models import ContextEntry, EpisodicMemory, Kind, Memory, Turn, Vector, writer
 from memory.owner import Owner
 from memory.services.embedding import content_hash
+from memory.services.entry_corrections import spread_entry_correction
 from memory.services.memories import MEMORY_TYPES
 from memory.services.turn_corrections import spread_correction, spread_quarantine
 from memory.tokens import estimate_tokens
@@ -30,6 +32,10 @@ CORRECTABLE = frozenset(
 CORRECTABLE_CHILDREN: dict[str, tuple[type[Memory], frozenset[str]]] = {
     Kind.EPISODE: (EpisodicMemory, frozenset({"key_decisions", "entities_mentioned", "tools_called"})),
     Kind.TURN: (Turn, frozenset({"name"})),
+    Kind.CONTEXT_ENTRY: (
+        ContextEntry,
+        frozenset({"entry_type", "source_type", "memory_type", "importance", "confidence"}),
+    ),
 }
 """By kind: its child table and the columns of it that may be corrected."""
 
@@ -66,6 +72,8 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
             child.objects.filter(pk=memory_id).update(**of_child)
         if row.kind == Kind.TURN:
             spread_correction(memory_id, is_reworded="text" in changes)
+        if row.kind == Kind.CONTEXT_ENTRY and "text" in changes:
+            spread_entry_correction(owner, memory_id, now=now)
         record_correction(owner, "update", [row], metadata={"columns": sorted(changes)})
 
 
