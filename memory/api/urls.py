@@ -8,6 +8,7 @@ from memory.api.conversations import ConversationLives, Conversations
 from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
 from memory.api.jobs import Jobs
 from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
+from memory.api.short_term import ShortTermMemories
 from memory.api.teams import TeamMembers, Teams
 from memory.api.turns import Turns
 from memory.api.working_memory import WorkingMemories
@@ -46,6 +47,9 @@ urlpatterns = [
         "conversations/<id:conversation_id>/values/<id:key>",
         SessionValues.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
     ),
+    path("short-term-memories", ShortTermMemories.as_view({"get": "list", "post": "create"})),
+    path("short-term-memories/<uuid:memory_id>", ShortTermMemories.as_view({"get": "retrieve", "delete": "destroy"})),
+    path("short-term-memories/<uuid:memory_id>/refresh", ShortTermMemories.as_view({"post": "refresh"})),
     path("jobs", Jobs.as_view({"get": "list"})),
     path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),
     path("jobs/<id:name>/run", Jobs.as_view({"post": "run"})),

@@ -20,6 +20,7 @@ from memory.maintenance import (
     clear_ended,
     embed,
     forget_answers,
+    forget_expired,
     forget_job_runs,
     journal_injections,
     queue_unembedded,
@@ -66,6 +67,13 @@ JOBS = {
             description="Deletes answers kept for repeated requests (Idempotency-Key) once they have expired.",
             run=forget_answers.run,
             every=timedelta(hours=1),
+            batch_size=1_000,
+        ),
+        Job(
+            name="forget_expired",
+            description="Deletes expired short-term entries (unless they wait for promotion), tool results and pools.",
+            run=forget_expired.run,
+            every=timedelta(minutes=1),
             batch_size=1_000,
         ),
         Job(

@@ -20,5 +20,10 @@ def forget_rows(rows: QuerySet[Any], batch: Batch) -> Report:
 
 
 def delete_rows(rows: QuerySet[Any], ids: list[UUID]) -> int:
+    """How many of them there were; what hangs on them goes along."""
     with transaction.atomic():
-        return rows.filter(id__in=ids).delete()[0]
+        # locked: where others go along, Django looks up and deletes in statements of their own
+        locked = list(rows.filter(id__in=ids).order_by("id").select_for_update().values_list("id", flat=True))
+        # a pool's data is not read to be deleted
+        rows.filter(id__in=locked).only("id").delete()
+    return len(locked)

@@ -1,7 +1,9 @@
 """Short-term memory: what an agent keeps for some hours under a key of a session."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
@@ -14,6 +16,63 @@ from memory_project.ids import uuid7
 
 PROMOTED_FROM = 3
 """Reads from which on an entry is worth keeping for good."""
+
+# written out, since Django's own UPDATE returns no rows: what is read is what was counted, however many read at once
+BY_KEY = "agent_id = %(agent_id)s AND session_id = %(session_id)s AND memory_key = %(key)s"
+BY_ID = "id = %(id)s AND (agent_id = %(agent_id)s OR %(agent_id)s = '')"
+
+TOUCH = """
+UPDATE agent_short_term_memories
+SET access_count = least(access_count, 2147483646) + 1, last_accessed_at = %(now)s
+WHERE account_id = %(account_id)s AND {which} AND expires_at > %(now)s
+RETURNING *
+"""
+
+REFRESH = """
+UPDATE agent_short_term_memories
+SET ttl_seconds = coalesce(%(ttl_seconds)s, ttl_seconds), updated_at = %(now)s,
+    expires_at = %(now)s + make_interval(secs => coalesce(%(ttl_seconds)s, ttl_seconds))
+WHERE account_id = %(account_id)s AND {which} AND expires_at > %(now)s
+RETURNING *
+"""
+
+DELETE = """
+DELETE FROM agent_short_term_memories WHERE account_id = %(account_id)s AND {which} RETURNING *
+"""
+
+# what the cleaner would have deleted by now counts its reads from 0 again
+STORE = f"""
+INSERT INTO agent_short_term_memories AS old (id, account_id, agent_id, session_id, memory_key, memory_value,
+    memory_type, ttl_seconds, expires_at, access_count, created_at, updated_at)
+VALUES (%(id)s, %(account_id)s, %(agent_id)s, %(session_id)s, %(key)s, %(value)s::json,
+    %(memory_type)s, %(ttl_seconds)s, %(now)s + make_interval(secs => %(ttl_seconds)s), 0, %(now)s, %(now)s)
+ON CONFLICT (account_id, agent_id, session_id, memory_key) DO UPDATE SET
+    memory_value = EXCLUDED.memory_value, memory_type = EXCLUDED.memory_type, ttl_seconds = EXCLUDED.ttl_seconds,
+    expires_at = EXCLUDED.expires_at, promoted_at = NULL, updated_at = EXCLUDED.updated_at,
+    (access_count, last_accessed_at, created_at) = (
+        SELECT CASE WHEN over THEN 0 ELSE old.access_count END, CASE WHEN over THEN NULL ELSE old.last_accessed_at END,
+            CASE WHEN over THEN EXCLUDED.created_at ELSE old.created_at END
+        FROM (SELECT old.expires_at <= %(now)s
+            AND (old.access_count < {PROMOTED_FROM} OR old.promoted_at IS NOT NULL) AS over) AS cleaner
+    )
+RETURNING *
+"""  # noqa: S608  made of constants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPlace:
+    """Which entry of an agent: by its session and key, or by its id."""
+
+    key: str = ""
+    session_id: str = ""
+    id: UUID | None = None
+
+    def bind(self, owner: Owner) -> dict[str, Any]:
+        who = {"account_id": owner.account_id, "agent_id": owner.agent_id}
+        return who | {"key": self.key, "session_id": self.session_id, "id": self.id}
+
+    def narrow(self, statement: str) -> str:
+        return statement.format(which=BY_KEY if self.id is None else BY_ID)
 
 
 class ShortTermQuerySet(models.QuerySet["AgentShortTermMemory"]):
@@ -35,6 +94,37 @@ class ShortTermQuerySet(models.QuerySet["AgentShortTermMemory"]):
     def to_promote(self) -> Self:
         """Read often enough, live or expired, and not promoted since they were written."""
         return self.filter(access_count__gte=PROMOTED_FROM, promoted_at=None)
+
+    def cleanup_expired(self, now: datetime) -> int:
+        """Delete what is `disposable`; returns how many."""
+        return self.disposable(now).delete()[0]
+
+    def store(self, owner: Owner, place: EntryPlace, *, value_json: str, columns: dict[str, Any], now: datetime) -> Any:
+        """Write the agent's entry of that session and key, over what is there. One statement; returns the row.
+
+        `columns` are memory_type and ttl_seconds.
+        """
+        given = {"id": uuid7(), "value": value_json, "now": now}
+        return next(iter(self.raw(STORE, place.bind(owner) | columns | given)))
+
+    def touch_access(self, owner: Owner, place: EntryPlace, *, now: datetime) -> "AgentShortTermMemory | None":
+        """Read a live entry, and count it. One statement; None where there is none."""
+        return self._change_one(TOUCH, owner, place, now=now)
+
+    def refresh_ttl(
+        self, owner: Owner, place: EntryPlace, *, ttl_seconds: int | None, now: datetime
+    ) -> "AgentShortTermMemory | None":
+        """Let a live entry live for its time to live (or another one) from now on. One statement."""
+        return self._change_one(REFRESH, owner, place, now=now, ttl_seconds=ttl_seconds)
+
+    def take_away(self, owner: Owner, place: EntryPlace) -> "AgentShortTermMemory | None":
+        """Delete an entry, live or expired, and return what it was. One statement."""
+        return self._change_one(DELETE, owner, place)
+
+    def _change_one(
+        self, statement: str, owner: Owner, place: EntryPlace, **given: Any
+    ) -> "AgentShortTermMemory | None":
+        return next(iter(self.raw(place.narrow(statement), place.bind(owner) | given)), None)
 
 
 class AgentShortTermMemory(models.Model):

@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+from memory import conf
+from memory.errors import TooLarge
+
 NAME_LENGTH = 200
 
 
@@ -22,6 +25,16 @@ def to_json(value: Any) -> str:
 
 def from_json(text: str) -> Any:
     return json.loads(text)
+
+
+def keyed_json(value: Any) -> str:
+    """One keyed value as JSON. Raises TooLarge above TIER_VALUE_BYTES, ValueError as `to_json` does."""
+    text = to_json(value)
+    size_bytes, limit_bytes = len(text.encode("utf-8")), conf.TIER_VALUE_BYTES
+    if size_bytes > limit_bytes:
+        message = f"it has {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
+        raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
+    return text
 
 
 def check_name(name: str) -> str:
