@@ -99,7 +99,9 @@ class ShortTermQuerySet(models.QuerySet["AgentShortTermMemory"]):
         """Delete what is `disposable`; returns how many."""
         return self.disposable(now).delete()[0]
 
-    def store(self, owner: Owner, place: EntryPlace, *, value_json: str, columns: dict[str, Any], now: datetime) -> Any:
+    def store(
+        self, owner: Owner, place: EntryPlace, *, value_json: str, columns: dict[str, Any], now: datetime
+    ) -> "AgentShortTermMemory":
         """Write the agent's entry of that session and key, over what is there. One statement; returns the row.
 
         `columns` are memory_type and ttl_seconds.

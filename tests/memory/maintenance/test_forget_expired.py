@@ -1,6 +1,6 @@
 """What expired is deleted, a batch at a time and a table after the other; what waits for promotion is not."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -30,20 +30,20 @@ def keep_entries(owner: Owner, *keys: str, access_count: int = 0) -> None:
     AgentShortTermMemory.objects.filter(memory_key__in=keys).update(access_count=access_count)
 
 
-def make_cache(account: Account, *, expires_at: object = None) -> MemoryPool:
+def make_cache(account: Account, *, expires_at: datetime | None = None) -> MemoryPool:
     run = WorkflowRun.objects.create(account=account, workflow_run_id="r1", agent_id="assistant", started_at=PAST)
     named = {"pool_id": str(run.id), "pool_type": "tool_cache", "agent_id": "assistant"}
     return SharedContextPool.objects.create(account=account, workflow_run=run, expires_at=expires_at, **named)
 
 
-def cache_results(pool: MemoryPool, *keys: str, expires_at: object) -> None:
+def cache_results(pool: MemoryPool, *keys: str, expires_at: datetime) -> None:
     ToolCacheEntry.objects.bulk_create(
         ToolCacheEntry(account_id=pool.account_id, pool=pool, key=key, ttl_seconds=1, expires_at=expires_at)
         for key in keys
     )
 
 
-def make_pools(account: Account, *names: str, expires_at: object) -> None:
+def make_pools(account: Account, *names: str, expires_at: datetime | None) -> None:
     MemoryPool.objects.bulk_create(MemoryPool(account=account, pool_id=name, expires_at=expires_at) for name in names)
 
 
