@@ -1,71 +1,22 @@
 """Session memory: a conversation's live side in Redis, under the documented keys behind the account's prefix.
 
 - turns, thoughts and the active goal expire together, SESSION_TTL_HOURS after the last call about one of them;
-- a context value expires by itself, SESSION_VALUE_TTL_SECONDS or its own `ttl_seconds` after it was set. The names of
-  the values are a sorted set by the moment when each expires, so that nothing is ever scanned for.
+- a context value expires by itself, SESSION_VALUE_TTL_SECONDS or its own `ttl_seconds` after it was set.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from memory import conf
 from memory.errors import TooLarge, Unprocessable
-from memory.tiers.base import check_name, from_json, to_json
+from memory.tiers.base import from_json, to_json
+from memory.tiers.named_values import VALUES, NamedValues, StoredValue, seconds_of, stored_texts
 from memory.tiers.session_buffer import LISTS, RENEW, RedisBuffer, run_on_lists
 from memory.tiers.session_turns import SessionTurn, turn_of
-from memory_project.redis import SessionPlace, script, session_key
+from memory_project.redis import SessionPlace, session_key
 
-# the scripts for values take the key of their names, and before other arguments the prefix of their keys
-VALUES = """
-local names, prefix = KEYS[1], ARGV[1]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call('ZREMRANGEBYSCORE', names, '-inf', now)
-
--- false where there is no room for one more
-local function keep(name, json, ttl, most)
-    if not redis.call('ZSCORE', names, name) and redis.call('ZCARD', names) >= most then
-        return false
-    end
-    local expires_at = string.format('%.0f', now + ttl * 1000)
-    redis.call('SET', prefix .. name, json, 'PXAT', expires_at)
-    redis.call('ZADD', names, expires_at, name)
-    local latest = redis.call('ZRANGE', names, -1, -1, 'WITHSCORES')[2]
-    redis.call('PEXPIREAT', names, string.format('%.0f', latest))
-    return true
-end
-
--- name, JSON and milliseconds left of each value
-local function all()
-    local flat = {}
-    for _, name in ipairs(redis.call('ZRANGE', names, 0, -1)) do
-        local json = redis.call('GET', prefix .. name)
-        if json then
-            flat[#flat + 1] = name
-            flat[#flat + 1] = json
-            flat[#flat + 1] = redis.call('PTTL', prefix .. name)
-        else
-            redis.call('ZREM', names, name)
-        end
-    end
-    return flat
-end
-"""
-
-# most values, seconds to live, name, JSON
-SET_VALUE = VALUES + "return keep(ARGV[4], ARGV[5], tonumber(ARGV[3]), tonumber(ARGV[2])) and 1 or 0"
-
-# name
-FIND_VALUE = "return {redis.call('GET', ARGV[1] .. ARGV[2]), redis.call('PTTL', ARGV[1] .. ARGV[2])}"
-
-# name
-DELETE_VALUE = VALUES + "redis.call('ZREM', names, ARGV[2]) return redis.call('DEL', prefix .. ARGV[2])"
-
-ALL_VALUES = VALUES + "return all()"
-
-# then the lists as keys
+# the lists as keys after the names of the values
 SNAPSHOT = VALUES + "return {redis.call('GET', KEYS[4]), redis.call('LRANGE', KEYS[3], 0, -1), all()}"
 
 # most values, seconds that lists live, goal, number of thoughts, then thoughts, then name, JSON, seconds of each value
@@ -89,7 +40,7 @@ if redis.call('EXISTS', thoughts) == 0 then
 end
 for i = values_at, #ARGV, 3 do
     if redis.call('EXISTS', prefix .. ARGV[i]) == 0 then
-        keep(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[2]))
+        keep(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]) * 1000, tonumber(ARGV[2]))
     end
 end
 return 1
@@ -125,14 +76,6 @@ PUSH_THOUGHT = "redis.call('RPUSH', KEYS[2], ARGV[3]) redis.call('LTRIM', KEYS[2
 GET_THOUGHTS = RENEW + "return redis.call('LRANGE', KEYS[2], -tonumber(ARGV[2]), -1)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredValue:
-    """A context value, and in how many seconds (1 or more) it expires."""
-
-    value: Any
-    ttl_seconds: int
-
-
 class SessionMemory:
     """The session of one conversation, shared by the agents that take part. Every call is one round trip.
 
@@ -165,13 +108,12 @@ class SessionMemory:
         seconds = conf.SESSION_VALUE_TTL_SECONDS if ttl_seconds is None else ttl_seconds
         if not 1 <= seconds <= most_seconds():
             raise ValueError(f"ttl_seconds must be 1 to {most_seconds()}")
-        if not self._run_on_values(SET_VALUE, conf.SESSION_VALUES, seconds, check_name(key), small_json(value)):
+        if not self._values.set(key, small_json(value), ttl_seconds=seconds):
             raise Unprocessable(f"the session has {conf.SESSION_VALUES} values, no more are allowed")
 
     def find(self, key: str) -> StoredValue | None:
         """The value, which may be None itself; None where there is none (any more)."""
-        json, left_ms = self._run_on_values(FIND_VALUE, check_name(key))
-        return None if json is None else StoredValue(value=from_json(json), ttl_seconds=seconds_of(left_ms))
+        return self._values.find(key)
 
     def get(self, key: str) -> Any:
         """The value, or None where there is none (any more); `find` tells them apart."""
@@ -180,12 +122,11 @@ class SessionMemory:
 
     def delete(self, key: str) -> bool:
         """Whether there was one."""
-        return bool(self._run_on_values(DELETE_VALUE, check_name(key)))
+        return self._values.delete(key)
 
     def get_context(self) -> dict[str, Any]:
         """All values that have not expired, by name."""
-        flat = self._run_on_values(ALL_VALUES)
-        return {name: from_json(json) for name, json in sorted(zip(flat[::3], flat[1::3], strict=True))}
+        return {stored.name: from_json(stored.json) for stored in self._values.all()}
 
     def clear_session(self) -> None:
         """Forget turns, thoughts, values and the active goal."""
@@ -223,8 +164,8 @@ class SessionMemory:
         """
         goal, thoughts, flat = self._run_on_everything(SNAPSHOT)
         values = {
-            name: {"json": json, "ttl_seconds": seconds_of(left_ms)}
-            for name, json, left_ms in sorted(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
+            stored.name: {"json": stored.json, "ttl_seconds": seconds_of(stored.ttl_ms)}
+            for stored in stored_texts(flat)
         }
         return {"active_goal": goal, "thoughts": thoughts, "values": values}
 
@@ -250,25 +191,16 @@ class SessionMemory:
         shared = (conf.SESSION_VALUES, conf.SESSION_TTL_HOURS * 3_600, snapshot["active_goal"] or "")
         return bool(self._run_on_everything(RESTORE, *shared, len(thoughts), *thoughts, *values))
 
-    def _run_on_values(self, source: str, *args: str | int) -> Any:
-        return script(source)(keys=[session_key(self._place, "context")], args=[self._prefix, *args])
-
     def _run_on_everything(self, source: str, *args: str | int) -> Any:
-        keys = [session_key(self._place, name) for name in ("context", *LISTS)]
-        return script(source)(keys=keys, args=[self._prefix, *args])
+        return self._values.run(source, *args, keys=[session_key(self._place, name) for name in LISTS])
 
     @property
-    def _prefix(self) -> str:
-        return session_key(self._place, "context:")
+    def _values(self) -> NamedValues:
+        return NamedValues(session_key(self._place, "context"), most=conf.SESSION_VALUES)
 
 
 def most_seconds() -> int:
     return conf.SESSION_MAX_TTL_HOURS * 3_600
-
-
-def seconds_of(milliseconds: int) -> int:
-    """Rounded up: what is there has at least a second."""
-    return max(1, -(-milliseconds // 1_000))
 
 
 def small_json(value: Any) -> str:
