@@ -51,12 +51,13 @@ DROP FUNCTION memory_refuse_change();
 # what the rules of `models.access` read must be there
 ACCESS_CONTROL = """
 CREATE FUNCTION memory_is_access_control(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT coalesce(
+    SELECT CASE WHEN jsonb_typeof(value) = 'object' THEN coalesce(
         jsonb_typeof(value -> 'read') = 'array' AND jsonb_typeof(value -> 'write') = 'array'
         AND jsonb_typeof(value -> 'public_read') = 'boolean'
         AND value - 'read' - 'write' - 'public_read' = '{}'::jsonb
         AND NOT jsonb_path_exists(value, '$.read[*] ? (@.type() != "string")')
         AND NOT jsonb_path_exists(value, '$.write[*] ? (@.type() != "string")'), false)
+    ELSE false END
 $$;
 ALTER TABLE memory_pools ADD CONSTRAINT pool_access_control CHECK (memory_is_access_control(access_control));
 ALTER TABLE persistent_contexts ADD CONSTRAINT context_access_control CHECK (memory_is_access_control(access_control));
