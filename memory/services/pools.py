@@ -236,6 +236,11 @@ def statistics(pool: MemoryPool) -> PoolStatistics:
     )
 
 
+def pool_statistics(owner: Owner, pool_id: str, *, now: datetime) -> PoolStatistics:
+    """Raises NotFound."""
+    return statistics(find_pool(owner, pool_id, now=now))
+
+
 def own_pool(owner: Owner, *, now: datetime) -> MemoryPool:
     """The pool of the agent's keyed values, without its `data`; made when it is new, by one of those who ask at once.
 
