@@ -20,6 +20,11 @@ class WorkflowRunQuerySet(models.QuerySet["WorkflowRun"]):
         rows = self.filter(account_id=owner.account_id)
         return rows.filter(has_agent(owner)) if owner.agent_id else rows
 
+    def managed_by(self, owner: Owner) -> Self:
+        """Runs that the agent began; all of the account's for an owner without an agent."""
+        rows = self.filter(account_id=owner.account_id)
+        return rows.filter(agent_id=owner.agent_id) if owner.agent_id else rows
+
 
 def has_agent(owner: Owner) -> Q:
     """Of a run: the owner's agent began it or is among its agents."""

@@ -1,0 +1,125 @@
+"""Workflow runs (P7): begun by one agent, worked on by several, which share pools until the run ends."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from memory.audit import record
+from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
+from memory.models import MemoryPool, WorkflowRun
+from memory.owner import Owner
+from memory.services.accounts import note_agent
+from memory_project.ids import uuid7
+
+CHANGEABLE = frozenset({"status", "agents", "metadata"})
+MOST_AGENTS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDraft:
+    """A run before it begins; an id is made where none is given."""
+
+    workflow_run_id: str = ""
+    workflow: str = ""
+    agents: Sequence[str] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def start_run(owner: Owner, draft: RunDraft, *, now: datetime) -> WorkflowRun:
+    """Begin a run. Raises Conflict when the account has a run of this id, Unprocessable for too many agents."""
+    run = WorkflowRun(
+        account_id=owner.account_id,
+        workflow_run_id=draft.workflow_run_id or str(uuid7()),
+        workflow=draft.workflow,
+        agent_id=owner.agent_id,
+        agents=named_once(draft.agents),
+        metadata=dict(draft.metadata),
+        started_at=now,
+    )
+    with transaction.atomic():
+        WorkflowRun.objects.bulk_create([run], ignore_conflicts=True)
+        stored = WorkflowRun.objects.filter(account_id=owner.account_id, id=run.id).first()
+        if stored is None:
+            raise Conflict("there is a workflow run of this id")
+        record(owner, operation="create", memory_type="workflow_run", affected_ids=[run.id])
+        transaction.on_commit(partial(note_agent, owner.account_id, owner.agent_id), robust=True)
+    return stored
+
+
+def named_once(agents: Sequence[str]) -> list[str]:
+    """The agents in the order of their first mention. Raises Unprocessable for more than MOST_AGENTS."""
+    named = list(dict.fromkeys(agents))
+    if len(named) > MOST_AGENTS:
+        raise Unprocessable(f"a run has at most {MOST_AGENTS} agents")
+    return named
+
+
+def find_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
+    """One that the agent began or has a part in. Raises NotFound, for another's run as for none."""
+    run = WorkflowRun.objects.visible_to(owner).filter(workflow_run_id=workflow_run_id).first()
+    if run is None:
+        raise NotFound("no such workflow run")
+    return run
+
+
+def change_run(owner: Owner, workflow_run_id: str, *, changes: Mapping[str, Any], now: datetime) -> WorkflowRun:
+    """Give it other `agents` or `metadata`, or the `status` with which it ends. For who began it, and the account.
+
+    Once this is committed, no write to its pools is under way that an end or a removal forbids. What agents that are
+    removed had made in it passes to who began it. Raises NotFound, Forbidden, and Unprocessable for a second end.
+    """
+    if refused := set(changes) - CHANGEABLE:
+        raise Unprocessable(f"cannot be changed: {', '.join(sorted(refused))}")
+    with transaction.atomic():
+        run = lock_managed_run(owner, workflow_run_id)
+        if {"status", "agents"} & set(changes):
+            wait_for_writers(run)
+        if "agents" in changes:
+            change_agents(run, named_once(changes["agents"]), now=now)
+        if changes.get("status", run.status) != run.status:
+            end_run(run, changes["status"], now=now)
+        run.metadata = changes.get("metadata", run.metadata)
+        run.updated_at = now
+        run.save(update_fields=["agents", "status", "ended_at", "metadata", "updated_at"])
+        record(owner, operation="update", memory_type="workflow_run", affected_ids=[run.id])
+    return run
+
+
+def lock_managed_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
+    """One that the owner may change, until the transaction ends. Raises NotFound, Forbidden."""
+    rows = WorkflowRun.objects.managed_by(owner).filter(workflow_run_id=workflow_run_id)
+    run = rows.select_for_update(no_key=True).first()
+    if run is None:
+        find_run(owner, workflow_run_id)
+        raise Forbidden("only who began a workflow run may change it")
+    return run
+
+
+def wait_for_writers(run: WorkflowRun) -> None:
+    """Lock the run's pools: who writes has one of them locked, and asks for the run again once the lock is his."""
+    pools = MemoryPool.objects.filter(account_id=run.account_id, workflow_run=run)
+    # evaluated, for the locks
+    list(pools.order_by("id").select_for_update(no_key=True).values_list("id"))
+
+
+def change_agents(run: WorkflowRun, agents: list[str], *, now: datetime) -> None:
+    """A removed agent that kept the pools it made would not be shut out of them."""
+    removed = set(run.agents) - {*agents, run.agent_id}
+    if removed:
+        theirs = MemoryPool.objects.filter(account_id=run.account_id, workflow_run=run, agent_id__in=removed)
+        theirs.update(agent_id=run.agent_id, version=F("version") + 1, updated_at=now)
+    run.agents = agents
+
+
+def end_run(run: WorkflowRun, status: str, *, now: datetime) -> None:
+    """Raises Unprocessable for a run that has ended, and for what is no status."""
+    if run.status != WorkflowRun.Status.RUNNING:
+        raise Unprocessable("the run has ended, and ends once")
+    if status not in WorkflowRun.Status.values:
+        raise Unprocessable(f"a status is one of: {', '.join(WorkflowRun.Status.values)}")
+    run.status, run.ended_at = status, now
