@@ -33,6 +33,8 @@ class GrantBody(StrictSerializer):
 
 
 class RevokeBody(StrictSerializer):
+    """The agent that is shut out again, as far as grants let it in."""
+
     agent_id = ExternalId(help_text="The agent that is shut out.")
     level = serializers.ChoiceField(
         Level.choices, required=False, help_text="Without one, both. Who may not read may not write."

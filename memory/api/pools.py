@@ -41,7 +41,7 @@ class Moment(serializers.DateTimeField):
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
-class JsonObject(serializers.JSONField):
+class JsonObject(serializers.Field[dict[str, Any], Any, Any, Any]):
     """Any JSON object, which the parser has checked already."""
 
     default_error_messages = {"not_an_object": "Must be an object."}

@@ -7,10 +7,13 @@ from memory.api.context import Contexts
 from memory.api.conversations import ConversationLives, Conversations
 from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
 from memory.api.jobs import Jobs
+from memory.api.pool_data import PoolContents
+from memory.api.pools import PoolGrants, Pools
 from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
 from memory.api.short_term import ShortTermMemories
 from memory.api.teams import TeamMembers, Teams
 from memory.api.turns import Turns
+from memory.api.workflow_runs import WorkflowRuns
 from memory.api.working_memory import WorkingMemories
 
 urlpatterns = [
@@ -50,6 +53,17 @@ urlpatterns = [
     path("short-term-memories", ShortTermMemories.as_view({"get": "list", "post": "create"})),
     path("short-term-memories/<uuid:memory_id>", ShortTermMemories.as_view({"get": "retrieve", "delete": "destroy"})),
     path("short-term-memories/<uuid:memory_id>/refresh", ShortTermMemories.as_view({"post": "refresh"})),
+    path("workflow-runs", WorkflowRuns.as_view({"get": "list", "post": "create"})),
+    path("workflow-runs/<id:workflow_run_id>", WorkflowRuns.as_view({"get": "retrieve", "patch": "partial_update"})),
+    path("pools", Pools.as_view({"get": "list", "post": "create"})),
+    path("pools/<id:pool_id>", Pools.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"})),
+    path(
+        "pools/<id:pool_id>/data",
+        PoolContents.as_view({"get": "retrieve", "put": "update", "patch": "partial_update"}),
+    ),
+    path("pools/<id:pool_id>/grant", PoolGrants.as_view({"post": "grant"})),
+    path("pools/<id:pool_id>/revoke", PoolGrants.as_view({"post": "revoke"})),
+    path("pools/<id:pool_id>/statistics", Pools.as_view({"get": "statistics"})),
     path("jobs", Jobs.as_view({"get": "list"})),
     path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),
     path("jobs/<id:name>/run", Jobs.as_view({"post": "run"})),

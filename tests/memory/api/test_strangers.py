@@ -59,15 +59,17 @@ def real(
     api.put("/conversations/talk-1/active-goal", {"goal_id": "g1", "description": "secret"})
     api.put("/conversations/talk-1/values/wallet", {"value": "secret"})
     kept = api.post("/short-term-memories", {"agent_id": "planner", "memory_key": "k", "memory_value": "secret"})
+    api.post("/workflow-runs", {"workflow_run_id": "run-1", "metadata": {"word": "secret"}})
+    api.post("/pools", {"pool_id": "board", "data": {"plan": "secret"}})
     job = JobRun.objects.create(account=account, job="embed")
-    talk = {"conversation_id": "talk-1", "key": "wallet"}
+    talk = {"conversation_id": "talk-1", "key": "wallet", "pool_id": "board", "workflow_run_id": "run-1"}
     return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "memory_id": kept.json()["id"]} | talk
 
 
 @pytest.fixture
 def unknown() -> Ids:
     """Ids that nobody has, as long as the real ones."""
-    talk = {"conversation_id": "talk-9", "key": "basket"}
+    talk = {"conversation_id": "talk-9", "key": "basket", "pool_id": "wharf", "workflow_run_id": "run-9"}
     return {"agent_id": "nobody!", "team_id": str(uuid4()), "job_id": str(uuid4()), "memory_id": str(uuid4())} | talk
 
 
