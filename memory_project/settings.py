@@ -175,6 +175,12 @@ SPECTACULAR_SETTINGS = {
     # a PATCH has a serializer of its own: what that requires, the document says
     "COMPONENT_SPLIT_PATCH": False,
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "minLength": 1, "maxLength": 100}},
+    # choices that several shapes share under a field's name that others have as well
+    "ENUM_NAME_OVERRIDES": {
+        "JobStatusEnum": "memory.models.JobRun.Status",
+        "PoolScopeEnum": "memory.models.MemoryPool.Scope",
+        "WorkflowRunStatusEnum": "memory.models.WorkflowRun.Status",
+    },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "memory_project.http.schema.add_problem_shape",
