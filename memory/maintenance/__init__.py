@@ -19,6 +19,7 @@ from memory.maintenance import (
     audit_partitions,
     clear_ended,
     embed,
+    forget_access_log,
     forget_answers,
     forget_expired,
     forget_job_runs,
@@ -26,6 +27,7 @@ from memory.maintenance import (
     queue_unembedded,
     restore_ledgers,
     summarize,
+    write_access_log,
 )
 from memory.maintenance.base import Batch, Clock, Job, Progress, Report, Run
 
@@ -61,6 +63,13 @@ JOBS = {
             run=embed.run,
             every=timedelta(seconds=30),
             batch_size=conf.EMBED_BATCH_ROWS,
+        ),
+        Job(
+            name="forget_access_log",
+            description="Deletes lines of the contexts' access log past their retention.",
+            run=forget_access_log.run,
+            every=time(hour=0, minute=50),
+            batch_size=5_000,
         ),
         Job(
             name="forget_answers",
@@ -111,6 +120,13 @@ JOBS = {
             run=summarize.run,
             every=timedelta(seconds=30),
             batch_size=conf.SUMMARY_BATCH,
+        ),
+        Job(
+            name="write_access_log",
+            description="Moves the access log of contexts from Redis into its table, and counts the reads of entries.",
+            run=write_access_log.run,
+            every=timedelta(seconds=15),
+            batch_size=1_000,
         ),
     )
 }
