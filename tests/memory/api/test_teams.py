@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from memory.models import Team
+from memory.models import Team, TeamMember
 from tests.api_client import ServiceClient, segment
 
 
@@ -51,3 +51,27 @@ def test_a_strangers_team_is_as_good_as_none(stranger_api: ServiceClient, crew: 
     assert theirs.status_code == 404
     assert theirs.content == unknown.content
     assert Team.objects.count() == 1
+
+
+def test_a_bound_key_reads_teams_and_decides_nothing_about_them(
+    api: ServiceClient, bound_api: ServiceClient, crew: str
+) -> None:
+    api.post(f"/teams/{crew}/members", {"agent_id": "colleague"})
+    attempts = [
+        bound_api.post("/teams", {"name": "intruders"}),
+        bound_api.post(f"/teams/{crew}/members", {"agent_id": "assistant"}),
+        bound_api.delete(f"/teams/{crew}/members/colleague"),
+        bound_api.delete(f"/teams/{crew}"),
+    ]
+
+    assert [(answer.status_code, answer.json()["code"]) for answer in attempts] == [(403, "forbidden")] * 4
+    assert [member["agent_id"] for member in bound_api.get(f"/teams/{crew}/members").json()["results"]] == ["colleague"]
+    assert (Team.objects.count(), TeamMember.objects.count()) == (1, 1)
+
+
+def test_a_bound_key_hears_the_same_of_a_team_that_there_is_not(bound_api: ServiceClient, crew: str) -> None:
+    real, unknown = (
+        bound_api.delete(f"/teams/{team}", HTTP_X_REQUEST_ID="same").content for team in (crew, str(uuid4()))
+    )
+
+    assert real == unknown
