@@ -31,6 +31,9 @@ AGENT_PATTERN = "account:{account_id}:agent:{{{agent_id}}}:{task_id}:{workflow_r
 of its values), memory:<name of a value>, shared:<agent> (the names of what that agent was given) or
 shared:<agent>:<name of a value>; and tiers (hits and misses of its reads), which is narrowed to nothing."""
 
+AGENT_MEMORY = "memory"
+"""The name of the names of an agent's values."""
+
 VALUE_PATTERN = "account:{account_id}:value:{name}"
 """The keys of an account's single values."""
 
@@ -135,6 +138,29 @@ def scan_conversations(name: str, *, account_id: UUID, cursor: int) -> tuple[lis
     pattern = conversation_ids_pattern(name, account_id)
     next_cursor, keys = client().scan(cursor=cursor, match=pattern, count=SCAN_PAGE)
     return [conversation_id_of(str(key)) for key in keys], int(next_cursor)
+
+
+def scan_agents(*, account_id: UUID, cursor: int) -> tuple[list[AgentPlace], int]:
+    """One SCAN page of the working memories that the account's agents have; the end is cursor 0. Places may repeat."""
+    pattern = AGENT_PATTERN.format(
+        account_id=account_id, agent_id="*", task_id="*", workflow_run_id="*", name=AGENT_MEMORY
+    )
+    # values may have a name that looks the same, but they are texts
+    next_cursor, keys = client().scan(cursor=cursor, match=pattern, count=SCAN_PAGE, _type="zset")
+    placed = [place_in_key(account_id, str(key)) for key in keys]
+    return [place for place, name in placed if name == AGENT_MEMORY], int(next_cursor)
+
+
+def place_in_key(account_id: UUID, key: str) -> tuple[AgentPlace, str]:
+    """Whose key it is, and the name in it as it stands; the inverse of `agent_key`."""
+    agent_id, _, rest = key[key.index("{") + 1 :].partition("}:")
+    task_id, workflow_run_id, name = rest.split(":", 2)
+    ids = {"agent_id": agent_id, "task_id": task_id, "workflow_run_id": workflow_run_id}
+    return AgentPlace(account_id=account_id, **{field: _unescaped(text) for field, text in ids.items()}), name
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("%3A", ":").replace("%7B", "{").replace("%7D", "}").replace("%25", "%")
 
 
 class ImpatientRedis(redis.Redis):

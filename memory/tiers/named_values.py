@@ -59,6 +59,70 @@ DELETE_VALUE = VALUES + "redis.call('ZREM', names, ARGV[2]) return redis.call('D
 
 ALL_VALUES = VALUES + "return all()"
 
+# name and milliseconds left of each value
+EXPIRIES = (
+    VALUES
+    + """
+local flat = {}
+for _, name in ipairs(redis.call('ZRANGE', names, 0, -1)) do
+    local left = redis.call('PTTL', prefix .. name)
+    if left == -2 then
+        redis.call('ZREM', names, name)
+    else
+        flat[#flat + 1] = name
+        flat[#flat + 1] = left
+    end
+end
+return flat
+"""
+)
+
+MEASURE = (
+    VALUES
+    + """
+local entries, size = 0, 0
+for _, name in ipairs(redis.call('ZRANGE', names, 0, -1)) do
+    local length = redis.call('STRLEN', prefix .. name)
+    if length > 0 then
+        entries, size = entries + 1, size + #name + length
+    end
+end
+return {entries, size}
+"""
+)
+
+CLEAR = (
+    VALUES
+    + """
+local cleared = 0
+for _, name in ipairs(redis.call('ZRANGE', names, 0, -1)) do
+    cleared = cleared + redis.call('UNLINK', prefix .. name)
+end
+redis.call('UNLINK', names)
+return cleared
+"""
+)
+
+# most values, then name, JSON and milliseconds of each value
+RESTORE = (
+    VALUES
+    + """
+local most, new = tonumber(ARGV[2]), 0
+for i = 3, #ARGV, 3 do
+    if not redis.call('ZSCORE', names, ARGV[i]) then
+        new = new + 1
+    end
+end
+if new > 0 and redis.call('ZCARD', names) + new > most then
+    return 0
+end
+for i = 3, #ARGV, 3 do
+    keep(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), most)
+end
+return 1
+"""
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredValue:
@@ -100,6 +164,25 @@ class NamedValues:
     def all(self) -> list[StoredText]:
         """What has not expired, by name."""
         return stored_texts(self.run(ALL_VALUES))
+
+    def expiries(self) -> dict[str, int]:
+        """The names of all values, in order, and the seconds that each has left."""
+        flat = self.run(EXPIRIES)
+        return {name: seconds_of(left_ms) for name, left_ms in sorted(zip(flat[::2], flat[1::2], strict=True))}
+
+    def measure(self) -> tuple[int, int]:
+        """How many values there are, and the bytes of their names and their JSON."""
+        entries, size_bytes = self.run(MEASURE)
+        return int(entries), int(size_bytes)
+
+    def clear(self) -> int:
+        """Delete all values; how many there were."""
+        return int(self.run(CLEAR))
+
+    def restore(self, values: Sequence[StoredText]) -> bool:
+        """Store values over those of their names; False where there is no room for all of them: nothing changes."""
+        parts = [part for value in values for part in (value.name, value.json, value.ttl_ms)]
+        return bool(self.run(RESTORE, self._most, *parts))
 
     def run(self, source: str, *args: str | int, keys: Sequence[str] = ()) -> Any:
         """A script that begins with VALUES, or knows what that knows: `keys` come after the key of the names."""
