@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db import models
 from django.db.models import DurationField, ExpressionWrapper, F, FloatField, Q, Value
 from django.db.models.expressions import Combinable
-from django.db.models.functions import Extract, Greatest, Power
+from django.db.models.functions import Cast, Extract, Greatest, Least, Power
 
 from memory import scoring
 from memory.models.accounts import Account
@@ -14,6 +14,8 @@ from memory_project.fields import VerbatimJSONField
 from memory_project.ids import uuid7
 
 SECONDS_A_DAY = 86_400.0
+OLDEST_DAYS = 10_000.0
+"""Where recency is 0 to 200 digits. PostgreSQL refuses the power that Python calls zero."""
 
 
 class ContextEntry(Memory):
@@ -114,7 +116,9 @@ def effective_relevance(now: datetime) -> Combinable:
     """`ContextEntry.effective_relevance_score` in SQL, for lists of entries to be ordered by it."""
     used_at = Greatest("updated_at", "last_accessed")
     age_seconds = Extract(ExpressionWrapper(Value(now) - used_at, DurationField()), "epoch")
-    age_days = Greatest(age_seconds / Value(SECONDS_A_DAY), Value(0.0), output_field=FloatField())
+    # a float: seconds are a numeric, whose powers take PostgreSQL ten times as long, and which may be too small for one
+    elapsed_days = Cast(age_seconds / Value(SECONDS_A_DAY), FloatField())
+    age_days = Least(Greatest(elapsed_days, Value(0.0)), Value(OLDEST_DAYS), output_field=FloatField())
     return (
         Value(scoring.IMPORTANCE_WEIGHT) * F("importance")
         + Value(scoring.CONFIDENCE_WEIGHT) * F("confidence")
