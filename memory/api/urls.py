@@ -2,6 +2,13 @@
 
 from django.urls import path
 
+from memory.api.agent_working import (
+    AgentWorkingMemories,
+    AgentWorkingValues,
+    PersistedWorkingMemories,
+    SharedWithAgents,
+    WorkingShares,
+)
 from memory.api.agents import Agents
 from memory.api.context import Contexts
 from memory.api.conversations import ConversationLives, Conversations
@@ -19,6 +26,36 @@ from memory.api.working_memory import WorkingMemories
 urlpatterns = [
     path("agents", Agents.as_view({"get": "list", "post": "create"})),
     path("agents/<id:agent_id>", Agents.as_view({"get": "retrieve", "patch": "partial_update"})),
+    path(
+        "agents/<id:agent_id>/working-memory",
+        AgentWorkingMemories.as_view({"get": "everything", "delete": "clear"}),
+    ),
+    # but for POST, a sub-path is the value that has its name
+    path(
+        "agents/<id:agent_id>/working-memory/persist",
+        PersistedWorkingMemories.as_view(
+            {"get": "retrieve", "put": "update", "delete": "destroy", "post": "persist"}, key="persist"
+        ),
+    ),
+    path(
+        "agents/<id:agent_id>/working-memory/load",
+        PersistedWorkingMemories.as_view(
+            {"get": "retrieve", "put": "update", "delete": "destroy", "post": "load"}, key="load"
+        ),
+    ),
+    path(
+        "agents/<id:agent_id>/working-memory/<id:key>",
+        AgentWorkingValues.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
+    ),
+    path("agents/<id:agent_id>/working-memory/<id:key>/append", AgentWorkingValues.as_view({"post": "append"})),
+    path(
+        "agents/<id:agent_id>/working-memory/<id:key>/share",
+        WorkingShares.as_view({"post": "share", "delete": "take_back"}),
+    ),
+    path(
+        "agents/<id:agent_id>/shared-memory/<id:source_agent_id>/<id:key>",
+        SharedWithAgents.as_view({"get": "retrieve"}),
+    ),
     path("teams", Teams.as_view({"get": "list", "post": "create"})),
     path("teams/<uuid:team_id>", Teams.as_view({"get": "retrieve", "delete": "destroy"})),
     path("teams/<uuid:team_id>/members", TeamMembers.as_view({"get": "list", "post": "create"})),

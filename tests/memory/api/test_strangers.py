@@ -37,6 +37,9 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 """Where the least body that the document allows is refused whoever sends it."""
 
+QUERIES = {"DELETE /api/v1/agents/{agent_id}/working-memory/{key}/share": "?target_agent_id=x"}
+"""Where the query has something to say in any case."""
+
 Ids = dict[str, str]
 
 
@@ -61,8 +64,12 @@ def real(
     kept = api.post("/short-term-memories", {"agent_id": "planner", "memory_key": "k", "memory_value": "secret"})
     api.post("/workflow-runs", {"workflow_run_id": "run-1", "metadata": {"word": "secret"}})
     api.post("/pools", {"pool_id": "board", "data": {"plan": "secret"}})
+    for agent_id in ("planner", "lender"):
+        api.put(f"/agents/{agent_id}/working-memory/wallet", {"value": "secret"})
+    api.post("/agents/lender/working-memory/wallet/share", {"target_agent_id": "planner"})
     job = JobRun.objects.create(account=account, job="embed")
     talk = {"conversation_id": "talk-1", "key": "wallet", "pool_id": "board", "workflow_run_id": "run-1"}
+    talk["source_agent_id"] = "lender"
     return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "memory_id": kept.json()["id"]} | talk
 
 
@@ -70,6 +77,7 @@ def real(
 def unknown() -> Ids:
     """Ids that nobody has, as long as the real ones."""
     talk = {"conversation_id": "talk-9", "key": "basket", "pool_id": "wharf", "workflow_run_id": "run-9"}
+    talk["source_agent_id"] = "no-one"
     return {"agent_id": "nobody!", "team_id": str(uuid4()), "job_id": str(uuid4()), "memory_id": str(uuid4())} | talk
 
 
@@ -78,7 +86,7 @@ def with_ids() -> list[Operation]:
 
 
 def send(api: ServiceClient, operation: Operation, ids: Ids) -> Any:
-    path = operation.path.format(**ids)
+    path = operation.path.format(**ids) + QUERIES.get(str(operation), "")
     body = BODIES.get(str(operation), operation.body)
     return getattr(api, operation.method)(path, body, HTTP_X_REQUEST_ID="same")
 
@@ -97,8 +105,8 @@ def without_chance(text: str) -> str:
 
 
 def allowed(operation: Operation) -> set[int]:
-    """What a stranger may be answered: writes to a conversation make one of its own, which is found and ended."""
-    if operation.path.startswith("/api/v1/conversations/"):
+    """What a stranger may be answered: what it writes to a conversation, or as an agent, makes one of its own."""
+    if operation.path.startswith(("/api/v1/conversations/", "/api/v1/agents/{agent_id}/working-memory")):
         return {200, 201, 202, 204, 404, 422}
     return {200, 201, 204} if "conversation_id" in operation.parameters else {404}
 
