@@ -12,6 +12,9 @@ from memory_project.ids import uuid7
 OWN_CONTEXT = "agent_memory"
 """The name of the context in which an agent's long-term memory lives: its type as well."""
 
+TEAM_CONTEXT = "learnings"
+"""The name of the context, the account's, in which the learnings of a team live."""
+
 
 class ContextQuerySet(SharedQuerySet["PersistentContext"]):
     """Chainable filters; every use starts at `visible_to`, `writable_by` or `managed_by`."""

@@ -162,12 +162,12 @@ def compose(shape: OwnerShape, searched: Searched, width: int | None, bounds: Bo
             UNION ALL SELECT id, NULL, score FROM scored WHERE id NOT IN (SELECT memory_id FROM nearest)"""
     text = f"""
         WITH {parts}, found AS MATERIALIZED ({union})
-        SELECT state.pending, similarity, score, {", ".join((*SHARED_COLUMNS, *searched.columns))}
+        SELECT state.pending, similarity, found.score AS bm25, {", ".join((*SHARED_COLUMNS, *searched.columns))}
         FROM (SELECT {pending} AS pending FROM corpus) AS state LEFT JOIN (
             found JOIN memories ON memories.id = found.id
             JOIN {searched.table} ON {searched.table}.memory_ptr_id = memories.id
         ) ON true
-        ORDER BY similarity DESC NULLS LAST, score DESC NULLS LAST, memories.id"""
+        ORDER BY similarity DESC NULLS LAST, bm25 DESC NULLS LAST, memories.id"""
     return Sql(text=squeeze(text), parameters={**rows.parameters, **vectors.parameters})
 
 
@@ -196,7 +196,7 @@ def take_rows(found: Sequence[Row], top_k: int) -> list[Row]:
     by_words = [row for row in present if row["similarity"] is None]
     alternated: Iterable[Row | None] = chain.from_iterable(zip_longest(by_meaning, by_words))
     taken = [row for row in alternated if row is not None][:top_k]
-    return [{name: value for name, value in row.items() if name not in ("pending", "score")} for row in taken]
+    return [{name: value for name, value in row.items() if name not in ("pending", "bm25")} for row in taken]
 
 
 def name_degraded(query: MemoryQuery, found: Sequence[Row]) -> list[str]:

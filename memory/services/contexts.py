@@ -10,8 +10,8 @@ from django.db import IntegrityError, transaction
 
 from memory.audit import record
 from memory.errors import Conflict, NotFound, Unprocessable
-from memory.models import AccessControl, Level, PersistentContext
-from memory.models.contexts import OWN_CONTEXT
+from memory.models import AccessControl, Level, PersistentContext, Team
+from memory.models.contexts import OWN_CONTEXT, TEAM_CONTEXT
 from memory.owner import Owner
 from memory.services.access import Versions, change_grant, check_version, find_team_to_share_with, refuse
 from memory.services.accounts import note_agent
@@ -80,6 +80,27 @@ def own_context(owner: Owner, *, now: datetime) -> PersistentContext:
     with transaction.atomic():
         context, is_new = PersistentContext.objects.get_or_create(
             **mine, defaults={"context_type": OWN_CONTEXT, "scope": "agent", "updated_at": now}
+        )
+        if is_new:
+            record(owner, operation="create", memory_type="context", affected_ids=[context.id])
+    return context
+
+
+def team_context(owner: Owner, team_id: UUID, *, now: datetime) -> PersistentContext:
+    """The context that a team shares its learnings in: the account's own, made with the first of them.
+
+    Raises Unprocessable for a team that the acting agent is not in.
+    """
+    shared = {"account_id": owner.account_id, "agent_id": "", "team_id": team_id, "name": TEAM_CONTEXT}
+    found = PersistentContext.objects.writable_by(owner).filter(**shared).first()
+    if found is not None:
+        return found
+    with transaction.atomic():
+        # nobody dissolves it until it has its context
+        Team.objects.in_account(owner.account_id).filter(id=team_id).select_for_update(no_key=True).first()
+        find_team_to_share_with(owner, team_id)
+        context, is_new = PersistentContext.objects.get_or_create(
+            **shared, defaults={"context_type": "shared_context", "scope": "team", "updated_at": now}
         )
         if is_new:
             record(owner, operation="create", memory_type="context", affected_ids=[context.id])

@@ -69,7 +69,7 @@ def find_entries(
     """
     query = replace(make_query(text, top_k=top_k, own=own), contexts=tuple(contexts))
     found = search_entries(owner, query, now=now)
-    record_search(owner, text, [hit.id for hit in found.hits])
+    record_search(owner, text, [hit.id for hit in found.hits], memory_type="semantic")
     return found
 
 
@@ -82,11 +82,11 @@ def make_query(text: str, *, top_k: int, own: OwnVector | None) -> MemoryQuery:
     return MemoryQuery(text=text, top_k=top_k, model=embedded.model, width=embedded.width, vector=vector)
 
 
-def record_search(owner: Owner, text: str, found: Sequence[UUID]) -> None:
+def record_search(owner: Owner, text: str, found: Sequence[UUID], *, memory_type: str = "episodic") -> None:
     record(
         owner,
         operation="retrieve",
-        memory_type="episodic",
+        memory_type=memory_type,
         affected_ids=found,
         target_channels=list(owner.channels),
         query_text=text,
