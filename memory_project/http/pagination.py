@@ -1,14 +1,20 @@
-"""Pages by key: a cursor is the last row's place in the order, so that pages neither skip nor repeat, however deep."""
+"""Pages by key: a cursor is the last row's place in the order, so that pages neither skip nor repeat, however deep.
+
+An order may begin with a score that changes as time goes by (`Scored`): all pages are then of the first one's moment,
+which is in the cursor.
+"""
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import Model, Q
+from django.db.models.expressions import Combinable
 from django.utils import timezone
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
@@ -23,14 +29,30 @@ LARGEST_SIZE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """An order that begins with a number, greatest first: `score` makes it of a row at a moment; rows get it as `name`.
+
+    A view has one as `scored`, and in its `ordering` no more than the columns that settle a draw.
+    """
+
+    name: str
+    score: Callable[[datetime], Combinable]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Beyond the row with these values of the ordering columns; `backwards` looks at what comes before it."""
+    """Beyond the row with these values of the ordering columns; `backwards` looks at what comes before it.
+
+    `moment` is when scores are of, where the order has one.
+    """
 
     values: tuple[Any, ...]
     backwards: bool
+    moment: datetime | None = None
 
     def encode(self) -> str:
-        plain = [self.backwards, *map(_plain, self.values)]
+        moment = [] if self.moment is None else [self.moment]
+        plain = [self.backwards, *map(_plain, [*moment, *self.values])]
         return base64.urlsafe_b64encode(json.dumps(plain).encode()).decode().rstrip("=")
 
 
@@ -40,15 +62,33 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | str) else str(value)
 
 
-def decode_position(cursor: str, model: type[Model], columns: Sequence[str]) -> Position:
+def decode_position(
+    cursor: str, model: type[Model], columns: Sequence[str], *, scored: Scored | None = None
+) -> Position:
     """The inverse of `encode`. Raises a validation error for anything that `encode` did not write."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         backwards, *plain = json.loads(base64.urlsafe_b64decode(padded))
-        values = tuple(_read(model, name, value) for name, value in zip(columns, plain, strict=True))
-    except (ValueError, TypeError, RecursionError, DjangoValidationError) as err:
+        moment, scores = None, []
+        if scored is not None:
+            moment, scores, plain = _read_moment(plain[0]), [_read_score(plain[1])], plain[2:]
+        values = [_read(model, name, value) for name, value in zip(columns, plain, strict=True)]
+    except (ValueError, TypeError, IndexError, OverflowError, RecursionError, DjangoValidationError) as err:
         raise ValidationError({"cursor": ["not a cursor of this list"]}) from err
-    return Position(values=values, backwards=backwards is True)
+    return Position(values=(*scores, *values), backwards=backwards is True, moment=moment)
+
+
+def _read_moment(plain: str) -> datetime:
+    moment = datetime.fromisoformat(plain)
+    if moment.tzinfo is None:
+        raise ValueError("not a moment")
+    return moment.astimezone(UTC)
+
+
+def _read_score(plain: float) -> float:
+    if isinstance(plain, bool | str) or not math.isfinite(plain):
+        raise ValueError("not a score")
+    return float(plain)
 
 
 def _read(model: type[Model], column: str, plain: Any) -> Any:
@@ -72,6 +112,10 @@ def beyond(ordering: Sequence[str], position: Position) -> Q:
     return condition
 
 
+def columns_of(ordering: Sequence[str]) -> list[str]:
+    return [term.removeprefix("-") for term in ordering]
+
+
 def reverse(ordering: Sequence[str]) -> list[str]:
     return [term[1:] if term.startswith("-") else f"-{term}" for term in ordering]
 
@@ -79,13 +123,23 @@ def reverse(ordering: Sequence[str]) -> list[str]:
 class Cursor(BasePagination):
     """`{"next", "previous", "results"}`. The view's `ordering` names columns that are never null, the last unique."""
 
+    moment: datetime | None = None
+
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        ordering: Sequence[str] = view.ordering
-        self.columns = [term.removeprefix("-") for term in ordering]
+        scored: Scored | None = view.scored
+        ordering: list[str] = list(view.ordering)
         self.base_url = request.build_absolute_uri(external_path(request.path))
         self.parameters = request.query_params
         size = read_size(request.query_params)
-        position = self._position(request, queryset.model)
+        cursor = request.query_params.get("cursor")
+        position = (
+            None if cursor is None else decode_position(cursor, queryset.model, columns_of(ordering), scored=scored)
+        )
+        if scored is not None:
+            self.moment = (position.moment if position else None) or timezone.now()
+            queryset = queryset.annotate(**{scored.name: scored.score(self.moment)})
+            ordering.insert(0, f"-{scored.name}")
+        self.columns = columns_of(ordering)
         backwards = position is not None and position.backwards
         rows = queryset if position is None else queryset.filter(beyond(ordering, position))
         found = list(rows.order_by(*(reverse(ordering) if backwards else ordering))[: size + 1])
@@ -94,10 +148,6 @@ class Cursor(BasePagination):
         self.has_next = has_more if not backwards else True
         self.has_previous = has_more if backwards else position is not None
         return self.page
-
-    def _position(self, request: Request, model: type[Model]) -> Position | None:
-        cursor = request.query_params.get("cursor")
-        return None if cursor is None else decode_position(cursor, model, self.columns)
 
     def get_paginated_response(self, data: Any) -> Response:
         return Response({"next": self._next(), "previous": self._previous(), "results": data})
@@ -113,7 +163,8 @@ class Cursor(BasePagination):
         url = self.base_url
         for name, given in self.parameters.lists():
             url = replace_query_param(url, name, given[-1])
-        return replace_query_param(url, "cursor", Position(values=values, backwards=backwards).encode())
+        position = Position(values=values, backwards=backwards, moment=self.moment)
+        return replace_query_param(url, "cursor", position.encode())
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         link = {"type": ["string", "null"], "format": "uri"}

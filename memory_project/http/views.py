@@ -39,8 +39,9 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     An action in `streams` takes any number of lines of that shape, too (NDJSON), which `streams.spooled_lines` reads.
     An action in `pages` answers a page of `self.page(rows, represent)` and takes `cursor` and `page_size`; `ordering`
-    ends in a unique column. A POST that writes to PostgreSQL does so in `self.once(...)`. An action in `conditional`
-    takes `If-Match` (`self.expected()`) and answers `self.versioned(...)`.
+    ends in a unique column, and a score (`scored`) comes before it. A POST that writes to PostgreSQL does so in
+    `self.once(...)`. An action in `conditional` takes `If-Match` (`self.expected()`) and answers
+    `self.versioned(...)`.
     """
 
     bodies: ClassVar[Shapes] = {}
@@ -53,6 +54,7 @@ class ServiceViewSet(GenericViewSet[Any]):
     conditional: ClassVar[frozenset[str]] = frozenset()
     pages: ClassVar[frozenset[str]] = frozenset({"list"})
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
+    scored: pagination.Scored | None = None
     rate_class: ClassVar[str] = "default"
     filterset_class: ClassVar[Any] = None
     # no OPTIONS: what there is, the OpenAPI document says

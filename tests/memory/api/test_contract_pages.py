@@ -1,13 +1,18 @@
 """Pages: every row once, in order, there and back."""
 
+import base64
+import json
+import math
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
-from django.db.models import Q
+from django.db.models import Q, Value
+from rest_framework.serializers import ValidationError
 
 from memory.models import Account, Agent
-from memory_project.http.pagination import Position, beyond, decode_position
+from memory_project.http.pagination import Position, Scored, beyond, decode_position
 from tests.api_client import ServiceClient
 
 
@@ -78,6 +83,44 @@ def test_a_position_reads_back_as_it_was(agents: list[str]) -> None:
     at = Position(values=(datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC), agent.id), backwards=True)
 
     assert decode_position(at.encode(), Agent, ["created_at", "id"]) == at
+
+
+SCORED = Scored(name="relevance", score=lambda moment: Value(0.5))
+
+
+def test_a_position_in_an_order_of_scores_keeps_their_moment(agents: list[str]) -> None:
+    agent, moment = Agent.objects.get(agent_id=agents[0]), datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+    at = Position(values=(0.1 + 0.2, agent.id), backwards=False, moment=moment)
+
+    assert decode_position(at.encode(), Agent, ["id"], scored=SCORED) == at
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        [],
+        [False],
+        [False, "2026-01-02T03:04:05Z"],
+        [False, "2026-01-02T03:04:05", 0.5],
+        [False, "today", 0.5],
+        [False, 7, 0.5],
+        [False, "0001-01-01T00:00:00+14:00", 0.5],
+        [False, "2026-01-02T03:04:05Z", "0.5"],
+        [False, "2026-01-02T03:04:05Z", True],
+        [False, "2026-01-02T03:04:05Z", None],
+        [False, "2026-01-02T03:04:05Z", math.inf],
+        [False, "2026-01-02T03:04:05Z", 10**400],
+        "false",
+    ],
+    ids=str,
+)
+def test_a_cursor_without_a_moment_or_a_score_is_refused(plain: Any) -> None:
+    # with an id behind it that would do
+    whole = [*plain, str(UUID(int=1))] if isinstance(plain, list) else plain
+    cursor = base64.urlsafe_b64encode(json.dumps(whole).encode()).decode()
+
+    with pytest.raises(ValidationError):
+        decode_position(cursor, Agent, ["id"], scored=SCORED)
 
 
 def path_of(url: str) -> str:
