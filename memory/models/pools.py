@@ -6,8 +6,8 @@ from typing import Self
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
-from django.db.models.functions import Now
+from django.db.models import Count, Exists, Func, OuterRef, Q, Sum
+from django.db.models.functions import Cast, Coalesce, Now
 
 from memory.models.access import SharedQuerySet, SharedRow
 from memory.models.accounts import Account
@@ -158,8 +158,18 @@ class BlackboardPosting(models.Model):
 
 
 class ToolCacheEntryQuerySet(models.QuerySet["ToolCacheEntry"]):
+    def of_pool(self, pool: MemoryPool) -> Self:
+        return self.filter(account_id=pool.account_id, pool_id=pool.id)
+
     def live(self, now: datetime) -> Self:
         return self.filter(expires_at__gt=now)
+
+    def measured(self) -> tuple[int, int]:
+        """How many there are, and the bytes of their keys and values."""
+        value = Func(Cast("value", models.TextField()), function="octet_length", output_field=models.IntegerField())
+        key = Func("key", function="octet_length", output_field=models.IntegerField())
+        found = self.aggregate(count=Count("id"), size_bytes=Coalesce(Sum(value + key), 0))
+        return found["count"], found["size_bytes"]
 
 
 class ToolCacheEntry(models.Model):

@@ -12,7 +12,7 @@ from django.db import transaction
 from memory import conf
 from memory.audit import record
 from memory.errors import Conflict, NotFound, Unprocessable
-from memory.models import AccessControl, Level, MemoryPool
+from memory.models import AccessControl, Level, MemoryPool, WorkflowRun
 from memory.models.pools import PoolQuerySet
 from memory.owner import Owner
 from memory.services.access import Versions, change_grant, check_version, find_team_to_share_with, refuse
@@ -146,12 +146,27 @@ def visible_pools(owner: Owner, pool_id: str, *, now: datetime) -> PoolQuerySet:
 
 
 def lock_pool(owner: Owner, pool_id: str, *, now: datetime) -> MemoryPool:
-    """One that the owner may write to, until the transaction ends. Raises NotFound, Forbidden where it only reads."""
+    """One that the owner may write to, until the transaction ends.
+
+    Raises NotFound, Forbidden where it only reads, Conflict where the workflow run that it belongs to has ended.
+    """
     rows = MemoryPool.objects.writable_by(owner).live(now).filter(pool_id=pool_id)
     pool = rows.select_for_update(no_key=True, of=("self",)).first()
     if pool is None:
         refuse(visible_pools(owner, pool_id, now=now), what="pool")
+    if pool.workflow_run_id is not None:
+        check_run(owner, pool, now=now)
     return pool
+
+
+def check_run(owner: Owner, pool: MemoryPool, *, now: datetime) -> None:
+    """Raises as `lock_pool`. Asked with the lock in hand: the statement that waited for it saw the run as it was."""
+    rows = MemoryPool.objects.writable_by(owner).filter(id=pool.id)
+    status = rows.values_list("workflow_run__status", flat=True).first()
+    if status is None:
+        refuse(visible_pools(owner, pool.pool_id, now=now), what="pool")
+    if status != WorkflowRun.Status.RUNNING:
+        raise Conflict("the run has ended: its pools are read-only")
 
 
 def lock_managed_pool(owner: Owner, pool_id: str, *, expected: Versions, now: datetime) -> MemoryPool:

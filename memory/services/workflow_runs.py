@@ -11,12 +11,17 @@ from django.db.models import F
 
 from memory.audit import record
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
-from memory.models import MemoryPool, WorkflowRun
+from memory.models import MemoryPool, SharedContextPool, WorkflowRun
+from memory.models.pools import OF_WORKFLOWS, PoolQuerySet
 from memory.owner import Owner
 from memory.services.accounts import note_agent
+from memory.services.conversations import LONGEST_ID, is_id
+from memory.services.pools import PoolDraft, check_expiry, insert_pool
 from memory_project.ids import uuid7
 
 CHANGEABLE = frozenset({"status", "agents", "metadata"})
+POOL_SCOPES = ("task", "account", "global")
+"""Of a run's pools, whose members are the run's agents. The first one lets nobody else read."""
 MOST_AGENTS = 1_000
 
 
@@ -123,3 +128,60 @@ def end_run(run: WorkflowRun, status: str, *, now: datetime) -> None:
     if status not in WorkflowRun.Status.values:
         raise Unprocessable(f"a status is one of: {', '.join(WorkflowRun.Status.values)}")
     run.status, run.ended_at = status, now
+
+
+def create_run_pool(owner: Owner, workflow_run_id: str, draft: PoolDraft, *, now: datetime) -> SharedContextPool:
+    """Make a pool of the run, which its agents and who began it read and write until it ends. For all of them.
+
+    Its task is the run, unless it names another. Raises NotFound, Conflict when the account has a live pool of this
+    id, TooLarge, and Unprocessable for a run that has ended and for what no pool of a run can be.
+    """
+    check_draft(draft, now=now)
+    with transaction.atomic():
+        run = lock_run(owner, workflow_run_id)
+        if run.status != WorkflowRun.Status.RUNNING:
+            raise Unprocessable("the run has ended")
+        pool = SharedContextPool(
+            account_id=owner.account_id,
+            agent_id=owner.agent_id,
+            workflow_run=run,
+            pool_id=draft.pool_id or str(uuid7()),
+            pool_type=draft.pool_type,
+            scope=draft.scope or POOL_SCOPES[0],
+            task_id=draft.task_id or run.workflow_run_id,
+            data=draft.data,
+            access_control=draft.access_control.model_dump(),
+            expires_at=draft.expires_at,
+        )
+        insert_pool(owner, pool, now=now)
+    pool.refresh_from_db(fields=["created_at", "updated_at"])
+    return pool
+
+
+def check_draft(draft: PoolDraft, *, now: datetime) -> None:
+    """Raises Unprocessable."""
+    if draft.pool_type not in OF_WORKFLOWS:
+        raise Unprocessable(f"a pool of a run has one of the types {', '.join(OF_WORKFLOWS)}")
+    if draft.team_id is not None or draft.scope not in ("", *POOL_SCOPES):
+        raise Unprocessable("the members of a run's pool are the run's agents: its scope is task, account or global")
+    if draft.data and draft.pool_type != SharedContextPool.PoolType.SHARED_MEMORY:
+        raise Unprocessable("only shared_memory has data")
+    if draft.pool_id and not is_id(draft.pool_id):
+        raise Unprocessable(f"an id has 1 to {LONGEST_ID} characters, no NUL and no lone surrogate")
+    check_expiry(draft.expires_at, now=now)
+
+
+def lock_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
+    """One that the owner has a part in: until the transaction ends, it goes on and so does that. Raises NotFound."""
+    rows = WorkflowRun.objects.visible_to(owner).filter(workflow_run_id=workflow_run_id)
+    run = rows.select_for_update(no_key=True).first()
+    if run is None:
+        raise NotFound("no such workflow run")
+    return run
+
+
+def run_pools(owner: Owner, workflow_run_id: str, *, now: datetime) -> PoolQuerySet:
+    """The run's pools that the owner may read, without their `data`. Raises NotFound."""
+    run = find_run(owner, workflow_run_id)
+    rows = MemoryPool.objects.visible_to(owner).live(now).filter(workflow_run=run)
+    return rows.select_related("workflow_run").defer("data")
