@@ -14,6 +14,7 @@ from memory.api.context import Contexts
 from memory.api.conversations import ConversationLives, Conversations
 from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
 from memory.api.jobs import Jobs
+from memory.api.learnings import Learnings, LearningSearches, LearningVotes
 from memory.api.pool_data import PoolContents
 from memory.api.pools import PoolGrants, Pools
 from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
@@ -101,6 +102,10 @@ urlpatterns = [
     path("pools/<id:pool_id>/grant", PoolGrants.as_view({"post": "grant"})),
     path("pools/<id:pool_id>/revoke", PoolGrants.as_view({"post": "revoke"})),
     path("pools/<id:pool_id>/statistics", Pools.as_view({"get": "statistics"})),
+    path("learnings", Learnings.as_view({"get": "list", "post": "create"})),
+    path("learnings/search", LearningSearches.as_view({"post": "search"})),
+    path("learnings/<uuid:learning_id>", Learnings.as_view({"get": "retrieve", "delete": "destroy"})),
+    path("learnings/<uuid:learning_id>/vote", LearningVotes.as_view({"post": "vote"})),
     path("jobs", Jobs.as_view({"get": "list"})),
     path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),
     path("jobs/<id:name>/run", Jobs.as_view({"post": "run"})),

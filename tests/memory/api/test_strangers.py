@@ -34,6 +34,7 @@ BODIES: dict[str, dict[str, Any]] = {
         "agent_id": "planner",
         "turns": [{"role": "user", "content": "hello"}],
     },
+    "POST /api/v1/learnings/{learning_id}/vote": {"agent_id": "planner", "helpful": True},
 }
 """Where the least body that the document allows is refused whoever sends it."""
 
@@ -67,9 +68,10 @@ def real(
     for agent_id in ("planner", "lender"):
         api.put(f"/agents/{agent_id}/working-memory/wallet", {"value": "secret"})
     api.post("/agents/lender/working-memory/wallet/share", {"target_agent_id": "planner"})
+    learnt = api.post("/learnings", {"agent_id": "planner", "team": team, "insight": "secret"}).json()["id"]
     job = JobRun.objects.create(account=account, job="embed")
     talk = {"conversation_id": "talk-1", "key": "wallet", "pool_id": "board", "workflow_run_id": "run-1"}
-    talk["source_agent_id"] = "lender"
+    talk |= {"source_agent_id": "lender", "learning_id": learnt}
     return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "memory_id": kept.json()["id"]} | talk
 
 
@@ -77,7 +79,7 @@ def real(
 def unknown() -> Ids:
     """Ids that nobody has, as long as the real ones."""
     talk = {"conversation_id": "talk-9", "key": "basket", "pool_id": "wharf", "workflow_run_id": "run-9"}
-    talk["source_agent_id"] = "no-one"
+    talk |= {"source_agent_id": "no-one", "learning_id": str(uuid4())}
     return {"agent_id": "nobody!", "team_id": str(uuid4()), "job_id": str(uuid4()), "memory_id": str(uuid4())} | talk
 
 
