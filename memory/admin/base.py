@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 
 from memory.admin.fields import JSONObjectField
 from memory.errors import MemoryServiceError
@@ -26,6 +27,9 @@ else:
     Admin = admin.ModelAdmin
 
 ACTOR_CHARACTERS = 150
+REFUSAL = "_refusal"
+"""Where a request keeps why it was not saved."""
+
 REDIS_IS_DOWN = "Redis gives no answer, and has a part in it. Nothing was changed; try again in a moment."
 
 
@@ -45,6 +49,17 @@ def by_account(rows: QuerySet[Any]) -> dict[UUID, list[UUID]]:
     for account_id, row_id in rows.order_by().values_list("account_id", "pk"):
         found.setdefault(account_id, []).append(row_id)
     return found
+
+
+class RefusedForm(forms.BaseForm):
+    """Before a form that a service has refused: it says why, and is not saved again."""
+
+    refusal = ""
+
+    def clean(self) -> Any:
+        cleaned = super().clean()
+        self.add_error(None, self.refusal)
+        return cleaned
 
 
 class BoundedAdmin(Admin):
@@ -80,6 +95,7 @@ class BoundedAdmin(Admin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
+        """What a service refuses to save comes back as it was typed, with the reason."""
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
         except IntegrityError:
@@ -88,8 +104,16 @@ class BoundedAdmin(Admin):
             refusal = f"Not saved: {err}."
         except REDIS_ERRORS:
             refusal = REDIS_IS_DOWN
-        self.message_user(request, refusal, messages.ERROR)
-        return HttpResponseRedirect(request.get_full_path())
+        if request.method != "POST":
+            self.message_user(request, refusal, messages.ERROR)
+            return HttpResponseRedirect(reverse("admin:index"))
+        setattr(request, REFUSAL, refusal)
+        return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def get_form(self, request: HttpRequest, obj: Any | None = None, change: bool = False, **options: Any) -> Any:
+        form = super().get_form(request, obj, change, **options)
+        refusal = getattr(request, REFUSAL, "")
+        return type(form.__name__, (RefusedForm, form), {"refusal": refusal}) if refusal else form
 
 
 class ReadOnlyAdmin(BoundedAdmin):

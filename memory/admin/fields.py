@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.forms.fields import InvalidJSONInput
 from rest_framework.exceptions import ParseError
 
+from memory.admin.text import INVISIBLE
 from memory_project.http.parsers import parse_json
 from memory_project.http.paths import CONTROL, LONGEST_ID
 
@@ -41,6 +42,20 @@ class PlainTextField(forms.CharField):
         return bool(self.to_python(initial or "") != self.to_python(data or ""))
 
 
+def tell_json_error(err: ParseError) -> str:
+    """What is wrong with a value, and where, for people."""
+    told = str(err.detail).replace("The body", "The value")
+    place = err.__cause__
+    if not isinstance(place, json.JSONDecodeError):
+        return told
+    return f"{told} {place.msg}: line {place.lineno}, column {place.colno}."
+
+
+def with_escapes(text: str) -> str:
+    """The same JSON, in which nobody overlooks a character that shows nothing or turns the line."""
+    return INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 class StrictJSONField(forms.JSONField):
     """Any JSON that the API would take: no NaN, no NUL, no lone surrogate, at most 64 deep."""
 
@@ -52,7 +67,7 @@ class StrictJSONField(forms.JSONField):
         try:
             return parse_json(value.encode("utf-8", "surrogatepass"))
         except ParseError as err:
-            raise ValidationError(str(err.detail).replace("The body", "The value"), code="invalid") from err
+            raise ValidationError(tell_json_error(err), code="invalid") from err
 
     def bound_data(self, data: Any, initial: Any) -> Any:
         if self.disabled:
@@ -67,7 +82,7 @@ class StrictJSONField(forms.JSONField):
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, InvalidJSONInput):
             return value
-        return json.dumps(value, ensure_ascii=False, indent=2)
+        return with_escapes(json.dumps(value, ensure_ascii=False, indent=2))
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         try:
@@ -97,6 +112,40 @@ class ShapedJSONField(StrictJSONField):
 
 class JSONObjectField(ShapedJSONField):
     """An object."""
+
+
+class JSONDocumentField(JSONObjectField):
+    """An object that may be large, in an editor; the order of its names counts."""
+
+    widget = forms.Textarea(
+        attrs={"rows": 28, "cols": 120, "class": "vLargeTextField json json-document", "spellcheck": "false"}
+    )
+
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, InvalidJSONInput):
+            return value
+        compact = with_escapes(json.dumps(value, ensure_ascii=False))
+        # what is nested deeply is many times longer over lines
+        pieces, length = [], 0
+        for piece in json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(value):
+            pieces.append(piece)
+            length += len(piece)
+            if length > MOST_STRETCH * len(compact) + STRETCHED_ANYHOW:
+                return compact
+        return with_escapes("".join(pieces))
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        if data is None:
+            return False
+        try:
+            return json.dumps(initial) != json.dumps(self.clean(data))
+        except ValidationError:
+            return True
+
+
+MOST_STRETCH = 3
+STRETCHED_ANYHOW = 10_000
+"""A document is shown over lines where that makes it no longer than MOST_STRETCH times and so many characters."""
 
 
 class JSONListField(ShapedJSONField):
