@@ -178,7 +178,9 @@ SPECTACULAR_SETTINGS = {
     # choices that several shapes share under a field's name that others have as well
     "ENUM_NAME_OVERRIDES": {
         "JobStatusEnum": "memory.models.JobRun.Status",
+        "EntryMemoryTypeEnum": "memory.models.ContextEntry.MemoryType",
         "PoolScopeEnum": "memory.models.MemoryPool.Scope",
+        "ShortTermMemoryTypeEnum": "memory.models.AgentShortTermMemory.MemoryType",
         "WorkflowRunStatusEnum": "memory.models.WorkflowRun.Status",
     },
     "POSTPROCESSING_HOOKS": [

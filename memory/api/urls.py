@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from memory.api.access_log import AccessLogs
 from memory.api.agent_working import (
     AgentWorkingMemories,
     AgentWorkingValues,
@@ -15,10 +16,13 @@ from memory.api.conversations import ConversationLives, Conversations
 from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
 from memory.api.jobs import Jobs
 from memory.api.learnings import Learnings, LearningSearches, LearningVotes
+from memory.api.memories import Memories
 from memory.api.pool_data import PoolContents
 from memory.api.pools import PoolGrants, Pools
 from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
+from memory.api.shared_context_pools import CachedResults, Postings, RunPools
 from memory.api.short_term import ShortTermMemories
+from memory.api.snapshots import Snapshots
 from memory.api.teams import TeamMembers, Teams
 from memory.api.turns import Turns
 from memory.api.workflow_runs import WorkflowRuns
@@ -88,11 +92,17 @@ urlpatterns = [
         "conversations/<id:conversation_id>/values/<id:key>",
         SessionValues.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
     ),
+    # three words that are no keys
+    path("memories/search", Memories.as_view({"post": "search"}, rate_class="retrieval")),
+    path("memories/consolidate", Memories.as_view({"post": "consolidate"})),
+    path("memories/stats", Memories.as_view({"get": "stats"})),
+    path("memories/<id:key>", Memories.as_view({"get": "retrieve", "put": "update", "delete": "destroy"})),
     path("short-term-memories", ShortTermMemories.as_view({"get": "list", "post": "create"})),
     path("short-term-memories/<uuid:memory_id>", ShortTermMemories.as_view({"get": "retrieve", "delete": "destroy"})),
     path("short-term-memories/<uuid:memory_id>/refresh", ShortTermMemories.as_view({"post": "refresh"})),
     path("workflow-runs", WorkflowRuns.as_view({"get": "list", "post": "create"})),
     path("workflow-runs/<id:workflow_run_id>", WorkflowRuns.as_view({"get": "retrieve", "patch": "partial_update"})),
+    path("workflow-runs/<id:workflow_run_id>/pools", RunPools.as_view({"get": "list", "post": "create"})),
     path("pools", Pools.as_view({"get": "list", "post": "create"})),
     path("pools/<id:pool_id>", Pools.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"})),
     path(
@@ -102,10 +112,23 @@ urlpatterns = [
     path("pools/<id:pool_id>/grant", PoolGrants.as_view({"post": "grant"})),
     path("pools/<id:pool_id>/revoke", PoolGrants.as_view({"post": "revoke"})),
     path("pools/<id:pool_id>/statistics", Pools.as_view({"get": "statistics"})),
+    path("pools/<id:pool_id>/postings", Postings.as_view({"get": "list", "post": "create"})),
+    path("pools/<id:pool_id>/cache", CachedResults.as_view({"get": "list"})),
+    path(
+        "pools/<id:pool_id>/cache/<id:key>",
+        CachedResults.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
+    ),
     path("learnings", Learnings.as_view({"get": "list", "post": "create"})),
     path("learnings/search", LearningSearches.as_view({"post": "search"})),
     path("learnings/<uuid:learning_id>", Learnings.as_view({"get": "retrieve", "delete": "destroy"})),
     path("learnings/<uuid:learning_id>/vote", LearningVotes.as_view({"post": "vote"})),
+    path("contexts/<uuid:context_id>/snapshots", Snapshots.as_view({"get": "list", "post": "create"})),
+    path(
+        "contexts/<uuid:context_id>/snapshots/<uuid:snapshot_id>",
+        Snapshots.as_view({"get": "retrieve", "delete": "destroy"}),
+    ),
+    path("contexts/<uuid:context_id>/snapshots/<uuid:snapshot_id>/restore", Snapshots.as_view({"post": "restore"})),
+    path("contexts/<uuid:context_id>/access-log", AccessLogs.as_view({"get": "list"})),
     path("jobs", Jobs.as_view({"get": "list"})),
     path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),
     path("jobs/<id:name>/run", Jobs.as_view({"post": "run"})),

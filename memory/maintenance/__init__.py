@@ -24,6 +24,7 @@ from memory.maintenance import (
     forget_expired,
     forget_job_runs,
     journal_injections,
+    promote_short_term,
     queue_unembedded,
     restore_ledgers,
     summarize,
@@ -98,6 +99,13 @@ JOBS = {
             run=journal_injections.run,
             every=timedelta(seconds=15),
             batch_size=1_000,
+        ),
+        Job(
+            name="promote_short_term",
+            description="Promotes expired short-term entries that were read often into their agents' long-term memory.",
+            run=promote_short_term.run,
+            every=time(hour=4),
+            batch_size=100,
         ),
         Job(
             name="queue_unembedded",

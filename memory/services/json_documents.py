@@ -12,7 +12,7 @@ import jsonpointer
 from jsonpointer import EndOfList, JsonPointer, JsonPointerException
 
 from memory.errors import TooLarge, Unprocessable
-from memory.tiers.base import to_json
+from memory.tiers.base import ESCAPED_NUL, to_json
 
 # it would put the whole document into the message of every name that is not there
 jsonpointer.VERBOSE_EXCEPTIONS = False
@@ -21,8 +21,6 @@ DEEPEST = 64
 """Objects and lists within one another, the document itself among them: as deep as a body may be."""
 
 UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
-# in JSON text, where the backslash before it is not itself escaped
-ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 ABSENT = object()
 
 Tokens = tuple[str, ...]

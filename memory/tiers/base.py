@@ -1,12 +1,82 @@
-"""What all tiers share: how a value looks in Redis, and what may be a name."""
+"""What all tiers share: the Protocol that the router reads and writes them by, how a value looks as JSON, what may be
+a name."""
 
 import json
-from typing import Any
+import re
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Protocol
 
 from memory import conf
 from memory.errors import TooLarge
 
 NAME_LENGTH = 200
+
+# in JSON text, where the backslash before it is not itself escaped
+ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """Where in a tier: short_term has keys by session, shared in the pool named, or in the agent's own."""
+
+    session_id: str = ""
+    pool_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What is written under a key. `ttl_seconds` None: as long as the tier keeps it; "" is the tier's own type."""
+
+    value: Any
+    ttl_seconds: int | None = None
+    memory_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What a tier holds under a key: `value` may be None, which is JSON's null."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierStats:
+    """How many keyed values an agent has in a tier, and the bytes of their names and their JSON."""
+
+    entries: int
+    size_bytes: int
+
+
+class Tier(Protocol):
+    """Where keyed values of one agent live. What has expired is as good as none."""
+
+    name: ClassVar[str]
+    narrowed_by: ClassVar[AbstractSet[str]]
+    """The fields of `Within` that mean something here."""
+    most_ttl_seconds: ClassVar[int]
+    """0: values stay."""
+    memory_types: ClassVar[AbstractSet[str]]
+    """Empty: values have no type."""
+
+    def read(self, key: str, within: Within, *, now: datetime) -> Held | None:
+        """None where there is nothing under the key."""
+        ...
+
+    def write(self, key: str, written: Written, within: Within, *, now: datetime) -> None:
+        """Store it over what is there. Raises TooLarge above TIER_VALUE_BYTES."""
+        ...
+
+    def delete(self, key: str, within: Within, *, now: datetime) -> bool:
+        """Whether there was something under the key."""
+        ...
+
+    def keys(self, within: Within, *, now: datetime) -> list[str]:
+        """In order."""
+        ...
+
+    def stats(self, within: Within, *, now: datetime) -> TierStats: ...
 
 
 def to_json(value: Any) -> str:
@@ -28,8 +98,10 @@ def from_json(text: str) -> Any:
 
 
 def keyed_json(value: Any) -> str:
-    """One keyed value as JSON. Raises TooLarge above TIER_VALUE_BYTES, ValueError as `to_json` does."""
+    """One keyed value as JSON. Raises TooLarge above TIER_VALUE_BYTES, ValueError as `to_json` does and for NUL."""
     text = to_json(value)
+    if ESCAPED_NUL.search(text):
+        raise ValueError("a text in the value holds a NUL character, which PostgreSQL has no room for")
     size_bytes, limit_bytes = len(text.encode("utf-8")), conf.TIER_VALUE_BYTES
     if size_bytes > limit_bytes:
         message = f"it has {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"

@@ -8,9 +8,11 @@ import pytest
 
 from memory.models import Account, EpisodicMemory, JobRun
 from memory.owner import Owner
+from memory.services.contexts import ContextDraft, create_context
+from memory.services.snapshots import create_snapshot
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
-from tests.memory.episodes import draft, store
+from tests.memory.episodes import NOW, draft, store
 from tests.memory.turns import say, turn
 from tests.openapi import Operation, operations
 
@@ -34,11 +36,16 @@ BODIES: dict[str, dict[str, Any]] = {
         "agent_id": "planner",
         "turns": [{"role": "user", "content": "hello"}],
     },
+    "PUT /api/v1/memories/{key}": {"agent_id": "planner", "value": "hello"},
     "POST /api/v1/learnings/{learning_id}/vote": {"agent_id": "planner", "helpful": True},
 }
 """Where the least body that the document allows is refused whoever sends it."""
 
-QUERIES = {"DELETE /api/v1/agents/{agent_id}/working-memory/{key}/share": "?target_agent_id=x"}
+QUERIES = {
+    "DELETE /api/v1/agents/{agent_id}/working-memory/{key}/share": "?target_agent_id=x",
+    "GET /api/v1/memories/{key}": "?agent_id={agent_id}",
+    "DELETE /api/v1/memories/{key}": "?agent_id={agent_id}",
+}
 """Where the query has something to say in any case."""
 
 Ids = dict[str, str]
@@ -70,8 +77,11 @@ def real(
     api.post("/agents/lender/working-memory/wallet/share", {"target_agent_id": "planner"})
     learnt = api.post("/learnings", {"agent_id": "planner", "team": team, "insight": "secret"}).json()["id"]
     job = JobRun.objects.create(account=account, job="embed")
+    context = create_context(owner, ContextDraft(name="secret"))
+    snapshot = create_snapshot(owner, context.id, name="secret", now=NOW)
     talk = {"conversation_id": "talk-1", "key": "wallet", "pool_id": "board", "workflow_run_id": "run-1"}
     talk |= {"source_agent_id": "lender", "learning_id": learnt}
+    talk |= {"context_id": str(context.id), "snapshot_id": str(snapshot.id)}
     return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "memory_id": kept.json()["id"]} | talk
 
 
@@ -80,6 +90,7 @@ def unknown() -> Ids:
     """Ids that nobody has, as long as the real ones."""
     talk = {"conversation_id": "talk-9", "key": "basket", "pool_id": "wharf", "workflow_run_id": "run-9"}
     talk |= {"source_agent_id": "no-one", "learning_id": str(uuid4())}
+    talk |= {"context_id": str(uuid4()), "snapshot_id": str(uuid4())}
     return {"agent_id": "nobody!", "team_id": str(uuid4()), "job_id": str(uuid4()), "memory_id": str(uuid4())} | talk
 
 
@@ -88,7 +99,7 @@ def with_ids() -> list[Operation]:
 
 
 def send(api: ServiceClient, operation: Operation, ids: Ids) -> Any:
-    path = operation.path.format(**ids) + QUERIES.get(str(operation), "")
+    path = (operation.path + QUERIES.get(str(operation), "")).format(**ids)
     body = BODIES.get(str(operation), operation.body)
     return getattr(api, operation.method)(path, body, HTTP_X_REQUEST_ID="same")
 
@@ -108,7 +119,8 @@ def without_chance(text: str) -> str:
 
 def allowed(operation: Operation) -> set[int]:
     """What a stranger may be answered: what it writes to a conversation, or as an agent, makes one of its own."""
-    if operation.path.startswith(("/api/v1/conversations/", "/api/v1/agents/{agent_id}/working-memory")):
+    own = ("/api/v1/conversations/", "/api/v1/agents/{agent_id}/working-memory", "/api/v1/memories/")
+    if operation.path.startswith(own):
         return {200, 201, 202, 204, 404, 422}
     return {200, 201, 204} if "conversation_id" in operation.parameters else {404}
 

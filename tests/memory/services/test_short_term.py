@@ -63,7 +63,7 @@ def test_it_lives_for_an_hour_unless_it_says_otherwise() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["123", 123, 1.0, 1, True, None, "", [], {}, {"b": [None, {"a": 10**30}], "a": "ä\x00"}, 0.1, -0.0, "null"],
+    ["123", 123, 1.0, 1, True, None, "", [], {}, {"b": [None, {"a": 10**30}], "a": "ä\\u0000"}, 0.1, -0.0, "null"],
     ids=repr,
 )
 def test_values_of_every_type_come_back_exact(owner: Owner, value: Any) -> None:

@@ -1,0 +1,179 @@
+"""`/memories`: the router. One key, four tiers: working, short_term, long_term, shared."""
+
+from typing import Any
+
+from django.utils import timezone
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memory.api.episodic import MAX_TOP_K, own_vector
+from memory.api.fields import Prose
+from memory.api.short_term import TimeToLive
+from memory.api.vectors import EmbeddingField
+from memory.api.views import OwnerViewSet
+from memory.models import AgentShortTermMemory, ContextEntry
+from memory.retrieval.entries import EntryHit
+from memory.services.recall import LONGEST_QUERY
+from memory.services.router import TIERS, MemoryRouter
+from memory.tiers.base import Written
+from memory_project.http.serializers import ActingFields, ExternalId, WholeNumber
+
+MEMORY_TYPES = (*AgentShortTermMemory.MemoryType.values, *ContextEntry.MemoryType.values)
+
+
+class MemoryQueryFields(ActingFields):
+    session_id = ExternalId(required=False, help_text="Whose keys, in the short_term tier; else those of no session.")
+    pool_id = ExternalId(required=False, help_text="Which pool is the shared tier; else the agent's own.")
+    tier = serializers.ChoiceField(TIERS, required=False, help_text="This one only.")
+
+
+class MemoryBody(ActingFields):
+    value = serializers.JSONField(allow_null=True, help_text="Any JSON value.")
+    tier = serializers.ChoiceField(TIERS, default="short_term")
+    session_id = ExternalId(required=False, help_text="Of the short_term tier.")
+    pool_id = ExternalId(required=False, help_text="Of the shared tier; the agent's own pool by default.")
+    ttl_seconds = TimeToLive(help_text="Of the tiers working (at most a week) and short_term (30 days).")
+    memory_type = serializers.ChoiceField(
+        MEMORY_TYPES,
+        required=False,
+        help_text="Of short_term (task_context by default) and long_term: factual (by default), experiential, working.",
+    )
+
+
+class MemorySearch(ActingFields):
+    query = Prose(max_length=LONGEST_QUERY)
+    top_k = WholeNumber(default=10, min_value=1, max_value=MAX_TOP_K)
+    query_embedding = EmbeddingField(required=False, help_text="A vector of your own, instead of the service's.")
+    embedding_model = ExternalId(required=False, help_text="Of which model it is; the configured one by default.")
+
+
+class SessionToConsolidate(ActingFields):
+    session_id = ExternalId(allow_blank=True, help_text="Empty for entries of no session.")
+
+
+class MemoryAnswer(serializers.Serializer[Any]):
+    key = serializers.CharField()
+    value = serializers.JSONField(allow_null=True)
+    tier = serializers.ChoiceField(TIERS, help_text="Which had it, or has it now.")
+
+
+class FoundMemory(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    item_key = serializers.CharField(help_text="Its name in the injection ledger.")
+    context_id = serializers.UUIDField()
+    key = serializers.CharField(help_text="May be empty: entries of a context need none.")
+    value = serializers.JSONField(allow_null=True)
+    content = serializers.CharField(help_text="What was searched: the value as a text.")
+    entry_type = serializers.ChoiceField(ContextEntry.EntryType.choices)
+    memory_type = serializers.ChoiceField(ContextEntry.MemoryType.choices)
+    importance = serializers.FloatField()
+    confidence = serializers.FloatField()
+    metadata = serializers.DictField()
+    event_time = serializers.DateTimeField()
+    created_at = serializers.DateTimeField()
+    similarity = serializers.FloatField(allow_null=True, help_text="1 - cosine distance; null if found by words.")
+
+
+class MemoriesFound(serializers.Serializer[Any]):
+    results = FoundMemory(many=True)
+    degraded = serializers.ListField(
+        child=serializers.ChoiceField(["embedder_unavailable", "embedding_pending"]),
+        help_text="What kept the search from being by meaning alone.",
+    )
+
+
+class ConsolidatedAnswer(serializers.Serializer[Any]):
+    session_id = serializers.CharField()
+    promoted = serializers.IntegerField(help_text="How many entries are in the long-term memory now.")
+    keys = serializers.ListField(child=serializers.CharField())
+
+
+class TierAnswer(serializers.Serializer[Any]):
+    entries = serializers.IntegerField()
+    bytes = serializers.IntegerField(help_text="Of names and values, as JSON.")
+    hits = serializers.IntegerField(help_text="Reads by this API that the tier answered.")
+    misses = serializers.IntegerField(help_text="Reads by this API that it was asked for in vain.")
+
+
+class TiersAnswer(serializers.Serializer[Any]):
+    """Hits and misses of an agent that reads nothing for 30 days are forgotten."""
+
+    working_memory = TierAnswer()
+    short_term = TierAnswer(help_text="Of all sessions.")
+    long_term = TierAnswer(help_text="All entries of the agent's own context.")
+    shared = TierAnswer(help_text="The agent's own pool.")
+
+
+def represent_hit(hit: EntryHit) -> dict[str, Any]:
+    return {name: getattr(hit, name) for name in FoundMemory._declared_fields}
+
+
+class Memories(OwnerViewSet):
+    """An agent's keyed values, in whichever tier they are. Needs an agent."""
+
+    bodies = {"update": MemoryBody, "search": MemorySearch, "consolidate": SessionToConsolidate}
+    queries = {"retrieve": MemoryQueryFields, "destroy": MemoryQueryFields, "stats": ActingFields}
+    answers = {
+        "retrieve": MemoryAnswer,
+        "update": MemoryAnswer,
+        "search": MemoriesFound,
+        "consolidate": ConsolidatedAnswer,
+        "stats": TiersAnswer,
+    }
+    statuses = {"destroy": 204}
+    scopes = {"search": "read"}
+
+    def router(self, data: dict[str, Any]) -> MemoryRouter:
+        return MemoryRouter(self.agent_owner(data))
+
+    def retrieve(self, request: Request, key: str) -> Response:
+        """The value of the first tier that has one: working, short_term, long_term, shared."""
+        query = self.query()
+        found = self.router(query).read(key, **asked_for(query), now=timezone.now())
+        return Response({"key": found.key, "value": found.value, "tier": found.tier})
+
+    def update(self, request: Request, key: str) -> Response:
+        """Store the value in one tier, over what is there; other tiers keep what they have.
+
+        413 for one that is too large, 422 for what the tier knows nothing of.
+        """
+        body = self.body()
+        given = {name: body[name] for name in ("value", "ttl_seconds", "memory_type") if name in body}
+        kept = self.router(body).write(key, Written(**given), **asked_for(body), now=timezone.now())
+        return Response({"key": kept.key, "value": kept.value, "tier": kept.tier})
+
+    def destroy(self, request: Request, key: str) -> Response:
+        """Delete it in every tier, or in one. 404 where none had it."""
+        query = self.query()
+        self.router(query).delete(key, **asked_for(query), now=timezone.now())
+        return Response(status=204)
+
+    def search(self, request: Request) -> Response:
+        """The entries of the agent's long-term memory most similar to the query."""
+        body = self.body()
+        router, own = self.router(body), own_vector(self.owner(body), body, "query_embedding")
+        found = router.semantic_search(body["query"], top_k=body["top_k"], own=own, now=timezone.now())
+        return Response({"results": [represent_hit(hit) for hit in found.hits], "degraded": list(found.degraded)})
+
+    def consolidate(self, request: Request) -> Response:
+        """Keep for good what was read three times in a session. Doing it again keeps nothing twice."""
+        body = self.body()
+        # not in `once`: each batch is a transaction of its own, embedded before it, and done again it is done once
+        done = self.router(body).consolidate(session_id=body["session_id"], now=timezone.now())
+        return Response({"session_id": done.session_id, "promoted": len(done.keys), "keys": list(done.keys)})
+
+    def stats(self, request: Request) -> Response:
+        """What the agent has in each tier, and how often it found there what it asked for."""
+        found = self.router(self.query()).stats(now=timezone.now())
+        return Response(
+            {
+                name: {"entries": tier.entries, "bytes": tier.size_bytes, "hits": tier.hits, "misses": tier.misses}
+                for name, tier in found.items()
+            }
+        )
+
+
+def asked_for(data: dict[str, Any]) -> dict[str, Any]:
+    """Where the router shall look, or write."""
+    return {name: data[name] for name in ("session_id", "pool_id", "tier") if name in data}
