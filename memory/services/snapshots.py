@@ -236,9 +236,10 @@ def plan_restore(snapshot: ContextSnapshot, *, now: datetime) -> list[Step]:
 def texts_to_restore(owner: Owner, context_id: UUID, snapshot_id: UUID, *, now: datetime) -> list[str]:
     """The contents that a restore would bring back, for `embed_texts`: as many as that takes at once.
 
-    Raises NotFound.
+    Raises as `restore_snapshot` does, so that nothing is embedded for who may not restore.
     """
-    snapshot = find_snapshot(owner, context_id, snapshot_id)
+    with transaction.atomic():
+        snapshot = snapshot_of(lock_context(owner, context_id), snapshot_id)
     reworded = [step for step in plan_restore(snapshot, now=now) if step.is_reworded]
     return list(read_contents(snapshot, reworded[:WRITE_TEXTS]).values())
 
