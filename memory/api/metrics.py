@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from redis import RedisError
 
 from memory.models import Conversation, JobRun, Memory, ModelUsage
+from memory.tiers import access_log
 from memory_project.counters import VARIABLE
 from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
 from memory_project.http.metrics import LATENCY, REQUESTS
@@ -44,6 +45,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     else:
         registry.register(REQUESTS)
         registry.register(LATENCY)
+        registry.register(access_log.LOST_LINES)
     registry.register(StoreCollector())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
@@ -119,4 +121,9 @@ def read_redis() -> list[Metric]:
     return [
         GaugeMetricFamily("memory_redis_used_bytes", "Memory that Redis uses.", value=memory["used_memory"]),
         GaugeMetricFamily("memory_redis_max_bytes", "Its limit; 0: none.", value=memory.get("maxmemory", 0)),
+        GaugeMetricFamily(
+            "memory_access_log_waiting_lines",
+            "Lines of the contexts' access log that are not in their table yet.",
+            value=access_log.waiting(),
+        ),
     ]
