@@ -4,7 +4,7 @@ Every write locks the context first, then the entry: the same order everywhere. 
 no search meets it, its history stays, and restoring a snapshot brings it back. To be rid of the text, staff delete it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,18 +14,17 @@ from django.db import connection, transaction
 from django.db.models import F, QuerySet, Value
 from django.db.models.functions import Greatest, Least
 
-from memory import conf
 from memory.audit import record
-from memory.errors import NotFound, TooLarge
+from memory.errors import Conflict, NotFound
 from memory.models import ContextEntry, ContextEntryVersion, Kind, Memory, PersistentContext
 from memory.models.contexts import OWN_CONTEXT
 from memory.owner import Owner
 from memory.services.access import Versions, check_version
 from memory.services.access_log import Action, log_writes
-from memory.services.contexts import lock_context
+from memory.services.contexts import find_context, lock_context
 from memory.services.embedding import Embedded
 from memory.services.memories import OwnVector, reword_memory, store_memories
-from memory.tiers.base import to_json
+from memory.tiers.base import keyed_json, to_json
 from memory_project.ids import uuid7
 
 NOT_GIVEN: Any = object()
@@ -60,6 +59,8 @@ class EntryDraft:
 
     @property
     def stored_value(self) -> Any:
+        """Raises TooLarge above TIER_VALUE_BYTES."""
+        check_value(self.value)
         return value_beside(self.content, self.value, key=self.key)
 
 
@@ -79,12 +80,14 @@ def text_of(value: Any) -> str:
 
     Raises TooLarge above TIER_VALUE_BYTES.
     """
-    json = to_json(value)
-    size_bytes, limit_bytes = len(json.encode()), conf.TIER_VALUE_BYTES
-    if size_bytes > limit_bytes:
-        message = f"the value has {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
-        raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
+    json = keyed_json(value)
     return value if isinstance(value, str) and value.strip() else json
+
+
+def check_value(value: Any) -> None:
+    """Raises TooLarge for one above TIER_VALUE_BYTES."""
+    if value is not NOT_GIVEN:
+        keyed_json(value)
 
 
 def value_beside(content: str, value: Any, *, key: str) -> Any:
@@ -95,10 +98,16 @@ def value_beside(content: str, value: Any, *, key: str) -> Any:
 
 
 def visible_entries(owner: Owner, *, now: datetime) -> QuerySet[ContextEntry]:
-    """Those that the owner may read, in archived contexts too, with their contexts."""
-    rows = ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).live(now)
-    found: QuerySet[ContextEntry] = rows.select_related("context")  # type: ignore[assignment]
+    """Those that the owner may read, in archived contexts too."""
+    rows: Any = ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).live(now)
+    found: QuerySet[ContextEntry] = rows
     return found
+
+
+def entries_of_context(owner: Owner, context_id: UUID, *, now: datetime) -> QuerySet[ContextEntry]:
+    """Raises NotFound for a context that the owner may not read."""
+    context = find_context(owner, context_id)
+    return visible_entries(owner, now=now).filter(context_id=context.id)
 
 
 def find_entry(owner: Owner, entry_id: UUID, *, now: datetime) -> ContextEntry:
@@ -121,10 +130,8 @@ def store_entries(
         context = lock_context(owner, context_id)
         taken = lock_keyed(context, [draft.key for draft in drafts if draft.key])
         # a key that is named twice is the same entry twice, the last value its latest
-        new = {draft.key or str(draft.id): draft for draft in drafts if draft.key not in taken}
-        rows = {
-            row.key or str(row.id): row for row in insert_entries(owner, context, list(new.values()), embedded, now)
-        }
+        new = {draft.key or draft.id: draft for draft in drafts if draft.key not in taken}
+        rows = {row.key or row.id: row for row in insert_entries(owner, context, list(new.values()), embedded, now)}
         add_versions(rows.values(), editor=editor or owner.agent_id, now=now)
         log_writes(owner, [(context.id, row.id) for row in rows.values()], action=Action.CREATE, now=now)
         for draft in drafts:
@@ -133,7 +140,7 @@ def store_entries(
                     content=draft.text, value=draft.stored_value, editor=editor or owner.agent_id, own=draft.own
                 )
                 apply_edit(owner, taken[draft.key], edit, embedded=embedded, now=now)
-    return [taken.get(draft.key) or rows[draft.key or str(draft.id)] for draft in drafts]
+    return [taken.get(draft.key) or rows[draft.key or draft.id] for draft in drafts]
 
 
 def insert_entries(
@@ -169,12 +176,15 @@ def keyed_identity(context_id: UUID, key: str) -> str:
 
 
 def lock_keyed(context: PersistentContext, keys: Sequence[str]) -> dict[str, ContextEntry]:
-    """The entries of a locked context under these keys, removed ones too."""
+    """The entries of a locked context under these keys, removed ones too. Raises Conflict for a quarantined one."""
     if not keys:
         return {}
     identities = [keyed_identity(context.id, key) for key in keys]
     rows = ContextEntry.objects.filter(account_id=context.account_id, kind=Kind.CONTEXT_ENTRY, identity__in=identities)
     locked: Any = rows.order_by("id").select_for_update(of=("self", "memory_ptr"))
+    if any(entry.quarantined for entry in locked):
+        # written to, it would stay out of everybody's sight
+        raise Conflict("an entry under this key is quarantined")
     return {entry.key: entry for entry in locked}
 
 
@@ -183,8 +193,11 @@ def update_content(
 ) -> ContextEntry:
     """Give an entry new content: its next version, which points to the one before. The same content changes nothing.
 
-    Raises NotFound, Forbidden, Conflict for an archived context, StaleVersion (`expected` are versions of the row).
+    Raises NotFound, Forbidden, Conflict for an archived context, TooLarge for a value, StaleVersion (`expected` are
+    versions of the row).
     """
+    if edit.restored_from is None:
+        check_value(edit.value)
     with transaction.atomic():
         entry = lock_entry(owner, entry_id, expected=expected, now=now)
         apply_edit(owner, entry, edit, embedded=embedded, now=now)
@@ -192,12 +205,12 @@ def update_content(
 
 
 def apply_edit(owner: Owner, entry: ContextEntry, edit: Edit, *, embedded: Embedded, now: datetime) -> bool:
-    """Edit a locked entry, bringing it back if it was removed; whether anything changed."""
+    """Edit a locked entry, bringing it back if it was removed or has expired; whether anything changed."""
     value = value_beside(edit.content, edit.value, key=entry.key)
     is_other = (edit.content, to_json(value)) != (entry.text, to_json(entry.value))
-    if entry.archived:
-        entry.archived = False
-        Memory.objects.filter(id=entry.id).update(archived=False)
+    if entry.archived or (entry.expires_at is not None and entry.expires_at <= now):
+        entry.archived, entry.expires_at = False, None
+        Memory.objects.filter(id=entry.id).update(archived=False, expires_at=None)
     elif not is_other:
         return False
     reword_memory(owner, entry, text=edit.content, own=edit.own, embedded=embedded, now=now)
@@ -218,21 +231,25 @@ def change_child(entry: ContextEntry, **columns: Any) -> None:
 
 
 def add_versions(
-    entries: Sequence[ContextEntry] | Any, *, editor: str, restored_from: int | None = None, now: datetime
+    entries: Iterable[ContextEntry], *, editor: str, restored_from: int | None = None, now: datetime
 ) -> None:
-    """Write down the entries as they are: version `content_version`, after the one before it."""
+    """Write down the entries, which are of one account, as they are: version `content_version`, after the one before.
+
+    Two statements, one for new entries.
+    """
     rows = list(entries)
-    before = ContextEntryVersion.objects.filter(
-        entry_id__in=[row.id for row in rows if row.content_version > 1], number__gte=1
+    before = {row.id: row.content_version - 1 for row in rows if row.content_version > 1}
+    kept = ContextEntryVersion.objects.filter(
+        account_id__in={row.account_id for row in rows}, entry_id__in=before, number__in=set(before.values())
     )
-    latest = {version.entry_id: version.id for version in before.order_by("number").only("id", "entry_id")}
+    ids = {(entry_id, number): pk for entry_id, number, pk in kept.values_list("entry_id", "number", "pk")}
     ContextEntryVersion.objects.bulk_create(
         [
             ContextEntryVersion(
                 account_id=row.account_id,
                 entry_id=row.id,
                 number=row.content_version,
-                previous_version_id=latest.get(row.id),
+                previous_version_id=ids.get((row.id, row.content_version - 1)),
                 content=row.text,
                 value=row.value,
                 editor=editor,
@@ -253,7 +270,7 @@ def lock_entry(owner: Owner, entry_id: UUID, *, expected: Versions = None, now: 
     if context_id is None:
         raise NotFound("no such entry")
     lock_context(owner, context_id)
-    rows: Any = visible_entries(owner, now=now).filter(id=entry_id).select_related(None)
+    rows: Any = visible_entries(owner, now=now).filter(id=entry_id)
     entry: ContextEntry | None = rows.select_for_update(of=("self", "memory_ptr")).first()
     if entry is None:
         raise NotFound("no such entry")
@@ -262,26 +279,27 @@ def lock_entry(owner: Owner, entry_id: UUID, *, expected: Versions = None, now: 
 
 
 def restore_version(
-    owner: Owner, entry_id: UUID, number: int, *, embedded: Embedded, editor: str, expected: Versions, now: datetime
+    owner: Owner,
+    version: ContextEntryVersion,
+    *,
+    embedded: Embedded,
+    editor: str,
+    expected: Versions = None,
+    now: datetime,
 ) -> ContextEntry:
-    """Bring the content of a version back, as a new version. Embed it first (`find_version`).
-
-    Raises NotFound for a version that there is not, and as `update_content` does.
-    """
-    version = find_version(owner, entry_id, number, now=now)
-    edit = Edit(content=version.content, value=version.value, editor=editor, restored_from=number)
-    return update_content(owner, entry_id, edit=edit, embedded=embedded, expected=expected, now=now)
+    """Bring the content of a version (`find_version`) back, as a new version. Raises as `update_content` does."""
+    edit = Edit(content=version.content, value=version.value, editor=editor, restored_from=version.number)
+    return update_content(owner, version.entry_id, edit=edit, embedded=embedded, expected=expected, now=now)
 
 
-def entry_versions(owner: Owner, entry_id: UUID, *, now: datetime) -> QuerySet[ContextEntryVersion]:
-    """All versions of an entry. Raises NotFound."""
-    entry = find_entry(owner, entry_id, now=now)
+def entry_versions(entry: ContextEntry) -> QuerySet[ContextEntryVersion]:
+    """All versions of an entry that was found."""
     return ContextEntryVersion.objects.filter(account_id=entry.account_id, entry_id=entry.id)
 
 
 def find_version(owner: Owner, entry_id: UUID, number: int, *, now: datetime) -> ContextEntryVersion:
     """Raises NotFound, for the entry or the version."""
-    version = entry_versions(owner, entry_id, now=now).filter(number=number).first()
+    version = entry_versions(find_entry(owner, entry_id, now=now)).filter(number=number).first()
     if version is None:
         raise NotFound("no such version")
     return version
