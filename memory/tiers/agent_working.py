@@ -19,7 +19,7 @@ from memory.errors import NotFound, TooLarge, Unprocessable
 from memory.models import SavedWorkingMemory
 from memory.models.agent_working import SavedWorkingMemoryQuerySet
 from memory.owner import Owner
-from memory.tiers.base import check_name, from_json, keyed_json
+from memory.tiers.base import TierStats, check_name, from_json, keyed_json
 from memory.tiers.named_values import VALUES, NamedValues, StoredText, StoredValue, seconds_of
 from memory_project.redis import AGENT_MEMORY, AgentPlace, agent_key, client
 from memory_project.redis import scan_agents as scan_agents_with
@@ -81,14 +81,6 @@ end
 return {'kept', stored, ttl_ms}
 """
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingMemoryStats:
-    """How many values there are, and the bytes of their names and their JSON."""
-
-    entries: int
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,9 +148,9 @@ class WorkingMemoryService:
         """
         return self._append(key, value, to=LIST + TEXT)
 
-    def stats(self) -> WorkingMemoryStats:
+    def stats(self) -> TierStats:
         entries, size_bytes = self._values.measure()
-        return WorkingMemoryStats(entries=entries, size_bytes=size_bytes)
+        return TierStats(entries=entries, size_bytes=size_bytes)
 
     def workflow_memory(self, workflow_run_id: str) -> "WorkingMemoryService":
         """The agent's memory for this workflow run; of the same task, where this one is narrowed to one."""

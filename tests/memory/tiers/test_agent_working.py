@@ -14,7 +14,8 @@ from hypothesis import settings as examples
 from memory import conf
 from memory.errors import TooLarge, Unprocessable
 from memory.owner import Owner
-from memory.tiers.agent_working import MOST_TTL_SECONDS, WorkingMemoryService, WorkingMemoryStats, scan_agents
+from memory.tiers.agent_working import MOST_TTL_SECONDS, WorkingMemoryService, scan_agents
+from memory.tiers.base import TierStats
 from memory.tiers.named_values import StoredText
 from memory_project.ids import uuid7
 from memory_project.redis import AgentPlace, agent_key, client
@@ -176,7 +177,7 @@ def test_stats_count_entries_and_bytes_of_names_and_json(account_id: UUID, memor
     expire_now(account_id, "expired")
 
     # ü is 2 bytes, "ü" 4, list 4, [1,2] 5
-    assert memory.stats() == WorkingMemoryStats(entries=2, size_bytes=2 + 4 + 4 + 5)
+    assert memory.stats() == TierStats(entries=2, size_bytes=2 + 4 + 4 + 5)
 
 
 def test_one_value_too_many_is_refused(memory: WorkingMemoryService, monkeypatch: pytest.MonkeyPatch) -> None:
