@@ -12,12 +12,12 @@ from typing import Any
 from django.db import transaction
 
 from memory.audit import record
-from memory.models import AgentShortTermMemory, ContextEntry, Memory
+from memory.models import AgentShortTermMemory, ContextEntry, Kind, Memory, PersistentContext
 from memory.models.short_term import ShortTermQuerySet
 from memory.owner import Owner
 from memory.services.contexts import own_context
 from memory.services.embedding import Embedded, embed_texts
-from memory.services.entries import EntryDraft, store_entries, text_of
+from memory.services.entries import EntryDraft, keyed_identity, store_entries, text_of
 
 BATCH_ENTRIES = 100
 SOURCE = "short_term"
@@ -68,21 +68,35 @@ def batches_of(waiting: ShortTermQuerySet) -> Iterator[list[AgentShortTermMemory
 
 
 def promote(owner: Owner, found: Sequence[AgentShortTermMemory], *, embedded: Embedded, now: datetime) -> list[str]:
-    """Promote those that still wait, in one transaction; their keys, of which no two may be the same."""
+    """Promote those that still wait, in one transaction; their keys, of which no two may be the same.
+
+    What would go over a quarantined entry goes on waiting. Raises Conflict where the context is archived.
+    """
     ids = [entry.id for entry in found]
     with transaction.atomic():
         # as they are now: one that was written since they were embedded is queued for the embedder
         rows = AgentShortTermMemory.objects.visible_to(owner).to_promote().filter(id__in=ids)
-        entries = list(rows.order_by("id").select_for_update())
-        if not entries:
+        waiting = list(rows.order_by("id").select_for_update())
+        if not waiting:
             return []
         context = own_context(owner, now=now)
+        withheld = quarantined_keys(context, [entry.memory_key for entry in waiting])
+        entries = [entry for entry in waiting if entry.memory_key not in withheld]
+        if not entries:
+            return []
         drafts = [draft_of(entry) for entry in entries]
         stored = store_entries(owner, context.id, drafts=drafts, embedded=embedded, now=now)
         note_source(stored, drafts, now=now)
         settle(entries, now=now)
         record_promotion(owner, entries)
     return [entry.memory_key for entry in entries]
+
+
+def quarantined_keys(context: PersistentContext, keys: Sequence[str]) -> set[str]:
+    """The keys under which the context holds what nobody may see or write over."""
+    identities = {keyed_identity(context.id, key): key for key in keys}
+    rows = Memory.objects.filter(account_id=context.account_id, kind=Kind.CONTEXT_ENTRY, identity__in=identities)
+    return {identities[identity] for identity in rows.filter(quarantined=True).values_list("identity", flat=True)}
 
 
 def draft_of(entry: AgentShortTermMemory) -> EntryDraft:

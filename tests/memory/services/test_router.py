@@ -1,15 +1,12 @@
 """The router: four tiers behind one key, asked from the fastest to the one that others share."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-from pytest_django import DjangoAssertNumQueries
-from redis.exceptions import RedisError
 
 from memory import conf
 from memory.errors import Conflict, Forbidden, NotFound, TooLarge, Unprocessable
@@ -30,7 +27,7 @@ from memory.tiers import access_log
 from memory.tiers.agent_working import WorkingMemoryService
 from memory.tiers.base import Written
 from tests.memory.episodes import NOW
-from tests.round_trips import counted_commands
+from tests.memory.routing import has, tiers_with, write, write_names
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
@@ -47,30 +44,6 @@ def router(owner: Owner) -> MemoryRouter:
 def others(owner: Owner, stranger: Account) -> list[MemoryRouter]:
     """Another agent of the account, and another account's agent of the same name."""
     return [MemoryRouter(replace(owner, agent_id="planner")), MemoryRouter(replace(owner, account_id=stranger.id))]
-
-
-def write(router: MemoryRouter, value: Any, *tiers: str, key: str = "k", **where: str) -> None:
-    for tier in tiers:
-        router.write(key, Written(value=value), tier=tier, now=NOW, **where)
-
-
-def write_names(router: MemoryRouter, *tiers: str) -> None:
-    """To each tier its own name."""
-    for tier in tiers:
-        write(router, tier, tier)
-
-
-def tiers_with(router: MemoryRouter, key: str = "k", **where: str) -> list[str]:
-    """Asked one by one."""
-    return [tier for tier in TIERS if has(router, key, tier=tier, **where)]
-
-
-def has(router: MemoryRouter, key: str, **where: str) -> bool:
-    try:
-        router.read(key, now=NOW, **where)
-    except NotFound:
-        return False
-    return True
 
 
 def make_pool(owner: Owner, **access: Any) -> str:
@@ -362,85 +335,3 @@ def test_what_no_store_could_keep_is_refused_by_every_tier(
 def test_the_router_is_an_agents(owner: Owner) -> None:
     with pytest.raises(Unprocessable):
         MemoryRouter(replace(owner, agent_id=""))
-
-
-def test_stats_tell_of_each_tier_what_is_there_and_how_often_it_was(router: MemoryRouter) -> None:
-    write(router, "ä", "working", "short_term")
-    write(router, {"a": 1}, "long_term", "shared", key="other")
-    for key in ("k", "k", "other"):
-        router.read(key, now=NOW)
-    has(router, "nothing")
-
-    stats = router.stats(now=NOW)
-
-    figures = {name: (tier.entries, tier.size_bytes, tier.hits, tier.misses) for name, tier in stats.items()}
-    assert figures == {
-        "working_memory": (1, 5, 2, 2),
-        "short_term": (1, 5, 0, 2),
-        "long_term": (1, 13, 1, 1),
-        "shared": (1, 17, 0, 1),
-    }
-
-
-def test_stats_leave_out_what_has_expired(router: MemoryRouter) -> None:
-    write(router, 1, "short_term")
-
-    assert router.stats(now=NOW)["short_term"].entries == 1
-    assert router.stats(now=LATER)["short_term"].entries == 0
-
-
-def test_stats_are_an_agents_own(router: MemoryRouter, others: list[MemoryRouter]) -> None:
-    write(router, 1, *TIERS)
-    router.read("k", now=NOW)
-
-    for other in others:
-        stats = other.stats(now=NOW).values()
-        assert {(tier.entries, tier.size_bytes, tier.hits, tier.misses) for tier in stats} <= {(0, 0, 0, 0)}
-
-
-@pytest.mark.parametrize(
-    ("tier", "statements", "commands"),
-    [("working", 0, 2), ("short_term", 1, 2), ("long_term", 2, 3), ("shared", 5, 2), (None, 3, 2)],
-)
-def test_what_a_read_costs_grows_with_the_tiers_that_it_asks(
-    router: MemoryRouter,
-    django_assert_num_queries: DjangoAssertNumQueries,
-    tier: str | None,
-    statements: int,
-    commands: int,
-) -> None:
-    if tier:
-        write(router, 1, tier)
-    has(router, "k")
-
-    with django_assert_num_queries(statements), counted_commands() as sent:
-        has(router, "k")
-
-    assert len(sent) == commands
-
-
-@pytest.mark.parametrize("act", ["read", "delete", "stats"])
-def test_without_redis_no_slower_tier_answers_for_working_memory(
-    router: MemoryRouter, request: pytest.FixtureRequest, act: str
-) -> None:
-    write(router, "stale", "short_term")
-    request.getfixturevalue("dead_redis")
-    acts: dict[str, Callable[[], object]] = {
-        "read": lambda: router.read("k", now=NOW),
-        "delete": lambda: router.delete("k", now=NOW),
-        "stats": lambda: router.stats(now=NOW),
-    }
-
-    with pytest.raises(RedisError):
-        acts[act]()
-
-    assert AgentShortTermMemory.objects.count() == 1
-
-
-def test_without_redis_a_tier_of_the_database_that_is_named_answers(
-    router: MemoryRouter, request: pytest.FixtureRequest
-) -> None:
-    write(router, "there", "short_term")
-    request.getfixturevalue("dead_redis")
-
-    assert router.read("k", tier="short_term", now=NOW).value == "there"
