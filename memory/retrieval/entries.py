@@ -16,6 +16,7 @@ ENTRIES = Searched(
         *("context_id", "key", "value", "entry_type", "source_type", "memory_type"),
         *("importance", "confidence", "content_version"),
     ),
+    type_column="entry_type",
 )
 
 
@@ -43,7 +44,8 @@ EntriesFound = Found[EntryHit]
 def search_entries(owner: Owner, query: MemoryQuery, *, now: datetime) -> EntriesFound:
     """The `top_k` entries nearest to the query in contexts that the owner may read and that are not archived.
 
-    In those of `query.contexts` only, where it names any (see `search_rows`). One statement.
+    In those of `query.contexts` and of the entry types `query.types` only, where it names any (see `search_rows`). One
+    statement.
     """
     found = search_rows(owner, ENTRIES, query, now=now)
     return Found(hits=[make_hit(row) for row in found.hits], degraded=found.degraded)

@@ -44,11 +44,15 @@ DATED_VECTORS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
-    """A kind as it is searched: its child's table, and the columns of it that a row is answered with."""
+    """A kind as it is searched: its child's table, and the columns of it that a row is answered with.
+
+    `type_column` is the one that `MemoryQuery.types` are values of; empty where the kind has no types.
+    """
 
     kind: Kind
     table: str
     columns: tuple[str, ...]
+    type_column: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,7 @@ class Bounds:
 
     has_window: bool
     has_contexts: bool
+    has_types: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +69,8 @@ class MemoryQuery:
     """What is asked. `vector` is the query's embedding by `model`, or None.
 
     `since` leaves out what happened at that time or before; `without` are ids not to come back, `besides`
-    conversations nothing of which is to. With `contexts`, only what lives in one of them.
+    conversations nothing of which is to. With `contexts`, only what lives in one of them; with `types`, only what is
+    of one of them.
     """
 
     text: str
@@ -77,6 +83,7 @@ class MemoryQuery:
     without: Sequence[UUID] = ()
     besides: Sequence[str] = ()
     contexts: Sequence[UUID] = ()
+    types: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +126,7 @@ def search_rows(owner: Owner, searched: Searched, query: MemoryQuery, *, now: da
     with the query alternate with those found by meaning (each list best first), since a similarity and a BM25
     score cannot be compared.
     """
-    bounds = Bounds(has_window=query.since is not None, has_contexts=bool(query.contexts))
+    bounds = Bounds(has_window=query.since is not None, has_contexts=bool(query.contexts), has_types=bool(query.types))
     width = query.width if query.vector is not None else None
     statement = compose(shape_of(owner), searched, width, bounds)
     with binary_cursor() as cursor:
@@ -139,6 +146,7 @@ def bind_query(query: MemoryQuery) -> dict[str, Any]:
         "without": list(query.without),
         "besides": list(query.besides),
         "contexts": list(query.contexts),
+        "types": list(query.types),
         "vector": None if query.vector is None else half_vector(query.vector),
     }
 
@@ -149,7 +157,7 @@ def compose(shape: OwnerShape, searched: Searched, width: int | None, bounds: Bo
 
     Words are looked for only where meaning cannot find.
     """
-    rows, vectors = candidates(shape.owner, searched.kind, width, bounds)
+    rows, vectors = candidates(shape.owner, searched, width, bounds)
     waiting = f"{rows.text} AND embed_after IS NOT NULL"
     if width is None:
         parts = bm25_ctes(corpus=rows.text)
@@ -171,9 +179,9 @@ def compose(shape: OwnerShape, searched: Searched, width: int | None, bounds: Bo
     return Sql(text=squeeze(text), parameters={**rows.parameters, **vectors.parameters})
 
 
-def candidates(owner: Owner, kind: Kind, width: int | None, bounds: Bounds) -> tuple[Sql, Sql]:
+def candidates(owner: Owner, searched: Searched, width: int | None, bounds: Bounds) -> tuple[Sql, Sql]:
     """The conditions on memories and on their vectors, for an owner made of stand-ins."""
-    now, model = STAND_IN["now"], STAND_IN["model"]
+    now, model, kind = STAND_IN["now"], STAND_IN["model"], searched.kind
     rows = Memory.objects.visible_to(owner, kind).in_channels(owner).live(now)
     vectors = Vector.objects.visible_to(owner, kind).in_channels(owner).live(now).of_model(model, width or 0)
     if owner.user_id:
@@ -183,10 +191,23 @@ def candidates(owner: Owner, kind: Kind, width: int | None, bounds: Bounds) -> t
     of_rows, of_vectors = where_of(rows, prefix="m"), where_of(vectors, prefix="v")
     dated, dated_vectors = (" AND memories.event_time > %(since)s", DATED_VECTORS) if bounds.has_window else ("", "")
     within = " AND context_id = ANY(%(contexts)s::uuid[])" if bounds.has_contexts else ""
+    typed = typed_as(searched, "memories.id") if bounds.has_types else ""
+    typed_vectors = typed_as(searched, "memory_vectors.memory_id") if bounds.has_types else ""
+    wanted = f"{WANTED_ROWS}{dated}{within}{typed}"
+    wanted_vectors = f"{WANTED_VECTORS}{dated_vectors}{within}{typed_vectors}"
     return (
-        Sql(text=f"{of_rows.text}{WANTED_ROWS}{dated}{within}", parameters=of_rows.parameters),
-        Sql(text=f"{of_vectors.text}{WANTED_VECTORS}{dated_vectors}{within}", parameters=of_vectors.parameters),
+        Sql(text=f"{of_rows.text}{wanted}", parameters=of_rows.parameters),
+        Sql(text=f"{of_vectors.text}{wanted_vectors}", parameters=of_vectors.parameters),
     )
+
+
+def typed_as(searched: Searched, memory_id: str) -> str:
+    """The condition that a memory is of one of the types, which its child's table alone knows."""
+    return f"""
+    AND EXISTS (
+        SELECT FROM {searched.table} AS typed
+        WHERE typed.memory_ptr_id = {memory_id} AND typed.{searched.type_column} = ANY(%(types)s::text[])
+    )"""
 
 
 def take_rows(found: Sequence[Row], top_k: int) -> list[Row]:

@@ -61,13 +61,20 @@ def find_turns(
 
 
 def find_entries(
-    owner: Owner, *, text: str, top_k: int, own: OwnVector | None, contexts: Collection[UUID] = (), now: datetime
+    owner: Owner,
+    *,
+    text: str,
+    top_k: int,
+    own: OwnVector | None,
+    contexts: Collection[UUID] = (),
+    types: Collection[str] = (),
+    now: datetime,
 ) -> EntriesFound:
     """The context entries nearest to `text`, or to the client's own vector, in these contexts or in all it may read.
 
-    Says when meaning could not be had.
+    Of these entry types, or of any. Says when meaning could not be had.
     """
-    query = replace(make_query(text, top_k=top_k, own=own), contexts=tuple(contexts))
+    query = replace(make_query(text, top_k=top_k, own=own), contexts=tuple(contexts), types=tuple(types))
     found = search_entries(owner, query, now=now)
     record_search(owner, text, [hit.id for hit in found.hits], memory_type="semantic")
     return found

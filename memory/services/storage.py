@@ -1,0 +1,167 @@
+"""The documented storage concerns (P10) in one place: what agents lived through, facts, what teams learnt, pools.
+
+They stand on the services of their nouns, and add to them what a caller in the same process would have to see to: texts
+are embedded before any transaction begins, facts are kept and looked for where the agent's long-term memory is, and
+reads of them are in its access log. HTTP uses the services themselves, since it stores an answer with each write.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from memory.errors import Conflict, NotFound, Unprocessable
+from memory.models import ContextEntry, EpisodicMemory, Learning, MemoryPool
+from memory.owner import Owner
+from memory.retrieval.entries import EntriesFound
+from memory.retrieval.episodes import EpisodesFound
+from memory.retrieval.learnings import LearningsFound
+from memory.retrieval.search import Found
+from memory.services import learnings
+from memory.services.access import Versions
+from memory.services.access_log import Action, log_reads
+from memory.services.contexts import own_context
+from memory.services.embedding import Embedded, embed_texts
+from memory.services.entries import EntryDraft, store_entries, visible_entries
+from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.learnings import LearningDraft
+from memory.services.memories import OwnVector
+from memory.services.pool_data import PoolData, merge_data, read_data, write_data
+from memory.services.pools import PoolDraft, create_pool
+from memory.services.recall import find_entries, find_episodes
+from memory.services.router_tiers import find_own_context
+
+FACT = ContextEntry.EntryType.FACT.value
+
+
+class Concern:
+    """One of the things that an owner's memory is for."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+
+
+class Experiential(Concern):
+    """What past conversations came to: episodes, private to their agent."""
+
+    def store_experience(self, draft: EpisodeDraft, *, now: datetime) -> EpisodicMemory | None:
+        """None where an episode of its identity was stored before."""
+        stored = store_episodes(self._owner, drafts=[draft], embedded=embedded(draft.summary, draft.own), now=now)
+        return stored[0] if stored else None
+
+    def recall_experiences(
+        self, query: str, *, top_k: int = 3, own: OwnVector | None = None, now: datetime
+    ) -> EpisodesFound:
+        """The most similar ones (see `find_episodes`)."""
+        return find_episodes(self._owner, text=query, top_k=top_k, own=own, now=now)
+
+
+class Factual(Concern):
+    """What the agent holds to be true: entries of type fact in its own context, `agent_memory`.
+
+    Raises Unprocessable without an agent.
+    """
+
+    def store_fact(self, draft: EntryDraft, *, now: datetime) -> ContextEntry:
+        """Under a key that a fact has, that fact's next version.
+
+        Raises Conflict where an entry of another type has the key, and while the context is archived; TooLarge.
+        """
+        fact = replace(draft, entry_type=FACT, memory_type=ContextEntry.MemoryType.FACTUAL.value)
+        made = embedded(fact.text, fact.own)
+        with transaction.atomic():
+            context = own_context(self._owner, now=now)
+            [stored] = store_entries(self._owner, context.id, drafts=[fact], embedded=made, now=now)
+            if stored.entry_type != FACT:
+                raise Conflict("an entry of another type has this key")
+        return stored
+
+    def find_fact(self, key: str, *, now: datetime) -> ContextEntry:
+        """Raises NotFound, for an entry of another type too."""
+        fact = self.facts(now=now).filter(key=key).first() if key else None
+        if fact is None:
+            raise NotFound("no such fact")
+        self._log([(fact.context_id, fact.id)], Action.READ, now)
+        return fact
+
+    def facts(self, *, now: datetime) -> QuerySet[ContextEntry]:
+        """All of them, by key, those without one first. In the access log, the caller puts what it reads."""
+        rows = visible_entries(self._owner, now=now).filter(context__in=self._contexts(), entry_type=FACT)
+        return rows.order_by("key", "id")
+
+    def find_facts(self, query: str, *, top_k: int = 10, own: OwnVector | None = None, now: datetime) -> EntriesFound:
+        """The facts nearest to the query, or to the client's own vector, however many other entries are nearer."""
+        contexts = list(self._contexts().values_list("id", flat=True))
+        if not contexts:
+            return Found(hits=[], degraded=[])
+        found = find_entries(self._owner, text=query, top_k=top_k, own=own, contexts=contexts, types=[FACT], now=now)
+        self._log([(hit.context_id, hit.id) for hit in found.hits], Action.SEARCH, now)
+        return found
+
+    def _contexts(self) -> QuerySet[Any]:
+        if not self._owner.agent_id:
+            raise Unprocessable("long-term memory is an agent's: name one")
+        return find_own_context(self._owner)
+
+    def _log(self, touched: list[Any], action: Action, now: datetime) -> None:
+        log_reads(self._owner, touched, action=action, now=now)
+
+
+class SharedLearning(Concern):
+    """What agents learnt for their teams, and how it served them."""
+
+    def publish_learning(self, draft: LearningDraft, *, now: datetime) -> Learning:
+        """Raises Unprocessable for a team that the agent is not in, Conflict where its context is archived."""
+        made = embedded(draft.insight, draft.own)
+        return learnings.publish_learning(self._owner, draft, embedded=made, now=now)
+
+    def vote_on_learning(self, learning_id: UUID, *, helpful: bool, now: datetime) -> Learning:
+        """The agent's vote, in place of its earlier one (see `learnings.vote_on_learning`)."""
+        return learnings.vote_on_learning(self._owner, learning_id, helpful=helpful, now=now)
+
+    def find_learnings(
+        self,
+        query: str,
+        *,
+        top_k: int = 10,
+        own: OwnVector | None = None,
+        team_id: UUID | None = None,
+        now: datetime,
+    ) -> LearningsFound:
+        """The most similar ones of one team, or of all that the agent is in (see `learnings.find_learnings`)."""
+        return learnings.find_learnings(self._owner, text=query, top_k=top_k, own=own, team_id=team_id, now=now)
+
+
+class PoolOperations(Concern):
+    """JSON that agents share. There is nothing to embed: the services of pools as they stand, for one owner."""
+
+    def create_pool(self, draft: PoolDraft, *, now: datetime) -> MemoryPool:
+        return create_pool(self._owner, draft, now=now)
+
+    def read_pool(self, pool_id: str, *, path: str = "", now: datetime) -> PoolData:
+        """All of its data, or what a JSON Pointer leads to."""
+        return read_data(self._owner, pool_id, path=path, now=now)
+
+    def write_pool(
+        self, pool_id: str, data: Any, *, path: str = "", expected: Versions = None, now: datetime
+    ) -> PoolData:
+        """In place of what is there."""
+        return write_data(self._owner, pool_id, path=path, data=data, expected=expected, now=now)
+
+    def merge_pool(
+        self, pool_id: str, data: Any, *, path: str = "", expected: Versions = None, now: datetime
+    ) -> PoolData:
+        """Into what is there, however deep."""
+        return merge_data(self._owner, pool_id, path=path, data=data, expected=expected, now=now)
+
+
+class StorageService(Experiential, Factual, SharedLearning, PoolOperations):
+    """All concerns of one owner. None of its calls belongs in a transaction: they embed first."""
+
+
+def embedded(text: str, own: OwnVector | None) -> Embedded:
+    """The text's vector, unless the client brought one; outside of transactions, since it may take seconds."""
+    return embed_texts([] if own else [text])
