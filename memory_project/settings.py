@@ -178,6 +178,7 @@ SPECTACULAR_SETTINGS = {
     # choices that several shapes share under a field's name that others have as well
     "ENUM_NAME_OVERRIDES": {
         "JobStatusEnum": "memory.models.JobRun.Status",
+        "ContextScopeEnum": "memory.models.PersistentContext.Scope",
         "EntryMemoryTypeEnum": "memory.models.ContextEntry.MemoryType",
         "PoolScopeEnum": "memory.models.MemoryPool.Scope",
         "ShortTermMemoryTypeEnum": "memory.models.AgentShortTermMemory.MemoryType",

@@ -49,7 +49,7 @@ class ContextChange(ActingFields):
     metadata = Metadata(required=False, help_text="In place of what there is.")
 
 
-class ContextAnswer(serializers.Serializer[Any]):
+class PersistentContextAnswer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     description = serializers.CharField()
@@ -100,10 +100,10 @@ class PersistentContexts(ContextViewSet):
     bodies = {"create": NewContext, "partial_update": ContextChange}
     queries = {"list": ActingFields, "retrieve": ActingFields}
     answers = {
-        "list": ContextAnswer,
-        "create": ContextAnswer,
-        "retrieve": ContextAnswer,
-        "partial_update": ContextAnswer,
+        "list": PersistentContextAnswer,
+        "create": PersistentContextAnswer,
+        "retrieve": PersistentContextAnswer,
+        "partial_update": PersistentContextAnswer,
     }
     statuses = {"create": 201}
     conditional = frozenset({"partial_update"})
@@ -144,7 +144,7 @@ class ContextArchiving(ContextViewSet):
     """Archived, a context is read-only and in no search. What is archived already stays as it is."""
 
     bodies = {"archive": ActingFields, "unarchive": ActingFields}
-    answers = {"archive": ContextAnswer, "unarchive": ContextAnswer}
+    answers = {"archive": PersistentContextAnswer, "unarchive": PersistentContextAnswer}
     conditional = frozenset({"archive", "unarchive"})
 
     def archive(self, request: Request, context_id: UUID) -> Response:
@@ -162,7 +162,7 @@ class ContextGrants(ContextViewSet):
     """Letting agents into a context by name, beyond what its scope opens. The key says who acts."""
 
     bodies = {"grant": GrantBody, "revoke": RevokeBody}
-    answers = {"grant": ContextAnswer, "revoke": ContextAnswer}
+    answers = {"grant": PersistentContextAnswer, "revoke": PersistentContextAnswer}
     conditional = frozenset({"grant", "revoke"})
 
     def grant(self, request: Request, context_id: UUID) -> Response:

@@ -12,7 +12,9 @@ from memory.api.agent_working import (
 )
 from memory.api.agents import Agents
 from memory.api.context import Contexts
+from memory.api.contexts import ContextArchiving, ContextGrants, PersistentContexts
 from memory.api.conversations import ConversationLives, Conversations
+from memory.api.entries import ContextEntries, Entries, EntrySearches, EntryVersions
 from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
 from memory.api.jobs import Jobs
 from memory.api.learnings import Learnings, LearningSearches, LearningVotes
@@ -122,6 +124,14 @@ urlpatterns = [
     path("learnings/search", LearningSearches.as_view({"post": "search"})),
     path("learnings/<uuid:learning_id>", Learnings.as_view({"get": "retrieve", "delete": "destroy"})),
     path("learnings/<uuid:learning_id>/vote", LearningVotes.as_view({"post": "vote"})),
+    path("contexts", PersistentContexts.as_view({"get": "list", "post": "create"})),
+    path("contexts/<uuid:context_id>", PersistentContexts.as_view({"get": "retrieve", "patch": "partial_update"})),
+    path("contexts/<uuid:context_id>/archive", ContextArchiving.as_view({"post": "archive"})),
+    path("contexts/<uuid:context_id>/unarchive", ContextArchiving.as_view({"post": "unarchive"})),
+    path("contexts/<uuid:context_id>/grant", ContextGrants.as_view({"post": "grant"})),
+    path("contexts/<uuid:context_id>/revoke", ContextGrants.as_view({"post": "revoke"})),
+    path("contexts/<uuid:context_id>/entries", ContextEntries.as_view({"get": "list", "post": "create"})),
+    path("contexts/<uuid:context_id>/search", EntrySearches.as_view({"post": "search"})),
     path("contexts/<uuid:context_id>/snapshots", Snapshots.as_view({"get": "list", "post": "create"})),
     path(
         "contexts/<uuid:context_id>/snapshots/<uuid:snapshot_id>",
@@ -129,6 +139,14 @@ urlpatterns = [
     ),
     path("contexts/<uuid:context_id>/snapshots/<uuid:snapshot_id>/restore", Snapshots.as_view({"post": "restore"})),
     path("contexts/<uuid:context_id>/access-log", AccessLogs.as_view({"get": "list"})),
+    path(
+        "entries/<uuid:entry_id>",
+        Entries.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
+    ),
+    path("entries/<uuid:entry_id>/boost", Entries.as_view({"post": "boost"})),
+    path("entries/<uuid:entry_id>/reduce", Entries.as_view({"post": "reduce"})),
+    path("entries/<uuid:entry_id>/versions", EntryVersions.as_view({"get": "list"})),
+    path("entries/<uuid:entry_id>/versions/<int:number>/restore", EntryVersions.as_view({"post": "restore"})),
     path("jobs", Jobs.as_view({"get": "list"})),
     path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),
     path("jobs/<id:name>/run", Jobs.as_view({"post": "run"})),

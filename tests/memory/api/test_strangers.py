@@ -12,6 +12,7 @@ from memory.services.contexts import ContextDraft, create_context
 from memory.services.snapshots import create_snapshot
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
+from tests.memory.contexts import entry, keep
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.turns import say, turn
 from tests.openapi import Operation, operations
@@ -25,6 +26,8 @@ CHANCE = {
     r'"ttl_seconds":\d+': '"ttl_seconds":0',
     r"\d{4}-\d\d-\d\dT[\d:.]+Z": "time",
     r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": "uuid",
+    # it fades
+    r'"effective_relevance_score":[\d.e-]+': '"effective_relevance_score":0',
     # the owner's own reads, which the tests that follow them count
     r'"(access|read)_count":\d+': '"reads":0',
     r'"last_accessed_at":(null|"time")': '"last_accessed_at":"time"',
@@ -37,6 +40,8 @@ BODIES: dict[str, dict[str, Any]] = {
         "turns": [{"role": "user", "content": "hello"}],
     },
     "PUT /api/v1/memories/{key}": {"agent_id": "planner", "value": "hello"},
+    "POST /api/v1/contexts/{context_id}/entries": {"content": "hello"},
+    "PATCH /api/v1/entries/{entry_id}": {"content": "hello"},
     "POST /api/v1/learnings/{learning_id}/vote": {"agent_id": "planner", "helpful": True},
 }
 """Where the least body that the document allows is refused whoever sends it."""
@@ -47,6 +52,9 @@ QUERIES = {
     "DELETE /api/v1/memories/{key}": "?agent_id={agent_id}",
 }
 """Where the query has something to say in any case."""
+
+FIRST_VERSION = "00000001"
+"""Of any entry; spelt as nothing else in an answer is."""
 
 Ids = dict[str, str]
 
@@ -78,10 +86,12 @@ def real(
     learnt = api.post("/learnings", {"agent_id": "planner", "team": team, "insight": "secret"}).json()["id"]
     job = JobRun.objects.create(account=account, job="embed")
     context = create_context(owner, ContextDraft(name="secret"))
+    (noted,) = keep(owner, context, entry("secret"))
     snapshot = create_snapshot(owner, context.id, name="secret", now=NOW)
     talk = {"conversation_id": "talk-1", "key": "wallet", "pool_id": "board", "workflow_run_id": "run-1"}
     talk |= {"source_agent_id": "lender", "learning_id": learnt}
     talk |= {"context_id": str(context.id), "snapshot_id": str(snapshot.id)}
+    talk |= {"entry_id": str(noted.id), "number": FIRST_VERSION}
     return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "memory_id": kept.json()["id"]} | talk
 
 
@@ -91,6 +101,7 @@ def unknown() -> Ids:
     talk = {"conversation_id": "talk-9", "key": "basket", "pool_id": "wharf", "workflow_run_id": "run-9"}
     talk |= {"source_agent_id": "no-one", "learning_id": str(uuid4())}
     talk |= {"context_id": str(uuid4()), "snapshot_id": str(uuid4())}
+    talk |= {"entry_id": str(uuid4()), "number": FIRST_VERSION}
     return {"agent_id": "nobody!", "team_id": str(uuid4()), "job_id": str(uuid4()), "memory_id": str(uuid4())} | talk
 
 
