@@ -181,7 +181,8 @@ def lock_keyed(context: PersistentContext, keys: Sequence[str]) -> dict[str, Con
         return {}
     identities = [keyed_identity(context.id, key) for key in keys]
     rows = ContextEntry.objects.filter(account_id=context.account_id, kind=Kind.CONTEXT_ENTRY, identity__in=identities)
-    locked: Any = rows.order_by("id").select_for_update(of=("self", "memory_ptr"))
+    # memories before what their kinds hold, as corrections lock them, or the two would wait for each other
+    locked: Any = rows.order_by("id").select_for_update(of=("memory_ptr", "self"))
     if any(entry.quarantined for entry in locked):
         # written to, it would stay out of everybody's sight
         raise Conflict("an entry under this key is quarantined")
@@ -271,7 +272,8 @@ def lock_entry(owner: Owner, entry_id: UUID, *, expected: Versions = None, now: 
         raise NotFound("no such entry")
     lock_context(owner, context_id)
     rows: Any = visible_entries(owner, now=now).filter(id=entry_id)
-    entry: ContextEntry | None = rows.select_for_update(of=("self", "memory_ptr")).first()
+    # in the order of `lock_keyed`
+    entry: ContextEntry | None = rows.select_for_update(of=("memory_ptr", "self")).first()
     if entry is None:
         raise NotFound("no such entry")
     check_version(entry.version, expected)

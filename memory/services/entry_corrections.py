@@ -35,7 +35,7 @@ def forget_versions(owner: Owner, entry_id: UUID) -> int:
     """
     with transaction.atomic():
         rows: Any = ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).filter(id=entry_id)
-        entry = rows.select_for_update(of=("self", "memory_ptr")).first()
+        entry = rows.select_for_update(of=("memory_ptr", "self")).first()
         if entry is None:
             raise NotFound("no such entry")
         SnapshotEntry.objects.filter(
