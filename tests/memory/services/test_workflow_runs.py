@@ -5,11 +5,22 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
-from memory.models import Account, Agent, AuditEntry, WorkflowRun
+from memory.models import Account, Agent, AuditEntry, MemoryPool, WorkflowRun
 from memory.owner import Owner
-from memory.services.workflow_runs import MOST_AGENTS, RunDraft, change_run, find_run, start_run
+from memory.services.pools import PoolDraft
+from memory.services.workflow_runs import (
+    MOST_AGENTS,
+    RunDraft,
+    change_run,
+    create_run_pool,
+    find_run,
+    run_pools,
+    start_run,
+)
+from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOW
 
 pytestmark = pytest.mark.django_db
@@ -137,3 +148,53 @@ def test_agents_come_and_go(owner: Owner, run: WorkflowRun) -> None:
 def test_only_what_may_change_does(owner: Owner, run: WorkflowRun) -> None:
     with pytest.raises(Unprocessable):
         change(owner, workflow_run_id="r9")
+
+
+@pytest.mark.parametrize("pool_type", ["shared_memory", "tool_cache", "blackboard"])
+def test_a_pool_of_a_run_is_for_its_agents(owner: Owner, run: WorkflowRun, pool_type: str) -> None:
+    made = create_run_pool(agent(owner, "ana"), "r1", PoolDraft(pool_type=pool_type), now=NOW)
+
+    assert (made.scope, made.task_id, made.agent_id, made.workflow_run_id) == ("task", "r1", "ana", run.id)
+    assert [pool.id for pool in run_pools(agent(owner, "bob"), "r1", now=NOW)] == [made.id]
+    with pytest.raises(NotFound):
+        run_pools(agent(owner, "zoe"), "r1", now=NOW)
+
+
+def test_a_pool_that_has_expired_is_none_of_the_runs(owner: Owner, run: WorkflowRun) -> None:
+    create_run_pool(owner, "r1", PoolDraft(pool_type="blackboard", expires_at=LATER), now=NOW)
+
+    assert run_pools(owner, "r1", now=NOW).count() == 1
+    assert run_pools(owner, "r1", now=LATER).count() == 0
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        PoolDraft(pool_type="shared"),
+        PoolDraft(pool_type="blackboard", scope="agent"),
+        PoolDraft(pool_type="blackboard", scope="team"),
+        PoolDraft(pool_type="tool_cache", data={"a": 1}),
+        PoolDraft(pool_type="blackboard", pool_id="p" * 101),
+        PoolDraft(pool_type="blackboard", expires_at=NOW),
+    ],
+)
+def test_what_no_pool_of_a_run_can_be_is_refused(owner: Owner, run: WorkflowRun, draft: PoolDraft) -> None:
+    with pytest.raises(Unprocessable):
+        create_run_pool(owner, "r1", draft, now=NOW)
+
+
+def test_who_has_no_part_in_a_run_makes_no_pool_in_it(owner: Owner, stranger: Account, run: WorkflowRun) -> None:
+    for nobody in (agent(owner, "zoe"), Owner(account_id=stranger.id)):
+        with pytest.raises(NotFound):
+            create_run_pool(nobody, "r1", PoolDraft(pool_type="blackboard"), now=NOW)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_pool_that_is_made_while_the_run_ends_is_refused(owner: Owner, run: WorkflowRun, start_beside: Start) -> None:
+    with transaction.atomic():
+        change(owner, status="completed")
+        making = start_beside(lambda: create_run_pool(owner, "r1", PoolDraft(pool_type="blackboard"), now=NOW))
+
+    with pytest.raises(Unprocessable):
+        making.result(PATIENCE_SECONDS)
+    assert not MemoryPool.objects.exists()
