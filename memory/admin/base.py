@@ -86,7 +86,13 @@ class BoundedAdmin(Admin):
         # PostgreSQL refuses NUL in any value, filters included
         if any("\x00" in value for _, values in request.GET.lists() for value in values):
             return HttpResponseRedirect(request.path)
-        return super().changelist_view(request, extra_context)
+        try:
+            return super().changelist_view(request, extra_context)
+        except MemoryServiceError as err:
+            if request.method != "POST":
+                raise
+            self.message_user(request, f"Not all of it was done: {err}.", messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
 
     def changeform_view(
         self,
@@ -109,6 +115,15 @@ class BoundedAdmin(Admin):
             return HttpResponseRedirect(reverse("admin:index"))
         setattr(request, REFUSAL, refusal)
         return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except MemoryServiceError as err:
+            self.message_user(request, f"Not deleted: {err}.", messages.ERROR)
+            return HttpResponseRedirect(request.path)
 
     def get_form(self, request: HttpRequest, obj: Any | None = None, change: bool = False, **options: Any) -> Any:
         form = super().get_form(request, obj, change, **options)

@@ -98,7 +98,7 @@ class GrantsWidget(forms.Widget):
             return None
         numbers = range(read_count(data[f"{name}-rows"]))
         rows = [read_row(data, f"{name}-{number}") for number in numbers if f"{name}-{number}-agent" in data]
-        return TypedGrants(rows=rows, public_read=f"{name}-public_read" in data)
+        return TypedGrants(rows=rows, public_read=f"{name}-public" in data)
 
     def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
         return self.value_from_datadict(data, files, name) is None
@@ -125,8 +125,10 @@ def read_row(data: Mapping[str, Any], name: str) -> GrantRow:
 def with_known(account_id: UUID | None, rows: Sequence[GrantRow]) -> list[GrantRow]:
     """The rows, and of each agent whether the account has it."""
     named = [row.agent_id for row in rows if "\x00" not in row.agent_id]
-    agents = Agent.objects.filter(account_id=account_id, agent_id__in=named)
-    known = set(agents.values_list("agent_id", flat=True)) if named and account_id else set(named)
+    if account_id is None or not named:
+        return list(rows)
+    agents = Agent.objects.in_account(account_id).filter(agent_id__in=named)
+    known = set(agents.values_list("agent_id", flat=True))
     return [replace(row, is_known=row.agent_id in known) for row in rows]
 
 

@@ -6,6 +6,8 @@ from urllib.parse import urlencode
 from django.test import Client
 from django.urls import reverse
 
+from memory.admin.grants import NEW_ROWS, GrantRow, TypedGrants
+
 
 def list_url(model: str, *, app: str = "memory", **query: object) -> str:
     address = reverse(f"admin:{app}_{model}_changelist")
@@ -35,8 +37,11 @@ def form_values(response: Any) -> dict[str, Any]:
 def spread(bound: Any, data: Any) -> dict[str, Any]:
     """A widget of several boxes sends each under its own name."""
     name, widget = bound.html_name, bound.field.widget
+    if isinstance(data, TypedGrants):
+        return grant_values(name, data)
     if hasattr(widget, "widgets_names"):
-        parts = widget.decompress(data)
+        # of a form that was refused it is what was typed
+        parts = data if isinstance(data, list) else widget.decompress(data)
         return {
             f"{name}{suffix}": "" if part is None else str(part)
             for suffix, part in zip(widget.widgets_names, parts, strict=True)
@@ -44,6 +49,17 @@ def spread(bound: Any, data: Any) -> dict[str, Any]:
     if isinstance(data, bool):
         return {name: "on"} if data else {}
     return {name: "" if data is None else data}
+
+
+def grant_values(name: str, typed: TypedGrants) -> dict[str, Any]:
+    """The table of who is let in, and its empty rows."""
+    rows = [*typed.rows, *[GrantRow() for _ in range(NEW_ROWS)]]
+    values: dict[str, Any] = {f"{name}-rows": len(rows)}
+    for number, row in enumerate(rows):
+        boxes = {"read": row.read, "write": row.write, "remove": row.is_removed, "old": not row.is_new}
+        values[f"{name}-{number}-agent"] = row.agent_id
+        values |= {f"{name}-{number}-{box}": value for box, value in boxes.items() if value}
+    return values | ({f"{name}-public": "on"} if typed.public_read else {})
 
 
 def choose(client: Client, url: str, action: str, *row_ids: object, **more: Any) -> Any:

@@ -17,20 +17,25 @@ from memory.models import (
     Agent,
     ApiKey,
     AuditEntry,
+    BlackboardPosting,
     Conversation,
     IdempotentRequest,
     JobRun,
     Link,
+    MemoryPool,
     ModelUsage,
     Participant,
     Team,
     TeamMember,
+    ToolCacheEntry,
     Vector,
+    WorkflowRun,
 )
 from memory.owner import Owner
 from memory_project.admin_lists import MOST_COUNTED, BoundedPaginator
 from tests.memory.admin.pages import list_url, page_url, shown
 from tests.memory.episodes import NOW, draft, store
+from tests.memory.pools import make_pool
 from tests.memory.turns import talk
 
 INLINE = re.compile(r"<script(?![^>]*\ssrc=)[^>]*>|<style|<[^>]*\s(?:style|on[a-z]+)=", re.IGNORECASE)
@@ -80,6 +85,31 @@ def make_injections(account: Account, numbers: range) -> None:
     )
 
 
+def make_pools(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    for number in numbers:
+        make_pool(owner, f"pool {number}", data={"n": number})
+
+
+def run_pool(account: Account, pool_type: str, name: object) -> MemoryPool:
+    run = WorkflowRun.objects.create(account=account, workflow_run_id=f"{pool_type} {name}", started_at=NOW)
+    return MemoryPool.objects.create(account=account, pool_id=f"of {run}", pool_type=pool_type, workflow_run=run)
+
+
+def make_postings(account: Account, numbers: range) -> None:
+    BlackboardPosting.objects.bulk_create(
+        BlackboardPosting(account=account, pool=run_pool(account, "blackboard", n), position=0, content=n)
+        for n in numbers
+    )
+
+
+def make_cached(account: Account, numbers: range) -> None:
+    ToolCacheEntry.objects.bulk_create(
+        ToolCacheEntry(account=account, pool=run_pool(account, "tool_cache", n), key="k", ttl_seconds=1, expires_at=NOW)
+        for n in numbers
+    )
+
+
 MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "account": lambda account, numbers: Account.objects.bulk_create(Account(name=f"n{n}") for n in numbers),
     "agent": lambda account, numbers: Agent.objects.bulk_create(
@@ -91,6 +121,7 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "auditentry": lambda account, numbers: AuditEntry.objects.bulk_create(
         AuditEntry(account_id=account.id, operation="store", memory_type="episodic") for _ in numbers
     ),
+    "blackboardposting": make_postings,
     "conversation": lambda account, numbers: Conversation.objects.bulk_create(
         Conversation(account=account, conversation_id=f"c{n}", started_at=NOW) for n in numbers
     ),
@@ -103,6 +134,7 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "ledgeraccount": lambda account, numbers: Account.objects.bulk_create(Account(name=f"l{n}") for n in numbers),
     "link": make_links,
     "memory": make_episodes,
+    "memorypool": make_pools,
     "modelusage": lambda account, numbers: ModelUsage.objects.bulk_create(
         ModelUsage(account=account, day=datetime.now(UTC), use="summary", model=f"m{n}") for n in numbers
     ),
@@ -111,6 +143,7 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     ),
     "team": lambda account, numbers: Team.objects.bulk_create(Team(account=account, name=f"t{n}") for n in numbers),
     "teammember": make_members,
+    "toolcacheentry": make_cached,
     "turn": make_turns,
     "vector": make_episodes,
     "workingmemoryaccount": lambda account, numbers: Account.objects.bulk_create(
