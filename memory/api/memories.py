@@ -7,17 +7,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.episodic import MAX_TOP_K, own_vector
-from memory.api.fields import Prose
+from memory.api.entries import EntrySearch, FoundEntries, represent_hit
+from memory.api.episodic import own_vector
 from memory.api.short_term import TimeToLive
-from memory.api.vectors import EmbeddingField
 from memory.api.views import OwnerViewSet
 from memory.models import AgentShortTermMemory, ContextEntry
-from memory.retrieval.entries import EntryHit
-from memory.services.recall import LONGEST_QUERY
 from memory.services.router import TIERS, MemoryRouter
 from memory.tiers.base import Written
-from memory_project.http.serializers import ActingFields, ExternalId, WholeNumber
+from memory_project.http.serializers import ActingFields, ExternalId
 
 MEMORY_TYPES = (*AgentShortTermMemory.MemoryType.values, *ContextEntry.MemoryType.values)
 
@@ -41,13 +38,6 @@ class MemoryBody(ActingFields):
     )
 
 
-class MemorySearch(ActingFields):
-    query = Prose(max_length=LONGEST_QUERY)
-    top_k = WholeNumber(default=10, min_value=1, max_value=MAX_TOP_K)
-    query_embedding = EmbeddingField(required=False, help_text="A vector of your own, instead of the service's.")
-    embedding_model = ExternalId(required=False, help_text="Of which model it is; the configured one by default.")
-
-
 class SessionToConsolidate(ActingFields):
     session_id = ExternalId(allow_blank=True, help_text="Empty for entries of no session.")
 
@@ -56,31 +46,6 @@ class MemoryAnswer(serializers.Serializer[Any]):
     key = serializers.CharField()
     value = serializers.JSONField(allow_null=True)
     tier = serializers.ChoiceField(TIERS, help_text="Which had it, or has it now.")
-
-
-class FoundMemory(serializers.Serializer[Any]):
-    id = serializers.UUIDField()
-    item_key = serializers.CharField(help_text="Its name in the injection ledger.")
-    context_id = serializers.UUIDField()
-    key = serializers.CharField(help_text="May be empty: entries of a context need none.")
-    value = serializers.JSONField(allow_null=True)
-    content = serializers.CharField(help_text="What was searched: the value as a text.")
-    entry_type = serializers.ChoiceField(ContextEntry.EntryType.choices)
-    memory_type = serializers.ChoiceField(ContextEntry.MemoryType.choices)
-    importance = serializers.FloatField()
-    confidence = serializers.FloatField()
-    metadata = serializers.DictField()
-    event_time = serializers.DateTimeField()
-    created_at = serializers.DateTimeField()
-    similarity = serializers.FloatField(allow_null=True, help_text="1 - cosine distance; null if found by words.")
-
-
-class MemoriesFound(serializers.Serializer[Any]):
-    results = FoundMemory(many=True)
-    degraded = serializers.ListField(
-        child=serializers.ChoiceField(["embedder_unavailable", "embedding_pending"]),
-        help_text="What kept the search from being by meaning alone.",
-    )
 
 
 class ConsolidatedAnswer(serializers.Serializer[Any]):
@@ -105,19 +70,15 @@ class TiersAnswer(serializers.Serializer[Any]):
     shared = TierAnswer(help_text="The agent's own pool.")
 
 
-def represent_hit(hit: EntryHit) -> dict[str, Any]:
-    return {name: getattr(hit, name) for name in FoundMemory._declared_fields}
-
-
 class Memories(OwnerViewSet):
     """An agent's keyed values, in whichever tier they are. Needs an agent."""
 
-    bodies = {"update": MemoryBody, "search": MemorySearch, "consolidate": SessionToConsolidate}
+    bodies = {"update": MemoryBody, "search": EntrySearch, "consolidate": SessionToConsolidate}
     queries = {"retrieve": MemoryQueryFields, "destroy": MemoryQueryFields, "stats": ActingFields}
     answers = {
         "retrieve": MemoryAnswer,
         "update": MemoryAnswer,
-        "search": MemoriesFound,
+        "search": FoundEntries,
         "consolidate": ConsolidatedAnswer,
         "stats": TiersAnswer,
     }
