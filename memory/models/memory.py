@@ -83,12 +83,6 @@ def in_readable_contexts(owner: Owner) -> Q:
     return Q(Exists(PersistentContext.objects.visible_to(owner).filter(id=OuterRef("context_id"))))
 
 
-def in_active_contexts(owner: Owner) -> Q:
-    """Not in an archived context, which searches leave out."""
-    contexts = PersistentContext.objects.filter(account_id=owner.account_id).active()
-    return Q(Exists(contexts.filter(id=OuterRef("context_id"))))
-
-
 def known_to(owner: Owner) -> Q:
     return Q(user_id__in=("", owner.user_id)) if owner.user_id else private_rule(owner)
 

@@ -4,7 +4,7 @@ What kinds have in common is here; what one has more (its child's table and colu
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain, zip_longest
@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from memory import conf
-from memory.models import Kind, Memory, Vector
+from memory.models import Kind, Memory, PersistentContext, Vector
 from memory.models.binary import Embedding, binary_cursor, fetch_dicts, half_vector
-from memory.models.memory import DEFAULT_LANGUAGE, OF_CONTEXTS, in_active_contexts
+from memory.models.memory import DEFAULT_LANGUAGE, OF_CONTEXTS
 from memory.owner import Owner
 from memory.retrieval.lexical import bm25_ctes
 from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, bind_owner, shape_of, squeeze, where_of
@@ -157,6 +157,7 @@ def compose(shape: OwnerShape, searched: Searched, width: int | None, bounds: Bo
 
     Words are looked for only where meaning cannot find.
     """
+    readable = readable_cte(shape.owner, bounds) if searched.kind in OF_CONTEXTS else Sql(text="", parameters={})
     rows, vectors = candidates(shape.owner, searched, width, bounds)
     waiting = f"{rows.text} AND embed_after IS NOT NULL"
     if width is None:
@@ -169,28 +170,37 @@ def compose(shape: OwnerShape, searched: Searched, width: int | None, bounds: Bo
         union = """SELECT memory_id AS id, 1 - distance AS similarity, NULL::float8 AS score FROM nearest
             UNION ALL SELECT id, NULL, score FROM scored WHERE id NOT IN (SELECT memory_id FROM nearest)"""
     text = f"""
-        WITH {parts}, found AS MATERIALIZED ({union})
+        WITH {readable.text} {parts}, found AS MATERIALIZED ({union})
         SELECT state.pending, similarity, found.score AS bm25, {", ".join((*SHARED_COLUMNS, *searched.columns))}
         FROM (SELECT {pending} AS pending FROM corpus) AS state LEFT JOIN (
             found JOIN memories ON memories.id = found.id
             JOIN {searched.table} ON {searched.table}.memory_ptr_id = memories.id
         ) ON true
         ORDER BY similarity DESC NULLS LAST, bm25 DESC NULLS LAST, memories.id"""
-    return Sql(text=squeeze(text), parameters={**rows.parameters, **vectors.parameters})
+    return Sql(text=squeeze(text), parameters={**readable.parameters, **rows.parameters, **vectors.parameters})
+
+
+def readable_cte(owner: Owner, bounds: Bounds) -> Sql:
+    """The contexts that a search may look into, worked out once: conditions on rows would be planned five times."""
+    where = where_of(PersistentContext.objects.visible_to(owner).active(), prefix="c")
+    asked = " AND id = ANY(%(contexts)s::uuid[])" if bounds.has_contexts else ""
+    text = f"""
+        readable AS MATERIALIZED (SELECT array_agg(id) AS ids FROM persistent_contexts WHERE {where.text}{asked}),"""
+    return Sql(text=text, parameters=where.parameters)
 
 
 def candidates(owner: Owner, searched: Searched, width: int | None, bounds: Bounds) -> tuple[Sql, Sql]:
     """The conditions on memories and on their vectors, for an owner made of stand-ins."""
     now, model, kind = STAND_IN["now"], STAND_IN["model"], searched.kind
-    rows = Memory.objects.visible_to(owner, kind).in_channels(owner).live(now)
-    vectors = Vector.objects.visible_to(owner, kind).in_channels(owner).live(now).of_model(model, width or 0)
+    # what lives in contexts is the account's as far as the contexts among `readable` go
+    sees = replace(owner, agent_id="") if kind in OF_CONTEXTS else owner
+    rows = Memory.objects.visible_to(sees, kind).in_channels(owner).live(now)
+    vectors = Vector.objects.visible_to(sees, kind).in_channels(owner).live(now).of_model(model, width or 0)
     if owner.user_id:
         rows, vectors = rows.filter(user_id=owner.user_id), vectors.filter(user_id=owner.user_id)
-    if kind in OF_CONTEXTS:
-        rows, vectors = rows.filter(in_active_contexts(owner)), vectors.filter(in_active_contexts(owner))
     of_rows, of_vectors = where_of(rows, prefix="m"), where_of(vectors, prefix="v")
     dated, dated_vectors = (" AND memories.event_time > %(since)s", DATED_VECTORS) if bounds.has_window else ("", "")
-    within = " AND context_id = ANY(%(contexts)s::uuid[])" if bounds.has_contexts else ""
+    within = " AND context_id = ANY((SELECT ids FROM readable)::uuid[])" if kind in OF_CONTEXTS else ""
     typed = typed_as(searched, "memories.id") if bounds.has_types else ""
     typed_vectors = typed_as(searched, "memory_vectors.memory_id") if bounds.has_types else ""
     wanted = f"{WANTED_ROWS}{dated}{within}{typed}"

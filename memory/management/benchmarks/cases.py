@@ -14,6 +14,7 @@ from memory import conf
 from memory.management.benchmarks.conversations import read_messages, store_one_turn
 from memory.management.benchmarks.measure import Case, Way
 from memory.management.benchmarks.scratch import CONVERSATION, Scratch, clustered_vectors
+from memory.management.benchmarks.tiers import merge_pool, read_routed, search_context
 from memory.management.benchmarks.web import KeepAliveClient, encode
 from memory.models.binary import Embedding
 from memory.retrieval.episodes import search_episodes
@@ -49,6 +50,9 @@ def all_cases(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> It
         ("episodic search", search_episodic(scratch, client, now=now)),
         ("turn, POST", store_one_turn(scratch, client, now=now)),
         ("messages, GET", read_messages(scratch, client, now=now)),
+        ("router, GET from short_term", read_routed(scratch, client, now=now)),
+        ("pool, PATCH", merge_pool(scratch, client, now=now)),
+        ("long-term search, 1,000 entries", search_context(scratch, client, now=now)),
     ):
         nothing = Way(name="a view that does nothing", run=lambda _round: client.request("GET", EMPTY_VIEW))
         yield Case(name=name, ways=[*ways, nothing])

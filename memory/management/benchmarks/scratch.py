@@ -18,6 +18,7 @@ from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from memory.services.embedding import Embedded
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory.services.memories import OwnVector
+from memory.tiers import access_log, read_counts
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import place_of
 from memory.tiers.working import WorkingMemory
@@ -46,7 +47,11 @@ class Scratch:
 
     def owner(self, number: int = 0) -> Owner:
         """The agents in turn."""
-        return Owner(account_id=self.account.id, agent_id=f"agent-{number % AGENTS}", actor=ACTOR)
+        return Owner(account_id=self.account.id, agent_id=agent_name(number), actor=ACTOR)
+
+
+def agent_name(number: int) -> str:
+    return f"agent-{number % AGENTS}"
 
 
 @contextmanager
@@ -68,6 +73,9 @@ def delete_everything(account: Account) -> None:
     for conversation in Conversation.objects.filter(account=account):
         SessionMemory(place_of(conversation)).clear_session()
     delete_journal(account)
+    delete_access_log(account)
+    for number in range(AGENTS):
+        client().delete(read_counts.key_of(Owner(account_id=account.id, agent_id=agent_name(number))))
     client().srem(RESTORED, conversation_key(ledger.KEY_NAME, place))
     Memory.objects.filter(account=account).delete()
     AuditEntry.objects.in_account(account.id).delete()
@@ -82,6 +90,16 @@ def delete_journal(account: Account) -> None:
         is_last = not cursor
         if entries:
             client().xdel(JOURNAL, *(at for at, _entry in entries))
+
+
+def delete_access_log(account: Account) -> None:
+    """Lines that are not yet rows."""
+    cursor, is_last = "", False
+    while not is_last:
+        lines, cursor = access_log.next_lines(BATCH_ROWS, after=cursor, account_id=account.id)
+        is_last = not cursor
+        if lines:
+            access_log.forget(lines)
 
 
 def clustered_vectors(count: int, width: int) -> Embedding:
