@@ -1,0 +1,198 @@
+"""Search in contexts: by meaning, by words where there is no vector; in those contexts that the owner may read."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from memory.models import AccessControl, Account, Memory, PersistentContext
+from memory.owner import Owner
+from memory.retrieval.entries import search_entries
+from memory.retrieval.episodes import search_episodes
+from memory.services.accounts import add_member, create_team, remove_member
+from memory.services.contexts import Grant, archive_context, revoke_context, unarchive_context
+from memory.services.entries import EntryDraft, remove_entry
+from memory.services.recall import find_entries
+from tests.memory.contexts import context_of, entry, keep
+from tests.memory.episodes import NOW, draft, query, store
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def context(owner: Owner) -> PersistentContext:
+    return context_of(owner)
+
+
+def found_by(owner: Owner, *contexts: PersistentContext, angle: float | None = 0.0, text: str = "leak") -> list[str]:
+    asked = replace(query(text, angle=angle), contexts=[context.id for context in contexts])
+    return [hit.content for hit in search_entries(owner, asked, now=NOW).hits]
+
+
+def test_the_nearest_come_first_with_their_similarity(owner: Owner, context: PersistentContext) -> None:
+    keep(owner, context, entry("far", angle=1.2), entry("near", angle=0.1), entry("between", angle=0.6))
+
+    found = search_entries(owner, query(), now=NOW)
+
+    assert [hit.content for hit in found.hits] == ["near", "between", "far"]
+    assert [hit.similarity for hit in found.hits] == pytest.approx([np.cos(0.1), np.cos(0.6), np.cos(1.2)], abs=2e-3)
+    assert found.degraded == []
+
+
+def test_a_hit_is_all_that_is_known_of_its_entry(owner: Owner, context: PersistentContext) -> None:
+    kept = EntryDraft(key="k", value={"a": 1}, entry_type="decision", importance=0.7, metadata={"b": 2})
+    (row,) = keep(owner, context, replace(kept, content="Repair the roof"))
+
+    (hit,) = search_entries(owner, query("roof", angle=None), now=NOW).hits
+
+    known = ("id", "item_key", "context_id", "agent_id", "key", "value", "entry_type", "importance", "metadata")
+    assert [getattr(hit, name) for name in known] == [getattr(row, name) for name in known]
+    assert (hit.content, hit.content_version, hit.similarity) == ("Repair the roof", 1, None)
+
+
+def test_a_search_may_be_narrowed_to_contexts(owner: Owner, context: PersistentContext) -> None:
+    other, third = context_of(owner, "other"), context_of(owner, "third")
+    for place, text in ((context, "here"), (other, "there"), (third, "elsewhere")):
+        keep(owner, place, entry(f"{text}: with a vector", angle=0.1), entry(f"{text}: a leak"))
+
+    assert found_by(owner, context) == ["here: with a vector", "here: a leak"]
+    assert found_by(owner, context, angle=None) == ["here: a leak"]
+    assert len(found_by(owner, context, other)) == 4
+    assert len(found_by(owner)) == 6
+
+
+def test_naming_a_context_opens_it_to_nobody(owner: Owner, context: PersistentContext, stranger: Account) -> None:
+    keep(owner, context, entry("a leak", angle=0.1), entry("a pending leak"))
+
+    for other in (replace(owner, agent_id="other"), Owner(account_id=stranger.id)):
+        for angle in (0.0, None):
+            assert found_by(other, context, angle=angle) == found_by(other, angle=angle) == []
+        asked = replace(query(), contexts=[context.id])
+        assert search_entries(other, asked, now=NOW).degraded == []
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        {"scope": "account"},
+        {"scope": "global"},
+        {"access_control": AccessControl(read=["reader"])},
+        {"access_control": AccessControl(write=["reader"])},
+        {"access_control": AccessControl(public_read=True)},
+    ],
+    ids=str,
+)
+def test_what_may_be_read_is_found(owner: Owner, opened: dict[str, object]) -> None:
+    keep(owner, context_of(owner, **opened), entry("a leak", angle=0.1), entry("a pending leak"))
+    keep(owner, context_of(owner, "closed"), entry("closed", angle=0.0))
+
+    assert found_by(replace(owner, agent_id="reader")) == ["a leak", "a pending leak"]
+
+
+def test_nothing_is_found_after_a_grant_is_revoked(owner: Owner) -> None:
+    context, reader = (
+        context_of(owner, access_control=AccessControl(write=["reader"])),
+        replace(owner, agent_id="reader"),
+    )
+    keep(reader, context, entry("a leak", angle=0.1))
+    assert found_by(reader) == ["a leak"]
+
+    revoke_context(owner, context.id, Grant(agent_id="reader"), expected=None, now=NOW)
+
+    # not even what it wrote itself
+    assert found_by(reader) == found_by(reader, context) == found_by(reader, angle=None) == []
+
+
+def test_a_teams_entries_are_found_by_its_members_as_long_as_they_are(owner: Owner) -> None:
+    team, member = create_team(owner, name="crew"), replace(owner, agent_id="member")
+    for agent_id in ("assistant", "member"):
+        add_member(owner, team.id, agent_id=agent_id)
+    keep(owner, context_of(owner, scope="team", team_id=team.id), entry("a leak", angle=0.1))
+    assert found_by(member) == ["a leak"]
+
+    remove_member(owner, team.id, agent_id="member")
+
+    assert found_by(member) == []
+
+
+def test_archived_contexts_are_not_searched_until_they_are_unarchived(owner: Owner, context: PersistentContext) -> None:
+    keep(owner, context, entry("a leak", angle=0.1), entry("a pending leak"))
+
+    archive_context(owner, context.id, expected=None, now=NOW)
+    for acting in (owner, replace(owner, agent_id="")):
+        assert found_by(acting) == found_by(acting, context) == found_by(acting, angle=None) == []
+    unarchive_context(owner, context.id, expected=None, now=NOW)
+
+    assert found_by(owner) == ["a leak", "a pending leak"]
+
+
+@pytest.mark.parametrize("hidden", [{"quarantined": True}, {"expires_at": NOW}, {"archived": True}], ids=str)
+def test_what_is_no_longer_there_is_not_found(
+    owner: Owner, context: PersistentContext, hidden: dict[str, object]
+) -> None:
+    (row,) = keep(owner, context, entry("a leak", angle=0.1))
+
+    Memory.objects.filter(id=row.id).update(**hidden)
+
+    assert found_by(owner) == found_by(owner, angle=None) == []
+
+
+def test_a_removed_entry_is_not_found(owner: Owner, context: PersistentContext) -> None:
+    (row,) = keep(owner, context, entry("a leak", angle=0.1))
+
+    remove_entry(owner, row.id, now=NOW)
+
+    assert found_by(owner) == found_by(owner, angle=None) == []
+
+
+def test_entries_are_no_episodes_and_episodes_no_entries(owner: Owner, context: PersistentContext) -> None:
+    keep(owner, context, entry("an entry", angle=0.1))
+    store(owner, draft("an episode", angle=0.1))
+
+    assert found_by(owner) == ["an entry"]
+    assert [hit.summary for hit in search_episodes(owner, query(), now=NOW).hits] == ["an episode"]
+
+
+def test_an_account_finds_what_all_its_agents_keep(owner: Owner, context: PersistentContext) -> None:
+    other = replace(owner, agent_id="other")
+    keep(owner, context, entry("one", angle=0.1))
+    keep(other, context_of(other), entry("two", angle=0.2))
+
+    assert found_by(replace(owner, agent_id="")) == ["one", "two"]
+
+
+def test_large_owners_are_answered_like_small_ones(owner: Owner, context: PersistentContext) -> None:
+    keep(owner, context, *(entry(f"number {number}", angle=number / 100) for number in range(30)))
+    keep(owner, context_of(owner, "other"), entry("elsewhere", angle=0.0))
+    asked = replace(query(top_k=7), contexts=[context.id])
+
+    small = search_entries(owner, asked, now=NOW)
+    large = search_entries(owner, replace(asked, exact_rows=5), now=NOW)
+
+    assert large == small
+    assert len(small.hits) == 7
+
+
+def test_a_search_is_one_statement(
+    owner: Owner, context: PersistentContext, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    keep(owner, context, entry("with a vector", angle=0.1), entry("pending"))
+    asked = replace(query("pending"), contexts=[context.id])
+
+    with django_assert_num_queries(1):
+        search_entries(owner, asked, now=NOW)
+
+
+@pytest.mark.usefixtures("embedding_server")
+def test_finding_without_contexts_looks_in_all_that_may_be_read(owner: Owner, context: PersistentContext) -> None:
+    open_one = context_of(owner, "open", scope="account")
+    keep(owner, context, entry("a closed leak"))
+    keep(owner, open_one, entry("an open leak"))
+
+    found = [
+        {hit.content for hit in find_entries(acting, text="leak", top_k=10, own=None, now=NOW).hits}
+        for acting in (owner, replace(owner, agent_id="other"))
+    ]
+
+    assert found == [{"a closed leak", "an open leak"}, {"an open leak"}]
