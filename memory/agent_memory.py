@@ -7,29 +7,44 @@ draws, and RedisError where Redis alone has it.
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Self
+from uuid import UUID
 
 from django.utils import timezone
 
 from ledger import store as ledger
 from ledger.store import Mark
 from memory import conf
+from memory.agent_contexts import AgentContext, AgentEntry, AgentFacts, AgentLearnings
+from memory.agent_tiers import (
+    AgentBlackboard,
+    AgentPool,
+    AgentRouter,
+    AgentShortTerm,
+    AgentToolCache,
+    AgentWorkflowRun,
+)
 from memory.extraction.messages import read_message
-from memory.models import Conversation, EpisodicMemory, Turn
+from memory.models import Conversation, EpisodicMemory, MemoryPool, PersistentContext, Turn, WorkflowRun
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.retrieval.episodes import EpisodesFound
 from memory.retrieval.turns import TurnsFound
 from memory.services import turns
 from memory.services.accounts import find_account
 from memory.services.context import Context, ContextRequest, gather_context
+from memory.services.contexts import ContextDraft, create_context, own_context
 from memory.services.conversations import Opening, end_conversation
 from memory.services.embedding import embed_texts
-from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.episodes import EpisodeDraft
 from memory.services.hybrid_memory import MemoryManager
 from memory.services.memories import OwnVector
-from memory.services.recall import find_episodes, find_turns
+from memory.services.pools import PoolDraft
+from memory.services.recall import find_turns
 from memory.services.sessions import join_session, open_session
+from memory.services.storage import StorageService
 from memory.services.summaries import request_summary
 from memory.services.turns import StoredTurns, TurnDraft
+from memory.services.workflow_runs import RunDraft, start_run
+from memory.tiers.agent_working import WorkingMemoryService
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import SessionTurn
 from memory.tiers.working import WorkingMemory
@@ -61,11 +76,23 @@ class AgentMemory:
     True
     >>> memory.end_conversation("chat-1", outcome="success").outcome
     'success'
+    >>> from memory.tiers.base import Written
+    >>> memory.router.write("colour", Written(value="green")).tier
+    'short_term'
+    >>> plan = memory.create_pool(PoolDraft(pool_id="plan", data={"steps": {"one": "look"}}))
+    >>> memory.pool("plan").merge({"steps": {"two": "dig"}}).version
+    2
+    >>> from memory.services.entries import EntryDraft
+    >>> memory.facts.store(EntryDraft(key="mat", content="The key is under the mat.")).content_version
+    1
+    >>> [hit.key for hit in memory.facts.search("Where is the key?").hits]
+    ['mat']
     """
 
     def __init__(self, owner: Owner, *, clock: Callable[[], datetime] = timezone.now) -> None:
         self._owner = owner
         self._clock = clock
+        self._storage = StorageService(owner)
 
     @classmethod
     def open(cls, account: str = "default", *, agent_id: str, user_id: str = "", channel: str = GLOBAL_CHANNEL) -> Self:
@@ -86,6 +113,66 @@ class AgentMemory:
     def working_memory(self) -> WorkingMemory:
         """What the agent has in hand, by conversation."""
         return WorkingMemory(self._owner)
+
+    def agent_working_memory(self, task_id: str = "", workflow_run_id: str = "") -> WorkingMemoryService:
+        """What the agent has in hand for itself, or for a task, a workflow run."""
+        return WorkingMemoryService(self._owner, task_id=task_id, workflow_run_id=workflow_run_id)
+
+    @property
+    def router(self) -> AgentRouter:
+        """Keyed values, in whichever tier they are."""
+        return AgentRouter(self._owner, self.moment)
+
+    def short_term(self, session_id: str = "") -> AgentShortTerm:
+        """Short-term entries of a session, or of none in particular."""
+        return AgentShortTerm(self._owner, self.moment, session_id=session_id)
+
+    def create_pool(self, draft: PoolDraft, *, now: datetime | None = None) -> MemoryPool:
+        """Raises Conflict, Unprocessable, TooLarge."""
+        return self._storage.create_pool(draft, now=self.moment(now))
+
+    def pool(self, pool_id: str) -> AgentPool:
+        return AgentPool(self._owner, self.moment, pool_id=pool_id)
+
+    def start_run(self, draft: RunDraft, *, now: datetime | None = None) -> WorkflowRun:
+        """Raises Conflict, Unprocessable."""
+        return start_run(self._owner, draft, now=self.moment(now))
+
+    def workflow_run(self, workflow_run_id: str) -> AgentWorkflowRun:
+        return AgentWorkflowRun(self._owner, self.moment, workflow_run_id=workflow_run_id)
+
+    def blackboard(self, pool_id: str) -> AgentBlackboard:
+        """A pool of a workflow run."""
+        return AgentBlackboard(self._owner, self.moment, pool_id=pool_id)
+
+    def tool_cache(self, pool_id: str) -> AgentToolCache:
+        """A pool of a workflow run."""
+        return AgentToolCache(self._owner, self.moment, pool_id=pool_id)
+
+    def create_context(self, draft: ContextDraft) -> PersistentContext:
+        """Raises Conflict for a name that the agent gave already, Unprocessable."""
+        return create_context(self._owner, draft)
+
+    def own_context(self, *, now: datetime | None = None) -> AgentContext:
+        """The context of the agent's long-term memory, which is made where it is new."""
+        return self.context_of(own_context(self._owner, now=self.moment(now)).id)
+
+    def context_of(self, context_id: UUID) -> AgentContext:
+        return AgentContext(self._owner, self.moment, context_id=context_id)
+
+    def entry(self, entry_id: UUID) -> AgentEntry:
+        """An entry of a context."""
+        return AgentEntry(self._owner, self.moment, entry_id=entry_id)
+
+    @property
+    def facts(self) -> AgentFacts:
+        """What the agent holds to be true."""
+        return AgentFacts(self._owner, self.moment)
+
+    @property
+    def learnings(self) -> AgentLearnings:
+        """What its teams learnt."""
+        return AgentLearnings(self._owner, self.moment)
 
     def session(self, conversation_id: str) -> "AgentSession":
         """The live side of a conversation."""
@@ -143,15 +230,13 @@ class AgentMemory:
 
     def store_episode(self, draft: EpisodeDraft, *, now: datetime | None = None) -> EpisodicMemory | None:
         """Store what a conversation came to; None where its identity was stored before."""
-        embedded = embed_texts([] if draft.own else [draft.summary])
-        stored = store_episodes(self._owner, drafts=[draft], embedded=embedded, now=self.moment(now))
-        return stored[0] if stored else None
+        return self._storage.store_experience(draft, now=self.moment(now))
 
     def search_episodes(
         self, query: str, *, top_k: int = 3, own: OwnVector | None = None, now: datetime | None = None
     ) -> EpisodesFound:
         """What similar conversations came to, nearest to `query`, or to a vector of one's own."""
-        return find_episodes(self._owner, text=query, top_k=top_k, own=own, now=self.moment(now))
+        return self._storage.recall_experiences(query, top_k=top_k, own=own, now=self.moment(now))
 
     def context(
         self,

@@ -85,7 +85,8 @@ def lock_learning(owner: Owner, learning_id: UUID, *, now: datetime) -> Learning
     found = find_learning(owner, learning_id, now=now)
     context = lock_context(owner, context_id_of(found))
     rows: Any = visible_learnings(owner, now=now).filter(id=learning_id).select_related(None)
-    learning: Learning | None = rows.select_for_update(of=("self", "memory_ptr")).first()
+    # memories before what their kinds hold, as everybody locks them
+    learning: Learning | None = rows.select_for_update(of=("memory_ptr", "self")).first()
     if learning is None:
         raise NotFound("no such learning")
     learning.context = context

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from memory.errors import Conflict, NotFound, Unprocessable
-from memory.models import ContextEntry, EpisodicMemory, Learning, MemoryPool
+from memory.models import ContextEntry, EpisodicMemory, Learning, MemoryPool, PersistentContext
 from memory.owner import Owner
 from memory.retrieval.entries import EntriesFound
 from memory.retrieval.episodes import EpisodesFound
@@ -25,7 +25,7 @@ from memory.services.access import Versions
 from memory.services.access_log import Action, log_reads
 from memory.services.contexts import own_context
 from memory.services.embedding import Embedded, embed_texts
-from memory.services.entries import EntryDraft, store_entries, visible_entries
+from memory.services.entries import EntryDraft, store_entries, touched, visible_entries
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory.services.learnings import LearningDraft
 from memory.services.memories import OwnVector
@@ -81,16 +81,17 @@ class Factual(Concern):
 
     def find_fact(self, key: str, *, now: datetime) -> ContextEntry:
         """Raises NotFound, for an entry of another type too."""
-        fact = self.facts(now=now).filter(key=key).first() if key else None
+        fact = self._facts(now).filter(key=key).first() if key else None
         if fact is None:
             raise NotFound("no such fact")
-        self._log([(fact.context_id, fact.id)], Action.READ, now)
+        log_reads(self._owner, [touched(fact)], action=Action.READ, now=now)
         return fact
 
-    def facts(self, *, now: datetime) -> QuerySet[ContextEntry]:
-        """All of them, by key, those without one first. In the access log, the caller puts what it reads."""
-        rows = visible_entries(self._owner, now=now).filter(context__in=self._contexts(), entry_type=FACT)
-        return rows.order_by("key", "id")
+    def list_facts(self, *, now: datetime) -> list[ContextEntry]:
+        """All of them, by key, those without one first."""
+        found = list(self._facts(now))
+        log_reads(self._owner, [touched(fact) for fact in found], action=Action.READ, now=now)
+        return found
 
     def find_facts(self, query: str, *, top_k: int = 10, own: OwnVector | None = None, now: datetime) -> EntriesFound:
         """The facts nearest to the query, or to the client's own vector, however many other entries are nearer."""
@@ -98,16 +99,19 @@ class Factual(Concern):
         if not contexts:
             return Found(hits=[], degraded=[])
         found = find_entries(self._owner, text=query, top_k=top_k, own=own, contexts=contexts, types=[FACT], now=now)
-        self._log([(hit.context_id, hit.id) for hit in found.hits], Action.SEARCH, now)
+        hits = [(hit.context_id, hit.id) for hit in found.hits]
+        log_reads(self._owner, hits, action=Action.SEARCH, now=now)
         return found
 
-    def _contexts(self) -> QuerySet[Any]:
+    def _facts(self, now: datetime) -> QuerySet[ContextEntry]:
+        rows = visible_entries(self._owner, now=now).filter(context__in=self._contexts(), entry_type=FACT)
+        return rows.order_by("key", "id")
+
+    def _contexts(self) -> QuerySet[PersistentContext]:
+        """The agent's own, or none: reading makes none."""
         if not self._owner.agent_id:
             raise Unprocessable("long-term memory is an agent's: name one")
         return find_own_context(self._owner)
-
-    def _log(self, touched: list[Any], action: Action, now: datetime) -> None:
-        log_reads(self._owner, touched, action=action, now=now)
 
 
 class SharedLearning(Concern):

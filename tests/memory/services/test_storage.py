@@ -98,7 +98,7 @@ def test_facts_are_listed_by_key_and_nothing_else_is_among_them(storage: Storage
         storage.store_fact(fact_of(key), now=NOW)
     keep(owner, own_context(owner, now=NOW), entry("We saw a key.", key="key"))
 
-    assert [fact.key for fact in storage.facts(now=NOW)] == ["door", "mat"]
+    assert [fact.key for fact in storage.list_facts(now=NOW)] == ["door", "mat"]
     for key in ("key", "nowhere", ""):
         with pytest.raises(NotFound):
             storage.find_fact(key, now=NOW)
@@ -107,7 +107,7 @@ def test_facts_are_listed_by_key_and_nothing_else_is_among_them(storage: Storage
 def test_facts_are_their_agents_alone(storage: StorageService, colleague: StorageService) -> None:
     storage.store_fact(fact_of(), now=NOW)
 
-    assert not colleague.facts(now=NOW).exists()
+    assert colleague.list_facts(now=NOW) == []
     assert colleague.find_facts("key", now=NOW).hits == []
     with pytest.raises(NotFound):
         colleague.find_fact("key", now=NOW)
@@ -119,7 +119,7 @@ def test_facts_need_an_agent(owner: Owner) -> None:
     for act in (
         lambda: account.store_fact(fact_of(), now=NOW),
         lambda: account.find_facts("key", now=NOW),
-        lambda: account.facts(now=NOW),
+        lambda: account.list_facts(now=NOW),
     ):
         with pytest.raises(Unprocessable):
             act()
@@ -155,11 +155,12 @@ def test_reads_of_facts_are_in_the_access_log(storage: StorageService) -> None:
     fact = storage.store_fact(fact_of(), now=NOW)
     storage.find_fact("key", now=NOW)
     storage.find_facts("key", now=NOW)
+    storage.list_facts(now=NOW)
 
     write_lines(100, after="", account_id=None, now=NOW)
 
     lines = ContextAccessLog.objects.filter(entry_id=fact.id).values_list("action", flat=True)
-    assert sorted(lines) == ["create", "read", "search"]
+    assert sorted(lines) == ["create", "read", "read", "search"]
 
 
 def test_a_fact_is_read_by_one_command_to_redis(storage: StorageService) -> None:
