@@ -1,5 +1,6 @@
 """Contexts and entries for tests, stored through the services."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -30,3 +31,9 @@ def keep(owner: Owner, context: PersistentContext, *drafts: EntryDraft, now: dat
 def rewrite(owner: Owner, row: ContextEntry, content: str, *, now: datetime = NOW) -> ContextEntry:
     edit = Edit(content=content, editor=owner.agent_id)
     return update_content(owner, row.id, edit=edit, embedded=NOTHING, now=now)
+
+
+def held(context: PersistentContext) -> set[tuple[Any, ...]]:
+    """What the context holds: what restoring a snapshot has to bring back."""
+    rows: Any = ContextEntry.objects.filter(context_id=context.id, archived=False, quarantined=False)
+    return {(row.id, row.text, json.dumps(row.value), row.importance, row.confidence) for row in rows}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -134,7 +134,7 @@ def test_the_same_key_of_idempotency_restores_once(api: ServiceClient, entry_ids
     again = api.post(f"{edited}/restore", {}, HTTP_IDEMPOTENCY_KEY="once")
 
     assert first.json() == again.json()
-    assert ContextEntryVersion.objects.filter(entry_id=entry_ids[0]).count() == 4
+    assert ContextEntryVersion.objects.filter(entry_id=UUID(entry_ids[0])).count() == 4
 
 
 def test_a_deleted_snapshot_is_gone(api: ServiceClient, context: PersistentContext, url: str) -> None:

@@ -25,7 +25,7 @@ from memory.services.entries import (
 )
 from memory.services.snapshots import Restored, create_snapshot, restore_snapshot
 from tests.beside import PATIENCE_SECONDS, Start
-from tests.memory.contexts import context_of, entry, keep, rewrite
+from tests.memory.contexts import context_of, entry, held, keep, rewrite
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.maintenance.workers import environment
 
@@ -102,11 +102,6 @@ def change_as_agent(owner: Owner, entry_id: UUID, name: str, *details: Any) -> N
         reduce_importance(owner, entry_id, by=details[0], now=NOW)
     else:
         remove_entry(owner, entry_id, now=NOW)
-
-
-def held(context: PersistentContext) -> set[tuple[Any, ...]]:
-    rows = ContextEntry.objects.filter(context_id=context.id, archived=False, quarantined=False)
-    return {(row.id, row.text, json.dumps(row.value), row.importance, row.confidence) for row in rows}
 
 
 def history(context: PersistentContext) -> set[tuple[Any, ...]]:

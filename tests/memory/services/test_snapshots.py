@@ -38,7 +38,7 @@ from memory.services.snapshots import (
     snapshots,
     texts_to_restore,
 )
-from tests.memory.contexts import context_of, entry, keep, rewrite
+from tests.memory.contexts import context_of, entry, held, keep, rewrite
 from tests.memory.episodes import MODEL, NOTHING, NOW, WIDTH, direction
 
 pytestmark = pytest.mark.django_db
@@ -62,12 +62,6 @@ def take(owner: Owner, context: PersistentContext) -> UUID:
 
 def restore(owner: Owner, context: PersistentContext, snapshot_id: UUID, **options: Any) -> Restored:
     return restore_snapshot(owner, context.id, snapshot_id, now=LATER, **options)
-
-
-def held(context: PersistentContext) -> set[tuple[Any, ...]]:
-    """What the context holds: what a restore has to bring back."""
-    rows = ContextEntry.objects.filter(context_id=context.id, archived=False)
-    return {(row.id, row.text, json.dumps(row.value), row.importance, row.confidence) for row in rows}
 
 
 def test_a_snapshot_knows_who_made_it_and_of_how_many_entries(owner: Owner, context: PersistentContext) -> None:
