@@ -55,8 +55,8 @@ CREATE FUNCTION memory_is_access_control(value jsonb) RETURNS boolean LANGUAGE s
         jsonb_typeof(value -> 'read') = 'array' AND jsonb_typeof(value -> 'write') = 'array'
         AND jsonb_typeof(value -> 'public_read') = 'boolean'
         AND value - 'read' - 'write' - 'public_read' = '{}'::jsonb
-        AND NOT jsonb_path_exists(value, '$.read[*] ? (@.type() != "string")')
-        AND NOT jsonb_path_exists(value, '$.write[*] ? (@.type() != "string")'), false)
+        AND NOT jsonb_path_exists(value, 'strict $.read[*] ? (@.type() != "string")', '{}', true)
+        AND NOT jsonb_path_exists(value, 'strict $.write[*] ? (@.type() != "string")', '{}', true), false)
     ELSE false END
 $$;
 ALTER TABLE memory_pools ADD CONSTRAINT pool_access_control CHECK (memory_is_access_control(access_control));

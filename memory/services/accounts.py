@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from uuid import UUID
 
 from django.db import transaction
@@ -51,11 +51,19 @@ def ensure_agent(account: Account, agent_id: str) -> None:
     Agent.objects.get_or_create(account=account, agent_id=agent_id)
 
 
-@lru_cache(maxsize=10_000)
 def note_agent(account_id: UUID, agent_id: str) -> None:
-    """Make the agent of a write that makes no row; asked once a process and agent, so that busy ones cost nothing."""
+    """Make the agent of a write, once that is committed; nothing for a write of the account's.
+
+    Asked once a process and agent, so that busy ones cost nothing; after the commit, so that a write that is taken back
+    is not taken for one that made the agent. What goes wrong is logged: the write stands.
+    """
     if agent_id:
-        Agent.objects.bulk_create([Agent(account_id=account_id, agent_id=agent_id)], ignore_conflicts=True)
+        transaction.on_commit(partial(make_agent, account_id, agent_id), robust=True)
+
+
+@lru_cache(maxsize=10_000)
+def make_agent(account_id: UUID, agent_id: str) -> None:
+    Agent.objects.bulk_create([Agent(account_id=account_id, agent_id=agent_id)], ignore_conflicts=True)
 
 
 def describe_agent(owner: Owner, agent_id: str, *, description: str) -> Agent:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
@@ -123,7 +122,7 @@ def change_data(owner: Owner, pool_id: str, change: Change, *, expected: Version
         measured = measure(data, limit_bytes=conf.POOL_LIMIT_BYTES)
         store_data(pool, measured, now=now)
         record(owner, operation="update", memory_type="pool", affected_ids=[pool.id], metadata={"columns": ["data"]})
-        transaction.on_commit(partial(note_agent, owner.account_id, owner.agent_id), robust=True)
+        note_agent(owner.account_id, owner.agent_id)
     return PoolData(data=data, version=pool.version + 1, size_bytes=measured.size_bytes)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -120,7 +119,7 @@ def insert_pool(owner: Owner, pool: MemoryPool, *, now: datetime) -> MemoryPool:
     if stored is None:
         raise Conflict("there is a pool of this id")
     record(owner, operation="create", memory_type="pool", affected_ids=[pool.id])
-    transaction.on_commit(partial(note_agent, owner.account_id, owner.agent_id), robust=True)
+    note_agent(owner.account_id, owner.agent_id)
     return stored
 
 

@@ -4,7 +4,6 @@ Both are rows beside their pool, which is locked while one is written: its count
 """
 
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -67,7 +66,7 @@ def post(owner: Owner, pool_id: str, *, content: Any, now: datetime) -> Blackboa
         posting.save(force_insert=True)
         note_write(pool, entry_count=pool.entry_count + 1, size_bytes=pool.size_bytes + size_bytes, now=now)
         record(owner, operation="append", memory_type="pool", affected_ids=[pool.id, posting.id])
-        transaction.on_commit(partial(note_agent, owner.account_id, owner.agent_id), robust=True)
+        note_agent(owner.account_id, owner.agent_id)
     return posting
 
 
@@ -103,7 +102,7 @@ def cache_result(
         entry = upsert(owner, pool, key, text=text, ttl_seconds=ttl, now=now)
         note_write(pool, entry_count=count + 1, size_bytes=size_bytes, now=now)
         record(owner, operation="update", memory_type="pool", affected_ids=[pool.id, entry.id])
-        transaction.on_commit(partial(note_agent, owner.account_id, owner.agent_id), robust=True)
+        note_agent(owner.account_id, owner.agent_id)
     return entry
 
 

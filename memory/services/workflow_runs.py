@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -52,7 +51,7 @@ def start_run(owner: Owner, draft: RunDraft, *, now: datetime) -> WorkflowRun:
         if stored is None:
             raise Conflict("there is a workflow run of this id")
         record(owner, operation="create", memory_type="workflow_run", affected_ids=[run.id])
-        transaction.on_commit(partial(note_agent, owner.account_id, owner.agent_id), robust=True)
+        note_agent(owner.account_id, owner.agent_id)
     return stored
 
 

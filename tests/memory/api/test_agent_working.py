@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from memory import conf
 from memory.models import Account, Agent, SavedWorkingMemory
@@ -344,11 +344,14 @@ def test_a_key_that_may_only_read_cannot_write(account: Account, api: ServiceCli
     assert (reader.get(f"{PATH}/key").json()["value"], reader.head(f"{PATH}/key").status_code) == (1, 200)
 
 
-def test_an_agent_comes_to_be_with_its_first_value(api: ServiceClient, account: Account) -> None:
+def test_an_agent_comes_to_be_with_its_first_value(
+    api: ServiceClient, account: Account, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
     api.get(f"{PATH}/key")
     before = Agent.objects.count()
 
-    api.put(f"{PATH}/key", {"value": 1})
+    with django_capture_on_commit_callbacks(execute=True):
+        api.put(f"{PATH}/key", {"value": 1})
 
     assert (before, Agent.objects.get(account=account).agent_id) == (0, "ana")
 

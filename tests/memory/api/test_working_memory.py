@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from memory import conf
 from memory.models import Account, ApiKey
@@ -222,10 +222,13 @@ def test_without_a_key_nothing_is_told() -> None:
 
 
 def test_an_agent_comes_to_be_with_its_first_write(
-    api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
+    api: ServiceClient,
+    django_assert_num_queries: DjangoAssertNumQueries,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
-    put(api, {"a": 1}, agent_id="newcomer")
+    with django_capture_on_commit_callbacks(execute=True):
+        put(api, {"a": 1}, agent_id="newcomer")
 
     assert [agent["agent_id"] for agent in api.get("/agents").json()["results"]] == ["newcomer"]
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(1), django_capture_on_commit_callbacks(execute=True):
         put(api, {"b": 2}, agent_id="newcomer")

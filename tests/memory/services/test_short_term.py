@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from memory import conf
 from memory.errors import NotFound, TooLarge
@@ -266,8 +266,11 @@ def test_the_cleaner_in_one_statement_takes_what_is_disposable(owner: Owner) -> 
     assert AgentShortTermMemory.objects.get() == often
 
 
-def test_the_agent_comes_to_be_with_its_first_entry(owner: Owner) -> None:
-    store(owner)
+def test_the_agent_comes_to_be_with_its_first_entry(
+    owner: Owner, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        store(owner)
 
     assert Agent.objects.in_account(owner.account_id).filter(agent_id="assistant").exists()
 
