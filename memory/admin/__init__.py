@@ -20,9 +20,11 @@ from memory.admin import (
     memories,
     pool_rows,
     pools,
+    short_term,
     turns,
     usage,
     vectors,
+    workflow_runs,
     working,
 )
 
@@ -39,9 +41,11 @@ __all__ = [
     "memories",
     "pool_rows",
     "pools",
+    "short_term",
     "turns",
     "usage",
     "vectors",
+    "workflow_runs",
     "working",
 ]
 

@@ -51,6 +51,13 @@ def by_account(rows: QuerySet[Any]) -> dict[UUID, list[UUID]]:
     return found
 
 
+class ServedForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A form whose service knows the rules of the row: the model's own would only say them less well, or too soon."""
+
+    def _get_validation_exclusions(self) -> set[str]:
+        return {field.name for field in self.instance._meta.fields}
+
+
 class RefusedForm(forms.BaseForm):
     """Before a form that a service has refused: it says why, and is not saved again."""
 

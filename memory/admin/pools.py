@@ -15,7 +15,7 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from memory import conf
-from memory.admin.base import REFUSAL, BoundedAdmin, describe_deletion, staff_owner
+from memory.admin.base import REFUSAL, BoundedAdmin, ServedForm, describe_deletion, staff_owner
 from memory.admin.documents import show_json
 from memory.admin.fields import ExternalIdField, JSONDocumentField
 from memory.admin.grants import GrantsField, show_grants
@@ -33,7 +33,7 @@ GRACE = timedelta(seconds=1)
 """How long a pool lives that staff let expire: no service takes an end that is over."""
 
 
-class PoolForm(forms.ModelForm):  # type: ignore[type-arg]
+class PoolForm(ServedForm):
     """What may be changed, with the version that was seen when the page was opened; and all that a new pool has."""
 
     pool_id = ExternalIdField(required=False, help_text="Made up where you name none.")
@@ -60,10 +60,6 @@ class PoolForm(forms.ModelForm):  # type: ignore[type-arg]
         form: Any = self
         form.data = form.data.copy()
         form.data[self.add_prefix("seen_version")] = str(self.instance.version)
-
-    def _get_validation_exclusions(self) -> set[str]:
-        """The service knows the rules, such as that an expired pool makes room for one of its id."""
-        return {field.name for field in self.instance._meta.fields}
 
 
 class ExpiryFilter(admin.SimpleListFilter):

@@ -15,6 +15,7 @@ from ledger.models import Injection
 from memory.models import (
     Account,
     Agent,
+    AgentShortTermMemory,
     ApiKey,
     AuditEntry,
     BlackboardPosting,
@@ -111,6 +112,10 @@ def make_cached(account: Account, numbers: range) -> None:
 
 
 MAKERS: dict[str, Callable[[Account, range], Any]] = {
+    "agentshorttermmemory": lambda account, numbers: AgentShortTermMemory.objects.bulk_create(
+        AgentShortTermMemory(account=account, agent_id="a", memory_key=f"k{n}", ttl_seconds=1, expires_at=NOW)
+        for n in numbers
+    ),
     "account": lambda account, numbers: Account.objects.bulk_create(Account(name=f"n{n}") for n in numbers),
     "agent": lambda account, numbers: Agent.objects.bulk_create(
         Agent(account=account, agent_id=f"a{n}") for n in numbers
@@ -146,6 +151,9 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "toolcacheentry": make_cached,
     "turn": make_turns,
     "vector": make_episodes,
+    "workflowrun": lambda account, numbers: WorkflowRun.objects.bulk_create(
+        WorkflowRun(account=account, workflow_run_id=f"r{n}", agents=["a"], started_at=NOW) for n in numbers
+    ),
     "workingmemoryaccount": lambda account, numbers: Account.objects.bulk_create(
         Account(name=f"w{n}") for n in numbers
     ),

@@ -1,0 +1,130 @@
+"""Workflow runs, begun, staffed and ended from the admin."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memory.models import Account, AuditEntry, MemoryPool, WorkflowRun
+from memory.owner import Owner
+from memory.services.workflow_runs import RunDraft, start_run
+from tests.memory.admin.chats import HOSTILE, allow
+from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
+from tests.memory.pools import NOW
+
+
+@pytest.fixture
+def run(owner: Owner) -> WorkflowRun:
+    draft = RunDraft(workflow_run_id="harvest", workflow="autumn", agents=["ana", "ben"], metadata={"n": 1})
+    return start_run(owner, draft, now=NOW)
+
+
+def save(client: Client, run: WorkflowRun, **edits: Any) -> Any:
+    url = page_url("workflowrun", run.id)
+    return client.post(url, form_values(client.get(url)) | edits, follow=True)
+
+
+def last_entry() -> AuditEntry:
+    return AuditEntry.objects.order_by("-id")[0]
+
+
+def test_saving_a_page_without_edits_changes_nothing(staff: Client, run: WorkflowRun) -> None:
+    entries = AuditEntry.objects.count()
+
+    save(staff, run)
+
+    assert AuditEntry.objects.count() == entries
+
+
+def test_agents_are_edited_a_line_each_and_audited(staff: Client, run: WorkflowRun) -> None:
+    save(staff, run, agents="ana\r\n\r\nce ci\r\nana", metadata='{"n": 2}')
+
+    run.refresh_from_db()
+    assert (run.agents, run.metadata) == (["ana", "ce ci"], {"n": 2})
+    assert (last_entry().actor, last_entry().memory_type) == ("staff:chief", "workflow_run")
+
+
+@pytest.mark.parametrize("agents", ["ana\nb\tb", "x" * 101, "a\x00"])
+def test_what_is_no_agent_is_refused(staff: Client, run: WorkflowRun, agents: str) -> None:
+    page = save(staff, run, agents=agents)
+
+    assert page.context["adminform"].form.errors["agents"]
+    assert WorkflowRun.objects.get().agents == ["ana", "ben"]
+
+
+def test_a_run_is_ended_on_its_page_once(staff: Client, run: WorkflowRun) -> None:
+    save(staff, run, status="failed")
+
+    run.refresh_from_db()
+    assert (run.status, run.ended_at is not None) == ("failed", True)
+    assert "status" not in form_values(staff.get(page_url("workflowrun", run.id)))
+
+
+def test_selected_runs_are_ended(staff: Client, owner: Owner, run: WorkflowRun) -> None:
+    over = start_run(owner, RunDraft(workflow_run_id="over"), now=NOW)
+    WorkflowRun.objects.filter(id=over.id).update(status="failed", ended_at=NOW)
+
+    page = choose(staff, list_url("workflowrun"), "completed", run.id, over.id)
+
+    run.refresh_from_db()
+    assert run.status == "completed"
+    assert "Ended: 1." in shown(page)
+    assert "Not all: the run has ended, and ends once." in shown(page)
+
+
+def test_a_run_is_begun_for_an_agent(staff: Client, account: Account) -> None:
+    values = {"account": account.id, "workflow_run_id": "a/b", "agent_id": "ana", "agents": "ben", "metadata": "{}"}
+
+    staff.post(add_url("workflowrun"), values)
+
+    run = WorkflowRun.objects.get()
+    assert (run.workflow_run_id, run.agent_id, run.agents) == ("a/b", "ana", ["ben"])
+    assert (last_entry().operation, last_entry().actor) == ("create", "staff:chief")
+
+
+def test_a_run_that_is_there_already_is_refused_with_a_sentence(
+    staff: Client, account: Account, run: WorkflowRun
+) -> None:
+    page = staff.post(add_url("workflowrun"), {"account": account.id, "workflow_run_id": "harvest", "agents": "dan"})
+
+    assert "there is a workflow run of this id" in shown(page)
+    assert page.context["adminform"].form["agents"].value() == "dan"
+
+
+def test_its_pools_are_reached_from_its_page(staff: Client, account: Account, run: WorkflowRun) -> None:
+    pool = MemoryPool.objects.create(account=account, pool_id="board", pool_type="blackboard", workflow_run=run)
+
+    page = shown(staff.get(page_url("workflowrun", run.id)))
+    listed = staff.get(list_url("memorypool", account=account.id, workflow_run__id__exact=run.id))
+
+    assert page_url("memorypool", pool.id) in page
+    assert listed.context["cl"].result_count == 1
+
+
+@pytest.mark.parametrize(("words", "found"), [("harvest", 1), ("ben", 1), ("assistant", 1), ("autumn", 1), ("har", 0)])
+def test_runs_are_found_by_id_workflow_or_agent(staff: Client, run: WorkflowRun, words: str, found: int) -> None:
+    assert staff.get(list_url("workflowrun", q=words)).context["cl"].result_count == found
+
+
+def test_whatever_a_run_says_is_shown_as_text(staff: Client, newcomer: Client, owner: Owner) -> None:
+    names = HOSTILE[:90]
+    draft = RunDraft(workflow_run_id=names, workflow=names, agents=[names], metadata={names: names})
+    run = start_run(owner, draft, now=NOW)
+    allow("newcomer", "view_workflowrun")
+
+    for client in (staff, newcomer):
+        for url in (list_url("workflowrun"), page_url("workflowrun", run.id)):
+            assert "<script>alert" not in shown(client.get(url))
+
+
+def test_who_may_only_look_ends_nothing(newcomer: Client, run: WorkflowRun) -> None:
+    allow("newcomer", "view_workflowrun")
+
+    choose(newcomer, list_url("workflowrun"), "completed", run.id)
+
+    assert newcomer.post(page_url("workflowrun", run.id), {"status": "failed"}).status_code == 403
+    assert WorkflowRun.objects.get().status == "running"
+
+
+def test_a_run_is_not_deleted_here(staff: Client, run: WorkflowRun) -> None:
+    assert staff.post(page_url("workflowrun", run.id, "delete"), {"post": "yes"}).status_code == 403
