@@ -110,7 +110,7 @@ class AgentContext(AgentPart):
         )
 
     def entries(self, *, now: datetime | None = None) -> list[ContextEntry]:
-        """All that it holds, oldest first. Raises NotFound."""
+        """All that it holds, oldest first; what was stored at once, in no order. Raises NotFound."""
         moment = self._clock(now)
         found = list(entries_of_context(self._owner, self._context_id, now=moment).order_by("id"))
         log_reads(self._owner, [touched(entry) for entry in found], action=Action.READ, now=moment)

@@ -12,6 +12,7 @@ from memory.scoring import wilson_lower_bound
 from memory.services.accounts import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
+from tests.hostile import HostileBody, each_hostile_body
 
 pytestmark = pytest.mark.django_db
 
@@ -88,6 +89,15 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, crew: str
 
     assert answer.status_code == 400
     assert set(answer.json()["errors"]) == set(change)
+    assert not Learning.objects.exists()
+
+
+@each_hostile_body
+@pytest.mark.parametrize("path", ["/learnings", "/learnings/search"])
+def test_hostile_bodies_are_refused(api: ServiceClient, crew: str, path: str, hostile: HostileBody) -> None:
+    answer = api.generic("POST", path, hostile.body, content_type=hostile.content_type)
+
+    assert answer.status_code == hostile.status
     assert not Learning.objects.exists()
 
 
