@@ -61,17 +61,19 @@ JOIN context_entry_versions v ON v.account_id = %s AND v.entry_id = wanted.id AN
 ORDER BY v.entry_id
 """
 
-# a new version of each, after the latest
+# a new version of each, after the latest: looked up by all of its key, where a join may forget the entry
 ADD_VERSIONS = """
 INSERT INTO context_entry_versions
     (id, account_id, entry_id, number, previous_version_id, content, value, editor, restored_from, created_at)
-SELECT wanted.version_id, v.account_id, v.entry_id, e.content_version + 1, latest.id, v.content, v.value, %s,
-    v.number, %s
+SELECT wanted.version_id, v.account_id, v.entry_id, e.content_version + 1,
+    (
+        SELECT latest.id FROM context_entry_versions latest WHERE latest.account_id = v.account_id
+            AND latest.entry_id = e.memory_ptr_id AND latest.number = e.content_version
+    ),
+    v.content, v.value, %s, v.number, %s
 FROM unnest(%s::uuid[], %s::int[], %s::uuid[]) AS wanted (id, number, version_id)
 JOIN context_entries e ON e.memory_ptr_id = wanted.id
 JOIN context_entry_versions v ON v.account_id = %s AND v.entry_id = wanted.id AND v.number = wanted.number
-LEFT JOIN context_entry_versions latest
-    ON latest.account_id = v.account_id AND latest.entry_id = v.entry_id AND latest.number = e.content_version
 """
 
 # the text's own columns follow from it, its vectors are of what it said before
