@@ -22,6 +22,8 @@ from memory.models import (
     Conversation,
     IdempotentRequest,
     JobRun,
+    Learning,
+    LearningVote,
     Link,
     MemoryPool,
     ModelUsage,
@@ -36,6 +38,7 @@ from memory.owner import Owner
 from memory_project.admin_lists import MOST_COUNTED, BoundedPaginator
 from tests.memory.admin.pages import list_url, page_url, shown
 from tests.memory.episodes import NOW, draft, store
+from tests.memory.learnings import learn, team_of
 from tests.memory.pools import make_pool
 from tests.memory.turns import talk
 
@@ -111,6 +114,20 @@ def make_cached(account: Account, numbers: range) -> None:
     )
 
 
+def make_learnings(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    for number in numbers:
+        learn(owner, team_of(owner, name=f"crew {number}").id, f"insight {number}")
+
+
+def make_votes(account: Account, numbers: range) -> None:
+    make_learnings(account, numbers)
+    LearningVote.objects.bulk_create(
+        LearningVote(account=account, learning_id=learning_id, agent_id=f"voter {numbers}", helpful=True)
+        for learning_id in Learning.objects.values_list("pk", flat=True)
+    )
+
+
 MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "agentshorttermmemory": lambda account, numbers: AgentShortTermMemory.objects.bulk_create(
         AgentShortTermMemory(account=account, agent_id="a", memory_key=f"k{n}", ttl_seconds=1, expires_at=NOW)
@@ -136,6 +153,8 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "jobrun": lambda account, numbers: JobRun.objects.bulk_create(
         JobRun(account=account, job="embed") for _ in numbers
     ),
+    "learning": make_learnings,
+    "learningvote": make_votes,
     "ledgeraccount": lambda account, numbers: Account.objects.bulk_create(Account(name=f"l{n}") for n in numbers),
     "link": make_links,
     "memory": make_episodes,
