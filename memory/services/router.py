@@ -87,7 +87,7 @@ class MemoryRouter:
     ) -> Routed:
         """Store the value in one tier, over what is there; the others keep what they have.
 
-        Raises TooLarge, Unprocessable for what the tier knows nothing of (a session, a pool, a time to live, a type),
+        Raises TooLarge, Unprocessable for what the tier knows nothing of (a pool, a time to live, a type),
         and what the tier's own store raises: NotFound and Forbidden for a pool, Conflict for an archived context.
         """
         check_name(key)
@@ -161,9 +161,8 @@ class MemoryRouter:
 
 def refuse_foreign(tier: Tier, written: Written, within: Within) -> None:
     """Raise Unprocessable for what the tier would pass over."""
-    for field in ("session_id", "pool_id"):
-        if getattr(within, field) and field not in tier.narrowed_by:
-            raise Unprocessable(f"{field} means nothing in tier {tier.name}")
+    if within.pool_id and not tier.has_pools:
+        raise Unprocessable(f"pool_id means nothing in tier {tier.name}")
     if written.memory_type and written.memory_type not in tier.memory_types:
         known = ", ".join(sorted(tier.memory_types)) or "none"
         raise Unprocessable(f"memory_type in tier {tier.name} is one of: {known}")

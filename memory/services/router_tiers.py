@@ -26,14 +26,13 @@ from memory.tiers.agent_working import WorkingMemoryService
 from memory.tiers.base import Held, Tier, TierStats, Within, Written, keyed_json
 
 NO_TYPES: AbstractSet[str] = frozenset()
-EVERYWHERE: AbstractSet[str] = frozenset()
 
 
 class WorkingTier:
     """The agent's working memory for itself, narrowed to no task and no workflow run."""
 
     name: ClassVar[str] = "working"
-    narrowed_by: ClassVar[AbstractSet[str]] = EVERYWHERE
+    has_pools: ClassVar[bool] = False
     most_ttl_seconds: ClassVar[int] = agent_working.MOST_TTL_SECONDS
     memory_types: ClassVar[AbstractSet[str]] = NO_TYPES
 
@@ -64,7 +63,7 @@ class ShortTermTier:
     """The agent's short-term entries. Reads count as accesses."""
 
     name: ClassVar[str] = "short_term"
-    narrowed_by: ClassVar[AbstractSet[str]] = frozenset({"session_id"})
+    has_pools: ClassVar[bool] = False
     most_ttl_seconds: ClassVar[int] = MOST_TTL_SECONDS
     memory_types: ClassVar[AbstractSet[str]] = frozenset(AgentShortTermMemory.MemoryType.values)
 
@@ -108,7 +107,7 @@ class LongTermTier:
     """The entries of the context `agent_memory`, which is the agent's own. Reads are in its access log."""
 
     name: ClassVar[str] = "long_term"
-    narrowed_by: ClassVar[AbstractSet[str]] = EVERYWHERE
+    has_pools: ClassVar[bool] = False
     most_ttl_seconds: ClassVar[int] = 0
     memory_types: ClassVar[AbstractSet[str]] = frozenset(ContextEntry.MemoryType.values)
 
@@ -161,7 +160,7 @@ class SharedTier:
     """What an agent shares: the top-level names of the pool that is named, or of the agent's own."""
 
     name: ClassVar[str] = "shared"
-    narrowed_by: ClassVar[AbstractSet[str]] = frozenset({"pool_id"})
+    has_pools: ClassVar[bool] = True
     most_ttl_seconds: ClassVar[int] = 0
     memory_types: ClassVar[AbstractSet[str]] = NO_TYPES
 

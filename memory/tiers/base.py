@@ -19,7 +19,10 @@ ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Within:
-    """Where in a tier: short_term has keys by session, shared in the pool named, or in the agent's own."""
+    """Where in a tier: short_term has keys by session, shared in the pool named, or in the agent's own.
+
+    A session goes along with whatever an agent does in it; the other tiers keep values beyond sessions.
+    """
 
     session_id: str = ""
     pool_id: str = ""
@@ -53,8 +56,8 @@ class Tier(Protocol):
     """Where keyed values of one agent live. What has expired is as good as none."""
 
     name: ClassVar[str]
-    narrowed_by: ClassVar[AbstractSet[str]]
-    """The fields of `Within` that mean something here."""
+    has_pools: ClassVar[bool]
+    """Whether `Within.pool_id` means something here."""
     most_ttl_seconds: ClassVar[int]
     """0: values stay."""
     memory_types: ClassVar[AbstractSet[str]]

@@ -111,7 +111,6 @@ def test_an_unclear_query_is_refused(api: ServiceClient, query: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"tier": "working", "session_id": "s1"},
         {"tier": "working", "ttl_seconds": 604_801},
         {"tier": "long_term", "ttl_seconds": 60},
         {"tier": "shared", "memory_type": "factual"},
@@ -121,6 +120,13 @@ def test_an_unclear_query_is_refused(api: ServiceClient, query: str) -> None:
 def test_what_the_tier_knows_nothing_of_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
     assert api.put(PATH, body | {"agent_id": "assistant", "value": 1}).status_code == 422
     assert tiers_with(api) == []
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_every_tier_is_written_to_from_within_a_session(api: ServiceClient, tier: str) -> None:
+    put(api, 1, tier=tier, session_id="s1")
+
+    assert tier_of(api, "&session_id=s1") == tier
 
 
 @pytest.mark.parametrize("tier", TIERS)

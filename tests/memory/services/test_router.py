@@ -278,9 +278,6 @@ def test_a_read_grant_opens_a_pool_for_reading_and_a_write_grant_for_writing(
 @pytest.mark.parametrize(
     ("tier", "where", "written"),
     [
-        ("working", {"session_id": "s1"}, {}),
-        ("long_term", {"session_id": "s1"}, {}),
-        ("shared", {"session_id": "s1"}, {}),
         ("short_term", {"pool_id": "p1"}, {}),
         ("working", {}, {"ttl_seconds": 604_801}),
         ("short_term", {}, {"ttl_seconds": 2_592_001}),
