@@ -1,13 +1,24 @@
-"""Who sees what: the wall between accounts, what is private to an agent, and what a user's knowledge is."""
+"""Who sees what: the wall between accounts, what is private to an agent, what contexts hold, and a user's knowledge."""
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from memory.models import Account, Kind, Memory, Participant, Vector
-from memory.models.memory import AGENT_PRIVATE, OF_CONVERSATIONS
+from memory.models import (
+    AccessControl,
+    Account,
+    Kind,
+    Memory,
+    Participant,
+    PersistentContext,
+    Team,
+    TeamMember,
+    Vector,
+)
+from memory.models.memory import AGENT_PRIVATE, OF_CONTEXTS, OF_CONVERSATIONS
 from memory.models.writer import insert_memories, insert_vectors
 from memory.owner import Owner
 from tests.memory.episodes import MODEL, direction
@@ -100,3 +111,57 @@ def test_an_owner_sees_just_what_the_rule_says(
     for kind in KINDS:
         of_kind = set(Memory.objects.visible_to(owner, kind).values_list("text", flat=True))
         assert of_kind == {text for text in wanted if stored[text].kind == kind}
+
+
+CONTEXTS: dict[str, dict[str, Any]] = {
+    "own": {"agent_id": "assistant"},
+    "another's": {"agent_id": "colleague"},
+    "the account's": {"agent_id": ""},
+    "archived": {"agent_id": "assistant", "archived": True},
+    "open to all": {"agent_id": "colleague", "scope": "account"},
+    "global": {"agent_id": "colleague", "scope": "global"},
+    "readable": {"agent_id": "colleague", "access_control": AccessControl(read=["assistant"]).model_dump()},
+    "writable": {"agent_id": "", "access_control": AccessControl(write=["assistant"]).model_dump()},
+    "public": {"agent_id": "colleague", "access_control": AccessControl(public_read=True).model_dump()},
+}
+"""And two of teams, of which `assistant` is in the first."""
+
+
+@pytest.fixture
+def contexts(accounts: dict[str, Account]) -> list[PersistentContext]:
+    """In both accounts, each with a memory of each kind that lives in contexts, and its vector."""
+    made = []
+    for account in accounts.values():
+        ours, theirs = (Team.objects.create(account=account, name=name) for name in ("ours", "theirs"))
+        TeamMember.objects.create(account=account, team=ours, agent_id="assistant")
+        of_teams = {team.name: {"agent_id": "colleague", "scope": "team", "team": team} for team in (ours, theirs)}
+        for name, columns in (CONTEXTS | of_teams).items():
+            made.append(PersistentContext.objects.create(account=account, name=name, **columns))
+    for context, kind in product(made, sorted(OF_CONTEXTS)):
+        text = f"{kind} in {context.id}"
+        row = Memory(
+            account=context.account, kind=kind, context=context, identity=text, text=text, event_time=timezone.now()
+        )
+        insert_memories([row])
+        insert_vectors(context.account_id, model=MODEL, vectors=[(row.id, direction(0))])
+    return made
+
+
+@pytest.mark.parametrize(("agent_id", "user_id"), list(product(AGENTS, USERS)))
+def test_what_lives_in_a_context_is_seen_by_those_who_may_read_the_context(
+    contexts: list[PersistentContext], accounts: dict[str, Account], agent_id: str, user_id: str
+) -> None:
+    owner = Owner(account_id=accounts["workshop"].id, agent_id=agent_id, user_id=user_id)
+    teams = TeamMember.objects.filter(account=owner.account_id, agent_id=agent_id).values_list("team_id", flat=True)
+
+    readable = [
+        context.id
+        for context in contexts
+        if context.account_id == owner.account_id and context.accessible_by(agent_id, team_ids=set(teams))
+    ]
+
+    for kinds in ([], [Kind.CONTEXT_ENTRY], [Kind.LEARNING], [Kind.LEARNING, Kind.FACT]):
+        wanted = {f"{kind} in {context_id}" for kind in OF_CONTEXTS & set(kinds or Kind) for context_id in readable}
+        assert set(Memory.objects.visible_to(owner, *kinds).values_list("text", flat=True)) == wanted
+        assert set(Vector.objects.visible_to(owner, *kinds).values_list("memory__text", flat=True)) == wanted
+    assert len(readable) == {"": 11, "assistant": 8, "colleague": 7}[agent_id]
