@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.turns import Moment
+from memory.api.fields import Moment
 from memory.api.views import OwnerViewSet
 from memory.models import ContextAccessLog
 from memory.services.access_log import access_logs

@@ -1,6 +1,7 @@
 """Fields that many bodies and queries share."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -51,3 +52,23 @@ class Count(serializers.IntegerField):
         if not (isinstance(data, str) and data.isascii() and data.isdigit() and len(data) < 10):
             self.fail("invalid")
         return int(data)
+
+
+class Moment(serializers.DateTimeField):
+    """A moment with a zone."""
+
+    def to_internal_value(self, value: Any) -> datetime:
+        return read_timestamp(value)
+
+
+def read_timestamp(value: Any) -> datetime:
+    """In UTC: what is before its first year there could not be read again."""
+    if not isinstance(value, str):
+        raise serializers.ValidationError("Must be a text in ISO 8601.")
+    try:
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            raise serializers.ValidationError("Needs a zone, such as Z or +02:00.")
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError) as err:
+        raise serializers.ValidationError("Must be a moment in ISO 8601, such as 2026-05-04T12:00:00Z.") from err

@@ -1,6 +1,5 @@
 """`/pools`: JSON that agents share, and who is let in. What a pool holds is below `/pools/{pool_id}/data`."""
 
-from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
@@ -11,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.api.access import AccessControlAnswer, AccessControlFields, GrantBody, RevokeBody, access_control_of
-from memory.api.turn_drafts import read_timestamp
+from memory.api.fields import Moment
 from memory.api.views import OwnerViewSet
 from memory.models import MemoryPool
 from memory.services.pools import (
@@ -31,13 +30,6 @@ from memory_project.http.serializers import ActingFields, ExternalId
 TYPES, SCOPES = MemoryPool.PoolType.choices, MemoryPool.Scope.choices
 OWN_TYPES = [(name, label) for name, label in TYPES if name in SCOPE_OF]
 """Those of pools that belong to no workflow run."""
-
-
-class Moment(serializers.DateTimeField):
-    """With a zone."""
-
-    def to_internal_value(self, value: Any) -> datetime:
-        return read_timestamp(value)
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})

@@ -11,8 +11,8 @@ from rest_framework.response import Response
 
 from memory import conf
 from memory.api.access import AccessControlFields, access_control_of
-from memory.api.fields import Count
-from memory.api.pools import JsonObject, Moment, PoolAnswer, represent_pool
+from memory.api.fields import Count, Moment
+from memory.api.pools import JsonObject, PoolAnswer, represent_pool
 from memory.api.views import OwnerViewSet
 from memory.models import BlackboardPosting, ToolCacheEntry
 from memory.models.pools import OF_WORKFLOWS

@@ -6,13 +6,14 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
+from memory.api.fields import read_timestamp
 from memory.api.vectors import EmbeddingField
 from memory.errors import Unprocessable
 from memory.extraction.messages import BEYOND_TEXT, MalformedMessage, read_message
@@ -63,19 +64,6 @@ def read_content(value: Any) -> Any:
     if size_bytes_of(value) > LARGEST_CONTENT:
         raise ValidationError(f"Has at most {LARGEST_CONTENT} bytes.")
     return value
-
-
-def read_timestamp(value: Any) -> datetime:
-    """In UTC: what is before its first year there could not be read again."""
-    if not isinstance(value, str):
-        raise ValidationError("Must be a text in ISO 8601.")
-    try:
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None:
-            raise ValidationError("Needs a zone, such as Z or +02:00.")
-        return moment.astimezone(UTC)
-    except (ValueError, OverflowError) as err:
-        raise ValidationError("Must be a moment in ISO 8601, such as 2026-05-04T12:00:00Z.") from err
 
 
 def read_index(value: Any) -> int:

@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime
 from itertools import chain
 from typing import IO, Any
 
@@ -17,8 +16,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import Count, OwnerFields
-from memory.api.turn_drafts import MOST_TURNS, NewTurn, NewTurnList, TurnReader, read_timestamp
+from memory.api.fields import Count, Moment, OwnerFields
+from memory.api.turn_drafts import MOST_TURNS, NewTurn, NewTurnList, TurnReader
 from memory.api.views import OwnerViewSet
 from memory.extraction.messages import message_of
 from memory.models import Turn
@@ -39,13 +38,6 @@ COLUMNS = (
 )
 OTHERS = ("kind", "role", "name", "text", "payload", "event_time", "embed_after")
 """Columns that the answer is made of."""
-
-
-class Moment(serializers.DateTimeField):
-    """A moment with a zone."""
-
-    def to_internal_value(self, value: Any) -> datetime:
-        return read_timestamp(value)
 
 
 class TurnStream(OwnerFields):

@@ -585,4 +585,8 @@ class Migration(migrations.Migration):
             model_name='memorypool',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('pool_type__in', ('shared', 'agent_private', 'team_shared', 'task_scoped')), ('workflow_run', None)), models.Q(('pool_type__in', ('shared_memory', 'tool_cache', 'blackboard')), ('workflow_run__isnull', False)), _connector='OR'), name='pool_of_a_run_has_its_types'),
         ),
+        migrations.AddIndex(
+            model_name='snapshotentry',
+            index=models.Index(fields=['snapshot'], name='snapshot_entry_in'),
+        ),
     ]

@@ -46,7 +46,11 @@ class SnapshotEntry(models.Model):
         db_table = "context_snapshot_entries"
         verbose_name_plural = "snapshot entries"
         constraints = [models.UniqueConstraint(fields=["account", "snapshot", "entry"], name="snapshot_entry_once")]
-        indexes = [models.Index(fields=["account", "entry"], name="snapshot_entry_of")]
+        indexes = [
+            models.Index(fields=["account", "entry"], name="snapshot_entry_of"),
+            # by which the database takes them along with their snapshot
+            models.Index(fields=["snapshot"], name="snapshot_entry_in"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.entry_id} at {self.number}"
