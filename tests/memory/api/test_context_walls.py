@@ -131,7 +131,8 @@ def test_another_accounts_agent_of_the_same_name_is_a_stranger(keep: Callable[..
 def test_what_may_not_be_read_answers_as_what_there_is_not(acting: As, keep: Callable[..., Kept]) -> None:
     kept, nothing = keep(), Kept(context=str(uuid4()), entry=str(uuid4()))
     other = acting("other")
-    other.credentials(**other._credentials, HTTP_X_REQUEST_ID="same")
+    # of all headers of its requests
+    other.defaults["HTTP_X_REQUEST_ID"] = "same"
 
     closed, none = (
         {name: answer.content for name, answer in (reads(other, ids) | writes(other, ids)).items()}

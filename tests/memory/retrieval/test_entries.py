@@ -1,6 +1,7 @@
 """Search in contexts: by meaning, by words where there is no vector; in those contexts that the owner may read."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def test_naming_a_context_opens_it_to_nobody(owner: Owner, context: PersistentCo
     ],
     ids=str,
 )
-def test_what_may_be_read_is_found(owner: Owner, opened: dict[str, object]) -> None:
+def test_what_may_be_read_is_found(owner: Owner, opened: dict[str, Any]) -> None:
     keep(owner, context_of(owner, **opened), entry("a leak", angle=0.1), entry("a pending leak"))
     keep(owner, context_of(owner, "closed"), entry("closed", angle=0.0))
 
