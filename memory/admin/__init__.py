@@ -9,6 +9,7 @@ from django.contrib import admin
 
 from memory.admin import (
     accounts,
+    agent_working,
     api_keys,
     audit,
     conversations,
@@ -31,6 +32,7 @@ from memory.admin import (
 
 __all__ = [
     "accounts",
+    "agent_working",
     "api_keys",
     "audit",
     "conversations",

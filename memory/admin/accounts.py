@@ -11,6 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
+from memory.admin.agent_working import AgentWorkingPages
 from memory.admin.base import AuditedAdmin, refuse_taken, staff_owner
 from memory.admin.fields import ExternalIdField
 from memory.models import Account, Agent, Team, TeamMember
@@ -28,6 +29,7 @@ MOST_INLINE_MEMBERS = 100
 
 LISTS_OF_AN_ACCOUNT = (
     *("memory", "conversation", "turn", "episodicmemory", "agent", "team", "apikey"),
+    *("memorypool", "workflowrun", "agentshorttermmemory", "learning", "savedworkingmemory"),
     *("modelusage", "auditentry", "jobrun"),
 )
 
@@ -67,7 +69,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Agent)
-class AgentAdmin(AuditedAdmin):
+class AgentAdmin(AgentWorkingPages, AuditedAdmin):
     """The id stays: memories name their agent by it."""
 
     memory_type = "agent"
@@ -77,8 +79,8 @@ class AgentAdmin(AuditedAdmin):
     list_select_related = ("account",)
     search_fields = ("agent_id", "description")
     autocomplete_fields = ("account",)
-    fields = ("account", "agent_id", "description", "created_at", "memories")
-    readonly_fields = ("created_at", "memories")
+    fields = ("account", "agent_id", "description", "created_at", "memories", "working_memory")
+    readonly_fields = ("created_at", "memories", "working_memory")
     fixed_fields = ("account", "agent_id")
 
     @admin.display(description="Memories")
@@ -88,6 +90,13 @@ class AgentAdmin(AuditedAdmin):
         url = reverse("admin:memory_memory_changelist")
         query = {"account": str(agent.account_id), "agent_id__exact": agent.agent_id}
         return format_html('<a href="{}?{}">What it remembers</a>', url, urlencode(query))
+
+    @admin.display(description="Working memory")
+    def working_memory(self, agent: Agent) -> SafeString | str:
+        if agent._state.adding:
+            return "-"
+        url = reverse("admin:memory_agent_working", args=[agent.pk])
+        return format_html('<a href="{}">Working memory of this agent</a>', url)
 
 
 class MemberForms(FormSet):

@@ -28,6 +28,7 @@ from memory.models import (
     MemoryPool,
     ModelUsage,
     Participant,
+    SavedWorkingMemory,
     Team,
     TeamMember,
     ToolCacheEntry,
@@ -164,6 +165,9 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     ),
     "participant": lambda account, numbers: Participant.objects.bulk_create(
         Participant(account=account, conversation_id=f"c{n}", agent_id="a") for n in numbers
+    ),
+    "savedworkingmemory": lambda account, numbers: SavedWorkingMemory.objects.bulk_create(
+        SavedWorkingMemory(account=account, agent_id=f"a{n}", saved_at=NOW) for n in numbers
     ),
     "team": lambda account, numbers: Team.objects.bulk_create(Team(account=account, name=f"t{n}") for n in numbers),
     "teammember": make_members,
