@@ -475,7 +475,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='persistentcontext',
-            constraint=models.UniqueConstraint(fields=('account', 'agent_id', 'team', 'name'), name='context_once_by_name', nulls_distinct=False),
+            constraint=models.UniqueConstraint(condition=models.Q(('team__isnull', False), ('scope__in', ('agent', 'account', 'global')), _connector='OR'), fields=('account', 'agent_id', 'team', 'name'), name='context_once_by_name', nulls_distinct=False),
+        ),
+        migrations.AddConstraint(
+            model_name='persistentcontext',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('name', 'agent_memory'), _negated=True), models.Q(('context_type', 'agent_memory'), ('scope', 'agent')), _connector='OR'), name='context_own_is_private'),
         ),
         migrations.AddConstraint(
             model_name='persistentcontext',

@@ -67,7 +67,15 @@ class PersistentContext(SharedRow):
         db_table = "persistent_contexts"
         constraints = [
             models.UniqueConstraint(
-                fields=["account", "agent_id", "team", "name"], name="context_once_by_name", nulls_distinct=False
+                fields=["account", "agent_id", "team", "name"],
+                name="context_once_by_name",
+                nulls_distinct=False,
+                # those of teams that are dissolved keep their names, and may be several
+                condition=Q(team__isnull=False) | Q(scope__in=("agent", "account", "global")),
+            ),
+            models.CheckConstraint(
+                condition=~Q(name=OWN_CONTEXT) | Q(context_type="agent_memory", scope="agent"),
+                name="context_own_is_private",
             ),
             models.UniqueConstraint(fields=["account", "id"], name="context_of_account"),
             models.CheckConstraint(condition=~Q(name=""), name="context_has_a_name"),

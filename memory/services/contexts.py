@@ -36,10 +36,13 @@ def create_context(owner: Owner, draft: ContextDraft) -> PersistentContext:
     """Make one that the acting agent owns.
 
     Raises Conflict for a name that the agent gave already, Unprocessable for a scope of team without a team that the
-    agent is in.
+    agent is in, and for the name of agents' long-term memory given to something else.
     """
     if (draft.scope == PersistentContext.Scope.TEAM) != (draft.team_id is not None):
         raise Unprocessable("a context of scope team names its team, any other names none")
+    is_own = (draft.context_type, draft.scope) == (OWN_CONTEXT, PersistentContext.Scope.AGENT)
+    if draft.name == OWN_CONTEXT and not is_own:
+        raise Unprocessable(f"the name {OWN_CONTEXT} is that of an agent's long-term memory: its type, and scope agent")
     note_agent(owner.account_id, owner.agent_id)
     with transaction.atomic():
         team = find_team_to_share_with(owner, draft.team_id) if draft.team_id else None
@@ -73,13 +76,19 @@ def own_context(owner: Owner, *, now: datetime) -> PersistentContext:
     """The context in which the agent's long-term memory lives; made when it is new, by one of those who ask at once."""
     if not owner.agent_id:
         raise Unprocessable("long-term memory is an agent's: name one")
-    mine = {"account_id": owner.account_id, "agent_id": owner.agent_id, "team": None, "name": OWN_CONTEXT}
+    mine = {
+        "account_id": owner.account_id,
+        "agent_id": owner.agent_id,
+        "team": None,
+        "name": OWN_CONTEXT,
+        "scope": "agent",
+    }
     found = PersistentContext.objects.filter(**mine).first()
     if found is not None:
         return found
     with transaction.atomic():
         context, is_new = PersistentContext.objects.get_or_create(
-            **mine, defaults={"context_type": OWN_CONTEXT, "scope": "agent", "updated_at": now}
+            **mine, defaults={"context_type": OWN_CONTEXT, "updated_at": now}
         )
         if is_new:
             record(owner, operation="create", memory_type="context", affected_ids=[context.id])
@@ -150,6 +159,8 @@ def change_context(
         raise Unprocessable(f"cannot be changed: {', '.join(sorted(refused))}")
     with transaction.atomic():
         context = lock_managed_context(owner, context_id, expected=expected)
+        if OWN_CONTEXT in (context.name, changes.get("name")) and changes.get("name", context.name) != context.name:
+            raise Unprocessable(f"{OWN_CONTEXT} is where an agent's long-term memory is found: that name stays")
         for name, value in changes.items():
             setattr(context, name, AccessControl.parse(value).model_dump() if name == "access_control" else value)
         save_context(owner, context, columns=list(changes), operation="update", now=now)

@@ -348,7 +348,7 @@ FIND_KEYED = """
 SELECT m.id, c.id, e.value FROM persistent_contexts c
 JOIN memories m ON m.account_id = c.account_id AND m.kind = 'context_entry' AND m.identity = c.id::text || ':' || %s
 JOIN context_entries e ON e.memory_ptr_id = m.id
-WHERE c.account_id = %s AND c.agent_id = %s AND c.team_id IS NULL AND c.name = %s
+WHERE c.account_id = %s AND c.agent_id = %s AND c.team_id IS NULL AND c.name = %s AND c.scope = 'agent'
     AND NOT m.archived AND NOT m.quarantined AND (m.expires_at IS NULL OR m.expires_at > %s)
 """
 

@@ -230,7 +230,7 @@ def tiers_of(owner: Owner) -> tuple[Tier, ...]:
 def find_own_context(owner: Owner) -> QuerySet[PersistentContext]:
     """The context of the agent's long-term memory, or none: reading makes none."""
     mine = PersistentContext.objects.filter(account_id=owner.account_id, agent_id=owner.agent_id)
-    return mine.filter(team=None, name=OWN_CONTEXT)
+    return mine.filter(team=None, name=OWN_CONTEXT, scope="agent")
 
 
 def path_of(key: str) -> str:

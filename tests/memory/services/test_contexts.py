@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from memory.errors import Conflict, Forbidden, NotFound, StaleVersion, Unprocessable
 from memory.models import AccessControl, Account, Agent, AuditEntry, Level, PersistentContext, Team
@@ -53,8 +54,16 @@ def test_a_new_context_is_its_agents_and_nobody_elses(owner: Owner, context: Per
 
     assert (found.agent_id, found.scope, found.context_type, found.version) == ("assistant", "agent", "agent_memory", 1)
     assert (found.access_control, found.archived) == ({"read": [], "write": [], "public_read": False}, False)
-    assert Agent.objects.filter(agent_id="assistant").exists()
     assert AuditEntry.objects.filter(operation="create", memory_type="context", affected_ids=[str(found.id)]).exists()
+
+
+def test_an_agent_comes_to_be_with_its_first_context(
+    owner: Owner, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        context_of(owner)
+
+    assert Agent.objects.filter(agent_id="assistant").exists()
 
 
 def test_a_name_is_an_agents_once(owner: Owner, context: PersistentContext) -> None:
