@@ -12,22 +12,20 @@ from memory.api.fields import Moment
 from memory.api.views import OwnerViewSet
 from memory.models import ContextAccessLog
 from memory.services.access_log import access_logs
-from memory_project.http.serializers import ExternalId, StrictSerializer
+from memory_project.http.serializers import ActingFields, ExternalId
 
 CONDITIONS = {
     "entry_id": "entry_id",
-    "agent_id": "agent_id",
+    "accessed_by": "agent_id",
     "action": "action",
     "since": "accessed_at__gte",
     "until": "accessed_at__lt",
 }
 
 
-class AccessLogQuery(StrictSerializer):
-    """Whose lines to show: the acting agent is the key's."""
-
+class AccessLogQuery(ActingFields):
     entry_id = serializers.UUIDField(required=False)
-    agent_id = ExternalId(required=False, help_text="Who accessed it: the acting agent is the key's.")
+    accessed_by = ExternalId(required=False, help_text="An agent.")
     action = serializers.ChoiceField(ContextAccessLog.Action.choices, required=False)
     since = Moment(required=False, help_text="Accessed then or later.")
     until = Moment(required=False, help_text="Accessed before then.")
@@ -59,7 +57,8 @@ class AccessLogs(OwnerViewSet):
 
         Reads that could not be logged are counted, in lines of action `lost` without an entry.
         """
-        query, rows = self.query(), access_logs(self.owner(), context_id)
+        query = self.query()
+        rows = access_logs(self.owner(query), context_id)
         return self.page(narrowed(rows, query), represent_line)
 
 

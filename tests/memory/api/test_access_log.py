@@ -60,7 +60,7 @@ def test_every_read_over_http_is_in_the_log(
 
     actions = [line["action"] for line in log_of(api, context)]
     assert (actions.count("read"), actions.count("search"), actions.count("create")) == (5, len(found), 10)
-    (line,) = log_of(api, context, "?agent_id=assistant&action=read")
+    (line,) = log_of(api, context, "?accessed_by=assistant&action=read")
     assert (line["entry_id"], line["action"], line["count"]) == (first, "read", 1)
     assert line["actor"].startswith("key:")
 
@@ -175,6 +175,14 @@ def test_who_may_only_read_does_not_see_who_reads(account: Account, owner: Owner
     assert bound_api.get(f"/contexts/{context.id}/access-log").status_code == 200
     assert reader.get(f"/contexts/{context.id}").status_code == 200
     assert reader.get(f"/contexts/{context.id}/access-log").status_code == 403
+
+
+def test_the_agent_that_is_named_is_the_one_that_asks(api: ServiceClient, owner: Owner) -> None:
+    context = context_of(owner, scope="account")
+
+    answers = [api.get(f"/contexts/{context.id}/access-log?agent_id={agent}") for agent in ("assistant", "reader")]
+
+    assert [answer.status_code for answer in answers] == [200, 403]
 
 
 def test_to_strangers_there_is_no_log(
