@@ -43,8 +43,8 @@ def create_context(owner: Owner, draft: ContextDraft) -> PersistentContext:
     is_own = (draft.context_type, draft.scope) == (OWN_CONTEXT, PersistentContext.Scope.AGENT)
     if draft.name == OWN_CONTEXT and not is_own:
         raise Unprocessable(f"the name {OWN_CONTEXT} is that of an agent's long-term memory: its type, and scope agent")
-    note_agent(owner.account_id, owner.agent_id)
     with transaction.atomic():
+        note_agent(owner.account_id, owner.agent_id)
         team = find_team_to_share_with(owner, draft.team_id) if draft.team_id else None
         context = PersistentContext(
             account_id=owner.account_id,

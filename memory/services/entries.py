@@ -4,7 +4,7 @@ Every write locks the context first, then the entry: the same order everywhere. 
 no search meets it, its history stays, and restoring a snapshot brings it back. To be rid of the text, staff delete it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -21,9 +21,11 @@ from memory.models.contexts import OWN_CONTEXT
 from memory.owner import Owner
 from memory.services.access import Versions, check_version
 from memory.services.access_log import Action, log_writes
+from memory.services.accounts import note_agent
 from memory.services.contexts import find_context, lock_context
 from memory.services.embedding import Embedded
-from memory.services.memories import OwnVector, reword_memory, store_memories
+from memory.services.entry_versions import add_versions, change_child, change_values
+from memory.services.memories import OwnVector, Rewording, reword_memories, store_memories
 from memory.tiers.base import keyed_json, to_json
 from memory_project.ids import uuid7
 
@@ -127,6 +129,7 @@ def store_entries(
     NotFound, Forbidden, Conflict for an archived context, TooLarge.
     """
     with transaction.atomic():
+        note_agent(owner.account_id, owner.agent_id)
         context = lock_context(owner, context_id)
         taken = lock_keyed(context, [draft.key for draft in drafts if draft.key])
         # a key that is named twice is the same entry twice, the last value its latest
@@ -134,12 +137,12 @@ def store_entries(
         rows = {row.key or row.id: row for row in insert_entries(owner, context, list(new.values()), embedded, now)}
         add_versions(rows.values(), editor=editor or owner.agent_id, now=now)
         log_writes(owner, [(context.id, row.id) for row in rows.values()], action=Action.CREATE, now=now)
-        for draft in drafts:
-            if draft.key in taken:
-                edit = Edit(
-                    content=draft.text, value=draft.stored_value, editor=editor or owner.agent_id, own=draft.own
-                )
-                apply_edit(owner, taken[draft.key], edit, embedded=embedded, now=now)
+        said = {draft.key: draft for draft in drafts if draft.key in taken}
+        edits = [
+            (taken[key], Edit(content=draft.text, value=draft.stored_value, own=draft.own))
+            for key, draft in said.items()
+        ]
+        apply_edits(owner, edits, embedded=embedded, editor=editor or owner.agent_id, now=now)
     return [taken.get(draft.key) or rows[draft.key or draft.id] for draft in drafts]
 
 
@@ -167,7 +170,7 @@ def insert_entries(
         for draft in drafts
     ]
     own = {draft.id: draft.own for draft in drafts if draft.own is not None}
-    return store_memories(owner, rows, embedded=embedded, own=own, now=now)
+    return rows and store_memories(owner, rows, embedded=embedded, own=own, now=now)
 
 
 def keyed_identity(context_id: UUID, key: str) -> str:
@@ -201,65 +204,58 @@ def update_content(
         check_value(edit.value)
     with transaction.atomic():
         entry = lock_entry(owner, entry_id, expected=expected, now=now)
-        apply_edit(owner, entry, edit, embedded=embedded, now=now)
+        apply_edits(
+            owner, [(entry, edit)], embedded=embedded, editor=edit.editor, restored_from=edit.restored_from, now=now
+        )
     return entry
 
 
-def apply_edit(owner: Owner, entry: ContextEntry, edit: Edit, *, embedded: Embedded, now: datetime) -> bool:
-    """Edit a locked entry, bringing it back if it was removed or has expired; whether anything changed."""
-    value = value_beside(edit.content, edit.value, key=entry.key)
-    is_other = (edit.content, to_json(value)) != (entry.text, to_json(entry.value))
-    if entry.archived or (entry.expires_at is not None and entry.expires_at <= now):
-        entry.archived, entry.expires_at = False, None
-        Memory.objects.filter(id=entry.id).update(archived=False, expires_at=None)
-    elif not is_other:
-        return False
-    reword_memory(owner, entry, text=edit.content, own=edit.own, embedded=embedded, now=now)
-    entry.value = value
-    entry.content_version += 1
-    change_child(entry, value=value, content_version=entry.content_version)
-    add_versions([entry], editor=edit.editor, restored_from=edit.restored_from, now=now)
-    action = Action.UPDATE if edit.restored_from is None else Action.RESTORE
-    log_writes(owner, [touched(entry)], action=action, now=now)
-    record_entry(owner, entry, "update" if edit.restored_from is None else "restore")
-    return True
-
-
-def change_child(entry: ContextEntry, **columns: Any) -> None:
-    """Store columns that entries have beyond those of all memories."""
-    rows: Any = ContextEntry.objects.filter(pk=entry.id)
-    rows.update(**columns)
-
-
-def add_versions(
-    entries: Iterable[ContextEntry], *, editor: str, restored_from: int | None = None, now: datetime
+def apply_edits(
+    owner: Owner,
+    edits: Sequence[tuple[ContextEntry, Edit]],
+    *,
+    embedded: Embedded,
+    editor: str,
+    restored_from: int | None = None,
+    now: datetime,
 ) -> None:
-    """Write down the entries, which are of one account, as they are: version `content_version`, after the one before.
+    """Edit locked entries, each once, bringing back those that were removed or have expired.
 
-    Two statements, one for new entries.
+    What an entry says already changes nothing. As many statements for many as for one.
     """
-    rows = list(entries)
-    before = {row.id: row.content_version - 1 for row in rows if row.content_version > 1}
-    kept = ContextEntryVersion.objects.filter(
-        account_id__in={row.account_id for row in rows}, entry_id__in=before, number__in=set(before.values())
-    )
-    ids = {(entry_id, number): pk for entry_id, number, pk in kept.values_list("entry_id", "number", "pk")}
-    ContextEntryVersion.objects.bulk_create(
-        [
-            ContextEntryVersion(
-                account_id=row.account_id,
-                entry_id=row.id,
-                number=row.content_version,
-                previous_version_id=ids.get((row.id, row.content_version - 1)),
-                content=row.text,
-                value=row.value,
-                editor=editor,
-                restored_from=restored_from,
-                created_at=now,
-            )
-            for row in rows
-        ]
-    )
+    changed = [(entry, edit) for entry, edit in edits if is_gone(entry, now) or is_other(entry, edit)]
+    if not changed:
+        return
+    entries = [entry for entry, _edit in changed]
+    bring_back([entry for entry in entries if is_gone(entry, now)])
+    rewordings = [Rewording(row=entry, text=edit.content, own=edit.own) for entry, edit in changed]
+    reword_memories(owner, rewordings, embedded=embedded, now=now)
+    for entry, edit in changed:
+        entry.value = value_beside(edit.content, edit.value, key=entry.key)
+        entry.content_version += 1
+    change_values(entries)
+    add_versions(entries, editor=editor, restored_from=restored_from, now=now)
+    action = Action.UPDATE if restored_from is None else Action.RESTORE
+    log_writes(owner, [touched(entry) for entry in entries], action=action, now=now)
+    record_entries(owner, entries, action.value)
+
+
+def is_gone(entry: ContextEntry, now: datetime) -> bool:
+    return entry.archived or (entry.expires_at is not None and entry.expires_at <= now)
+
+
+def is_other(entry: ContextEntry, edit: Edit) -> bool:
+    """Whether the edit says anything that the entry does not."""
+    value = value_beside(edit.content, edit.value, key=entry.key)
+    return (edit.content, to_json(value)) != (entry.text, to_json(entry.value))
+
+
+def bring_back(entries: Sequence[ContextEntry]) -> None:
+    """Make removed and expired entries live again."""
+    for entry in entries:
+        entry.archived, entry.expires_at = False, None
+    if entries:
+        Memory.objects.filter(id__in=[entry.id for entry in entries]).update(archived=False, expires_at=None)
 
 
 def lock_entry(owner: Owner, entry_id: UUID, *, expected: Versions = None, now: datetime) -> ContextEntry:
@@ -277,6 +273,7 @@ def lock_entry(owner: Owner, entry_id: UUID, *, expected: Versions = None, now: 
     if entry is None:
         raise NotFound("no such entry")
     check_version(entry.version, expected)
+    note_agent(owner.account_id, owner.agent_id)
     return entry
 
 
@@ -330,7 +327,7 @@ def weigh_entry(
         change_child(entry, importance=moved)
         Memory.objects.filter(id=entry.id).update(version=F("version") + 1, updated_at=now)
         log_writes(owner, [touched(entry)], action=action, now=now)
-        record_entry(owner, entry, action.value)
+        record_entries(owner, [entry], action.value)
         entry.refresh_from_db(fields=["importance", "version", "updated_at"])
     return entry
 
@@ -341,7 +338,7 @@ def remove_entry(owner: Owner, entry_id: UUID, *, expected: Versions = None, now
         entry = lock_entry(owner, entry_id, expected=expected, now=now)
         Memory.objects.filter(id=entry.id).update(archived=True, version=F("version") + 1, updated_at=now)
         log_writes(owner, [touched(entry)], action=Action.ARCHIVE, now=now)
-        record_entry(owner, entry, "archive")
+        record_entries(owner, [entry], "archive")
 
 
 FIND_KEYED = """
@@ -374,5 +371,5 @@ def touched(entry: ContextEntry) -> tuple[UUID, UUID]:
     return entry.context_id, entry.id  # type: ignore[return-value]  # entries have contexts: the database sees to it
 
 
-def record_entry(owner: Owner, entry: ContextEntry, operation: str) -> None:
-    record(owner, operation=operation, memory_type="semantic", affected_ids=[entry.id])
+def record_entries(owner: Owner, entries: Sequence[ContextEntry], operation: str) -> None:
+    record(owner, operation=operation, memory_type="semantic", affected_ids=[entry.id for entry in entries])

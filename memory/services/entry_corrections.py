@@ -11,7 +11,8 @@ from memory.errors import NotFound
 from memory.models import ContextEntry, ContextEntryVersion, Kind, SnapshotEntry
 from memory.owner import Owner
 from memory.services.access_log import Action, log_writes
-from memory.services.entries import add_versions, change_child, touched
+from memory.services.entries import touched
+from memory.services.entry_versions import add_versions, change_child
 
 
 def spread_entry_correction(owner: Owner, entry_id: UUID, *, now: datetime) -> None:

@@ -12,7 +12,7 @@ from django.db import transaction
 from memory.audit import record
 from memory.errors import Unprocessable, WrongVectorWidth
 from memory.models import Memory, Vector
-from memory.models.binary import Embedding
+from memory.models.binary import Embedding, binary_cursor
 from memory.models.writer import insert_memories, insert_participants, insert_vectors
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
@@ -20,6 +20,17 @@ from memory.services.embedding import Embedded, content_hash
 from memory.tokens import estimate_tokens
 
 M = TypeVar("M", bound=Memory)
+
+VectorsByModel = dict[str, list[tuple[UUID, Embedding]]]
+"""The vectors of memories, by the model that they are of."""
+
+REWORD = """
+UPDATE memories m SET text = new.text, content_hash = new.content_hash, token_count = new.token_count,
+    version = m.version + 1, updated_at = %s, embed_after = new.embed_after, embed_attempts = 0, embed_error = ''
+FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::int[], %s::timestamptz[])
+    AS new (id, text, content_hash, token_count, embed_after)
+WHERE m.id = new.id AND m.account_id = %s
+"""
 
 MEMORY_TYPES = {"episode": "episodic", "turn": "episodic", "strategy": "procedural"}
 """The documented word for a kind in the audit log; what is not named is semantic."""
@@ -50,15 +61,10 @@ def store_memories(
     `embedded` comes from `embed_texts`, called before the transaction; `own` are vectors that clients brought,
     by row id, from `admit_vector`. Raises nothing for what is stored already.
     """
-    vectors: dict[str, list[tuple[UUID, Embedding]]] = {}
+    vectors: VectorsByModel = {}
     for row in rows:
         fill_derived(row, owner=owner)
-        brought, made = own.get(row.id), embedded.vectors.get(row.text)
-        if brought is not None:
-            vectors.setdefault(brought.model, []).append((row.id, brought.vector))
-        if made is not None and (brought is None or brought.model != embedded.model):
-            vectors.setdefault(embedded.model, []).append((row.id, made))
-        has_current = made is not None or (brought is not None and brought.model == embedded.model)
+        has_current = collect_vectors(row, own=own.get(row.id), embedded=embedded, into=vectors)
         row.embed_after = None if has_current else now
         row.embed_error = "" if has_current else embedded.error
     # part of the caller's transaction where there is one
@@ -73,28 +79,47 @@ def store_memories(
     return new
 
 
-def reword_memory(
-    owner: Owner, row: Memory, *, text: str, own: OwnVector | None, embedded: Embedded, now: datetime
-) -> None:
-    """Give a locked memory another text, at its next version, with the vectors of that text and no others.
+def collect_vectors(row: Memory, *, own: OwnVector | None, embedded: Embedded, into: VectorsByModel) -> bool:
+    """Add the vectors that there are of the row's text; whether one is of the current model."""
+    made = embedded.vectors.get(row.text)
+    is_current = own is not None and own.model == embedded.model
+    if own is not None:
+        into.setdefault(own.model, []).append((row.id, own.vector))
+    if made is not None and not is_current:
+        into.setdefault(embedded.model, []).append((row.id, made))
+    return made is not None or is_current
 
-    Without one of the current model it is queued for it. The row given is changed, too.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewording:
+    """A locked memory, another text for it, and the vector that the client brought of that."""
+
+    row: Memory
+    text: str
+    own: OwnVector | None = None
+
+
+def reword_memories(owner: Owner, rewordings: Sequence[Rewording], *, embedded: Embedded, now: datetime) -> None:
+    """Give locked memories other texts, each at its next version, with the vectors of those texts and no others.
+
+    Without one of the current model they are queued for it. The rows given are changed, too. Two statements, and one
+    for each model that there are vectors of.
     """
-    made = embedded.vectors.get(text)
-    has_current = made is not None or (own is not None and own.model == embedded.model)
-    row.text, row.version, row.updated_at = text, row.version + 1, now
-    row.content_hash, row.token_count = content_hash(text), estimate_tokens(text)
-    row.embed_after, row.embed_attempts, row.embed_error = (None if has_current else now), 0, ""
-    columns = ("text", "version", "updated_at", "content_hash", "token_count")
-    of_queue = ("embed_after", "embed_attempts", "embed_error")
-    Memory.objects.filter(id=row.id).update(**{name: getattr(row, name) for name in (*columns, *of_queue)})
+    vectors: VectorsByModel = {}
+    rows = [each.row for each in rewordings]
+    for each in rewordings:
+        row = each.row
+        row.text, row.version, row.updated_at = each.text, row.version + 1, now
+        row.content_hash, row.token_count = content_hash(each.text), estimate_tokens(each.text)
+        has_current = collect_vectors(row, own=each.own, embedded=embedded, into=vectors)
+        row.embed_after, row.embed_attempts, row.embed_error = (None if has_current else now), 0, ""
+    columns = ("id", "text", "content_hash", "token_count", "embed_after")
+    with binary_cursor() as cursor:
+        cursor.execute(REWORD, [now, *([getattr(row, name) for row in rows] for name in columns), owner.account_id])
     # of whatever model: they are of what it said before
-    Vector.objects.filter(account_id=owner.account_id, memory_id=row.id).delete()
-    brought = [] if own is None else [(own.model, own.vector)]
-    if made is not None and (own is None or own.model != embedded.model):
-        brought.append((embedded.model, made))
-    for model, vector in brought:
-        insert_vectors(owner.account_id, model=model, vectors=[(row.id, vector)])
+    Vector.objects.filter(account_id=owner.account_id, memory_id__in=[row.id for row in rows]).delete()
+    for model, found in vectors.items():
+        insert_vectors(owner.account_id, model=model, vectors=found)
 
 
 def record_store(owner: Owner, rows: Sequence[Memory]) -> None:

@@ -11,11 +11,21 @@ import pytest
 from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from memory import conf
 from memory.errors import Conflict, Forbidden, NotFound, StaleVersion, TooLarge
-from memory.models import Account, AuditEntry, ContextAccessLog, ContextEntry, Memory, PersistentContext
+from memory.models import (
+    AccessControl,
+    Account,
+    Agent,
+    AuditEntry,
+    ContextAccessLog,
+    ContextEntry,
+    Memory,
+    PersistentContext,
+    Vector,
+)
 from memory.owner import Owner
 from memory.services.contexts import archive_context
 from memory.services.entries import (
@@ -102,11 +112,30 @@ def test_keys_are_of_their_context(owner: Owner, context: PersistentContext) -> 
     assert (contents(owner, context), contents(owner, other)) == (["1"], ["2"])
 
 
-def test_a_key_given_twice_at_once_is_one_entry(owner: Owner, context: PersistentContext) -> None:
-    rows = keep(owner, context, EntryDraft(key="k", value=1), entry("other"), EntryDraft(key="k", value=2))
+def test_a_key_given_twice_at_once_is_one_entry_that_says_the_last(owner: Owner, context: PersistentContext) -> None:
+    for value in (1, 3):
+        given = EntryDraft(key="k", value=value), entry("other"), EntryDraft(key="k", value=value + 1)
 
-    assert [row.text for row in rows] == ["2", "other", "2"]
-    assert len(contents(owner, context)) == 2
+        rows = keep(owner, context, *given)
+
+        assert [row.text for row in rows] == [str(value + 1), "other", str(value + 1)]
+    assert sorted(contents(owner, context)) == ["4", "other", "other"]
+    assert [version.value for version in rows[0].versions.order_by("number")] == [2, 4]
+
+
+def test_new_changed_unchanged_and_removed_ones_are_stored_together(owner: Owner, context: PersistentContext) -> None:
+    before = {row.key: row for row in keep(owner, context, *(entry("old", angle=0.1, key=key) for key in "abc"))}
+    remove_entry(owner, before["c"].id, now=NOW)
+
+    drafts = [entry("new", key="a"), entry("old", key="b"), entry("old", angle=0.2, key="c"), entry("first", key="d")]
+    rows = keep(owner, context, *drafts)
+
+    stored = [find_entry(owner, row.id, now=NOW) for row in rows]
+    assert [(row.text, row.content_version, row.version) for row in stored] == [
+        *(("new", 2, 2), ("old", 1, 1), ("old", 2, 3), ("first", 1, 1)),
+    ]
+    assert [row.embed_after for row in stored] == [NOW, None, None, NOW]
+    assert set(Vector.objects.values_list("memory_id", flat=True)) == {before["b"].id, before["c"].id}
 
 
 def test_storing_is_audited_and_in_the_access_log(owner: Owner, row: ContextEntry) -> None:
@@ -273,6 +302,23 @@ def test_to_others_a_context_they_may_not_read_is_none(
     assert contents(owner, context) == ["The roof leaks"]
 
 
+def test_who_writes_for_the_first_time_is_an_agent_from_then_on(
+    owner: Owner,
+    context: PersistentContext,
+    row: ContextEntry,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    PersistentContext.objects.update(access_control=AccessControl(write=["one", "two"]).model_dump())
+    (keyed,) = keep(owner, context, EntryDraft(key="k", value=1))
+
+    with django_capture_on_commit_callbacks(execute=True):
+        boost_importance(replace(owner, agent_id="one"), row.id, by=0.1, now=NOW)
+        keep(replace(owner, agent_id="two"), context, EntryDraft(key="k", value=2))
+
+    assert set(Agent.objects.values_list("agent_id", flat=True)) == {"assistant", "one", "two"}
+    assert find_entry(owner, keyed.id, now=NOW).value == 2
+
+
 def test_a_thousand_entries_take_as_many_statements_as_ten(
     owner: Owner, context: PersistentContext, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
@@ -280,3 +326,14 @@ def test_a_thousand_entries_take_as_many_statements_as_ten(
         # two of the savepoint; the context; rows, children, agent, audit; versions; access log
         with django_assert_num_queries(9):
             keep(owner, context, *(entry(f"{count}: {number}") for number in range(count)))
+
+
+def test_a_thousand_edits_take_as_many_statements_as_ten(
+    owner: Owner, context: PersistentContext, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for count in (10, 1_000):
+        keep(owner, context, *(entry("old", key=f"{count}: {number}") for number in range(count)))
+
+        # two of the savepoint; the context, its entries; rows, vectors, values; versions before and after; log, audit
+        with django_assert_num_queries(11):
+            keep(owner, context, *(entry("new", key=f"{count}: {number}") for number in range(count)))
