@@ -115,11 +115,20 @@ class JSONObjectField(ShapedJSONField):
 
 
 class JSONDocumentField(JSONObjectField):
-    """An object that may be large, in an editor; the order of its names counts."""
+    """An object that may be large, in an editor; the order of its names counts, and an empty box is none."""
 
     widget = forms.Textarea(
         attrs={"rows": 28, "cols": 120, "class": "vLargeTextField json json-document", "spellcheck": "false"}
     )
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"required": False, "initial": dict, **options})
+
+    def clean(self, value: Any) -> Any:
+        parsed = self.to_python(value)
+        if not isinstance(parsed, self.shape):
+            raise ValidationError("The value must be an object; an empty one is {}.")
+        return parsed
 
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, InvalidJSONInput):

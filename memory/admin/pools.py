@@ -41,7 +41,7 @@ class PoolForm(ServedForm):
     scope = forms.ChoiceField(required=False, choices=[("", "that of its type"), *MemoryPool.Scope.choices])
     agent_id = ExternalIdField(required=False, label="Owner", help_text="An agent. Empty: the account itself.")
     task_id = ExternalIdField(required=False, help_text="Scope task needs it.")
-    data = JSONDocumentField(required=False)  # type: ignore[assignment]  # taken out of the class
+    data = JSONDocumentField()  # type: ignore[assignment]  # taken out of the class
     access_control = GrantsField()
     seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
@@ -51,15 +51,18 @@ class PoolForm(ServedForm):
         if isinstance(grants, GrantsField):
             grants.know_agents(self.instance.account_id)
         if not self.instance._state.adding and "seen_version" in self.fields:
-            self.fields["seen_version"].initial = self.instance.version
-            if getattr(self, "refusal", ""):
-                self.take_for_seen()
+            self.note_version()
 
-    def take_for_seen(self) -> None:
-        """The page shows what is stored by now: saving once more is saving over it."""
+    def note_version(self) -> None:
+        """As seen by whoever opens the page. After a refusal the page shows what is stored by now: that is seen, then,
+        and saving once more is saving over it."""
         form: Any = self
-        form.data = form.data.copy()
-        form.data[self.add_prefix("seen_version")] = str(self.instance.version)
+        name, stored = self.add_prefix("seen_version"), str(self.instance.version)
+        form.fields["seen_version"].initial = stored
+        if getattr(form, "refusal", "") and form.data.get(name) != stored:
+            form.refusal += " What is stored by now stands below the data; saving once more replaces it."
+            form.data = form.data.copy()
+            form.data[name] = stored
 
 
 class ExpiryFilter(admin.SimpleListFilter):
@@ -93,8 +96,8 @@ class MemoryPoolAdmin(BoundedAdmin):
 
     form = PoolForm
     list_display = (
-        "named", "account", "pool_type", "scope", "owned_by", "team", "version", "entry_count", "size_bytes",
-        "read_count", "write_count", "last_accessed_at", "ends",
+        "named", "account", "pool_type", "scope", "owned_by", "team", "version", "entries_and_bytes",
+        "reads_and_writes", "last_access", "ends",
     )  # fmt: skip
     list_filter = (AccountFilter, "pool_type", "scope", ExpiryFilter)
     list_select_related = ("account", "team")
@@ -160,6 +163,18 @@ class MemoryPoolAdmin(BoundedAdmin):
         told = f"{pool.expires_at:%Y-%m-%d %H:%M}"
         return f"{told} (expired)" if pool.is_expired(datetime.now(UTC)) else told
 
+    @admin.display(description="Entries, bytes")
+    def entries_and_bytes(self, pool: MemoryPool) -> str:
+        return f"{pool.entry_count:,}, {pool.size_bytes:,}"
+
+    @admin.display(description="Reads, writes")
+    def reads_and_writes(self, pool: MemoryPool) -> str:
+        return f"{pool.read_count:,}, {pool.write_count:,}"
+
+    @admin.display(description="Last access")
+    def last_access(self, pool: MemoryPool) -> str:
+        return f"{pool.last_accessed_at:%Y-%m-%d %H:%M}" if pool.last_accessed_at else "never"
+
     @admin.display(description="Size")
     def size(self, pool: MemoryPool) -> str:
         return f"{pool.entry_count:,} entries, {pool.size_bytes:,} of {conf.POOL_LIMIT_BYTES:,} bytes"
@@ -173,9 +188,7 @@ class MemoryPoolAdmin(BoundedAdmin):
         """The row as another write left it, beside what was typed; the form's own instance is not saved."""
         stored = MemoryPool.objects.get(pk=pool.pk)
         access = AccessControl.parse(stored.access_control).model_dump()
-        what = {"version": stored.version, "data": stored.data, "access_control": access}
-        told = "By another write. To keep what you typed instead, save once more."
-        return format_html('{}<p class="help">{}</p>', show_json(what), told)
+        return show_json({"version": stored.version, "data": stored.data, "access_control": access})
 
     @admin.display(description="Agents")
     def let_in(self, pool: MemoryPool) -> SafeString:

@@ -91,7 +91,7 @@ class ShortTermAdmin(BoundedAdmin):
 
     form = ShortTermForm
     list_display = (
-        "key", "of_agent", "in_session", "memory_type", "excerpt", "access_count", "state", "expires_at", "account",
+        "key", "of_agent", "in_session", "memory_type", "state", "access_count", "expires_at", "excerpt", "account",
     )  # fmt: skip
     list_filter = (AccountFilter, "memory_type", LifeFilter)
     list_select_related = ("account",)

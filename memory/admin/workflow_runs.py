@@ -126,8 +126,8 @@ class WorkflowRunAdmin(BoundedAdmin):
         ]
         query = urlencode({"account": str(run.account_id), "workflow_run__id__exact": str(run.pk)})
         url = reverse("admin:memory_memorypool_changelist")
-        listed = format_html_join("", '<li><a href="{}">{}</a> ({}, {} entries)</li>', named)
-        return format_html('<ul>{}</ul><a href="{}?{}">All of them</a>', listed, url, query)
+        listed = format_html_join("", '<div><a href="{}">{}</a> ({}, {} entries)</div>', named)
+        return format_html('{}<a href="{}?{}">All of them</a>', listed, url, query)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         now, given = datetime.now(UTC), form.cleaned_data

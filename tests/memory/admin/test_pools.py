@@ -86,6 +86,8 @@ def test_another_order_of_names_is_an_edit(staff: Client, owner: Owner) -> None:
         ('{"a": 1,\r\n "b": }', "line 2, column 7"),
         ('{"a": NaN}', "not valid JSON"),
         ("[1]", "must be an object"),
+        ("null", "must be an object"),
+        ("", "must be an object"),
         ('{"a": "\\u0000"}', "NUL"),
         ('{"a":' * 100 + "1" + "}" * 100, "64 deep"),
     ],
@@ -97,7 +99,7 @@ def test_what_the_api_would_not_take_is_refused_and_stays_in_the_box(
 
     form = page.context["adminform"].form
     assert told in str(form.errors["data"])
-    assert form["data"].value() == data or json.loads(form["data"].value()) == json.loads(data)
+    assert "".join(form["data"].value().split()) == "".join(data.split())
     assert MemoryPool.objects.get().version == 1
 
 
