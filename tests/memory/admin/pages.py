@@ -3,7 +3,9 @@
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from memory.admin.grants import NEW_ROWS, GrantRow, TypedGrants
@@ -66,6 +68,13 @@ def choose(client: Client, url: str, action: str, *row_ids: object, **more: Any)
     """Run an action on selected rows of a list."""
     data = {"action": action, "_selected_action": [str(row_id) for row_id in row_ids], **more}
     return client.post(url, data, follow=True)
+
+
+def queries_of(client: Client, url: str) -> int:
+    """How many queries a page costs."""
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(url).status_code == 200
+    return len(captured)
 
 
 def shown(response: Any) -> str:

@@ -10,7 +10,7 @@ from memory.owner import Owner
 from memory.scoring import wilson_lower_bound
 from memory.services.learnings import vote_on_learning
 from tests.memory.admin.chats import HOSTILE, allow
-from tests.memory.admin.pages import choose, form_values, list_url, page_url, shown
+from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
 from tests.memory.episodes import NOW
 from tests.memory.learnings import learn, team_of
 
@@ -102,6 +102,27 @@ def test_votes_of_a_learning_are_found_by_its_id(staff: Client, learning: Learni
     ]
 
     assert found == [2, 1, 0]
+
+
+def test_a_page_costs_as_many_queries_for_many_votes_as_for_few(
+    staff: Client, account: Account, learning: Learning
+) -> None:
+    few = queries_of(staff, page_url("learning", learning.id))
+
+    LearningVote.objects.bulk_create(
+        LearningVote(account=account, learning=learning, agent_id=f"a{n}", helpful=True) for n in range(60)
+    )
+
+    assert queries_of(staff, page_url("learning", learning.id)) == few <= 12
+
+
+def test_more_votes_than_a_form_takes_have_a_list_of_their_own(staff: Client, learning: Learning) -> None:
+    Learning.objects.update(helpful_count=101)
+
+    page = shown(staff.get(page_url("learning", learning.id)))
+
+    assert "votes-TOTAL_FORMS" not in page
+    assert "The list of them" in page
 
 
 def test_a_learning_is_deleted_with_its_votes(staff: Client, learning: Learning) -> None:

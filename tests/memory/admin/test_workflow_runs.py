@@ -9,7 +9,7 @@ from memory.models import Account, AuditEntry, MemoryPool, WorkflowRun
 from memory.owner import Owner
 from memory.services.workflow_runs import RunDraft, start_run
 from tests.memory.admin.chats import HOSTILE, allow
-from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
+from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, queries_of, shown
 from tests.memory.pools import NOW
 
 
@@ -99,6 +99,18 @@ def test_its_pools_are_reached_from_its_page(staff: Client, account: Account, ru
 
     assert page_url("memorypool", pool.id) in page
     assert listed.context["cl"].result_count == 1
+
+
+def test_a_page_costs_as_many_queries_for_many_pools_as_for_few(
+    staff: Client, account: Account, run: WorkflowRun
+) -> None:
+    few = queries_of(staff, page_url("workflowrun", run.id))
+
+    MemoryPool.objects.bulk_create(
+        MemoryPool(account=account, pool_id=f"p{n}", pool_type="blackboard", workflow_run=run) for n in range(60)
+    )
+
+    assert queries_of(staff, page_url("workflowrun", run.id)) == few <= 6
 
 
 @pytest.mark.parametrize(("words", "found"), [("harvest", 1), ("ben", 1), ("assistant", 1), ("autumn", 1), ("har", 0)])
