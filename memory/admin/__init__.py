@@ -8,11 +8,14 @@ show was written by strangers: templates escape it, and `text.mark_invisible` sh
 from django.contrib import admin
 
 from memory.admin import (
+    access_log,
     accounts,
     agent_working,
     api_keys,
     audit,
+    contexts,
     conversations,
+    entries,
     episodes,
     idempotency,
     jobs,
@@ -23,6 +26,7 @@ from memory.admin import (
     pool_rows,
     pools,
     short_term,
+    snapshots,
     turns,
     usage,
     vectors,
@@ -31,11 +35,14 @@ from memory.admin import (
 )
 
 __all__ = [
+    "access_log",
     "accounts",
     "agent_working",
     "api_keys",
     "audit",
+    "contexts",
     "conversations",
+    "entries",
     "episodes",
     "idempotency",
     "jobs",
@@ -46,6 +53,7 @@ __all__ = [
     "pool_rows",
     "pools",
     "short_term",
+    "snapshots",
     "turns",
     "usage",
     "vectors",

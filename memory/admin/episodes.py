@@ -1,9 +1,9 @@
 """Episodes: as memories are, and found by meaning from their list."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
@@ -17,8 +17,8 @@ from memory.admin.fields import ExternalIdField, JSONListField
 from memory.admin.memories import LONG_COLUMNS, LeanChangeList, MemoryForm, MemoryPages
 from memory.models import Account, EpisodicMemory
 from memory.owner import GLOBAL_CHANNEL
-from memory.retrieval.episodes import EpisodesFound, search_episodes
-from memory.retrieval.search import MemoryQuery
+from memory.retrieval.episodes import search_episodes
+from memory.retrieval.search import Found, MemoryQuery
 from memory.services.embedding import Embedded, embed_texts
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory_project.admin_lists import chosen_account
@@ -30,7 +30,7 @@ MEANING = ("meaning", "meaning_agent", "meaning_user", "meaning_channel")
 
 DEGRADED = {
     "embedder_unavailable": "The embedder gives no answer: found by words, not by meaning.",
-    "embedding_pending": "Some episodes still wait for their vector: those are found by words.",
+    "embedding_pending": "Some still wait for their vector: those are found by words.",
 }
 
 
@@ -51,7 +51,13 @@ class Answer:
     remarks: Sequence[str]
 
 
-def answer_question(request: HttpRequest, form: MeaningForm, account_id: UUID, now: datetime) -> Answer:
+Search = Callable[..., Found[Any]]
+"""Of one kind of memories, such as `search_episodes`."""
+
+
+def answer_question(
+    request: HttpRequest, form: MeaningForm, account_id: UUID, *, search: Search, now: datetime
+) -> Answer:
     """Search as the chosen agent, or for the account."""
     asked = form.cleaned_data
     embedded = embed_texts([asked["meaning"]])
@@ -62,7 +68,7 @@ def answer_question(request: HttpRequest, form: MeaningForm, account_id: UUID, n
         user_id=asked["meaning_user"],
         channel=asked["meaning_channel"] or GLOBAL_CHANNEL,
     )
-    found = search_episodes(owner, make_query(asked["meaning"], embedded), now=now)
+    found = search(owner, make_query(asked["meaning"], embedded), now=now)
     return Answer(similarities={hit.id: hit.similarity for hit in found.hits}, remarks=name_remarks(found))
 
 
@@ -76,16 +82,20 @@ def make_query(text: str, embedded: Embedded) -> MemoryQuery:
     )
 
 
-def name_remarks(found: EpisodesFound) -> list[str]:
+def name_remarks(found: Found[Any]) -> list[str]:
     remarks = [DEGRADED.get(code, code) for code in found.degraded]
     if len(found.hits) == MOST_FOUND:
         remarks.append(f"These are the {MOST_FOUND} nearest.")
     return remarks
 
 
-class EpisodeChangeList(LeanChangeList):
-    """The list, or with a question what answers it, best first. Other filters then narrow what was found."""
+class MeaningChangeList(LeanChangeList):
+    """The list, or with a question what answers it, best first. Other filters then narrow what was found.
 
+    A kind says by which `search` its memories are found.
+    """
+
+    search: ClassVar[Search]
     meaning_form: MeaningForm
     answer: Answer | None = None
     refusal = ""
@@ -104,7 +114,8 @@ class EpisodeChangeList(LeanChangeList):
         if account_id is None:
             self.refusal = "Choose an account: meaning is searched within one."
             return rows.none()
-        self.answer = answer_question(request, self.meaning_form, account_id, datetime.now(UTC))
+        form, search = self.meaning_form, type(self).search
+        self.answer = answer_question(request, form, account_id, search=search, now=datetime.now(UTC))
         return rank_rows(rows, self.answer.similarities)
 
 
@@ -121,6 +132,10 @@ def rank_rows(rows: QuerySet[Any], similarities: dict[UUID, float | None]) -> Qu
         .order_by("place", "pk")
     )
     return found
+
+
+class EpisodeChangeList(MeaningChangeList):
+    search = staticmethod(search_episodes)
 
 
 class EpisodeForm(MemoryForm):

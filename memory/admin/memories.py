@@ -72,7 +72,7 @@ class MemoryPages(BoundedAdmin):
         "pinned",
         VectorFilter,
     )
-    list_select_related = ("account",)
+    list_select_related: ClassVar[Any] = ("account",)
     search_fields: ClassVar[Any] = ("id",)
     search_help_text = "Words of the text; or an id, a conversation, an agent or a user, in full."
     long_columns: ClassVar[tuple[str, ...]] = LONG_COLUMNS
@@ -160,7 +160,7 @@ class MemoryPages(BoundedAdmin):
                 actions[name] = (mark_action(name), name, f"{name.capitalize()} selected %(verbose_name_plural)s")
         return actions
 
-    actions = ("embed",)
+    actions: Any = ("embed",)
 
     @admin.action(description="Embed selected %(verbose_name_plural)s again", permissions=["change"])
     def embed(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:

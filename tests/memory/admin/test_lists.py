@@ -19,6 +19,7 @@ from memory.models import (
     ApiKey,
     AuditEntry,
     BlackboardPosting,
+    ContextAccessLog,
     Conversation,
     IdempotentRequest,
     JobRun,
@@ -28,6 +29,7 @@ from memory.models import (
     MemoryPool,
     ModelUsage,
     Participant,
+    PersistentContext,
     SavedWorkingMemory,
     Team,
     TeamMember,
@@ -36,8 +38,11 @@ from memory.models import (
     WorkflowRun,
 )
 from memory.owner import Owner
+from memory.services.snapshots import create_snapshot
 from memory_project.admin_lists import MOST_COUNTED, BoundedPaginator
-from tests.memory.admin.pages import list_url, page_url, shown
+from memory_project.ids import uuid7
+from tests.memory.admin.pages import list_url, page_url, queries_of, shown
+from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.learnings import learn, team_of
 from tests.memory.pools import make_pool
@@ -115,6 +120,34 @@ def make_cached(account: Account, numbers: range) -> None:
     )
 
 
+def make_contexts(account: Account, numbers: range) -> list[PersistentContext]:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    return [context_of(owner, f"context {number}") for number in numbers]
+
+
+def make_entries(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    for context in make_contexts(account, numbers):
+        keep(owner, context, entry("one"), entry("two", key="k"))
+
+
+def make_snapshots(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    for context in make_contexts(account, numbers):
+        keep(owner, context, entry("one"))
+        create_snapshot(owner, context.id, name="s", now=NOW)
+        keep(owner, context, entry("two"))
+
+
+def make_accesses(account: Account, numbers: range) -> None:
+    ContextAccessLog.objects.bulk_create(
+        ContextAccessLog(
+            account=account, context=context, entry_id=uuid7(), action="read", accessed_at=datetime.now(UTC)
+        )
+        for context in make_contexts(account, numbers)
+    )
+
+
 def make_learnings(account: Account, numbers: range) -> None:
     owner = Owner(account_id=account.id, agent_id="assistant")
     for number in numbers:
@@ -145,6 +178,9 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
         AuditEntry(account_id=account.id, operation="store", memory_type="episodic") for _ in numbers
     ),
     "blackboardposting": make_postings,
+    "contextaccesslog": make_accesses,
+    "contextentry": make_entries,
+    "contextsnapshot": make_snapshots,
     "conversation": lambda account, numbers: Conversation.objects.bulk_create(
         Conversation(account=account, conversation_id=f"c{n}", started_at=NOW) for n in numbers
     ),
@@ -166,6 +202,7 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "participant": lambda account, numbers: Participant.objects.bulk_create(
         Participant(account=account, conversation_id=f"c{n}", agent_id="a") for n in numbers
     ),
+    "persistentcontext": make_contexts,
     "savedworkingmemory": lambda account, numbers: SavedWorkingMemory.objects.bulk_create(
         SavedWorkingMemory(account=account, agent_id=f"a{n}", saved_at=NOW) for n in numbers
     ),
@@ -181,14 +218,6 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
         Account(name=f"w{n}") for n in numbers
     ),
 }
-
-
-def queries_of(client: Client, url: str) -> int:
-    with CaptureQueriesContext(
-        connection,
-    ) as captured:
-        assert client.get(url).status_code == 200
-    return len(captured)
 
 
 @pytest.mark.parametrize(("app", "model"), MODELS)

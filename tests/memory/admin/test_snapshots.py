@@ -1,0 +1,249 @@
+"""Snapshots of contexts: taken by staff, each with what restoring it would change, and restored."""
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from memory.admin.restore_previews import MOST_SHOWN
+from memory.models import AuditEntry, ContextEntry, ContextEntryVersion, ContextSnapshot, PersistentContext
+from memory.owner import Owner
+from memory.services.entries import boost_importance, remove_entry
+from memory.services.snapshots import create_snapshot
+from tests.memory.admin.chats import HOSTILE, allow
+from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
+from tests.memory.contexts import context_of, entry, held, keep, rewrite
+from tests.memory.episodes import NOW
+
+MODEL = "contextsnapshot"
+
+
+@pytest.fixture
+def context(owner: Owner) -> PersistentContext:
+    return context_of(owner)
+
+
+@pytest.fixture
+def snapshot(owner: Owner, context: PersistentContext) -> ContextSnapshot:
+    """Since then: `pump` was changed, `tank` boosted, `hose` removed, `valve` added; `lid` is as it was."""
+    drafts = [entry(f"The {name} is old.", key=name) for name in ("pump", "tank", "hose", "lid")]
+    pump, tank, hose, _ = keep(owner, context, *drafts)
+    taken = create_snapshot(owner, context.id, name="before", now=NOW)
+    rewrite(owner, pump, "The pump is new.")
+    boost_importance(owner, tank.id, by=0.25, now=NOW)
+    remove_entry(owner, hose.id, now=NOW)
+    keep(owner, context, entry("The valve is new.", key="valve"))
+    return taken
+
+
+def page_of(client: Client, snapshot: ContextSnapshot) -> Any:
+    return client.get(page_url(MODEL, snapshot.id))
+
+
+def restore(client: Client, snapshot: ContextSnapshot) -> Any:
+    return client.post(page_url(MODEL, snapshot.id), follow=True)
+
+
+def names(response: Any) -> dict[str, list[str]]:
+    return {section.name: sorted(step.name for step in section.steps) for section in response.context["sections"]}
+
+
+def last_entry(operation: str) -> AuditEntry:
+    return AuditEntry.objects.filter(operation=operation).order_by("-id")[0]
+
+
+def test_a_snapshot_is_taken_from_the_page_of_its_context(
+    staff: Client, owner: Owner, context: PersistentContext
+) -> None:
+    keep(owner, context, entry("one"), entry("two"))
+    values = form_values(staff.get(f"{add_url(MODEL)}?context={context.id}"))
+
+    staff.post(add_url(MODEL), values | {"name": "by hand"})
+
+    taken = ContextSnapshot.objects.get()
+    assert (taken.name, taken.context_id, taken.entry_count, taken.agent_id) == ("by hand", context.id, 2, "")
+    assert last_entry("snapshot").actor == "staff:chief"
+
+
+@pytest.mark.parametrize("chosen", ["", "nonsense", "01990000-0000-7000-8000-000000000000"])
+def test_a_snapshot_is_of_a_context_that_there_is(staff: Client, context: PersistentContext, chosen: str) -> None:
+    page = staff.post(f"{add_url(MODEL)}?context={chosen}", {"context": chosen, "name": "x"})
+
+    assert page.context["adminform"].form.errors["context"]
+
+
+def test_none_is_taken_of_an_archived_context(staff: Client, context: PersistentContext) -> None:
+    PersistentContext.objects.update(archived=True)
+
+    page = staff.post(add_url(MODEL), {"context": context.id, "name": "x"})
+
+    assert "Not saved: the context is archived" in shown(page)
+
+
+def test_a_page_shows_what_restoring_would_change(staff: Client, snapshot: ContextSnapshot) -> None:
+    response = page_of(staff, snapshot)
+
+    assert names(response) == {"Changed": ["pump", "tank"], "Brought back": ["hose"], "Archived": ["valve"]}
+    assert "The pump is <del>new</del>." in shown(response)
+    assert "The pump is <ins>old</ins>." in shown(response)
+    assert "importance 0.75 → 0.5" in shown(response)
+    assert (response.context["preview"].unchanged, response.context["preview"].missing) == (1, 0)
+
+
+def test_a_changed_entry_leads_to_its_versions_side_by_side(staff: Client, snapshot: ContextSnapshot) -> None:
+    changed = page_of(staff, snapshot).context["sections"][0].steps
+    (step,) = [step for step in changed if step.name == "pump"]
+
+    compared = staff.get(step.compare_url).context["compared"]
+
+    assert (compared.old.content, compared.new.content) == ("The pump is old.", "The pump is new.")
+
+
+def test_a_value_that_changed_alone_is_shown(staff: Client, owner: Owner, context: PersistentContext) -> None:
+    keep(owner, context, entry("same", key="k", value={"a": 1}))
+    taken = create_snapshot(owner, context.id, name="", now=NOW)
+    keep(owner, context, entry("same", key="k", value={"a": 2}))
+
+    page = shown(page_of(staff, taken))
+
+    assert "The text stays; its value differs." in page
+    assert "<ins>1</ins>" in page
+
+
+def test_what_differs_far_into_a_long_text_is_told(staff: Client, owner: Owner, context: PersistentContext) -> None:
+    (long,) = keep(owner, context, entry("x " * 20_000))
+    taken = create_snapshot(owner, context.id, name="", now=NOW)
+    rewrite(owner, long, "x " * 20_000 + "y")
+
+    assert "They differ further on." in shown(page_of(staff, taken))
+
+
+def test_what_cannot_come_back_is_counted(staff: Client, snapshot: ContextSnapshot) -> None:
+    ContextSnapshot.objects.update(entry_count=7)
+
+    assert "3: cannot come back" in shown(page_of(staff, snapshot))
+
+
+def test_a_snapshot_is_restored_and_audited(
+    staff: Client, owner: Owner, context: PersistentContext, snapshot: ContextSnapshot
+) -> None:
+    page = restore(staff, snapshot)
+
+    texts = {text for _, text, *_ in held(context)}
+    assert texts == {f"The {name} is old." for name in ("pump", "tank", "hose", "lid")}
+    assert "Restored: 2 changed, 1 brought back, 1 archived, 1 as they were." in shown(page)
+    assert "there is nothing to restore" in shown(page)
+    assert last_entry("restore").actor == "staff:chief"
+    assert ContextEntryVersion.objects.order_by("-number")[0].editor == "staff:chief"
+    assert "1 brought back" in shown(staff.get(page_url(MODEL, snapshot.id, "history")))
+
+
+def test_restoring_says_what_was_done_not_what_the_page_said(
+    staff: Client, owner: Owner, context: PersistentContext, snapshot: ContextSnapshot
+) -> None:
+    page_of(staff, snapshot)
+    keep(owner, context, entry("later"))
+
+    assert "2 changed, 1 brought back, 2 archived" in shown(restore(staff, snapshot))
+
+
+def test_restoring_twice_changes_nothing_more(staff: Client, snapshot: ContextSnapshot) -> None:
+    restore(staff, snapshot)
+    versions = ContextEntryVersion.objects.count()
+
+    assert "Restored: nothing had to change, 4 as they were." in shown(restore(staff, snapshot))
+    assert ContextEntryVersion.objects.count() == versions
+
+
+def test_nothing_is_restored_in_an_archived_context(staff: Client, snapshot: ContextSnapshot) -> None:
+    PersistentContext.objects.update(archived=True)
+
+    assert "Restore this snapshot" not in shown(page_of(staff, snapshot))
+    assert "Not restored: the context is archived" in shown(restore(staff, snapshot))
+
+
+@pytest.mark.parametrize("granted", [(), ("change_contextsnapshot",), ("change_contextentry",), ("view_contextentry",)])
+def test_who_may_not_change_snapshots_and_entries_restores_nothing(
+    newcomer: Client, snapshot: ContextSnapshot, granted: tuple[str, ...]
+) -> None:
+    allow("newcomer", "view_contextsnapshot", *granted)
+
+    page = shown(page_of(newcomer, snapshot))
+
+    assert "What restoring it would change now" in page
+    assert "Restore this snapshot" not in page
+    assert ("The pump is" in page) == ("view_contextentry" in granted)
+    assert restore(newcomer, snapshot).status_code == 403
+    assert not LogEntry.objects.exists()
+
+
+def test_a_snapshot_is_deleted_and_entries_stay(staff: Client, snapshot: ContextSnapshot) -> None:
+    question = shown(staff.get(page_url(MODEL, snapshot.id, "delete")))
+    staff.post(page_url(MODEL, snapshot.id, "delete"), {"post": "yes"})
+
+    assert "its entries stay as they are" in question
+    assert not ContextSnapshot.objects.exists()
+    assert ContextEntry.objects.count() == 5
+    assert last_entry("delete_snapshot").actor == "staff:chief"
+
+
+def test_a_snapshot_of_an_archived_context_stays_and_staff_are_told_why(
+    staff: Client, snapshot: ContextSnapshot
+) -> None:
+    PersistentContext.objects.update(archived=True)
+
+    alone = staff.post(page_url(MODEL, snapshot.id, "delete"), {"post": "yes"}, follow=True)
+    selected = choose(staff, list_url(MODEL), "delete_selected", snapshot.id, post="yes")
+
+    assert all("the context is archived" in shown(page) for page in (alone, selected))
+    assert ContextSnapshot.objects.exists()
+
+
+def test_a_page_costs_as_many_queries_for_many_entries_as_for_few(staff: Client, owner: Owner) -> None:
+    counts = []
+
+    for name, count in (("few", 2), ("many", MOST_SHOWN + 20)):
+        context = context_of(owner, name)
+        rows = keep(owner, context, *[entry(f"entry {number}") for number in range(count)])
+        taken = create_snapshot(owner, context.id, name="s", now=NOW)
+        for row in rows[1:]:
+            rewrite(owner, row, f"{row.text}, changed")
+        remove_entry(owner, rows[0].id, now=NOW)
+        keep(owner, context, entry("later"))
+        with CaptureQueriesContext(connection) as captured:
+            page = page_of(staff, taken)
+        counts.append(len(captured))
+
+    assert counts[0] == counts[1] <= 10
+    assert len(page.context["sections"][0].steps) == MOST_SHOWN
+    assert "and 19 more" in shown(page)
+
+
+def test_whatever_entries_and_snapshots_say_is_shown_as_text(staff: Client, owner: Owner) -> None:
+    context = context_of(owner, HOSTILE)
+    first, second = keep(owner, context, entry(HOSTILE, key=HOSTILE[:90]), entry(f"{HOSTILE} two"))
+    taken = create_snapshot(owner, context.id, name=HOSTILE, now=NOW)
+    rewrite(owner, first, f"{HOSTILE} \u202emore <b>")
+    remove_entry(owner, second.id, now=NOW)
+    keep(owner, context, entry(f"{HOSTILE} three"))
+
+    pages = [shown(staff.get(page_url(MODEL, taken.id, page))) for page in ("change", "delete", "history")]
+
+    for page in [*pages, shown(staff.get(list_url(MODEL)))]:
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
+        assert "<b>" not in page
+    assert "\u202e" not in pages[0]
+
+
+def test_nobody_opens_a_page_without_permission(newcomer: Client, snapshot: ContextSnapshot) -> None:
+    assert page_of(newcomer, snapshot).status_code == 403
+    assert restore(newcomer, snapshot).status_code == 403
+
+
+@pytest.mark.parametrize("row_id", ["nonsense", "01990000-0000-7000-8000-000000000000"])
+def test_a_snapshot_that_is_not_there_is_404(staff: Client, row_id: str) -> None:
+    assert staff.get(page_url(MODEL, row_id)).status_code == 404
