@@ -220,7 +220,10 @@ class ContextEntries(EntryViewSet):
         return page
 
     def create(self, request: Request, context_id: UUID) -> Response:
-        """Store one entry, or up to 1,000 as `entries`, all or none. Under a key that is taken: its next version.
+        """Store one entry, or up to 1,000 as `entries`, all or none.
+
+        Under a key that is taken it is that entry's next version: content and value, while types, weights and metadata
+        stay what they are. Of a key that is given twice, the last counts.
 
         Vectors are made for the first 200 texts before the answer, the rest follows soon.
         """
