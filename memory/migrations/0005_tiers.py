@@ -208,6 +208,7 @@ class Migration(migrations.Migration):
                 ('number', models.PositiveIntegerField(help_text='The version.')),
                 ('importance', models.FloatField()),
                 ('confidence', models.FloatField()),
+                ('attributes', models.JSONField(default=dict, help_text='Its types, source and metadata, by column.')),
             ],
             options={
                 'verbose_name_plural': 'snapshot entries',
@@ -379,7 +380,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='memory',
-            index=models.Index(condition=models.Q(('context__isnull', False)), fields=['account', 'context', 'kind'], name='memory_context'),
+            index=models.Index(condition=models.Q(('context__isnull', False)), fields=['account', 'context', 'kind', 'id'], name='memory_context'),
         ),
         migrations.AddConstraint(
             model_name='memory',

@@ -170,7 +170,8 @@ class Memory(models.Model):
             models.Index(fields=["account", "user_id", "channel", "kind"], name="memory_user_channel"),
             models.Index(fields=["account", "channel", "kind"], name="memory_channel"),
             models.Index(
-                fields=["account", "context", "kind"], name="memory_context", condition=Q(context__isnull=False)
+                # with the order of lists, newest first
+                fields=["account", "context", "kind", "id"], name="memory_context", condition=Q(context__isnull=False)
             ),
             BrinIndex(fields=["event_time"], name="memory_event_time"),
             # the latest of a kind: BRIN has no order, and knows no account

@@ -41,6 +41,7 @@ class SnapshotEntry(models.Model):
     number = models.PositiveIntegerField(help_text="The version.")
     importance = models.FloatField()
     confidence = models.FloatField()
+    attributes = models.JSONField(default=dict, help_text="Its types, source and metadata, by column.")
 
     class Meta:
         db_table = "context_snapshot_entries"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from uuid import UUID
 
 from django.db import transaction
@@ -58,7 +58,8 @@ def note_agent(account_id: UUID, agent_id: str) -> None:
     is not taken for one that made the agent. What goes wrong is logged: the write stands.
     """
     if agent_id:
-        transaction.on_commit(partial(make_agent, account_id, agent_id), robust=True)
+        # a lambda: Django could not name a partial in its log, and would raise instead
+        transaction.on_commit(lambda: make_agent(account_id, agent_id), robust=True)
 
 
 @lru_cache(maxsize=10_000)
