@@ -23,6 +23,8 @@ def counted_commands() -> Iterator[list[str]]:
         own = str(client().connection_pool.connection_kwargs.get("db", 0))
         seen_here = [seen for seen in until(end, monitor) if str(seen["db"]) == own]
         sent = [seen["command"] for seen in seen_here if seen["client_type"] != "lua"]
+        # a new connection's greetings belong to no call
+        sent = [command for command in sent if not command.startswith("CLIENT SETINFO")]
     first = next(index for index, command in enumerate(sent) if begin in command)
     commands += sent[first + 1 :]
 

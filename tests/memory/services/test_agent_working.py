@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from memory import conf
 from memory.errors import NotFound, Unprocessable
@@ -235,10 +235,14 @@ def test_saving_and_loading_cost_a_round_trip_each(
 
 
 def test_a_stored_value_is_shared_in_one_round_trip(
-    owner: Owner, memory: WorkingMemoryService, django_assert_num_queries: DjangoAssertNumQueries
+    owner: Owner,
+    memory: WorkingMemoryService,
+    django_assert_num_queries: DjangoAssertNumQueries,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     memory.store("key", {"plan": 1.0}, ttl_seconds=100)
-    share_value(owner, "key", target_agent_id="ben")
+    with django_capture_on_commit_callbacks(execute=True):
+        share_value(owner, "key", target_agent_id="ben")
 
     with django_assert_num_queries(0), counted_commands() as commands:
         shared = share_value(owner, "key", target_agent_id="ben")
