@@ -53,7 +53,7 @@ class AccessTimeFilter(RecentFilter):
 class ContextAccessLogAdmin(ReadOnlyAdmin):
     """Which agent read or wrote which entry, when. Lines outlive the entries that they speak of."""
 
-    list_display = ("accessed_at", "did", "of_context", "entry", "by_agent", "by_actor", "account")
+    list_display = ("at", "did", "of_context", "entry", "by_agent", "by_actor", "account")
     list_filter = (AccountFilter, AccessTimeFilter, "action", ContextFilter, EntryFilter)
     list_select_related = ("account", "context")
     # as the indexes have them
@@ -61,7 +61,7 @@ class ContextAccessLogAdmin(ReadOnlyAdmin):
     search_fields = ("agent_id__exact",)
     search_help_text = "An agent, in full."
     fields = (
-        "accessed_at", "did", "count", "of_context", "entry", "by_agent", "by_actor", "account", "id",
+        "at", "did", "count", "of_context", "entry", "by_agent", "by_actor", "account", "id",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ContextAccessLog]:
@@ -70,6 +70,10 @@ class ContextAccessLogAdmin(ReadOnlyAdmin):
         return rows.annotate(kind=Subquery(memory.values("kind")[:1])).defer(
             *(f"context__{name}" for name in LONG_COLUMNS)
         )
+
+    @admin.display(description="Time")
+    def at(self, line: ContextAccessLog) -> str:
+        return f"{line.accessed_at:%Y-%m-%d %H:%M:%S}"
 
     @admin.display(description="Action")
     def did(self, line: ContextAccessLog) -> SafeString | str:
@@ -94,6 +98,8 @@ class ContextAccessLogAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Agent")
     def by_agent(self, line: ContextAccessLog) -> str:
+        if line.action == ContextAccessLog.Action.LOST:
+            return "-"
         return mark_invisible(line.agent_id) or "the account"
 
     @admin.display(description="Actor")

@@ -30,6 +30,7 @@ MOST_INLINE_MEMBERS = 100
 LISTS_OF_AN_ACCOUNT = (
     *("memory", "conversation", "turn", "episodicmemory", "agent", "team", "apikey"),
     *("memorypool", "workflowrun", "agentshorttermmemory", "learning", "savedworkingmemory"),
+    *("persistentcontext", "contextentry", "contextsnapshot", "contextaccesslog"),
     *("modelusage", "auditentry", "jobrun"),
 )
 

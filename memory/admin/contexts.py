@@ -85,7 +85,7 @@ class ContextForm(forms.ModelForm):  # type: ignore[type-arg]
     description = PlainTextField(required=False)
     agent_id = ExternalIdField(required=False, label="Owner", help_text="An agent. Empty: the account itself.")
     access_control = GrantsField()
-    metadata = JSONObjectField(required=False)
+    metadata = JSONObjectField(required=False, initial=dict)
     seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -120,7 +120,7 @@ class PersistentContextAdmin(BoundedAdmin):
     form = ContextForm
     change_form_template = "admin/memory/persistentcontext/change_form.html"
     list_display = (
-        "named", "account", "context_type", "scope", "owned_by", "of_team", "archived", "version", "updated_at",
+        "named", "account", "context_type", "reach", "owned_by", "archived", "updated_at",
     )  # fmt: skip
     list_filter = (AccountFilter, "context_type", "scope", "archived")
     list_select_related = ("account", "team")
@@ -171,6 +171,10 @@ class PersistentContextAdmin(BoundedAdmin):
     @admin.display(description="Owner")
     def owned_by(self, context: PersistentContext) -> str:
         return mark_invisible(context.agent_id) or "the account"
+
+    @admin.display(description="Scope")
+    def reach(self, context: PersistentContext) -> str:
+        return f"team {self.of_team(context)}" if context.team else str(context.scope)
 
     @admin.display(description="Team")
     def of_team(self, context: PersistentContext) -> str:
@@ -258,8 +262,8 @@ class PersistentContextAdmin(BoundedAdmin):
         named = [mark_invisible(str(context)) for context in contexts]
         entries = count_up(Memory.objects.filter(**held_by(contexts)))
         snapshots = count_up(ContextSnapshot.objects.filter(**held_by(contexts)))
-        also = f"and what they hold for good: {entries} entries and learnings, with all versions, vectors, links and "
-        also += f"votes; {snapshots} snapshots; the access log. Archiving keeps all of it, out of searches"
+        also = f"and what they hold, for good: entries and learnings ({entries}) with all versions, vectors, links and "
+        also += f"votes; snapshots ({snapshots}); the access log. Archiving keeps all of it, out of searches"
         may_delete = request.user.has_perm("memory.delete_contextentry")
         return (
             [*named, also],

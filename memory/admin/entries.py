@@ -52,6 +52,7 @@ class EntryForm(MemoryForm):
         super().__init__(*args, **kwargs)
         if self.instance._state.adding:
             self.fields["context"].required = True
+            self.fields["source_type"].initial = ContextEntry.SourceType.USER
             for name in ("user_id", "channel"):
                 del self.fields[name]
         elif "text" in self.fields:
@@ -68,8 +69,8 @@ class ContextEntryAdmin(MemoryPages):
     change_list_template = "admin/memory/episodicmemory/change_list.html"
     change_form_template = "admin/memory/contextentry/change_form.html"
     list_display = (
-        "excerpt", "similarity", "named", "of_context", "account", *TYPES, *WEIGHTS, "relevance", "content_version",
-        "state", "agent_id", "updated_at",
+        "excerpt", "named", "of_context", "types", "weights", "relevance", "content_version", "state", "agent_id",
+        "account",
     )  # fmt: skip
     list_filter = (*MemoryPages.list_filter, ContextFilter, *TYPES)
     list_select_related = ("account", "context")
@@ -82,6 +83,11 @@ class ContextEntryAdmin(MemoryPages):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return EntryChangeList
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """With their similarity to what was asked, where something was."""
+        excerpt, *others = super().get_list_display(request)
+        return (excerpt, "similarity", *others) if request.GET.get("meaning", "").strip() else (excerpt, *others)
 
     def get_urls(self) -> list[URLPattern]:
         view: Callable[..., HttpResponse] = self.admin_site.admin_view(self.versions_view)
@@ -109,6 +115,14 @@ class ContextEntryAdmin(MemoryPages):
     @admin.display(description="Context")
     def of_context(self, entry: ContextEntry) -> SafeString | str:
         return link_to_context(entry.context) if entry.context else "-"
+
+    @admin.display(description="Types")
+    def types(self, entry: ContextEntry) -> str:
+        return ", ".join(str(getattr(entry, name)).replace("_", " ") for name in TYPES)
+
+    @admin.display(description="Importance, confidence")
+    def weights(self, entry: ContextEntry) -> str:
+        return f"{entry.importance:g}, {entry.confidence:g}"
 
     @admin.display(description="Relevance")
     def relevance(self, entry: ContextEntry) -> str:

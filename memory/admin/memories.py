@@ -43,7 +43,7 @@ class MemoryForm(forms.ModelForm):  # type: ignore[type-arg]
     text = PlainTextField()
     user_id = ExternalIdField(required=False, label="User")
     channel = ExternalIdField(initial="_global")
-    metadata = JSONObjectField(required=False)
+    metadata = JSONObjectField(required=False, initial=dict)
     seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -174,7 +174,7 @@ def test_deleting_says_what_goes_with_it_and_audits(staff: Client, owner: Owner,
     question = shown(staff.get(page_url(MODEL, context.id, "delete")))
     staff.post(page_url(MODEL, context.id, "delete"), {"post": "yes"})
 
-    assert "2 entries and learnings, with all versions, vectors, links and votes; 1 snapshots" in question
+    assert "entries and learnings (2) with all versions, vectors, links and votes; snapshots (1)" in question
     assert not PersistentContext.objects.exists()
     assert not ContextEntry.objects.exists()
     assert not ContextSnapshot.objects.exists()
