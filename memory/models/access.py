@@ -2,7 +2,7 @@
 
 Inside the account, which is the wall, a row is
 
-- managed (granted, revoked, deleted) by the agent that owns it;
+- managed (granted, revoked, deleted) by the agent that owns it, as long as that is in the row's team, if it has one;
 - written by who may manage it, by agents with a write grant, and by its members where its scope is open to them;
 - read by who may write it, by agents with a read grant, by everybody where `public_read` says so, and by everybody
   where its scope is open to all.
@@ -120,8 +120,9 @@ class SharedRow(models.Model):
         An empty `agent_id` acts for the account.
         """
         granted = self.grants.level_of(agent_id)
+        owns = agent_id == self.agent_id and (self.team_id is None or self.team_id in team_ids)
         joined = self.is_open_to_members() and self.has_member(agent_id, team_ids)
-        if not agent_id or agent_id == self.agent_id or granted == Level.WRITE or joined:
+        if not agent_id or owns or granted == Level.WRITE or joined:
             return True
         is_readable = granted == Level.READ or self.grants.public_read or self.is_open_to_all()
         return level == Level.READ and is_readable
@@ -142,11 +143,11 @@ class SharedQuerySet(models.QuerySet[R]):
         return self.filter(Q(account_id=owner.account_id) & anybody_of(owner, self.may_write(owner)))
 
     def managed_by(self, owner: Owner) -> Self:
-        return self.filter(Q(account_id=owner.account_id) & anybody_of(owner, Q(agent_id=owner.agent_id)))
+        return self.filter(Q(account_id=owner.account_id) & anybody_of(owner, owned(owner)))
 
     def may_write(self, owner: Owner) -> Q:
         joined = self.open_to_members() & self.membership(owner)
-        return Q(agent_id=owner.agent_id) | granted(owner, Level.WRITE) | joined
+        return owned(owner) | granted(owner, Level.WRITE) | joined
 
     def open_to_all(self) -> Q:
         """The rows of which `is_open_to_all` is true."""
@@ -158,8 +159,18 @@ class SharedQuerySet(models.QuerySet[R]):
 
     def membership(self, owner: Owner) -> Q:
         """The rows of which the owner's agent is a member."""
-        member = TeamMember.objects.filter(account_id=owner.account_id, agent_id=owner.agent_id)
-        return Q(Exists(member.filter(team_id=OuterRef("team_id"))))
+        return in_team(owner)
+
+
+def in_team(owner: Owner) -> Q:
+    """The rows of whose team the owner's agent is."""
+    member = TeamMember.objects.filter(account_id=owner.account_id, agent_id=owner.agent_id)
+    return Q(Exists(member.filter(team_id=OuterRef("team_id"))))
+
+
+def owned(owner: Owner) -> Q:
+    """The rows that the owner's agent made, unless it has left their team: what others wrote there is theirs."""
+    return Q(agent_id=owner.agent_id) & (Q(team=None) | in_team(owner))
 
 
 def anybody_of(owner: Owner, rule: Q) -> Q:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory.errors import Unprocessable
-from memory.models import AccessControl, Account, Level, MemoryPool, PersistentContext, Team, WorkflowRun
+from memory.models import AccessControl, Account, Level, MemoryPool, PersistentContext, Team, TeamMember, WorkflowRun
 from memory.models.access import MOST_GRANTS, SharedQuerySet, SharedRow
 from memory.models.pools import OF_WORKFLOWS
 from memory.owner import Owner
@@ -172,8 +172,21 @@ def test_only_who_owns_a_row_manages_it(world: World, shapes: list[Shape]) -> No
 
     for agent_id in AGENTS:
         managed = MemoryPool.objects.managed_by(Owner(account_id=world.account.id, agent_id=agent_id))
-        assert set(managed) == {pool for pool in pools if pool.agent_id == agent_id}
+        teams = {None, *world.team_ids(agent_id)}
+        assert set(managed) == {pool for pool in pools if pool.agent_id == agent_id and pool.team_id in teams}
     assert set(MemoryPool.objects.managed_by(Owner(account_id=world.account.id))) == set(pools)
+
+
+def test_who_leaves_a_team_leaves_what_it_made_there_behind(world: World) -> None:
+    [pool] = world.store_pools([Shape("team", team="crew")])
+    ada = Owner(account_id=world.account.id, agent_id="ada")
+    assert MemoryPool.objects.managed_by(ada).exists()
+
+    TeamMember.objects.filter(team=world.teams["crew"], agent_id="ada").delete()
+
+    assert not MemoryPool.objects.visible_to(ada).exists()
+    assert not MemoryPool.objects.managed_by(ada).exists()
+    assert not pool.accessible_by("ada", team_ids=())
 
 
 def test_a_team_that_is_dissolved_lets_nobody_in(world: World) -> None:
@@ -194,22 +207,24 @@ def test_a_team_that_is_dissolved_lets_nobody_in(world: World) -> None:
     [
         (Shape("account"), "ada bob cyd dan", "ada"),
         (Shape("global"), "ada bob cyd dan", "ada"),
-        (Shape("account", team="dock"), "ada bob cyd dan", "ada bob cyd"),
+        (Shape("account", team="dock"), "ada bob cyd dan", "bob cyd"),
         (Shape("account", write=("dan",)), "ada bob cyd dan", "ada dan"),
         (Shape("account", "agent_private"), "ada", "ada"),
-        (Shape("account", "team_shared", team="dock"), "ada bob cyd", "ada bob cyd"),
+        (Shape("account", "team_shared", team="dock"), "bob cyd", "bob cyd"),
         (Shape("agent"), "ada", "ada"),
-        (Shape("agent", team="dock"), "ada", "ada"),
+        (Shape("agent", team="crew"), "ada", "ada"),
+        (Shape("agent", team="dock"), "", ""),
         (Shape("agent", read=("bob",), write=("cyd",)), "ada bob cyd", "ada cyd"),
         (Shape("agent", public_read=True), "ada bob cyd dan", "ada"),
         (Shape("agent", agent_id=""), "", ""),
         (Shape("team", team="crew"), "ada bob", "ada bob"),
-        (Shape("team", team="dock"), "ada bob cyd", "ada bob cyd"),
-        (Shape("team", "agent_private", team="dock"), "ada", "ada"),
+        (Shape("team", team="dock"), "bob cyd", "bob cyd"),
+        (Shape("team", "agent_private", team="crew"), "ada", "ada"),
+        (Shape("team", "agent_private", team="dock"), "", ""),
         (Shape("team", team=""), "ada", "ada"),
         (Shape("team", team="crew", read=("dan",)), "ada bob dan", "ada bob"),
         (Shape("task"), "ada", "ada"),
-        (Shape("task", "task_scoped", team="crew", agent_id="dan"), "ada bob dan", "ada bob dan"),
+        (Shape("task", "task_scoped", team="crew", agent_id="dan"), "ada bob", "ada bob"),
         (Shape("account", "shared_memory", agent_id="", in_run=True), "ada bob cyd dan", "ada cyd"),
         (Shape("task", "blackboard", agent_id="", in_run=True), "ada cyd", "ada cyd"),
         (Shape("agent", "tool_cache", agent_id="", in_run=True), "", ""),
