@@ -74,20 +74,19 @@ def list_version(version: Any) -> ListedVersion:
 
 
 def choose_pair(entry: ContextEntry, asked: QueryDict) -> tuple[ContextEntryVersion, ContextEntryVersion] | None:
-    """Those that were asked for, the older first; else the latest, or `right`, and the one before. Two queries.
+    """Those that were asked for, the older first; else the latest, or `right`, and the one before.
 
     None where there is only one.
     """
-    rows = entry_versions(entry)
-    right = read_number(asked, "right")
-    left = read_number(asked, "left")
-    new = rows.filter(number__lte=right or entry.content_version).order_by("-number").first()
+    rows = entry_versions(entry).order_by("-number")
+    left, right = read_number(asked, "left"), read_number(asked, "right")
+    new = rows.filter(number=right).first() if right is not None else None
+    new = new or rows.first()
     if new is None:
         return None
-    if left is None or left == new.number:
-        old = rows.filter(number__lt=new.number).order_by("-number").first()
-    else:
-        old = rows.filter(number=left).first()
+    old = rows.filter(number=left).first() if left not in (None, new.number) else None
+    # the first has none before it
+    old = old or rows.filter(number__lt=new.number).first() or rows.filter(number__gt=new.number).last()
     if old is None:
         return None
     return (old, new) if old.number < new.number else (new, old)

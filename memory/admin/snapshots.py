@@ -93,7 +93,7 @@ class ContextSnapshotAdmin(BoundedAdmin):
     def describe(self, request: HttpRequest, snapshot: ContextSnapshot) -> dict[str, Any]:
         owner, now = staff_owner(request, snapshot.account_id), datetime.now(UTC)
         preview = preview_restore(owner, snapshot.context_id, snapshot.pk, now=now)
-        may_read = request.user.has_perm("memory.view_contextentry")
+        may_read = any(request.user.has_perm(f"memory.{may}_contextentry") for may in ("view", "change"))
         return {
             **self.admin_site.each_context(request),
             "opts": self.opts,

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -68,6 +69,8 @@ def test_the_latest_version_stands_beside_the_one_before(staff: Client, row: Con
         ({"left": "x", "right": "-1"}, (2, 3)),
         ({"left": 2, "right": 2}, (1, 2)),
         ({"left": "9" * 30, "right": 99}, (2, 3)),
+        ({"left": 99, "right": 2}, (1, 2)),
+        ({"right": 1}, (1, 2)),
     ],
 )
 def test_any_two_versions_are_compared(
@@ -180,6 +183,7 @@ def test_earlier_versions_are_forgotten_after_a_warning(staff: Client, owner: Ow
     assert ("Snapshots lose the entries" in question, "3 earlier versions" in question, asked) == (True, True, 4)
     assert "Forgotten: 3 versions." in page
     assert [version.number for version in ContextEntryVersion.objects.all()] == [4]
+    assert "it has one version" in shown(versions_of(staff, row))
     assert not SnapshotEntry.objects.exists()
     assert last_entry("forget_versions").actor == "staff:chief"
     assert "Forgot earlier versions." in shown(staff.get(page_url(MODEL, row.id, "history")))
@@ -203,6 +207,14 @@ def test_who_may_only_look_restores_nothing(newcomer: Client, row: ContextEntry)
     assert "Restore" not in page.replace("Restored from", "")
     assert restore(newcomer, row, 1).status_code == 403
     assert newcomer.post(page_url(MODEL, row.id), {"text": "x", "seen_version": "3"}).status_code == 403
+    assert stored().content_version == 3
+
+
+def test_a_page_elsewhere_restores_nothing(chief: User, row: ContextEntry) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(chief)
+
+    assert restore(client, row, 1).status_code == 403
     assert stored().content_version == 3
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -165,19 +166,30 @@ def test_nothing_is_restored_in_an_archived_context(staff: Client, snapshot: Con
     assert "Not restored: the context is archived" in shown(restore(staff, snapshot))
 
 
-@pytest.mark.parametrize("granted", [(), ("change_contextsnapshot",), ("change_contextentry",), ("view_contextentry",)])
+@pytest.mark.parametrize(
+    ("granted", "may_read"),
+    [("", False), ("change_contextsnapshot", False), ("change_contextentry", True), ("view_contextentry", True)],
+)
 def test_who_may_not_change_snapshots_and_entries_restores_nothing(
-    newcomer: Client, snapshot: ContextSnapshot, granted: tuple[str, ...]
+    newcomer: Client, snapshot: ContextSnapshot, granted: str, may_read: bool
 ) -> None:
-    allow("newcomer", "view_contextsnapshot", *granted)
+    allow("newcomer", "view_contextsnapshot", granted)
 
     page = shown(page_of(newcomer, snapshot))
 
     assert "What restoring it would change now" in page
     assert "Restore this snapshot" not in page
-    assert ("The pump is" in page) == ("view_contextentry" in granted)
+    assert ("The pump is" in page) == may_read
     assert restore(newcomer, snapshot).status_code == 403
     assert not LogEntry.objects.exists()
+
+
+def test_a_page_elsewhere_restores_nothing(chief: User, context: PersistentContext, snapshot: ContextSnapshot) -> None:
+    before, client = held(context), Client(enforce_csrf_checks=True)
+    client.force_login(chief)
+
+    assert restore(client, snapshot).status_code == 403
+    assert held(context) == before
 
 
 def test_a_snapshot_is_deleted_and_entries_stay(staff: Client, snapshot: ContextSnapshot) -> None:
