@@ -93,7 +93,11 @@ def represent_cached(entry: ToolCacheEntry, *, now: datetime) -> dict[str, Any]:
 
 
 class RunPools(OwnerViewSet):
-    """What a run's agents share until it ends; from then on it is read-only. All else is below `/pools/{pool_id}`."""
+    """What a run's agents share until it ends. All else is below `/pools/{pool_id}`.
+
+    From its end on, what the pools hold is read-only. Who owns one still grants and revokes, gives it another
+    `expires_at` and deletes it.
+    """
 
     bodies = {"create": NewRunPool}
     queries = {"list": ActingFields}

@@ -29,9 +29,23 @@ class NewRun(ActingFields):
 
 
 class RunChange(ActingFields):
-    status = serializers.ChoiceField(WorkflowRun.Status.choices, required=False, help_text="A run ends once.")
-    agents = agent_ids(help_text="In place of those there are: who is left out is shut out.")
+    status = serializers.ChoiceField(
+        WorkflowRun.Status.choices,
+        required=False,
+        help_text="A run ends once; the status that it has already changes nothing.",
+    )
+    agents = agent_ids(help_text="In place of those there are: who is left out is shut out. Not with the next two.")
+    add_agents = agent_ids(help_text="Besides those there are.")
+    remove_agents = agent_ids(help_text="These are shut out; the others stay, also those that come at the same time.")
     metadata = Metadata(required=False, help_text="In place of what there is.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        for name in ("add_agents", "remove_agents"):
+            if "agents" in attrs and name in attrs:
+                raise serializers.ValidationError({name: ["not with agents"]})
+        if set(attrs.get("add_agents", ())) & set(attrs.get("remove_agents", ())):
+            raise serializers.ValidationError({"remove_agents": ["not who is added"]})
+        return attrs
 
 
 class WorkflowRunAnswer(serializers.Serializer[Any]):
@@ -95,7 +109,10 @@ class WorkflowRuns(OwnerViewSet):
     def partial_update(self, request: Request, workflow_run_id: str) -> Response:
         """End it, change who works on it or its metadata: by the agent that began it, or for the account.
 
-        Once it has ended, its pools are read-only. 422 for a second end.
+        Once it has ended, what its pools hold is read-only; who owns one still grants and revokes, gives it another
+        `expires_at` and deletes it. The same status again is 200 and changes nothing, 422 another end. An agent that
+        is removed loses what it was granted in the run's pools, and the pools that it made there pass to who began
+        the run.
         """
         body = self.body()
         owner = self.owner(body)

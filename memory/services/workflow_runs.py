@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Q
 
 from memory.audit import record
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
-from memory.models import MemoryPool, SharedContextPool, WorkflowRun
+from memory.models import Level, MemoryPool, SharedContextPool, WorkflowRun
 from memory.models.pools import OF_WORKFLOWS, PoolQuerySet
 from memory.owner import Owner
 from memory.services.accounts import note_agent
@@ -18,7 +18,9 @@ from memory.services.conversations import LONGEST_ID, is_id
 from memory.services.pools import PoolDraft, check_expiry, insert_pool
 from memory_project.ids import uuid7
 
-CHANGEABLE = frozenset({"status", "agents", "metadata"})
+OF_AGENTS = frozenset({"agents", "add_agents", "remove_agents"})
+"""Ways to change who works on a run: whole, or by name, which loses nothing that others change at the same time."""
+CHANGEABLE = frozenset({"status", "metadata"}) | OF_AGENTS
 POOL_SCOPES = ("task", "account", "global")
 """Of a run's pools, whose members are the run's agents. The first one lets nobody else read."""
 MOST_AGENTS = 1_000
@@ -72,26 +74,52 @@ def find_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
 
 
 def change_run(owner: Owner, workflow_run_id: str, *, changes: Mapping[str, Any], now: datetime) -> WorkflowRun:
-    """Give it other `agents` or `metadata`, or the `status` with which it ends. For who began it, and the account.
+    """Give it other agents (OF_AGENTS) or `metadata`, or the `status` with which it ends. For who began it, and the
+    account. The status that it has already changes nothing.
 
     Once this is committed, no write to its pools is under way that an end or a removal forbids. What agents that are
-    removed had made in it passes to who began it. Raises NotFound, Forbidden, and Unprocessable for a second end.
+    removed had made in it passes to who began it, and what they were granted in it is theirs no more. Raises NotFound,
+    Forbidden, and Unprocessable for a second end of another kind, and for changes that contradict each other.
     """
-    if refused := set(changes) - CHANGEABLE:
-        raise Unprocessable(f"cannot be changed: {', '.join(sorted(refused))}")
+    check_changes(changes)
     with transaction.atomic():
         run = lock_managed_run(owner, workflow_run_id)
-        if {"status", "agents"} & set(changes):
-            wait_for_writers(run)
-        if "agents" in changes:
-            change_agents(run, named_once(changes["agents"]), now=now)
-        if changes.get("status", run.status) != run.status:
-            end_run(run, changes["status"], now=now)
-        run.metadata = changes.get("metadata", run.metadata)
-        run.updated_at = now
-        run.save(update_fields=["agents", "status", "ended_at", "metadata", "updated_at"])
-        record(owner, operation="update", memory_type="workflow_run", affected_ids=[run.id])
+        wanted = {name: value for name, value in changes.items() if name != "status" or value != run.status}
+        if wanted:
+            apply_changes(owner, run, wanted, now=now)
     return run
+
+
+def check_changes(changes: Mapping[str, Any]) -> None:
+    """Raises Unprocessable."""
+    if refused := set(changes) - CHANGEABLE:
+        raise Unprocessable(f"cannot be changed: {', '.join(sorted(refused))}")
+    if "agents" in changes and len(OF_AGENTS & set(changes)) > 1:
+        raise Unprocessable("agents are named whole, or added and removed by name")
+    if set(changes.get("add_agents", ())) & set(changes.get("remove_agents", ())):
+        raise Unprocessable("an agent is added or removed, not both")
+
+
+def apply_changes(owner: Owner, run: WorkflowRun, changes: Mapping[str, Any], *, now: datetime) -> None:
+    """To a run that is locked."""
+    if "status" in changes or OF_AGENTS & set(changes):
+        wait_for_writers(run)
+    if OF_AGENTS & set(changes):
+        change_agents(owner, run, agents_after(run, changes), now=now)
+    if "status" in changes:
+        end_run(run, changes["status"], now=now)
+    run.metadata = changes.get("metadata", run.metadata)
+    run.updated_at = now
+    run.save(update_fields=["agents", "status", "ended_at", "metadata", "updated_at"])
+    record(owner, operation="update", memory_type="workflow_run", affected_ids=[run.id])
+
+
+def agents_after(run: WorkflowRun, changes: Mapping[str, Any]) -> list[str]:
+    """Raises Unprocessable for too many."""
+    if "agents" in changes:
+        return named_once(changes["agents"])
+    removed = set(changes.get("remove_agents", ()))
+    return named_once([*(agent for agent in run.agents if agent not in removed), *changes.get("add_agents", ())])
 
 
 def lock_managed_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
@@ -111,13 +139,29 @@ def wait_for_writers(run: WorkflowRun) -> None:
     list(pools.order_by("id").select_for_update(no_key=True).values_list("id"))
 
 
-def change_agents(run: WorkflowRun, agents: list[str], *, now: datetime) -> None:
-    """A removed agent that kept the pools it made would not be shut out of them."""
+def change_agents(owner: Owner, run: WorkflowRun, agents: list[str], *, now: datetime) -> None:
     removed = set(run.agents) - {*agents, run.agent_id}
     if removed:
-        theirs = MemoryPool.objects.filter(account_id=run.account_id, workflow_run=run, agent_id__in=removed)
-        theirs.update(agent_id=run.agent_id, version=F("version") + 1, updated_at=now)
+        shut_out(owner, run, removed, now=now)
     run.agents = agents
+
+
+def shut_out(owner: Owner, run: WorkflowRun, removed: set[str], *, now: datetime) -> None:
+    """Take what they made in the run, and what they were granted in it: with either, they would not be shut out."""
+    names = sorted(removed)
+    theirs = Q(agent_id__in=names)
+    for level in Level:
+        theirs |= Q(**{f"access_control__{level.value}__has_any_keys": names})
+    pools = list(MemoryPool.objects.filter(theirs, account_id=run.account_id, workflow_run=run).defer("data"))
+    for pool in pools:
+        pool.agent_id = run.agent_id if pool.agent_id in removed else pool.agent_id
+        grants = pool.grants
+        kept = grants.with_lists(read=set(grants.read) - removed, write=set(grants.write) - removed)
+        pool.access_control, pool.version, pool.updated_at = kept.model_dump(), pool.version + 1, now
+    if pools:
+        columns = ["agent_id", "access_control", "version", "updated_at"]
+        MemoryPool.objects.bulk_update(pools, columns, batch_size=500)
+        record(owner, operation="revoke", memory_type="pool", affected_ids=[pool.id for pool in pools])
 
 
 def end_run(run: WorkflowRun, status: str, *, now: datetime) -> None:

@@ -179,6 +179,29 @@ def test_after_the_end_pools_are_read_and_not_written(assistant: ServiceClient, 
     assert ana.get(CACHED).json()["value"] == 1
 
 
+def test_after_the_end_who_owns_a_pool_still_manages_it(assistant: ServiceClient, ana: ServiceClient) -> None:
+    ana.post(f"{RUN}/pools", {"pool_id": "anas", "pool_type": "shared_memory", "data": {"found": 1}})
+    assistant.patch(RUN, {"status": "completed"})
+
+    assert ana.put("/pools/anas/data", {"data": {}}).status_code == 409
+    assert ana.post("/pools/anas/grant", {"agent_id": "zoe", "level": "write"}).status_code == 200
+    assert ana.post("/pools/anas/revoke", {"agent_id": "zoe"}).status_code == 200
+    assert ana.patch("/pools/anas", {"expires_at": "2100-01-01T00:00:00Z"}).status_code == 200
+    assert assistant.delete("/pools/anas").status_code == 403
+    assert ana.delete("/pools/anas").status_code == 204
+
+
+def test_a_removed_agent_is_shut_out_though_its_pool_names_it(assistant: ServiceClient, ana: ServiceClient) -> None:
+    named = {"pool_id": "anas", "pool_type": "blackboard", "access_control": {"write": ["ana"]}}
+    ana.post(f"{RUN}/pools", named)
+
+    assert assistant.patch(RUN, {"remove_agents": ["ana"]}).status_code == 200
+
+    assert [ana.get("/pools/anas/postings").status_code, ana.get("/pools/anas").status_code] == [404, 404]
+    assert ana.post("/pools/anas/postings", {"content": "still here"}).status_code == 404
+    assert assistant.get("/pools/anas").json()["access_control"]["write"] == []
+
+
 def test_an_agent_that_is_removed_finds_nothing_any_more(assistant: ServiceClient, ana: ServiceClient) -> None:
     assistant.put(CACHED, {"value": 1})
 

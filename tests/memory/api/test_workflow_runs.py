@@ -85,6 +85,28 @@ def test_a_run_ends_once(bound_api: ServiceClient, run: Any) -> None:
     assert bound_api.patch(RUN, {"status": "running"}).status_code == 422
 
 
+def test_the_same_end_again_changes_nothing(bound_api: ServiceClient, run: Any) -> None:
+    first, again = (bound_api.patch(RUN, {"status": "completed"}) for _twice in range(2))
+
+    assert (again.status_code, again.json()) == (200, first.json())
+
+
+def test_agents_are_added_and_removed_by_name(bound_api: ServiceClient, run: Any) -> None:
+    changed = bound_api.patch(RUN, {"add_agents": ["zoe"], "remove_agents": ["ana"]})
+
+    assert (changed.status_code, changed.json()["agents"]) == (200, ["zoe"])
+
+
+@pytest.mark.parametrize("body", [{"agents": []}, {"agents": ["ana"]}, {"add_agents": ["bob"]}])
+def test_agents_that_are_changed_in_two_ways_are_refused(
+    bound_api: ServiceClient, run: Any, body: dict[str, Any]
+) -> None:
+    refused = bound_api.patch(RUN, body | {"remove_agents": ["bob"]})
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["remove_agents"])
+    assert bound_api.get(RUN).json() == run
+
+
 @pytest.mark.parametrize("body", [{"status": "asleep"}, {"workflow": "other"}, {"agents": [1]}])
 def test_a_change_of_another_shape_is_refused(api: ServiceClient, run: Any, body: dict[str, Any]) -> None:
     assert api.patch(RUN, body).status_code == 400

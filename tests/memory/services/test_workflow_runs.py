@@ -126,10 +126,13 @@ def test_a_run_ends_once(owner: Owner, run: WorkflowRun, status: str) -> None:
 
 
 def test_the_same_status_again_changes_nothing(owner: Owner, run: WorkflowRun) -> None:
-    assert change(owner, status="running").ended_at is None
+    assert change(owner, status="running").updated_at == run.updated_at
     change(owner, status="completed")
 
-    assert change_run(owner, "r1", changes={"status": "completed"}, now=LATER + timedelta(hours=1)).ended_at == LATER
+    again = change_run(owner, "r1", changes={"status": "completed"}, now=LATER + timedelta(hours=1))
+
+    assert (again.ended_at, again.updated_at) == (LATER, LATER)
+    assert AuditEntry.objects.filter(memory_type="workflow_run", operation="update").count() == 1
 
 
 def test_what_is_no_status_is_refused(owner: Owner, run: WorkflowRun) -> None:
