@@ -30,6 +30,7 @@ class Migration(migrations.Migration):
                 ('access_count', models.PositiveIntegerField(default=0)),
                 ('last_accessed_at', models.DateTimeField(blank=True, null=True)),
                 ('promoted_at', models.DateTimeField(blank=True, editable=False, null=True)),
+                ('superseded', models.BooleanField(default=False, editable=False)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
             ],
@@ -436,7 +437,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='agentshorttermmemory',
-            constraint=models.UniqueConstraint(fields=('account', 'agent_id', 'session_id', 'memory_key'), name='short_term_once_by_key'),
+            constraint=models.UniqueConstraint(condition=models.Q(('superseded', False)), fields=('account', 'agent_id', 'session_id', 'memory_key'), name='short_term_once_by_key'),
         ),
         migrations.AddConstraint(
             model_name='agentshorttermmemory',

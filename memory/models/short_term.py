@@ -43,10 +43,10 @@ DELETE FROM agent_short_term_memories WHERE account_id = %(account_id)s AND {whi
 # what the cleaner would have deleted by now counts its reads from 0 again
 STORE = f"""
 INSERT INTO agent_short_term_memories AS old (id, account_id, agent_id, session_id, memory_key, memory_value,
-    memory_type, ttl_seconds, expires_at, access_count, created_at, updated_at)
+    memory_type, ttl_seconds, expires_at, access_count, superseded, created_at, updated_at)
 VALUES (%(id)s, %(account_id)s, %(agent_id)s, %(session_id)s, %(key)s, %(value)s::json,
-    %(memory_type)s, %(ttl_seconds)s, %(now)s + make_interval(secs => %(ttl_seconds)s), 0, %(now)s, %(now)s)
-ON CONFLICT (account_id, agent_id, session_id, memory_key) DO UPDATE SET
+    %(memory_type)s, %(ttl_seconds)s, %(now)s + make_interval(secs => %(ttl_seconds)s), 0, false, %(now)s, %(now)s)
+ON CONFLICT (account_id, agent_id, session_id, memory_key) WHERE NOT superseded DO UPDATE SET
     memory_value = EXCLUDED.memory_value, memory_type = EXCLUDED.memory_type, ttl_seconds = EXCLUDED.ttl_seconds,
     expires_at = EXCLUDED.expires_at, promoted_at = NULL, updated_at = EXCLUDED.updated_at,
     (access_count, last_accessed_at, created_at) = (
@@ -151,6 +151,8 @@ class AgentShortTermMemory(models.Model):
     access_count = models.PositiveIntegerField(default=0)
     last_accessed_at = models.DateTimeField(null=True, blank=True)
     promoted_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # expired, waiting for promotion, and its key was written again: both are kept
+    superseded = models.BooleanField(default=False, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     updated_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -161,7 +163,9 @@ class AgentShortTermMemory(models.Model):
         verbose_name_plural = "short-term memories"
         constraints = [
             models.UniqueConstraint(
-                fields=["account", "agent_id", "session_id", "memory_key"], name="short_term_once_by_key"
+                fields=["account", "agent_id", "session_id", "memory_key"],
+                name="short_term_once_by_key",
+                condition=Q(superseded=False),
             ),
             models.CheckConstraint(condition=~Q(memory_key=""), name="short_term_has_a_key"),
             models.CheckConstraint(condition=~Q(agent_id=""), name="short_term_has_an_agent"),

@@ -142,8 +142,16 @@ def record_with_write(attempt: Attempt, response: Response) -> None:
 
 
 def record_afterwards(attempt: Attempt, response: HttpResponseBase) -> None:
-    """Keep what was not kept with a write: refusals, and writes that are in Redis only. Never a 5xx, it may pass."""
-    if attempt.is_recorded or response.status_code >= 500 or getattr(response, "streaming", False):
+    """Keep what was not kept with a write: refusals, and writes that are in Redis only.
+
+    Never a 5xx, it may pass; nor a 412, after which a client looks and sends the same with another `If-Match`.
+    """
+    if (
+        attempt.is_recorded
+        or response.status_code >= 500
+        or response.status_code == 412
+        or getattr(response, "streaming", False)
+    ):
         return
     if isinstance(response, Response):
         record_with_write(attempt, response)
