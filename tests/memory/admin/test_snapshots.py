@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from memory.admin.restore_previews import MOST_SHOWN
 from memory.models import AuditEntry, ContextEntry, ContextEntryVersion, ContextSnapshot, PersistentContext
 from memory.owner import Owner
+from memory.services.corrections import correct_memory
 from memory.services.entries import boost_importance, remove_entry
 from memory.services.snapshots import create_snapshot
 from tests.memory.admin.chats import HOSTILE, allow
@@ -112,6 +113,19 @@ def test_a_value_that_changed_alone_is_shown(staff: Client, owner: Owner, contex
 
     assert "The text stays; its value differs." in page
     assert "<ins>1</ins>" in page
+
+
+def test_types_and_metadata_that_changed_are_told(staff: Client, owner: Owner, context: PersistentContext) -> None:
+    (row,) = keep(owner, context, entry("same", metadata={"a": "<b>"}))
+    taken = create_snapshot(owner, context.id, name="", now=NOW)
+    changes = {"entry_type": "fact", "metadata": {"a": HOSTILE}}
+    correct_memory(owner, row.id, changes=changes, version=1, now=NOW)
+
+    page = shown(page_of(staff, taken))
+
+    assert "entry type fact → observation" in page
+    assert "⟦U+202E⟧" in page
+    assert "→ {&quot;a&quot;: &quot;&lt;b&gt;&quot;}" in page
 
 
 def test_what_differs_far_into_a_long_text_is_told(staff: Client, owner: Owner, context: PersistentContext) -> None:
