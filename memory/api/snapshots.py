@@ -60,14 +60,15 @@ class StepAnswer(serializers.Serializer[Any]):
     )
     is_reworded = serializers.BooleanField(help_text="Whether it gets other content, as a new version.")
     is_reweighed = serializers.BooleanField(help_text="Whether it gets another importance or confidence.")
+    is_relabelled = serializers.BooleanField(help_text="Whether it gets other types, metadata or another source.")
 
 
 class Counts(serializers.Serializer[Any]):
-    changed = serializers.IntegerField(help_text="Entries with other content or weights than in the snapshot.")
+    changed = serializers.IntegerField(help_text="Entries with other content, weights, types, source or metadata.")
     returned = serializers.IntegerField(help_text="Removed entries that come back.")
     removed = serializers.IntegerField(help_text="Entries that the snapshot does not have: they are archived.")
     unchanged = serializers.IntegerField()
-    missing = serializers.IntegerField(help_text="Entries of the snapshot that cannot come back: deleted or expired.")
+    missing = serializers.IntegerField(help_text="Entries of the snapshot that are gone: deleted, expired or withheld.")
 
 
 class PreviewAnswer(Counts):

@@ -1,4 +1,4 @@
-"""Snapshots of contexts (P4): which entries there are, at which version, how important and how sure; and the way back.
+"""Snapshots of contexts (P4): which entries there are, at which version, with what weights and attributes; and back.
 
 A restore changes what there is now, never what there was: other content comes back as a new version, entries made since
 are archived. Whatever the number of entries, it takes the same number of statements. Locks: the context, then its
@@ -26,12 +26,25 @@ from memory.services.embedding import WRITE_TEXTS, Embedded, content_hash
 from memory.tokens import estimate_tokens
 from memory_project.ids import uuid7
 
-TAKE = """
-INSERT INTO context_snapshot_entries (id, account_id, snapshot_id, entry_id, number, importance, confidence)
-SELECT gen_random_uuid(), m.account_id, %s, m.id, e.content_version, e.importance, e.confidence
+ATTRIBUTES = """jsonb_build_object(
+    'entry_type', e.entry_type, 'source_type', e.source_type, 'memory_type', e.memory_type,
+    'source', m.source, 'metadata', m.metadata
+)"""
+
+TAKE = f"""
+INSERT INTO context_snapshot_entries (id, account_id, snapshot_id, entry_id, number, importance, confidence, attributes)
+SELECT gen_random_uuid(), m.account_id, %s, m.id, e.content_version, e.importance, e.confidence, {ATTRIBUTES}
 FROM memories m JOIN context_entries e ON e.memory_ptr_id = m.id
 WHERE m.account_id = %s AND m.context_id = %s AND m.kind = 'context_entry' AND NOT m.archived
     AND (m.expires_at IS NULL OR m.expires_at > %s)
+"""  # noqa: S608  made of constants
+
+# against those who lock them for update, or delete them: rows of snapshots refer to them
+HOLD_ENTRIES = """
+SELECT count(*) FROM (
+    SELECT FROM memories WHERE account_id = %s AND context_id = %s AND kind = 'context_entry'
+    ORDER BY id FOR KEY SHARE
+) held
 """
 
 LOCK_ENTRIES = """
@@ -41,11 +54,12 @@ SELECT count(*) FROM (
 ) locked
 """
 
-# each entry that is there now, or is to be: what has to be done to it
-PLAN = """
-SELECT m.id, e.key, m.archived, e.content_version AS from_version, s.number AS to_version,
+# each entry that is there now, or is to be: what has to be done to it. Attributes are compared to the letter
+PLAN = f"""
+SELECT m.id, e.key, m.archived, m.quarantined, e.content_version AS from_version, s.number AS to_version,
     v.id IS NOT NULL AND (m.text <> v.content OR e.value::text IS DISTINCT FROM v.value::text) AS is_reworded,
-    s.id IS NOT NULL AND (e.importance, e.confidence) <> (s.importance, s.confidence) AS is_reweighed
+    s.id IS NOT NULL AND (e.importance, e.confidence) <> (s.importance, s.confidence) AS is_reweighed,
+    s.id IS NOT NULL AND s.attributes <> '{{}}' AND s.attributes::text <> {ATTRIBUTES}::text AS is_relabelled
 FROM memories m
 JOIN context_entries e ON e.memory_ptr_id = m.id
 LEFT JOIN context_snapshot_entries s ON s.account_id = m.account_id AND s.entry_id = m.id AND s.snapshot_id = %s
@@ -53,7 +67,7 @@ LEFT JOIN context_entry_versions v ON v.account_id = m.account_id AND v.entry_id
 WHERE m.account_id = %s AND m.context_id = %s AND m.kind = 'context_entry'
     AND (m.expires_at IS NULL OR m.expires_at > %s) AND (s.id IS NOT NULL OR NOT m.archived)
 ORDER BY m.id
-"""
+"""  # noqa: S608  made of constants
 
 CONTENTS = """
 SELECT v.entry_id, v.content FROM unnest(%s::uuid[], %s::int[]) AS wanted (id, number)
@@ -88,8 +102,12 @@ WHERE m.id = wanted.id AND m.account_id = v.account_id
 
 FORGET_VECTORS = "DELETE FROM memory_vectors WHERE account_id = %s AND memory_id = ANY(%s::uuid[])"
 
+# snapshots of before there were attributes have none of them
 WEIGH = """
 UPDATE context_entries e SET importance = s.importance, confidence = s.confidence,
+    entry_type = COALESCE(s.attributes->>'entry_type', e.entry_type),
+    source_type = COALESCE(s.attributes->>'source_type', e.source_type),
+    memory_type = COALESCE(s.attributes->>'memory_type', e.memory_type),
     value = CASE WHEN wanted.is_reworded THEN v.value ELSE e.value END,
     content_version = e.content_version + wanted.is_reworded::int
 FROM unnest(%s::uuid[], %s::bool[]) AS wanted (id, is_reworded)
@@ -99,8 +117,10 @@ WHERE e.memory_ptr_id = wanted.id
 """
 
 TOUCH = """
-UPDATE memories m SET archived = wanted.archived, version = m.version + 1, updated_at = %s
+UPDATE memories m SET archived = wanted.archived, version = m.version + 1, updated_at = %s,
+    source = COALESCE(s.attributes->>'source', m.source), metadata = COALESCE(s.attributes->'metadata', m.metadata)
 FROM unnest(%s::uuid[], %s::bool[]) AS wanted (id, archived)
+LEFT JOIN context_snapshot_entries s ON s.account_id = %s AND s.snapshot_id = %s AND s.entry_id = wanted.id
 WHERE m.id = wanted.id AND m.account_id = %s
 """
 
@@ -111,10 +131,12 @@ class Step(NamedTuple):
     entry_id: UUID
     key: str
     archived: bool
+    quarantined: bool
     from_version: int
     to_version: int | None
     is_reworded: bool
     is_reweighed: bool
+    is_relabelled: bool
 
     @property
     def is_removed(self) -> bool:
@@ -126,16 +148,16 @@ class Step(NamedTuple):
 
     @property
     def is_changed(self) -> bool:
-        """There now and then, with other content or other weights."""
-        return not self.archived and (self.is_reworded or self.is_reweighed)
+        """There now and then, with other content, weights or attributes."""
+        return not self.archived and (self.is_reworded or self.is_reweighed or self.is_relabelled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """What a restore would do. Every entry that is there now, or would be, is in one of the lists or `unchanged`.
 
-    `missing` is how many of those that the snapshot was made of cannot come back: they expired, or staff deleted them,
-    or what they said then.
+    `missing` is how many of those that the snapshot was made of nobody will see: they expired, or staff deleted them or
+    what they said then, or quarantined them.
     """
 
     changed: list[Step]
@@ -147,7 +169,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """How many entries got other content or weights, came back, were archived, stayed as they are, are missing."""
+    """How many entries were changed, came back, were archived, stayed as they are, are missing (see `Preview`)."""
 
     changed: int
     returned: int
@@ -167,6 +189,7 @@ def create_snapshot(owner: Owner, context_id: UUID, *, name: str, now: datetime)
             account_id=context.account_id, context=context, name=name, agent_id=owner.agent_id, created_at=now
         )
         snapshot.save(force_insert=True)
+        execute(HOLD_ENTRIES, [context.account_id, context.id])
         snapshot.entry_count = execute(TAKE, [snapshot.id, context.account_id, context.id, now])
         snapshot.save(update_fields=["entry_count"])
         record(
@@ -205,6 +228,8 @@ def delete_snapshot(owner: Owner, context_id: UUID, snapshot_id: UUID) -> None:
         if context.archived:
             raise Conflict("the context is archived, and read-only until it is unarchived")
         snapshot = snapshot_of(context, snapshot_id)
+        # nobody deletes an entry, and its rows of snapshots with it, at the same time
+        execute(HOLD_ENTRIES, [context.account_id, context.id])
         snapshot.delete()
         record(owner, operation="delete_snapshot", memory_type="context", affected_ids=[context.id, snapshot_id])
 
@@ -216,13 +241,15 @@ def preview_restore(owner: Owner, context_id: UUID, snapshot_id: UUID, *, now: d
 
 
 def preview_of(snapshot: ContextSnapshot, steps: Sequence[Step]) -> Preview:
-    wanted = [step for step in steps if not step.is_removed]
+    """Without the entries in quarantine: nobody is to hear of them."""
+    seen = [step for step in steps if not step.quarantined]
+    wanted = [step for step in seen if not step.is_removed]
     changed = [step for step in wanted if step.is_changed]
     returned = [step for step in wanted if step.is_returned]
     return Preview(
         changed=changed,
         returned=returned,
-        removed=[step for step in steps if step.is_removed],
+        removed=[step for step in seen if step.is_removed],
         unchanged=len(wanted) - len(changed) - len(returned),
         missing=snapshot.entry_count - len(wanted),
     )
@@ -255,7 +282,7 @@ def restore_snapshot(
     embedded: Embedded | None = None,
     now: datetime,
 ) -> Restored:
-    """Make the context hold what the snapshot has: the same entries, content, values, importance, confidence.
+    """Make the context hold what the snapshot has: the same entries, with their content, values, weights, attributes.
 
     `embedded` comes from `texts_to_restore`, embedded outside transactions; whatever has no vector there waits in the
     queue for one. A second restore changes nothing. Raises NotFound, Forbidden where the context may only be read,
@@ -268,9 +295,9 @@ def restore_snapshot(
         execute(LOCK_ENTRIES, [context.account_id, context.id])
         steps = plan_restore(snapshot, now=now)
         reword_entries(snapshot, [step for step in steps if step.is_reworded], embedded, editor or owner.agent_id, now)
-        preview = preview_of(snapshot, steps)
-        touch_entries(snapshot, preview, now)
-        record_restore(owner, context, snapshot, preview, now)
+        touch_entries(snapshot, steps, now)
+        record_restore(owner, snapshot, steps, now)
+    preview = preview_of(snapshot, steps)
     return Restored(
         changed=len(preview.changed),
         returned=len(preview.returned),
@@ -310,33 +337,38 @@ def read_contents(snapshot: ContextSnapshot, steps: Sequence[Step]) -> dict[UUID
         return dict(cursor.fetchall())
 
 
-def touch_entries(snapshot: ContextSnapshot, preview: Preview, now: datetime) -> None:
-    """Give entries the snapshot's weights, archive what it does not have, bring back what it has."""
-    wanted, removed = [*preview.changed, *preview.returned], preview.removed
+def touch_entries(snapshot: ContextSnapshot, steps: Sequence[Step], now: datetime) -> None:
+    """Give entries the snapshot's weights and attributes, archive what it does not have, bring back what it has."""
+    wanted, removed = parted(steps)
     ids = [step.entry_id for step in wanted]
     if wanted:
         is_reworded = [step.is_reworded for step in wanted]
         execute(WEIGH, [ids, is_reworded, snapshot.account_id, snapshot.id])
     if wanted or removed:
         archived = [False] * len(wanted) + [True] * len(removed)
-        execute(TOUCH, [now, [*ids, *(step.entry_id for step in removed)], archived, snapshot.account_id])
+        touched = [*ids, *(step.entry_id for step in removed)]
+        execute(TOUCH, [now, touched, archived, snapshot.account_id, snapshot.id, snapshot.account_id])
 
 
-def record_restore(
-    owner: Owner, context: PersistentContext, snapshot: ContextSnapshot, preview: Preview, now: datetime
-) -> None:
+def parted(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
+    """Entries that change or come back, and those that are archived."""
+    wanted = [step for step in steps if not step.is_removed and (step.is_changed or step.is_returned)]
+    return wanted, [step for step in steps if step.is_removed]
+
+
+def record_restore(owner: Owner, snapshot: ContextSnapshot, steps: Sequence[Step], now: datetime) -> None:
     """A line of the access log for each entry, one entry of the audit log for all."""
-    back = [(context.id, step.entry_id) for step in (*preview.changed, *preview.returned)]
-    gone = [(context.id, step.entry_id) for step in preview.removed]
-    for touched, action in ((back, Action.RESTORE), (gone, Action.ARCHIVE)):
-        if touched:
+    wanted, removed = parted(steps)
+    for found, action in ((wanted, Action.RESTORE), (removed, Action.ARCHIVE)):
+        if found:
+            touched = [(snapshot.context_id, step.entry_id) for step in found]
             log_writes(owner, touched, action=action, now=now)
     record(
         owner,
         operation="restore",
         memory_type="context",
-        affected_ids=[context.id, snapshot.id],
-        result_count=len(back) + len(gone),
+        affected_ids=[snapshot.context_id, snapshot.id],
+        result_count=len(wanted) + len(removed),
     )
 
 

@@ -86,6 +86,7 @@ def test_a_snapshot_tells_what_a_restore_would_do(api: ServiceClient, entry_ids:
         "to_version": 1,
         "is_reworded": True,
         "is_reweighed": False,
+        "is_relabelled": False,
     }
     assert (returned["entry_id"], removed["to_version"]) == (entry_ids[1], None)
 

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -12,7 +13,7 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.models import ContextEntry, ContextEntryVersion, PersistentContext
+from memory.models import ContextEntry, ContextEntryVersion, PersistentContext, SnapshotEntry
 from memory.owner import Owner
 from memory.services.corrections import correct_memory, lock_memory, mark_memories
 from memory.services.entries import (
@@ -23,7 +24,7 @@ from memory.services.entries import (
     remove_entry,
     update_content,
 )
-from memory.services.snapshots import Restored, create_snapshot, restore_snapshot
+from memory.services.snapshots import Restored, create_snapshot, delete_snapshot, execute, restore_snapshot
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.contexts import context_of, entry, held, keep, rewrite
 from tests.memory.episodes import NOTHING, NOW
@@ -57,14 +58,22 @@ jsons = st.recursive(
     max_leaves=4,
 )
 contents = words.filter(str.strip)
+attributes = {
+    "entry_type": st.sampled_from(ContextEntry.EntryType.values),
+    "source_type": st.sampled_from(ContextEntry.SourceType.values),
+    "memory_type": st.sampled_from(ContextEntry.MemoryType.values),
+    "source": st.sampled_from(("agent", "upload")),
+    "metadata": st.dictionaries(words, st.sampled_from((1, 1.0, "1", None)), max_size=2),
+}
+drafted = st.fixed_dictionaries({}, optional=attributes)
 which = st.integers(0, 9)
 acts = st.one_of(
     st.tuples(st.just("create"), contents, jsons),
-    st.tuples(st.just("put"), st.sampled_from("ab"), jsons),
+    st.tuples(st.just("put"), st.sampled_from("ab"), jsons, drafted),
     st.tuples(st.just("edit"), which, contents, jsons),
     st.tuples(st.sampled_from(["boost", "reduce"]), which, st.floats(0, 1)),
     st.tuples(st.sampled_from(["remove", "archive", "unarchive"]), which),
-    st.tuples(st.just("correct"), which, contents),
+    st.tuples(st.just("correct"), which, contents, drafted),
 )
 histories = st.lists(acts, max_size=12)
 
@@ -75,7 +84,7 @@ def perform(owner: Owner, context: PersistentContext, act: tuple[Any, ...]) -> N
     if name == "create":
         keep(owner, context, EntryDraft(content=details[0], value=details[1]))
     elif name == "put":
-        keep(owner, context, EntryDraft(key=details[0], value=details[1]))
+        keep(owner, context, EntryDraft(key=details[0], value=details[1], **details[2]))
     else:
         rows = list(ContextEntry.objects.filter(context_id=context.id).order_by("id"))
         if rows:
@@ -87,7 +96,8 @@ def change(owner: Owner, row: ContextEntry, name: str, *details: Any) -> None:
     if name in ("archive", "unarchive"):
         mark_memories(staff, [row.id], mark=name, now=NOW)
     elif name == "correct":
-        correct_memory(staff, row.id, changes={"text": details[0]}, version=row.version, now=NOW)
+        changes = {"text": details[0], **details[1]}
+        correct_memory(staff, row.id, changes=changes, version=row.version, now=NOW)
     elif not row.archived:
         change_as_agent(owner, row.id, name, *details)
 
@@ -111,6 +121,10 @@ def history(context: PersistentContext) -> set[tuple[Any, ...]]:
 
 def take(owner: Owner, context: PersistentContext) -> UUID:
     return create_snapshot(owner, context.id, name="", now=NOW).id
+
+
+def delete(owner: Owner, context: PersistentContext, snapshot_id: UUID) -> None:
+    delete_snapshot(owner, context.id, snapshot_id)
 
 
 def restore(owner: Owner, context: PersistentContext, snapshot_id: UUID) -> Restored:
@@ -205,6 +219,26 @@ def test_a_correction_by_staff_waits_for_a_restore(owner: Owner, start_beside: S
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", ["take", "delete"])
+def test_snapshots_lock_entries_in_the_order_of_everybody_who_locks_memories(
+    owner: Owner, start_beside: Start, name: str
+) -> None:
+    context = context_of(owner)
+    first, second = sorted(keep(owner, context, entry("one"), entry("two")), key=lambda row: row.id)
+    # written anew, it stands behind the other in the table, which is small enough to be read in that order
+    boost_importance(owner, first.id, by=0.1, now=NOW)
+    execute("ANALYZE memories, context_entries", [])
+    acts = {"take": partial(take, owner, context), "delete": partial(delete, owner, context, take(owner, context))}
+
+    with transaction.atomic():
+        lock_memory(owner, first.id)
+        waiting = start_beside(acts[name])
+        lock_memory(owner, second.id)
+        SnapshotEntry.objects.filter(entry_id__in=(first.id, second.id)).order_by("entry_id").delete()
+    waiting.result(PATIENCE_SECONDS)
+
+
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", ["boost", "restore"])
 def test_a_correction_that_has_begun_is_waited_for(owner: Owner, start_beside: Start, name: str) -> None:
     context = context_of(owner)
@@ -222,5 +256,5 @@ def test_a_correction_that_has_begun_is_waited_for(owner: Owner, start_beside: S
     waiting.result(PATIENCE_SECONDS)
 
     expected = {"boost": ("corrected", 0.5, 0.5), "restore": ("before", 1.0, 0.25)}
-    ((_id, text, _value, importance, confidence),) = held(context)
+    ((_id, text, _value, importance, confidence, _attributes),) = held(context)
     assert (text, confidence, importance) == expected[name]

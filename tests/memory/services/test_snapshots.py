@@ -19,6 +19,7 @@ from memory.models import (
     ContextEntryVersion,
     Memory,
     PersistentContext,
+    SnapshotEntry,
     Vector,
 )
 from memory.owner import Owner
@@ -203,6 +204,43 @@ def test_quarantine_is_not_taken_back(owner: Owner, staff: Owner, context: Persi
 
     row.refresh_from_db()
     assert (row.text, row.quarantined) == ("before", True)
+
+
+def test_of_what_is_in_quarantine_nobody_hears(owner: Owner, staff: Owner, context: PersistentContext) -> None:
+    edited, archived = keep(owner, context, entry("before", key="k"), entry("kept", key="l"))
+    snapshot_id = take(owner, context)
+    (new,) = keep(owner, context, entry("new"))
+    rewrite(owner, edited, "poison")
+    remove_entry(owner, archived.id, now=NOW)
+    mark_memories(staff, [edited.id, archived.id, new.id], mark="quarantine", now=NOW)
+
+    preview = preview_restore(owner, context.id, snapshot_id, now=LATER)
+
+    assert (preview.changed, preview.returned, preview.removed, preview.missing) == ([], [], [], 2)
+    assert restore(owner, context, snapshot_id) == Restored(changed=0, returned=0, removed=0, unchanged=0, missing=2)
+
+
+def test_types_source_and_metadata_come_back(owner: Owner, staff: Owner, context: PersistentContext) -> None:
+    (row,) = keep(owner, context, entry("steady", entry_type="plan", metadata={"a": 1.0}))
+    snapshot_id, before = take(owner, context), held(context)
+    changes = {"entry_type": "fact", "memory_type": "working", "source": "staff", "metadata": {"a": 1}}
+    correct_memory(staff, row.id, changes=changes, version=1, now=NOW)
+
+    restored = restore(owner, context, snapshot_id)
+
+    assert held(context) == before
+    assert (restored.changed, ContextEntryVersion.objects.count()) == (1, 1)
+
+
+def test_a_snapshot_without_attributes_leaves_them_alone(owner: Owner, context: PersistentContext) -> None:
+    (row,) = keep(owner, context, entry("before", entry_type="plan", metadata={"a": 1}))
+    snapshot_id, before = take(owner, context), held(context)
+    SnapshotEntry.objects.update(attributes={})
+    rewrite(owner, row, "after")
+
+    restore(owner, context, snapshot_id)
+
+    assert held(context) == before
 
 
 def test_what_staff_corrected_or_archived_is_taken_back(owner: Owner, staff: Owner, context: PersistentContext) -> None:
