@@ -1,4 +1,7 @@
-"""Primary keys: UUIDv7, made by the application: rows sort by creation and can be linked before they are stored."""
+"""Primary keys: UUIDv7, made by the application: rows sort by creation and can be linked before they are stored.
+
+And the names of a row's versions, for who asks later whether it is still at that one.
+"""
 
 import os
 import time
@@ -11,3 +14,8 @@ def uuid7() -> uuid.UUID:
     value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
     value = value & ~(0xF << 76) | 0x7 << 76
     return uuid.UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
+
+
+def version_tag(version: int, row_id: uuid.UUID | None = None) -> str:
+    """`3`; of this row alone `3.89abcdef`: after another one of its name was made, versions begin at 1 again."""
+    return str(version) if row_id is None else f"{version}.{row_id.hex[-8:]}"

@@ -81,7 +81,7 @@ class PoolContents(OwnerViewSet):
         query = self.query()
         found = read_data(self.owner(query), pool_id, path=query["path"], now=timezone.now())
         answer = {"pool_id": pool_id, "path": query["path"], "data": found.data, "version": found.version}
-        return self.versioned(answer, version=found.version)
+        return self.versioned(answer, version=found.version, row_id=found.row_id)
 
     def update(self, request: Request, pool_id: str) -> Response:
         """Put the data in place of what is there. Missing objects on the way are made; `-` appends to a list.
@@ -103,4 +103,4 @@ class PoolContents(OwnerViewSet):
         owner, now = self.owner(body), timezone.now()
         stored = change(owner, pool_id, path=path, data=body["data"], expected=expected, now=now)
         answer = {"pool_id": pool_id, "path": path, "version": stored.version, "size_bytes": stored.size_bytes}
-        return self.versioned(answer, version=stored.version)
+        return self.versioned(answer, version=stored.version, row_id=stored.row_id)

@@ -163,7 +163,7 @@ class Pools(OwnerViewSet):
         return Response({"pool_id": pool_id} | {name: getattr(found, name) for name in found.__slots__})
 
     def shown(self, pool: MemoryPool, *, status: int = 200) -> Response:
-        return self.versioned(represent_pool(pool), version=pool.version, status=status)
+        return self.versioned(represent_pool(pool), version=pool.version, row_id=pool.id, status=status)
 
 
 def draft_of(body: dict[str, Any]) -> PoolDraft:
@@ -185,7 +185,7 @@ class PoolGrants(OwnerViewSet):
 
         def write() -> Response:
             pool = grant_access(owner, pool_id, **body, expected=expected, now=timezone.now())
-            return self.versioned(represent_pool(pool), version=pool.version)
+            return self.versioned(represent_pool(pool), version=pool.version, row_id=pool.id)
 
         return self.once(write)
 
@@ -195,6 +195,6 @@ class PoolGrants(OwnerViewSet):
 
         def write() -> Response:
             pool = revoke_access(owner, pool_id, **body, expected=expected, now=timezone.now())
-            return self.versioned(represent_pool(pool), version=pool.version)
+            return self.versioned(represent_pool(pool), version=pool.version, row_id=pool.id)
 
         return self.once(write)

@@ -115,7 +115,7 @@ class RunPools(OwnerViewSet):
 
         def write() -> Response:
             pool = create_run_pool(owner, workflow_run_id, draft, now=timezone.now())
-            return self.versioned(represent_pool(pool), version=pool.version, status=201)
+            return self.versioned(represent_pool(pool), version=pool.version, row_id=pool.id, status=201)
 
         return self.once(write)
 

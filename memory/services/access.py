@@ -7,9 +7,10 @@ from memory.errors import Forbidden, NotFound, StaleVersion, Unprocessable
 from memory.models import Level, Team
 from memory.models.access import SharedQuerySet, SharedRow
 from memory.owner import Owner
+from memory_project.ids import version_tag
 
-Versions = frozenset[int] | None
-"""Which versions a caller is content with; None for any."""
+Versions = frozenset[str | int] | None
+"""Which versions a caller is content with, of any row (`3`) or of one (`version_tag`); None for any."""
 
 R = TypeVar("R", bound=SharedRow)
 
@@ -21,9 +22,10 @@ def refuse(visible: SharedQuerySet[R], *, what: str) -> NoReturn:
     raise NotFound(f"no such {what}")
 
 
-def check_version(version: int, expected: Versions) -> None:
-    """Raises StaleVersion where the caller has seen another version."""
-    if expected is not None and version not in expected:
+def check_version(version: int, expected: Versions, *, row_id: UUID | None = None) -> None:
+    """Raises StaleVersion where the caller has seen another version, or, with `row_id`, another row's."""
+    tags = {version_tag(version), version_tag(version, row_id)}
+    if expected is not None and tags.isdisjoint(map(str, expected)):
         raise StaleVersion(f"it is at version {version} by now: read it again")
 
 

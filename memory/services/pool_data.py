@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import transaction
@@ -50,6 +51,8 @@ class PoolData:
     version: int
     size_bytes: int
     """Of the whole."""
+    row_id: UUID
+    """Of the pool. One that is made with its `pool_id` after it is another, whose versions begin at 1 again."""
 
 
 def read_data(owner: Owner, pool_id: str, *, path: str = "", now: datetime) -> PoolData:
@@ -72,7 +75,7 @@ def read_data(owner: Owner, pool_id: str, *, path: str = "", now: datetime) -> P
         raise NotFound("the path leads nowhere")
     MemoryPool.objects.filter(id=found).update(read_count=F("read_count") + 1, last_accessed_at=now)
     record(owner, operation="retrieve", memory_type="pool", affected_ids=[found])
-    return PoolData(data=data, version=version, size_bytes=size_bytes)
+    return PoolData(data=data, version=version, size_bytes=size_bytes, row_id=found)
 
 
 def follow(tokens: Tokens) -> Func:
@@ -116,14 +119,14 @@ def path_to(path: str, data: Any) -> Tokens:
 def change_data(owner: Owner, pool_id: str, change: Change, *, expected: Versions, now: datetime) -> PoolData:
     with transaction.atomic():
         pool = lock_pool(owner, pool_id, now=now)
-        check_version(pool.version, expected)
+        check_version(pool.version, expected, row_id=pool.id)
         check_has_data(pool.pool_type)
         data = change(pool.data)
         measured = measure(data, limit_bytes=conf.POOL_LIMIT_BYTES)
         store_data(pool, measured, now=now)
         record(owner, operation="update", memory_type="pool", affected_ids=[pool.id], metadata={"columns": ["data"]})
         note_agent(owner.account_id, owner.agent_id)
-    return PoolData(data=data, version=pool.version + 1, size_bytes=measured.size_bytes)
+    return PoolData(data=data, version=pool.version + 1, size_bytes=measured.size_bytes, row_id=pool.id)
 
 
 def store_data(pool: MemoryPool, measured: Measured, *, now: datetime) -> None:

@@ -174,7 +174,7 @@ def lock_managed_pool(owner: Owner, pool_id: str, *, expected: Versions, now: da
     pool = rows.defer("data").select_for_update(no_key=True, of=("self",)).first()
     if pool is None:
         refuse(visible_pools(owner, pool_id, now=now), what="pool")
-    check_version(pool.version, expected)
+    check_version(pool.version, expected, row_id=pool.id)
     return pool
 
 

@@ -50,7 +50,8 @@ IF_MATCH = OpenApiParameter(
     "If-Match",
     {"type": "string", "maxLength": 1000},
     OpenApiParameter.HEADER,
-    description="ETags, or `*`: of another version, nothing is changed and 412 answered.",
+    description='ETags, or `*`: of another version, nothing is changed and 412 answered. A `version` in quotes, `"3"`, '
+    "will do.",
 )
 REQUEST_ID = OpenApiParameter("X-Request-Id", {"type": "string", "maxLength": 100}, OpenApiParameter.HEADER)
 

@@ -1,8 +1,10 @@
 """The view that every resource is made of: declares what it takes and answers, and keeps the general contract."""
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any, ClassVar, cast
 from urllib.parse import unquote_to_bytes
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -18,7 +20,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from memory_project.http import pagination
 from memory_project.http.bodies import NDJSON, is_stream
-from memory_project.http.conditional import Versions, etag_of, is_known, read_if_match
+from memory_project.http.conditional import Versions, etag_of, is_known, narrow, read_if_match
 from memory_project.http.credentials import Credential
 from memory_project.http.idempotency import (
     AlreadyAnswered,
@@ -96,14 +98,15 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     def expected(self, *versions: int | None) -> Versions:
         """Which versions the caller is content with: those of `If-Match`, and those given that are not None."""
-        wanted = [read_if_match(self.request.headers.get("If-Match"))]
-        wanted += [frozenset({version}) for version in versions if version is not None]
-        named = [versions for versions in wanted if versions is not None]
-        return frozenset.intersection(*named) if named else None
+        named = [frozenset({str(version)}) for version in versions if version is not None]
+        return reduce(narrow, named, read_if_match(self.request.headers.get("If-Match")))
 
-    def versioned(self, data: Any, *, version: int, status: int = 200) -> Response:
-        """An answer with its ETag; 304 without a body where the caller of a GET has it already (`If-None-Match`)."""
-        tag = etag_of(version)
+    def versioned(self, data: Any, *, version: int, row_id: UUID | None = None, status: int = 200) -> Response:
+        """An answer with its ETag; 304 without a body where the caller of a GET has it already (`If-None-Match`).
+
+        With `row_id` for rows whose public id another row may have after them.
+        """
+        tag = etag_of(version, row_id)
         if self.request.method in SAFE_METHODS and is_known(self.request.headers.get("If-None-Match"), tag):
             return Response(status=304, headers={"ETag": tag})
         return Response(data, status=status, headers={"ETag": tag})

@@ -20,3 +20,8 @@ def make_team(account: Account, name: str = "crew", *, agents: Sequence[str] = (
     team = Team.objects.create(account=account, name=name)
     TeamMember.objects.bulk_create([TeamMember(account=account, team=team, agent_id=agent) for agent in agents])
     return team
+
+
+def pool_etag(version: int, pool_id: str = "board") -> str:
+    """The ETag of the pool that has this id now, at a version."""
+    return f'"{version}.{MemoryPool.objects.get(pool_id=pool_id).id.hex[-8:]}"'

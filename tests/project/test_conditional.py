@@ -1,25 +1,34 @@
 """Conditional requests: which versions a caller is content with."""
 
+from uuid import UUID
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_project.http.conditional import etag_of, is_known, read_if_match
+from memory_project.http.conditional import Versions, etag_of, is_known, narrow, read_if_match
 from memory_project.http.problems import Problem
+from memory_project.ids import version_tag
 
 VERSIONS = st.integers(min_value=1, max_value=9_999_999_999)
+ROWS = st.none() | st.uuids()
+ROW = UUID("01890000-0000-7000-8000-0000deadbeef")
 
 
-@given(VERSIONS)
-def test_a_tag_names_its_version(version: int) -> None:
-    assert read_if_match(etag_of(version)) == frozenset({version})
+@given(VERSIONS, ROWS)
+def test_a_tag_names_its_version(version: int, row_id: UUID | None) -> None:
+    assert read_if_match(etag_of(version, row_id)) == frozenset({version_tag(version, row_id)})
 
 
-@given(st.sets(VERSIONS, min_size=1, max_size=5))
-def test_a_list_of_tags_names_them_all(versions: set[int]) -> None:
-    header = " , ".join(map(etag_of, versions))
+@given(st.sets(st.tuples(VERSIONS, ROWS), min_size=1, max_size=5))
+def test_a_list_of_tags_names_them_all(versions: set[tuple[int, UUID | None]]) -> None:
+    header = " , ".join(etag_of(*version) for version in versions)
 
-    assert read_if_match(header) == frozenset(versions)
+    assert read_if_match(header) == frozenset(version_tag(*version) for version in versions)
+
+
+def test_a_tag_of_one_row_ends_in_the_last_eight_digits_of_its_id() -> None:
+    assert (etag_of(3, ROW), etag_of(3)) == ('"3.deadbeef"', '"3"')
 
 
 @pytest.mark.parametrize("header", [None, "*", " * "])
@@ -27,7 +36,12 @@ def test_without_a_tag_any_version_will_do(header: str | None) -> None:
     assert read_if_match(header) is None
 
 
-@pytest.mark.parametrize("header", ['W/"3"', '"abc"', '""', '"03"', '"-1"', '"3.0"', '"٣"'.encode().decode("latin-1")])
+NEVER_OF_A_ROW = ('"3."', '"3.dead"', '"3.DEADBEEF"', '"3.deadbeef0"', '"0.deadbeef"', '".deadbeef"')
+
+
+@pytest.mark.parametrize(
+    "header", ['W/"3"', '"abc"', '""', '"03"', '"-1"', '"3.0"', *NEVER_OF_A_ROW, '"٣"'.encode().decode("latin-1")]
+)
 def test_tags_that_were_never_given_match_nothing(header: str) -> None:
     assert read_if_match(header) == frozenset()
 
@@ -47,7 +61,7 @@ def test_no_header_is_too_strange_to_be_judged(header: str) -> None:
     except Problem:
         return
 
-    assert named is None or all(version > 0 for version in named)
+    assert named is None or all(int(version.partition(".")[0]) > 0 for version in named)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +70,32 @@ def test_no_header_is_too_strange_to_be_judged(header: str) -> None:
 )
 def test_what_a_reader_has_already_is_known_to_it(header: str | None, known: bool) -> None:
     assert is_known(header, etag_of(3)) is known
+
+
+@pytest.mark.parametrize(
+    ("header", "known"), [('"3.deadbeef"', True), ('W/"3.deadbeef"', True), ('"3.00000000"', False), ('"3"', False)]
+)
+def test_a_version_of_one_row_is_known_to_who_read_that_row(header: str, known: bool) -> None:
+    assert is_known(header, etag_of(3, ROW)) is known
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "both"),
+    [
+        (None, None, None),
+        (None, {"3"}, {"3"}),
+        ({"3"}, {"3", "4"}, {"3"}),
+        ({"3"}, {"4"}, set()),
+        ({"3.deadbeef", "4.deadbeef"}, {"3"}, {"3.deadbeef"}),
+        ({"3.deadbeef"}, {"3.00000000"}, set()),
+        ({"33.deadbeef"}, {"3"}, set()),
+        ({"3"}, set(), set()),
+    ],
+)
+def test_who_names_versions_twice_means_those_that_both_mean(
+    first: set[str] | None, second: set[str] | None, both: set[str] | None
+) -> None:
+    def frozen(versions: set[str] | None) -> Versions:
+        return None if versions is None else frozenset(versions)
+
+    assert narrow(frozen(first), frozen(second)) == narrow(frozen(second), frozen(first)) == frozen(both)

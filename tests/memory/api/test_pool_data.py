@@ -14,7 +14,7 @@ from memory.models import Account, MemoryPool, WorkflowRun
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient
 from tests.hostile import HostileBody, each_hostile_body
-from tests.memory.pools import NOW
+from tests.memory.pools import NOW, pool_etag
 from tests.web_server import Answer, WebServer, serve
 
 pytestmark = pytest.mark.django_db
@@ -45,7 +45,7 @@ def test_data_is_read_whole_with_its_version(api: ServiceClient, board: None) ->
         "data": {"plan": {"steps": ["a"]}, "a/b": {"m~n": None}},
         "version": 1,
     }
-    assert answer["ETag"] == '"1"'
+    assert answer["ETag"] == pool_etag(1)
 
 
 @pytest.mark.parametrize(("path", "data"), [("/plan/steps/0", "a"), ("/a~1b", {"m~n": None}), ("/a~1b/m~0n", None)])
@@ -76,7 +76,7 @@ def test_put_replaces_and_patch_merges(api: ServiceClient, board: None) -> None:
 
     assert api.get(DATA).json()["data"] == {"plan": "ü"}
     assert merged.json() == {"pool_id": "board", "path": "", "version": 2, "size_bytes": 51}
-    assert (replaced.json()["version"], replaced["ETag"], replaced.json()["size_bytes"]) == (3, '"3"', 13)
+    assert (replaced.json()["version"], replaced["ETag"], replaced.json()["size_bytes"]) == (3, pool_etag(3), 13)
 
 
 def test_a_part_is_written_by_path(api: ServiceClient, board: None) -> None:
@@ -139,6 +139,16 @@ def test_a_stale_expected_version_changes_nothing(api: ServiceClient, board: Non
 
     assert [(answer.status_code, answer.json()["code"]) for answer in (stale, at_odds)] == [(412, "stale_version")] * 2
     assert api.get(at("/n")).json()["data"] == 1
+
+
+@pytest.mark.parametrize("method", ["put", "patch"])
+@pytest.mark.parametrize("tag", ['"1"', '"1", "2"', "*", "its own"])
+def test_a_version_may_be_expected_in_both_ways(api: ServiceClient, board: None, method: str, tag: str) -> None:
+    body = {"data": {"n": 1}, "expected_version": 1}
+
+    written = getattr(api, method)(DATA, body, HTTP_IF_MATCH=pool_etag(1) if tag == "its own" else tag)
+
+    assert (written.status_code, written["ETag"]) == (200, pool_etag(2))
 
 
 def test_data_over_the_limit_is_413_and_changes_nothing(

@@ -1,6 +1,7 @@
 """`/pools`: made, listed, changed, shared and deleted. Who may do it is in `test_pool_walls`."""
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -13,7 +14,7 @@ from memory.models import Account, MemoryPool, TeamMember
 from memory.models.access import MOST_GRANTS
 from tests.api_client import ServiceClient, segment
 from tests.hostile import HOSTILE_IDS, HOSTILE_SEGMENTS, HostileBody, each_hostile_body
-from tests.memory.pools import make_team
+from tests.memory.pools import make_team, pool_etag
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +38,7 @@ def ids(answer: Any) -> list[str]:
 def test_a_pool_is_made_and_shown_without_what_it_holds(bound_api: ServiceClient) -> None:
     made = bound_api.post("/pools", {"pool_id": "board", "data": {"a": "ü"}})
 
-    assert (made.status_code, made["ETag"]) == (201, '"1"')
+    assert (made.status_code, made["ETag"]) == (201, pool_etag(1))
     pool = {name: value for name, value in made.json().items() if name not in ("created_at", "updated_at")}
     assert pool == {
         "pool_id": "board",
@@ -54,7 +55,7 @@ def test_a_pool_is_made_and_shown_without_what_it_holds(bound_api: ServiceClient
         "size_bytes": 10,
     }
     shown = bound_api.get("/pools/board")
-    assert (shown.json(), shown["ETag"]) == (made.json(), '"1"')
+    assert (shown.json(), shown["ETag"]) == (made.json(), pool_etag(1))
 
 
 def test_a_pool_for_a_team_names_it(api: ServiceClient, account: Account) -> None:
@@ -202,7 +203,7 @@ def test_access_control_is_replaced_whole_and_the_end_is_moved(bound_api: Servic
 
     changed = bound_api.patch("/pools/board", {"access_control": {"public_read": True}} | ends)
 
-    assert (changed.status_code, changed["ETag"]) == (200, '"3"')
+    assert (changed.status_code, changed["ETag"]) == (200, pool_etag(3))
     assert changed.json()["access_control"] == NOBODY | {"public_read": True}
     assert changed.json()["expires_at"] == "2999-01-01T00:00:00Z"
     assert bound_api.patch("/pools/board", {"expires_at": None}).json()["expires_at"] is None
@@ -226,7 +227,7 @@ def test_a_grant_lets_an_agent_in_and_a_revocation_out(bound_api: ServiceClient,
         (["ada"], []),
         ([], []),
     ]
-    assert (revoked.status_code, revoked["ETag"], revoked.json()["version"]) == (200, '"5"', 5)
+    assert (revoked.status_code, revoked["ETag"], revoked.json()["version"]) == (200, pool_etag(5), 5)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +244,7 @@ def test_a_grant_sent_twice_under_one_key_is_written_once(api: ServiceClient, bo
     first, again = (api.post("/pools/board/grant", body, HTTP_IDEMPOTENCY_KEY="k") for _ in range(2))
 
     assert first.content == again.content
-    assert api.get("/pools/board")["ETag"] == again["ETag"] == '"2"'
+    assert api.get("/pools/board")["ETag"] == again["ETag"] == pool_etag(2)
 
 
 def test_one_grant_too_many_is_refused(api: ServiceClient, board: str) -> None:
@@ -267,9 +268,10 @@ CONDITIONAL: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.parametrize("named", [pool_etag, lambda version: f'"7", "{version}"'])
 @pytest.mark.parametrize(("method", "below", "body"), CONDITIONAL)
 def test_a_stale_if_match_changes_nothing_and_a_fresh_one_does(
-    api: ServiceClient, board: str, method: str, below: str, body: dict[str, Any]
+    api: ServiceClient, board: str, method: str, below: str, body: dict[str, Any], named: Callable[[int], str]
 ) -> None:
     before = MemoryPool.objects.values().get()
 
@@ -279,15 +281,29 @@ def test_a_stale_if_match_changes_nothing_and_a_fresh_one_does(
     refused = send(STALE)
     assert (refused.status_code, refused.json()["code"]) == (412, "stale_version")
     assert MemoryPool.objects.values().get() == before
-    assert send('"7", "1"').status_code in (200, 204)
+    assert send(named(1)).status_code in (200, 204)
     assert MemoryPool.objects.filter(version=1).count() == 0
 
 
 def test_who_has_the_version_already_gets_no_body(api: ServiceClient, board: str) -> None:
     for path in ("/pools/board", "/pools/board/data"):
-        known = api.get(path, HTTP_IF_NONE_MATCH='"1"')
-        assert (known.status_code, known.content, known["ETag"]) == (304, b"", '"1"')
-        assert api.get(path, HTTP_IF_NONE_MATCH='"2"').status_code == 200
+        known = api.get(path, HTTP_IF_NONE_MATCH=pool_etag(1))
+        assert (known.status_code, known.content, known["ETag"]) == (304, b"", pool_etag(1))
+        assert api.get(path, HTTP_IF_NONE_MATCH=pool_etag(2)).status_code == 200
+
+
+def test_a_pool_of_the_same_id_is_another_one(api: ServiceClient) -> None:
+    api.post("/pools", {"pool_id": "board", "data": {"old": 1}})
+    seen = api.get("/pools/board/data")["ETag"]
+    api.delete("/pools/board")
+    api.post("/pools", {"pool_id": "board", "data": {"new": 1}})
+
+    for path in ("/pools/board", "/pools/board/data"):
+        assert api.get(path, HTTP_IF_NONE_MATCH=seen).status_code == 200
+    for method, below, body in CONDITIONAL:
+        refused = getattr(api, method)(f"/pools/board{below}", body or None, HTTP_IF_MATCH=seen)
+        assert refused.status_code == 412
+    assert api.get("/pools/board/data").json()["data"] == {"new": 1}
 
 
 # deleted

@@ -9,6 +9,7 @@ from memory import conf
 from memory.models import Account, BlackboardPosting, ToolCacheEntry
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient, segment
+from tests.memory.pools import pool_etag
 
 RUN_ID, BOARD_ID, CACHE_ID, KEY = "night/run", "board/1 %2F", "cache ü", "search?q=a/b"
 RUN = f"/workflow-runs/{segment(RUN_ID)}"
@@ -43,7 +44,11 @@ def test_agents_of_a_run_make_its_pools_and_list_them(assistant: ServiceClient, 
     made = ana.post(f"{RUN}/pools", {"pool_type": "shared_memory", "data": {"plan": [1]}})
 
     assert made.status_code == 201
-    assert (made.json()["scope"], made.json()["task_id"], made["ETag"]) == ("task", RUN_ID, '"1"')
+    assert (made.json()["scope"], made.json()["task_id"], made["ETag"]) == (
+        "task",
+        RUN_ID,
+        pool_etag(1, made.json()["pool_id"]),
+    )
     assert (made.json()["agent_id"], made.json()["workflow_run_id"]) == ("ana", RUN_ID)
     listed = assistant.get(f"{RUN}/pools").json()["results"]
     assert listed[0] == made.json()
