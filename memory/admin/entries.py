@@ -69,7 +69,7 @@ class ContextEntryAdmin(MemoryPages):
     change_list_template = "admin/memory/episodicmemory/change_list.html"
     change_form_template = "admin/memory/contextentry/change_form.html"
     list_display = (
-        "excerpt", "named", "of_context", "types", "weights", "relevance", "content_version", "state", "agent_id",
+        "excerpt", "entry_key", "of_context", "types", "weights", "relevance", "latest", "state", "agent_id",
         "account",
     )  # fmt: skip
     list_filter = (*MemoryPages.list_filter, ContextFilter, *TYPES)
@@ -78,7 +78,7 @@ class ContextEntryAdmin(MemoryPages):
     long_columns = (*LONG_COLUMNS, "value", *(f"context__{name}" for name in LONG_CONTEXT_COLUMNS))
     correctable = ("text", *TYPES, *WEIGHTS, *MemoryPages.correctable[1:])
     added_fields = ("context", "key", "text", *TYPES, *WEIGHTS, "metadata")
-    shown = ("of_context", "named", "stored_value", "relevance", "content_version", *MemoryPages.shown)
+    shown = ("of_context", "entry_key", "stored_value", "relevance", "content_version", *MemoryPages.shown)
     actions = ("embed", "forget")
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -100,7 +100,7 @@ class ContextEntryAdmin(MemoryPages):
         return super().get_fieldsets(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> tuple[str, ...]:
-        # the key is shown marked (`named`), and no field of the form
+        # the key is shown marked (`entry_key`), and no field of the form
         return () if obj is None else (*self.shown, "key")
 
     @admin.display(description="Similarity")
@@ -109,8 +109,12 @@ class ContextEntryAdmin(MemoryPages):
         return "" if similarity is None else f"{similarity:.3f}"
 
     @admin.display(description="Key")
-    def named(self, entry: ContextEntry) -> str:
+    def entry_key(self, entry: ContextEntry) -> str:
         return mark_invisible(entry.key)
+
+    @admin.display(description="Version")
+    def latest(self, entry: ContextEntry) -> int:
+        return entry.content_version
 
     @admin.display(description="Context")
     def of_context(self, entry: ContextEntry) -> SafeString | str:
@@ -120,7 +124,7 @@ class ContextEntryAdmin(MemoryPages):
     def types(self, entry: ContextEntry) -> str:
         return ", ".join(str(getattr(entry, name)).replace("_", " ") for name in TYPES)
 
-    @admin.display(description="Importance, confidence")
+    @admin.display(description="Weights")
     def weights(self, entry: ContextEntry) -> str:
         return f"{entry.importance:g}, {entry.confidence:g}"
 
