@@ -79,6 +79,8 @@ def tell_life(entry: AgentShortTermMemory, now: datetime) -> str:
     """Whether it can be read, and what becomes of it."""
     waits = entry.access_count >= PROMOTED_FROM and entry.promoted_at is None
     if entry.is_expired(now):
+        if entry.superseded and waits:
+            return "expired, its key was written again; waits for promotion"
         return "expired, unreadable; waits for promotion" if waits else "expired, unreadable; to be cleaned up"
     if waits:
         return "live; to be promoted"

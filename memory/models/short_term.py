@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
-from django.db import models
+from django.db import connection, models
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -24,7 +24,7 @@ BY_ID = "id = %(id)s AND (agent_id = %(agent_id)s OR %(agent_id)s = '')"
 TOUCH = """
 UPDATE agent_short_term_memories
 SET access_count = least(access_count, 2147483646) + 1, last_accessed_at = %(now)s
-WHERE account_id = %(account_id)s AND {which} AND expires_at > %(now)s
+WHERE account_id = %(account_id)s AND {which} AND NOT superseded AND expires_at > %(now)s
 RETURNING *
 """
 
@@ -32,16 +32,36 @@ REFRESH = """
 UPDATE agent_short_term_memories
 SET ttl_seconds = coalesce(%(ttl_seconds)s, ttl_seconds), updated_at = %(now)s,
     expires_at = %(now)s + make_interval(secs => coalesce(%(ttl_seconds)s, ttl_seconds))
-WHERE account_id = %(account_id)s AND {which} AND expires_at > %(now)s
+WHERE account_id = %(account_id)s AND {which} AND NOT superseded AND expires_at > %(now)s
 RETURNING *
 """
 
-DELETE = """
-DELETE FROM agent_short_term_memories WHERE account_id = %(account_id)s AND {which} RETURNING *
-"""
+WAITS = f"access_count >= {PROMOTED_FROM} AND promoted_at IS NULL"
 
-# what the cleaner would have deleted by now counts its reads from 0 again
-STORE = f"""
+# spelt as the conditions of two indexes, which it would not use otherwise
+DELETE_BY_KEY = f"""
+DELETE FROM agent_short_term_memories
+WHERE account_id = %(account_id)s AND {BY_KEY} AND (NOT superseded OR superseded AND {WAITS})
+RETURNING *
+"""  # noqa: S608  made of constants
+
+# one that is superseded goes alone: what its key holds by now is another entry
+DELETE_BY_ID = f"""
+DELETE FROM agent_short_term_memories
+WHERE account_id = %(account_id)s AND ({BY_ID} OR superseded AND {WAITS} AND (agent_id, session_id, memory_key) = (
+    SELECT agent_id, session_id, memory_key FROM agent_short_term_memories
+    WHERE account_id = %(account_id)s AND {BY_ID} AND NOT superseded
+))
+RETURNING *
+"""  # noqa: S608  made of constants
+
+SUPERSEDE = f"""
+UPDATE agent_short_term_memories SET superseded = true
+WHERE account_id = %(account_id)s AND {BY_KEY} AND NOT superseded AND expires_at <= %(now)s AND {WAITS}
+"""  # noqa: S608  made of constants
+
+# what has expired and waits for nothing counts its reads from 0 again
+STORE = """
 INSERT INTO agent_short_term_memories AS old (id, account_id, agent_id, session_id, memory_key, memory_value,
     memory_type, ttl_seconds, expires_at, access_count, superseded, created_at, updated_at)
 VALUES (%(id)s, %(account_id)s, %(agent_id)s, %(session_id)s, %(key)s, %(value)s::json,
@@ -52,11 +72,10 @@ ON CONFLICT (account_id, agent_id, session_id, memory_key) WHERE NOT superseded 
     (access_count, last_accessed_at, created_at) = (
         SELECT CASE WHEN over THEN 0 ELSE old.access_count END, CASE WHEN over THEN NULL ELSE old.last_accessed_at END,
             CASE WHEN over THEN EXCLUDED.created_at ELSE old.created_at END
-        FROM (SELECT old.expires_at <= %(now)s
-            AND (old.access_count < {PROMOTED_FROM} OR old.promoted_at IS NOT NULL) AS over) AS cleaner
+        FROM (SELECT old.expires_at <= %(now)s AS over) AS cleaner
     )
 RETURNING *
-"""  # noqa: S608  made of constants
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +104,7 @@ class ShortTermQuerySet(models.QuerySet["AgentShortTermMemory"]):
 
     def live(self, now: datetime) -> Self:
         """Not expired: what is, cannot be read any more, whether the cleaner came or not."""
-        return self.filter(expires_at__gt=now)
+        return self.filter(expires_at__gt=now, superseded=False)
 
     def disposable(self, now: datetime) -> Self:
         """Expired, and read too rarely to be promoted, or promoted already."""
@@ -99,11 +118,17 @@ class ShortTermQuerySet(models.QuerySet["AgentShortTermMemory"]):
         """Delete what is `disposable`; returns how many."""
         return self.disposable(now).delete()[0]
 
+    def supersede_waiting(self, owner: Owner, place: EntryPlace, *, now: datetime) -> None:
+        """Make room under a key whose entry has expired and waits for promotion: it goes on waiting. One statement."""
+        with connection.cursor() as cursor:
+            cursor.execute(SUPERSEDE, place.bind(owner) | {"now": now})
+
     def store(
         self, owner: Owner, place: EntryPlace, *, value_json: str, columns: dict[str, Any], now: datetime
     ) -> "AgentShortTermMemory":
         """Write the agent's entry of that session and key, over what is there. One statement; returns the row.
 
+        What waits there for promotion is lost unless `supersede_waiting` came before, in the same transaction.
         `columns` are memory_type and ttl_seconds.
         """
         given = {"id": uuid7(), "value": value_json, "now": now}
@@ -119,9 +144,9 @@ class ShortTermQuerySet(models.QuerySet["AgentShortTermMemory"]):
         """Let a live entry live for its time to live (or another one) from now on. One statement."""
         return self._change_one(REFRESH, owner, place, now=now, ttl_seconds=ttl_seconds)
 
-    def take_away(self, owner: Owner, place: EntryPlace) -> "AgentShortTermMemory | None":
-        """Delete an entry, live or expired, and return what it was. One statement."""
-        return self._change_one(DELETE, owner, place)
+    def take_away(self, owner: Owner, place: EntryPlace) -> "list[AgentShortTermMemory]":
+        """Delete an entry, live or expired, with what waits beside it; they are as they were. One statement."""
+        return list(self.raw(DELETE_BY_KEY if place.id is None else DELETE_BY_ID, place.bind(owner)))
 
     def _change_one(
         self, statement: str, owner: Owner, place: EntryPlace, **given: Any

@@ -1,7 +1,7 @@
 """Short-term entries: what an agent keeps for some hours under a key of a session, and how often it looked at it.
 
 Expired, an entry is as good as none, whether the cleaner came or not; one that was read often waits, unreadable, to be
-promoted (see `services/consolidation`).
+promoted (see `services/consolidation`), whatever its key holds by then.
 """
 
 from dataclasses import dataclass
@@ -39,16 +39,19 @@ class ShortTermDraft:
 def store_entry(owner: Owner, draft: ShortTermDraft, *, now: datetime) -> AgentShortTermMemory:
     """Write the agent's entry of that session and key, over what is there; it lives for `ttl_seconds` from now on.
 
-    Its reads go on counting, unless it had expired and was not worth promoting. Raises TooLarge, ValueError for what
-    is no key, no type, no time to live, or has no JSON.
+    The count of reads is the key's: over a live entry it goes on, and from PROMOTED_FROM on the new value is promoted
+    and the old one is not. Over an expired one it starts at 0; if that waits for promotion, it goes on waiting beside
+    the new one. Raises TooLarge, ValueError for what is no key, no type, no time to live, or has no JSON.
     """
     place = EntryPlace(key=check_name(draft.memory_key), session_id=draft.session_id)
     memory_type = AgentShortTermMemory.MemoryType(draft.memory_type).value
     columns = {"memory_type": memory_type, "ttl_seconds": check_ttl(draft.ttl_seconds)}
     value_json = keyed_json(draft.memory_value)
     note_agent(owner.account_id, owner.agent_id)
+    rows = AgentShortTermMemory.objects
     with transaction.atomic():
-        entry = AgentShortTermMemory.objects.store(owner, place, value_json=value_json, columns=columns, now=now)
+        rows.supersede_waiting(owner, place, now=now)
+        entry = rows.store(owner, place, value_json=value_json, columns=columns, now=now)
         record_change(owner, "store", entry)
     return entry
 
@@ -89,22 +92,22 @@ def refresh_entry(
 
 
 def delete_entry(owner: Owner, *, key: str, session_id: str = "", now: datetime) -> None:
-    """Raises NotFound where no live one was there. One that waits expired is deleted all the same: not promoted."""
+    """Raises NotFound where no live one was there. What waits under the key goes all the same, and is not promoted."""
     delete_place(owner, EntryPlace(key=key, session_id=session_id), now=now)
 
 
 def delete_entry_by_id(owner: Owner, entry_id: UUID, *, now: datetime) -> None:
-    """As `delete_entry`."""
+    """As `delete_entry`, with its key's; one whose key was written again goes alone."""
     delete_place(owner, EntryPlace(id=entry_id), now=now)
 
 
 def delete_place(owner: Owner, place: EntryPlace, *, now: datetime) -> None:
     with transaction.atomic():
-        entry = AgentShortTermMemory.objects.take_away(owner, place)
-        if entry is not None:
-            record_change(owner, "delete", entry)
+        gone = AgentShortTermMemory.objects.take_away(owner, place)
+        if gone:
+            record_change(owner, "delete", *gone)
     # after the commit: what had expired is gone, and still nothing was there
-    if found(entry).is_expired(now):
+    if all(entry.is_expired(now) for entry in gone):
         raise NotFound("no such entry")
 
 
@@ -114,12 +117,13 @@ def found(entry: AgentShortTermMemory | None) -> AgentShortTermMemory:
     return entry
 
 
-def record_change(owner: Owner, operation: str, entry: AgentShortTermMemory) -> None:
+def record_change(owner: Owner, operation: str, *entries: AgentShortTermMemory) -> None:
+    """Of one session, at least one."""
     record(
         owner,
         operation=operation,
         memory_type=MEMORY_TYPE,
-        affected_ids=[entry.id],
-        session_id=entry.session_id,
-        result_count=1,
+        affected_ids=[entry.id for entry in entries],
+        session_id=entries[0].session_id,
+        result_count=len(entries),
     )

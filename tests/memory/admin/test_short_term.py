@@ -102,6 +102,18 @@ def test_an_expired_entry_is_marked_and_not_changed(staff: Client, expired: Agen
     assert staff.post(page_url(MODEL, expired.id), {"memory_value": "1"}).status_code == 403
 
 
+def test_an_entry_whose_key_was_written_again_is_shown_as_waiting(staff: Client, owner: Owner) -> None:
+    waiting = keep(owner, ago=timedelta(hours=2), access_count=3)
+    live = keep(owner, value="anew")
+
+    rows = staff.get(list_url(MODEL, state="waiting")).context["cl"].result_list
+
+    assert [row.id for row in rows] == [waiting.id]
+    assert "its key was written again; waits for promotion" in shown(staff.get(page_url(MODEL, waiting.id)))
+    staff.post(page_url(MODEL, waiting.id, "delete"), {"post": "yes"})
+    assert AgentShortTermMemory.objects.get() == live
+
+
 @pytest.mark.parametrize(("state", "keys"), [("live", {"plan"}), ("expired", {"old", "often"}), ("waiting", {"often"})])
 def test_entries_are_filtered_by_what_becomes_of_them(
     staff: Client, owner: Owner, entry: AgentShortTermMemory, expired: AgentShortTermMemory, state: str, keys: set[str]

@@ -69,6 +69,18 @@ def test_expired_entries_read_less_than_three_times_go(owner: Owner) -> None:
     assert set(AgentShortTermMemory.objects.values_list("memory_key", flat=True)) == {"thrice", "live"}
 
 
+def test_what_waits_beside_its_keys_next_value_stays_until_it_is_promoted(owner: Owner) -> None:
+    keep_entries(owner, "k", access_count=3)
+    store_entry(owner, ShortTermDraft(memory_key="k", memory_value=2), now=NOW)
+
+    run_to_the_end(Batch(size=10))
+    before = AgentShortTermMemory.objects.count()
+    AgentShortTermMemory.objects.filter(superseded=True).update(promoted_at=NOW)
+    run_to_the_end(Batch(size=10))
+
+    assert (before, AgentShortTermMemory.objects.get().memory_value) == (2, 2)
+
+
 def test_what_was_promoted_goes_too(owner: Owner) -> None:
     keep_entries(owner, "promoted", access_count=5)
     AgentShortTermMemory.objects.update(promoted_at=PAST)

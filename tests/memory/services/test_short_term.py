@@ -42,6 +42,14 @@ def read(owner: Owner, times: int = 1, *, now: Any = NOW) -> AgentShortTermMemor
     return entries[-1]
 
 
+def wait_beside(owner: Owner, *, session_id: str = "s1") -> AgentShortTermMemory:
+    """An entry that waits for promotion, and whose key says "new" by now."""
+    old = store(owner, "old", session_id=session_id)
+    AgentShortTermMemory.objects.filter(id=old.id).update(access_count=3)
+    store_entry(owner, replace(DRAFT, memory_value="new", session_id=session_id), now=LATER)
+    return old
+
+
 def count_of(entry: AgentShortTermMemory) -> int:
     return AgentShortTermMemory.objects.get(id=entry.id).access_count
 
@@ -104,13 +112,76 @@ def test_an_expired_entry_starts_again_as_if_the_cleaner_had_come(owner: Owner) 
     assert (again.access_count, again.last_accessed_at, again.created_at) == (0, None, LATER)
 
 
-def test_an_expired_entry_that_waits_for_promotion_goes_on_counting(owner: Owner) -> None:
-    store(owner)
+def test_an_expired_entry_that_waits_for_promotion_goes_on_waiting_beside_the_new_one(owner: Owner) -> None:
+    old = store(owner, "old")
     read(owner, 3)
 
-    again = store_entry(owner, DRAFT, now=LATER)
+    new = store_entry(owner, replace(DRAFT, memory_value="new"), now=LATER)
 
-    assert (again.access_count, again.last_accessed_at, again.created_at) == (3, NOW, NOW)
+    assert (new.access_count, new.last_accessed_at, new.created_at) == (0, None, LATER)
+    assert list(AgentShortTermMemory.objects.to_promote()) == [old]
+    assert read(owner, now=LATER).memory_value == "new"
+    assert list(AgentShortTermMemory.objects.visible_to(owner).live(NOW)) == [new]
+
+
+@pytest.mark.parametrize("now", [NOW, LATER], ids=["by who is behind the times", "in time"])
+def test_what_waits_beside_its_keys_next_value_is_not_read_or_refreshed_or_cleaned_up(owner: Owner, now: Any) -> None:
+    old = wait_beside(owner)
+
+    for act in (read_entry_by_id, refresh_entry):
+        with pytest.raises(NotFound):
+            act(owner, old.id, now=now)
+
+    assert AgentShortTermMemory.objects.cleanup_expired(LATER) == 0
+    assert count_of(old) == 3
+
+
+def test_deleting_what_waits_leaves_its_keys_next_value(owner: Owner) -> None:
+    old = wait_beside(owner)
+
+    with pytest.raises(NotFound):
+        delete_entry_by_id(owner, old.id, now=LATER)
+
+    assert AgentShortTermMemory.objects.get().memory_value == "new"
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_deleting_a_live_entry_takes_what_waits_beside_it(owner: Owner, by_id: bool) -> None:
+    old = wait_beside(owner)
+    new = read(owner, now=LATER)
+
+    if by_id:
+        delete_entry_by_id(owner, new.id, now=LATER)
+    else:
+        delete_entry(owner, key="plan", session_id="s1", now=LATER)
+
+    assert not AgentShortTermMemory.objects.exists()
+    deleted = AuditEntry.objects.get(operation="delete")
+    assert (set(deleted.affected_ids), deleted.result_count) == ({str(old.id), str(new.id)}, 2)
+
+
+def test_deleting_an_entry_leaves_other_keys_waiting(owner: Owner) -> None:
+    wait_beside(owner, session_id="s2")
+    wait_beside(replace(owner, agent_id="planner"))
+    entry = store(owner)
+
+    delete_entry_by_id(owner, entry.id, now=NOW)
+
+    assert AgentShortTermMemory.objects.count() == 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_writes_over_what_waits_leave_one_entry_beside_it(owner: Owner) -> None:
+    store(owner, "old")
+    read(owner, 3)
+    anew = partial(store_entry, owner, DRAFT, now=LATER)
+
+    with ThreadPoolExecutor(4) as threads:
+        writing = [threads.submit(over_own_connection, anew) for _ in range(8)]
+        ids = {write.result().id for write in writing}
+
+    assert len(ids) == 1
+    assert sorted(AgentShortTermMemory.objects.values_list("superseded", "access_count")) == [(False, 0), (True, 3)]
 
 
 def test_one_that_was_promoted_before_it_expired_starts_again(owner: Owner) -> None:
@@ -285,13 +356,13 @@ def test_writes_are_in_the_audit_log_without_their_texts(owner: Owner) -> None:
     assert {(*found.affected_ids, found.session_id) for found in entries} == {(str(entry.id), "s1")}
 
 
-def test_a_read_is_one_statement_and_a_write_two(
+def test_a_read_is_one_statement_and_a_write_three(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     store(owner)
 
     with django_assert_num_queries(1):
         read(owner)
-    # a savepoint's two, since the test is a transaction; the entry and its audit line
-    with django_assert_num_queries(2 + 2):
+    # a savepoint's two, since the test is a transaction; what waits, the entry and its audit line
+    with django_assert_num_queries(2 + 3):
         store(owner)
