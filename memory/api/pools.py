@@ -73,20 +73,26 @@ class PoolAnswer(serializers.Serializer[Any]):
     access_control = AccessControlAnswer()
     version = serializers.IntegerField(help_text="One more with each write, also of its access control.")
     expires_at = serializers.DateTimeField(allow_null=True)
-    entry_count = serializers.IntegerField(help_text="Names at the top of its data.")
-    size_bytes = serializers.IntegerField(help_text="Of its data as compact JSON.")
+    entry_count = serializers.IntegerField(
+        help_text="Names at the top of its data; a blackboard's postings; a tool cache's results."
+    )
+    size_bytes = serializers.IntegerField(
+        help_text="Of all of them as compact JSON. Results count until they are deleted, also when they have expired."
+    )
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 
 
 class PoolStatisticsAnswer(serializers.Serializer[Any]):
     pool_id = serializers.CharField()
-    entry_count = serializers.IntegerField(help_text="Names at the top of its data.")
-    size_bytes = serializers.IntegerField(help_text="Of its data as compact JSON. This is what is limited.")
+    entry_count = serializers.IntegerField(
+        help_text="Names at the top of its data; a blackboard's postings; a tool cache's results that have not expired."
+    )
+    size_bytes = serializers.IntegerField(help_text="Of all of them as compact JSON. This is what is limited.")
     limit_bytes = serializers.IntegerField()
-    read_count = serializers.IntegerField(help_text="Reads of its data.")
-    write_count = serializers.IntegerField(help_text="Writes of its data after it was made.")
-    last_accessed_at = serializers.DateTimeField(allow_null=True, help_text="By a read or a write of its data.")
+    read_count = serializers.IntegerField(help_text="Reads of what it holds.")
+    write_count = serializers.IntegerField(help_text="Writes of what it holds, after it was made.")
+    last_accessed_at = serializers.DateTimeField(allow_null=True, help_text="By such a read or write.")
 
 
 COLUMNS = (
@@ -158,7 +164,7 @@ class Pools(OwnerViewSet):
         return Response(status=204)
 
     def statistics(self, request: Request, pool_id: str) -> Response:
-        """Kept with each read and write."""
+        """As of now: what has expired is not counted."""
         found = pool_statistics(self.owner(self.query()), pool_id, now=timezone.now())
         return Response({"pool_id": pool_id} | {name: getattr(found, name) for name in found.__slots__})
 

@@ -1,5 +1,6 @@
 """Deleting rows whose time is over, a batch at a time, in the order of their ids."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -8,14 +9,17 @@ from django.db.models import QuerySet
 
 from memory.maintenance.base import Batch, Report
 
+Delete = Callable[[QuerySet[Any], list[UUID]], int]
+"""Deletes those of the rows that have these ids, and says how many they were."""
 
-def forget_rows(rows: QuerySet[Any], batch: Batch) -> Report:
+
+def forget_rows(rows: QuerySet[Any], batch: Batch, *, delete: Delete | None = None) -> Report:
     """Delete the next of `rows` by id. The condition is tried again on deletion: a row renewed meanwhile stays."""
     if batch.account_id is not None:
         rows = rows.filter(account_id=batch.account_id)
     after = rows.filter(id__gt=UUID(batch.cursor)) if batch.cursor else rows
     ids = list(after.order_by("id").values_list("id", flat=True)[: batch.size])
-    changed = len(ids) if batch.dry_run else delete_rows(rows, ids)
+    changed = len(ids) if batch.dry_run else (delete or delete_rows)(rows, ids)
     return Report(examined=len(ids), changed=changed, cursor=str(ids[-1]) if len(ids) == batch.size else "")
 
 

@@ -11,7 +11,7 @@ from django.db import transaction
 from memory import conf
 from memory.audit import record
 from memory.errors import Conflict, NotFound, Unprocessable
-from memory.models import AccessControl, Level, MemoryPool, WorkflowRun
+from memory.models import AccessControl, Level, MemoryPool, ToolCacheEntry, WorkflowRun
 from memory.models.pools import PoolQuerySet
 from memory.owner import Owner
 from memory.services.access import Versions, change_grant, check_version, find_team_to_share_with, refuse
@@ -21,6 +21,9 @@ from memory.services.json_documents import as_object, check_part, measure
 from memory_project.ids import uuid7
 
 Scope, PoolType = MemoryPool.Scope, MemoryPool.PoolType
+
+EMPTY_BYTES = 2
+"""Of a pool with nothing in it: its empty `data`."""
 
 CHANGEABLE = frozenset({"access_control", "expires_at"})
 """What may be changed later; `data` has ways of its own."""
@@ -50,7 +53,10 @@ class PoolDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolStatistics:
-    """Of a pool: its top-level names, its bytes as compact JSON, and how often its data was read and written."""
+    """Of a pool: what it holds, in entries and in bytes as compact JSON, and how often it was read and written.
+
+    Entries are the names at the top of its data, postings, or results that have not expired.
+    """
 
     entry_count: int
     size_bytes: int
@@ -238,11 +244,13 @@ def revoke_access(
     return pool
 
 
-def statistics(pool: MemoryPool) -> PoolStatistics:
-    """Kept with each read and write: nothing is counted here."""
+def pool_statistics(owner: Owner, pool_id: str, *, now: datetime) -> PoolStatistics:
+    """Raises NotFound."""
+    pool = find_pool(owner, pool_id, now=now)
+    entry_count, size_bytes = held_by(pool, now=now)
     return PoolStatistics(
-        entry_count=pool.entry_count,
-        size_bytes=pool.size_bytes,
+        entry_count=entry_count,
+        size_bytes=size_bytes,
         limit_bytes=conf.POOL_LIMIT_BYTES,
         read_count=pool.read_count,
         write_count=pool.write_count,
@@ -250,9 +258,12 @@ def statistics(pool: MemoryPool) -> PoolStatistics:
     )
 
 
-def pool_statistics(owner: Owner, pool_id: str, *, now: datetime) -> PoolStatistics:
-    """Raises NotFound."""
-    return statistics(find_pool(owner, pool_id, now=now))
+def held_by(pool: MemoryPool, *, now: datetime) -> tuple[int, int]:
+    """Its entries and their bytes: as kept with each write, but for results of tools, which expire without one."""
+    if pool.pool_type != PoolType.TOOL_CACHE:
+        return pool.entry_count, pool.size_bytes
+    entry_count, size_bytes = ToolCacheEntry.objects.of_pool(pool).live(now).measured()
+    return entry_count, EMPTY_BYTES + size_bytes
 
 
 def own_pool(owner: Owner, *, now: datetime) -> MemoryPool:

@@ -1,12 +1,15 @@
 """What workflow runs share besides data (P7): postings on a blackboard, and the results of tools.
 
-Both are rows beside their pool, which is locked while one is written: its counts and its limit hold for all of them.
+Both are rows beside their pool, which is locked while one is written or deleted: its counts and its limit hold for all
+of them, those included that have expired and are there still.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, QuerySet
 
 from memory import conf
@@ -16,14 +19,11 @@ from memory.models import BlackboardPosting, MemoryPool, ToolCacheEntry
 from memory.owner import Owner
 from memory.services.accounts import note_agent
 from memory.services.json_documents import check_part, json_text
-from memory.services.pools import find_pool, lock_pool
+from memory.services.pools import EMPTY_BYTES, find_pool, lock_pool
 from memory.tiers.base import NAME_LENGTH, check_name, keyed_json
 from memory_project.ids import uuid7
 
 PoolType = MemoryPool.PoolType
-
-EMPTY_BYTES = 2
-"""Of a pool with nothing in it: its empty `data`."""
 
 MOST_TTL_SECONDS = 2_592_000
 
@@ -42,6 +42,22 @@ HIT = """
 UPDATE tool_cache_entries SET hit_count = hit_count + 1
 WHERE account_id = %s AND pool_id = %s AND key = %s AND expires_at > %s
 RETURNING *
+"""
+
+# who renewed one meanwhile had its pool locked
+DELETE_EXPIRED = """
+WITH gone AS (
+    DELETE FROM tool_cache_entries WHERE id = ANY(%s) AND expires_at <= %s
+    RETURNING pool_id, octet_length(key) + octet_length(value::text) AS size_bytes
+), freed AS (
+    SELECT pool_id, count(*) AS entry_count, sum(size_bytes) AS size_bytes FROM gone GROUP BY pool_id
+), counted AS (
+    UPDATE memory_pools AS pool SET
+        entry_count = greatest(pool.entry_count - freed.entry_count, 0),
+        size_bytes = greatest(pool.size_bytes - freed.size_bytes, %s)
+    FROM freed WHERE pool.id = freed.pool_id
+)
+SELECT count(*) FROM gone
 """
 
 
@@ -96,14 +112,29 @@ def cache_result(
     own_bytes = len(check_key(key).encode()) + len(text.encode())
     with transaction.atomic():
         pool = lock_pool_of(owner, pool_id, PoolType.TOOL_CACHE, now=now)
-        count, others_bytes = ToolCacheEntry.objects.of_pool(pool).live(now).exclude(key=key).measured()
-        size_bytes = EMPTY_BYTES + others_bytes + own_bytes
-        check_size(size_bytes)
+        others, others_bytes = held_besides(pool, key)
+        if others_bytes + own_bytes > conf.POOL_LIMIT_BYTES:
+            others, others_bytes = make_room(pool, key, now=now)
+        check_size(others_bytes + own_bytes)
         entry = upsert(owner, pool, key, text=text, ttl_seconds=ttl, now=now)
-        note_write(pool, entry_count=count + 1, size_bytes=size_bytes, now=now)
+        note_write(pool, entry_count=others + 1, size_bytes=others_bytes + own_bytes, now=now)
         record(owner, operation="update", memory_type="pool", affected_ids=[pool.id, entry.id])
         note_agent(owner.account_id, owner.agent_id)
     return entry
+
+
+def held_besides(pool: MemoryPool, key: str) -> tuple[int, int]:
+    """How many results a pool that is locked has under other keys, and its bytes then: without looking at them."""
+    count, size_bytes = ToolCacheEntry.objects.of_pool(pool).filter(key=key).measured()
+    return max(pool.entry_count - count, 0), max(pool.size_bytes - size_bytes, EMPTY_BYTES)
+
+
+def make_room(pool: MemoryPool, key: str, *, now: datetime) -> tuple[int, int]:
+    """As `held_besides`, counted anew after what has expired is deleted."""
+    others = ToolCacheEntry.objects.of_pool(pool).exclude(key=key)
+    others.filter(expires_at__lte=now).delete()
+    count, size_bytes = others.measured()
+    return count, EMPTY_BYTES + size_bytes
 
 
 def upsert(owner: Owner, pool: MemoryPool, key: str, *, text: str, ttl_seconds: int, now: datetime) -> ToolCacheEntry:
@@ -131,13 +162,24 @@ def forget_cached(owner: Owner, pool_id: str, key: str, *, now: datetime) -> boo
     """Whether there was one. Raises NotFound for the pool alone; else as `post`."""
     with transaction.atomic():
         pool = lock_pool_of(owner, pool_id, PoolType.TOOL_CACHE, now=now)
-        entries = ToolCacheEntry.objects.of_pool(pool).live(now)
-        forgotten, _ = entries.filter(key=check_key(key)).delete()
+        others, others_bytes = held_besides(pool, check_key(key))
+        forgotten, _ = ToolCacheEntry.objects.of_pool(pool).live(now).filter(key=key).delete()
         if forgotten:
-            count, size_bytes = entries.measured()
-            note_write(pool, entry_count=count, size_bytes=size_bytes + EMPTY_BYTES, now=now)
+            note_write(pool, entry_count=others, size_bytes=others_bytes, now=now)
             record(owner, operation="delete", memory_type="pool", affected_ids=[pool.id])
     return bool(forgotten)
+
+
+def delete_expired_results(ids: Sequence[UUID], *, now: datetime) -> int:
+    """How many of these results there were that had expired. Their pools count them no more."""
+    expired = ToolCacheEntry.objects.filter(id__in=ids, expires_at__lte=now)
+    with transaction.atomic():
+        # the pools before the entries, as who writes locks them
+        pools = MemoryPool.objects.filter(id__in=expired.values("pool_id"))
+        list(pools.order_by("id").select_for_update(no_key=True).values_list("id"))
+        with connection.cursor() as cursor:
+            cursor.execute(DELETE_EXPIRED, [list(ids), now, EMPTY_BYTES])
+            return int(cursor.fetchone()[0])
 
 
 def cached_keys(owner: Owner, pool_id: str, *, now: datetime) -> QuerySet[ToolCacheEntry, ToolCacheEntry]:

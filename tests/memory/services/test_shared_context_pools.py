@@ -17,9 +17,8 @@ from memory.errors import Conflict, Forbidden, MemoryServiceError, NotFound, Too
 from memory.models import AccessControl, Account, Agent, AuditEntry, BlackboardPosting, MemoryPool, ToolCacheEntry
 from memory.owner import Owner
 from memory.services.pool_data import merge_data, read_data
-from memory.services.pools import PoolDraft, find_pool
+from memory.services.pools import EMPTY_BYTES, PoolDraft, find_pool
 from memory.services.shared_context_pools import (
-    EMPTY_BYTES,
     MOST_TTL_SECONDS,
     cache_result,
     cached_keys,
