@@ -16,6 +16,7 @@ from memory.services.short_term import (
     MOST_TTL_SECONDS,
     ShortTermDraft,
     delete_entry_by_id,
+    find_entry,
     read_entry_by_id,
     refresh_entry,
     store_entry,
@@ -66,9 +67,9 @@ def represent_entry(entry: AgentShortTermMemory) -> dict[str, Any]:
 
 
 class ShortTermFilter(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    session_id = CharFilter(max_length=LONGEST_ID)
+    session_id = CharFilter(max_length=LONGEST_ID, strip=False)
     memory_type = ChoiceFilter(choices=TYPES.choices)
-    memory_key = CharFilter(max_length=NAME_LENGTH)
+    memory_key = CharFilter(max_length=NAME_LENGTH, strip=False)
 
 
 class ShortTermMemories(OwnerViewSet):
@@ -100,15 +101,16 @@ class ShortTermMemories(OwnerViewSet):
         return self.once(lambda: Response(represent_entry(store_entry(owner, draft, now=timezone.now())), status=201))
 
     def retrieve(self, request: Request, memory_id: UUID) -> Response:
-        """Counts as an access: entries read three times are worth keeping for good."""
-        return Response(represent_entry(read_entry_by_id(self.owner(self.query()), memory_id, now=timezone.now())))
+        """Counts as an access: entries read three times are worth keeping for good. A HEAD does not."""
+        look_up = find_entry if request.method == "HEAD" else read_entry_by_id
+        return Response(represent_entry(look_up(self.owner(self.query()), memory_id, now=timezone.now())))
 
     def destroy(self, request: Request, memory_id: UUID) -> Response:
         delete_entry_by_id(self.owner(self.query()), memory_id, now=timezone.now())
         return Response(status=204)
 
     def refresh(self, request: Request, memory_id: UUID) -> Response:
-        """Let it live for its time to live, or another, from now on."""
+        """Let it live for its time to live, or another, from now on; never for shorter than it would have."""
         body = self.body()
         owner, seconds = self.owner(body), body.get("ttl_seconds")
         return self.once(

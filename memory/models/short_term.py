@@ -31,7 +31,7 @@ RETURNING *
 REFRESH = """
 UPDATE agent_short_term_memories
 SET ttl_seconds = coalesce(%(ttl_seconds)s, ttl_seconds), updated_at = %(now)s,
-    expires_at = %(now)s + make_interval(secs => coalesce(%(ttl_seconds)s, ttl_seconds))
+    expires_at = greatest(expires_at, %(now)s + make_interval(secs => coalesce(%(ttl_seconds)s, ttl_seconds)))
 WHERE account_id = %(account_id)s AND {which} AND NOT superseded AND expires_at > %(now)s
 RETURNING *
 """
@@ -141,7 +141,10 @@ class ShortTermQuerySet(models.QuerySet["AgentShortTermMemory"]):
     def refresh_ttl(
         self, owner: Owner, place: EntryPlace, *, ttl_seconds: int | None, now: datetime
     ) -> "AgentShortTermMemory | None":
-        """Let a live entry live for its time to live (or another one) from now on. One statement."""
+        """Let a live entry live for its time to live (or another one) from now on, if it did not for longer.
+
+        One statement.
+        """
         return self._change_one(REFRESH, owner, place, now=now, ttl_seconds=ttl_seconds)
 
     def take_away(self, owner: Owner, place: EntryPlace) -> "list[AgentShortTermMemory]":

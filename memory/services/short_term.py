@@ -79,10 +79,20 @@ def read_place(owner: Owner, place: EntryPlace, *, now: datetime) -> AgentShortT
     return entry
 
 
+def find_entry(owner: Owner, entry_id: UUID, *, now: datetime) -> AgentShortTermMemory:
+    """The live entry; no access is counted. Raises NotFound."""
+    entry = found(AgentShortTermMemory.objects.visible_to(owner).live(now).filter(id=entry_id).first())
+    record_change(owner, "retrieve", entry)
+    return entry
+
+
 def refresh_entry(
     owner: Owner, entry_id: UUID, *, ttl_seconds: int | None = None, now: datetime
 ) -> AgentShortTermMemory:
-    """Have a live entry expire its time to live, or another one from now on, after `now`. Raises NotFound."""
+    """Have a live entry live on from `now` for its time to live, or for another, which is its own from then on.
+
+    Never for shorter than it would have. Raises NotFound.
+    """
     seconds = None if ttl_seconds is None else check_ttl(ttl_seconds)
     with transaction.atomic():
         place = EntryPlace(id=entry_id)

@@ -70,6 +70,16 @@ def test_lists_are_narrowed_and_count_no_access(api: ServiceClient) -> None:
     assert {entry.access_count for entry in AgentShortTermMemory.objects.all()} == {0}
 
 
+def test_a_head_counts_no_access(api: ServiceClient) -> None:
+    path = f"{PATH}/{keep(api)['id']}"
+
+    found = api.head(path)
+
+    assert (found.status_code, found.content) == (200, b"")
+    assert AgentShortTermMemory.objects.get().access_count == 0
+    assert api.head(f"{PATH}/{uuid4()}").status_code == 404
+
+
 def test_expired_entries_are_as_good_as_none(api: ServiceClient) -> None:
     path = f"{PATH}/{keep(api)['id']}"
     AgentShortTermMemory.objects.update(access_count=5)

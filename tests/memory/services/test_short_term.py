@@ -18,6 +18,7 @@ from memory.services.short_term import (
     ShortTermDraft,
     delete_entry,
     delete_entry_by_id,
+    find_entry,
     read_entry,
     read_entry_by_id,
     refresh_entry,
@@ -244,7 +245,7 @@ def test_concurrent_writes_of_one_key_leave_one_entry(owner: Owner) -> None:
     assert AgentShortTermMemory.objects.get().memory_value in range(20)
 
 
-@pytest.mark.parametrize(("seconds", "lives"), [(None, 60), (600, 600), (5, 5)])
+@pytest.mark.parametrize(("seconds", "lives"), [(None, 60), (600, 600), (1, 1)])
 def test_refreshing_lets_it_live_from_now_on(owner: Owner, seconds: int | None, lives: int) -> None:
     entry = store(owner)
     soon = NOW + timedelta(seconds=59)
@@ -253,6 +254,14 @@ def test_refreshing_lets_it_live_from_now_on(owner: Owner, seconds: int | None, 
 
     assert (refreshed.ttl_seconds, refreshed.expires_at) == (lives, soon + timedelta(seconds=lives))
     assert (refreshed.access_count, refreshed.memory_value) == (0, 1)
+
+
+def test_refreshing_never_shortens_its_life_and_keeps_the_time_to_live_that_is_given(owner: Owner) -> None:
+    entry = store(owner)
+
+    refreshed = refresh_entry(owner, entry.id, ttl_seconds=5, now=NOW)
+
+    assert (refreshed.ttl_seconds, refreshed.expires_at) == (5, LATER)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 2_592_001])
@@ -282,6 +291,16 @@ def test_a_value_over_the_limit_changes_nothing(owner: Owner) -> None:
     assert refused.value.facts["size_bytes"] == conf.TIER_VALUE_BYTES + 1
     assert read(owner).memory_value == "small"
     assert store(owner, "x" * (conf.TIER_VALUE_BYTES - 2)).access_count == 1
+
+
+def test_looking_at_an_entry_counts_no_access_and_finds_no_expired_one(owner: Owner) -> None:
+    entry = store(owner)
+
+    assert find_entry(owner, entry.id, now=NOW).memory_value == 1
+
+    assert count_of(entry) == 0
+    with pytest.raises(NotFound):
+        find_entry(owner, entry.id, now=LATER)
 
 
 def test_a_deleted_entry_is_gone(owner: Owner) -> None:
