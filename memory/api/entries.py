@@ -222,8 +222,8 @@ class ContextEntries(EntryViewSet):
     def create(self, request: Request, context_id: UUID) -> Response:
         """Store one entry, or up to 1,000 as `entries`, all or none.
 
-        Under a key that is taken it is that entry's next version: content and value, while types, weights and metadata
-        stay what they are. Of a key that is given twice, the last counts.
+        Under a key that is taken it is that entry's next version, if content or value are others. Types, weights and
+        metadata (whole) are replaced by those that are sent. Of a key that is given twice, the last counts.
 
         Vectors are made for the first 200 texts before the answer, the rest follows soon.
         """

@@ -2,22 +2,26 @@
 
 A batch is one transaction: the entries come to be and their sources are marked, or neither. So it may be killed, run
 again, and run by two at once, who wait for each other at the sources.
+
+Keys are the agent's: the same key of another session becomes the entry's next version, and the history keeps what the
+earlier one said.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from memory.audit import record
 from memory.models import AgentShortTermMemory, ContextEntry, Kind, Memory, PersistentContext
 from memory.models.short_term import ShortTermQuerySet
 from memory.owner import Owner
-from memory.services.contexts import own_context
+from memory.services.contexts import lock_context, own_context
 from memory.services.embedding import Embedded, embed_texts
-from memory.services.entries import EntryDraft, keyed_identity, store_entries, text_of
+from memory.services.entries import EntryDraft, store_entries, text_of
+from memory.services.keyed_entries import keyed_identity
 
 BATCH_ENTRIES = 100
 SOURCE = "short_term"
@@ -32,7 +36,7 @@ ENTRY_TYPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consolidated:
-    """What was kept for good of a session: the keys, in the order in which their entries came to be."""
+    """What was kept for good of a session: the keys, each once, in the order in which their entries came to be."""
 
     session_id: str
     keys: Sequence[str]
@@ -41,12 +45,14 @@ class Consolidated:
 def consolidate_session(owner: Owner, session_id: str, *, now: datetime) -> Consolidated:
     """Promote what the agent read often in a session (PROMOTED_FROM times), live or expired, and not since written.
 
-    Each goes into the agent's own context under its key; over what is there, as its next version, if it says something
-    else. Live ones stay until they expire. Raises Conflict where that context is archived: they wait.
+    Each goes into the agent's own context under its key, and tells there where it came from; over what is there, as its
+    next version, if it says something else, with the types and the metadata that are there. Live ones stay until they
+    expire. Raises Conflict where that context is archived: they wait.
     """
     waiting = AgentShortTermMemory.objects.visible_to(owner).to_promote().filter(session_id=session_id)
     batches = promote_in_batches(owner, waiting, now=now)
-    return Consolidated(session_id=session_id, keys=[key for promoted in batches for key in promoted])
+    keys = dict.fromkeys(key for promoted in batches for key in promoted)
+    return Consolidated(session_id=session_id, keys=list(keys))
 
 
 def promote_in_batches(owner: Owner, waiting: ShortTermQuerySet, *, now: datetime) -> Iterator[list[str]]:
@@ -61,10 +67,20 @@ def promote_in_batches(owner: Owner, waiting: ShortTermQuerySet, *, now: datetim
 
 
 def batches_of(waiting: ShortTermQuerySet) -> Iterator[list[AgentShortTermMemory]]:
+    """In the order in which they came to be; where a key comes again, a new batch begins: both become versions."""
     rest = waiting.order_by("id")
-    while batch := list(rest[:BATCH_ENTRIES]):
+    while batch := until_key_repeats(list(rest[:BATCH_ENTRIES])):
         yield batch
         rest = waiting.filter(id__gt=batch[-1].id).order_by("id")
+
+
+def until_key_repeats(entries: Sequence[AgentShortTermMemory]) -> list[AgentShortTermMemory]:
+    by_key: dict[str, AgentShortTermMemory] = {}
+    for entry in entries:
+        if entry.memory_key in by_key:
+            break
+        by_key[entry.memory_key] = entry
+    return list(by_key.values())
 
 
 def promote(owner: Owner, found: Sequence[AgentShortTermMemory], *, embedded: Embedded, now: datetime) -> list[str]:
@@ -79,24 +95,29 @@ def promote(owner: Owner, found: Sequence[AgentShortTermMemory], *, embedded: Em
         waiting = list(rows.order_by("id").select_for_update())
         if not waiting:
             return []
-        context = own_context(owner, now=now)
-        withheld = quarantined_keys(context, [entry.memory_key for entry in waiting])
+        context = lock_context(owner, own_context(owner, now=now).id)
+        taken = taken_keys(context, [entry.memory_key for entry in waiting])
+        withheld = {key for key, is_quarantined in taken.items() if is_quarantined}
         entries = [entry for entry in waiting if entry.memory_key not in withheld]
         if not entries:
             return []
-        drafts = [draft_of(entry) for entry in entries]
-        stored = store_entries(owner, context.id, drafts=drafts, embedded=embedded, now=now)
-        note_source(stored, drafts, now=now)
+        drafts = [draft_over(entry) if entry.memory_key in taken else draft_of(entry) for entry in entries]
+        store_entries(owner, context.id, drafts=drafts, embedded=embedded, now=now)
         settle(entries, now=now)
         record_promotion(owner, entries)
     return [entry.memory_key for entry in entries]
 
 
-def quarantined_keys(context: PersistentContext, keys: Sequence[str]) -> set[str]:
-    """The keys under which the context holds what nobody may see or write over."""
+def taken_keys(context: PersistentContext, keys: Sequence[str]) -> dict[str, bool]:
+    """Those under which a locked context has an entry, and whether it is one that nobody may see or write over."""
     identities = {keyed_identity(context.id, key): key for key in keys}
     rows = Memory.objects.filter(account_id=context.account_id, kind=Kind.CONTEXT_ENTRY, identity__in=identities)
-    return {identities[identity] for identity in rows.filter(quarantined=True).values_list("identity", flat=True)}
+    return {identities[identity]: is_hidden for identity, is_hidden in rows.values_list("identity", "quarantined")}
+
+
+def draft_over(entry: AgentShortTermMemory) -> EntryDraft:
+    """For a key that is taken: what the entry is, and what its metadata say, is the agent's."""
+    return EntryDraft(key=entry.memory_key, value=entry.memory_value)
 
 
 def draft_of(entry: AgentShortTermMemory) -> EntryDraft:
@@ -115,18 +136,10 @@ def draft_of(entry: AgentShortTermMemory) -> EntryDraft:
     )
 
 
-def note_source(stored: Sequence[ContextEntry], drafts: Sequence[EntryDraft], *, now: datetime) -> None:
-    """Have entries that were there before, and say something else now, tell where that came from."""
-    for entry, draft in zip(stored, drafts, strict=True):
-        if entry.content_version > 1 and entry.updated_at == now:
-            metadata: dict[str, Any] = entry.metadata | draft.metadata
-            Memory.objects.filter(id=entry.id).update(metadata=metadata, source=draft.source)
-
-
 def settle(entries: Sequence[AgentShortTermMemory], *, now: datetime) -> None:
     """Mark promoted entries; delete those that only waited for it."""
     rows = AgentShortTermMemory.objects.filter(id__in=[entry.id for entry in entries])
-    rows.filter(expires_at__lte=now).delete()
+    rows.filter(Q(superseded=True) | Q(expires_at__lte=now)).delete()
     rows.update(promoted_at=now)
 
 

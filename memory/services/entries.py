@@ -4,27 +4,33 @@ Every write locks the context first, then the entry: the same order everywhere. 
 no search meets it, its history stays, and restoring a snapshot brings it back. To be rid of the text, staff delete it.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F, QuerySet, Value
 from django.db.models.functions import Greatest, Least
 
 from memory.audit import record
-from memory.errors import Conflict, NotFound
+from memory.errors import NotFound
 from memory.models import ContextEntry, ContextEntryVersion, Kind, Memory, PersistentContext
-from memory.models.contexts import OWN_CONTEXT
 from memory.owner import Owner
 from memory.services.access import Versions, check_version
 from memory.services.access_log import Action, log_writes
 from memory.services.accounts import note_agent
 from memory.services.contexts import find_context, lock_context
 from memory.services.embedding import Embedded
-from memory.services.entry_versions import add_versions, change_child, change_values
+from memory.services.entry_versions import (
+    add_versions,
+    change_child,
+    change_columns,
+    change_metadata,
+)
+from memory.services.keyed_entries import keyed_identity, lock_keyed
 from memory.services.memories import OwnVector, Rewording, reword_memories, store_memories
 from memory.tiers.base import keyed_json, to_json
 from memory_project.ids import uuid7
@@ -32,26 +38,30 @@ from memory_project.ids import uuid7
 NOT_GIVEN: Any = object()
 """No value beside the content; None would be JSON's null."""
 
+ATTRIBUTES = ("entry_type", "source_type", "memory_type", "importance", "confidence", "metadata")
+"""What clients say of an entry beside its content: columns, of which each is given or not."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryDraft:
     """An entry before it is stored: a content, or a value (any JSON), with a key or without.
 
     What is searched is the content, else the value as `text_of` tells it; under a key, the value is the content where
-    none is given.
+    none is given. Of the ATTRIBUTES, a new entry has the model's defaults where none is given; one under a key that is
+    taken keeps its own. `event_time` and `source` are of new entries alone.
     """
 
     content: str = ""
     key: str = ""
     value: Any = NOT_GIVEN
-    entry_type: str = ContextEntry.EntryType.OBSERVATION
-    source_type: str = ContextEntry.SourceType.AGENT
-    memory_type: str = ContextEntry.MemoryType.FACTUAL
-    importance: float = 0.5
-    confidence: float = 1.0
+    entry_type: str | None = None
+    source_type: str | None = None
+    memory_type: str | None = None
+    importance: float | None = None
+    confidence: float | None = None
+    metadata: dict[str, Any] | None = None
     event_time: datetime | None = None
     source: str = "agent"
-    metadata: dict[str, Any] = field(default_factory=dict)
     own: OwnVector | None = None
     id: UUID = field(default_factory=uuid7)
 
@@ -65,13 +75,19 @@ class EntryDraft:
         check_value(self.value)
         return value_beside(self.content, self.value, key=self.key)
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The attributes that are given."""
+        return {name: getattr(self, name) for name in ATTRIBUTES if getattr(self, name) is not None}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """New content of an entry, by whom. `restored_from` is the version whose content it is."""
+    """New content of an entry, by whom, and new attributes. `restored_from` is the version whose content it is."""
 
     content: str
     value: Any = NOT_GIVEN
+    attributes: Mapping[str, Any] = field(default_factory=dict)
     editor: str = ""
     own: OwnVector | None = None
     restored_from: int | None = None
@@ -123,7 +139,8 @@ def find_entry(owner: Owner, entry_id: UUID, *, now: datetime) -> ContextEntry:
 def store_entries(
     owner: Owner, context_id: UUID, *, drafts: Sequence[EntryDraft], embedded: Embedded, editor: str = "", now: datetime
 ) -> list[ContextEntry]:
-    """Store entries of a context; one under a key that is taken becomes that entry's next version, if it says more.
+    """Store entries of a context; one under a key that is taken becomes that entry's next version, if it says another
+    thing, and gives it the attributes that it names.
 
     They come back in the order of the drafts. Embed their texts first (`embed_texts`), outside transactions. Raises
     NotFound, Forbidden, Conflict for an archived context, TooLarge.
@@ -139,7 +156,10 @@ def store_entries(
         log_writes(owner, [(context.id, row.id) for row in rows.values()], action=Action.CREATE, now=now)
         said = {draft.key: draft for draft in drafts if draft.key in taken}
         edits = [
-            (taken[key], Edit(content=draft.text, value=draft.stored_value, own=draft.own))
+            (
+                taken[key],
+                Edit(content=draft.text, value=draft.stored_value, attributes=draft.given, own=draft.own),
+            )
             for key, draft in said.items()
         ]
         apply_edits(owner, edits, embedded=embedded, editor=editor or owner.agent_id, now=now)
@@ -158,38 +178,14 @@ def insert_entries(
             text=draft.text,
             key=draft.key,
             value=draft.stored_value,
-            entry_type=draft.entry_type,
-            source_type=draft.source_type,
-            memory_type=draft.memory_type,
-            importance=draft.importance,
-            confidence=draft.confidence,
             event_time=draft.event_time or now,
             source=draft.source,
-            metadata=draft.metadata,
+            **draft.given,
         )
         for draft in drafts
     ]
     own = {draft.id: draft.own for draft in drafts if draft.own is not None}
     return rows and store_memories(owner, rows, embedded=embedded, own=own, now=now)
-
-
-def keyed_identity(context_id: UUID, key: str) -> str:
-    """What makes a keyed entry the same thing again."""
-    return f"{context_id}:{key}"
-
-
-def lock_keyed(context: PersistentContext, keys: Sequence[str]) -> dict[str, ContextEntry]:
-    """The entries of a locked context under these keys, removed ones too. Raises Conflict for a quarantined one."""
-    if not keys:
-        return {}
-    identities = [keyed_identity(context.id, key) for key in keys]
-    rows = ContextEntry.objects.filter(account_id=context.account_id, kind=Kind.CONTEXT_ENTRY, identity__in=identities)
-    # memories before what their kinds hold, as corrections lock them, or the two would wait for each other
-    locked: Any = rows.order_by("id").select_for_update(of=("memory_ptr", "self"))
-    if any(entry.quarantined for entry in locked):
-        # written to, it would stay out of everybody's sight
-        raise Conflict("an entry under this key is quarantined")
-    return {entry.key: entry for entry in locked}
 
 
 def update_content(
@@ -221,23 +217,52 @@ def apply_edits(
 ) -> None:
     """Edit locked entries, each once, bringing back those that were removed or have expired.
 
-    What an entry says already changes nothing. As many statements for many as for one.
+    What an entry says already changes nothing; attributes alone make no version of its content. As many statements for
+    many as for one.
     """
-    changed = [(entry, edit) for entry, edit in edits if is_gone(entry, now) or is_other(entry, edit)]
-    if not changed:
+    reworded = [(entry, edit) for entry, edit in edits if is_gone(entry, now) or is_other(entry, edit)]
+    relabelled = [entry for entry, edit in edits if relabel(entry, edit)]
+    entries = list({entry.id: entry for entry in [*(entry for entry, _ in reworded), *relabelled]}.values())
+    if not entries:
         return
-    entries = [entry for entry, _edit in changed]
-    bring_back([entry for entry in entries if is_gone(entry, now)])
-    rewordings = [Rewording(row=entry, text=edit.content, own=edit.own) for entry, edit in changed]
-    reword_memories(owner, rewordings, embedded=embedded, now=now)
-    for entry, edit in changed:
-        entry.value = value_beside(edit.content, edit.value, key=entry.key)
-        entry.content_version += 1
-    change_values(entries)
-    add_versions(entries, editor=editor, restored_from=restored_from, now=now)
+    reword_entries(owner, reworded, embedded=embedded, now=now)
+    said = {entry.id for entry, _ in reworded}
+    for entry in relabelled:
+        # those that are reworded have their next version already
+        entry.version += entry.id not in said
+    change_columns(entries)
+    change_metadata(relabelled, now=now)
+    add_versions([entry for entry, _ in reworded], editor=editor, restored_from=restored_from, now=now)
     action = Action.UPDATE if restored_from is None else Action.RESTORE
     log_writes(owner, [touched(entry) for entry in entries], action=action, now=now)
     record_entries(owner, entries, action.value)
+
+
+def reword_entries(
+    owner: Owner, edits: Sequence[tuple[ContextEntry, Edit]], *, embedded: Embedded, now: datetime
+) -> None:
+    """Give entries other content, at the next version of both."""
+    if not edits:
+        return
+    bring_back([entry for entry, _edit in edits if is_gone(entry, now)])
+    rewordings = [Rewording(row=entry, text=edit.content, own=edit.own) for entry, edit in edits]
+    reword_memories(owner, rewordings, embedded=embedded, now=now)
+    for entry, edit in edits:
+        entry.value = value_beside(edit.content, edit.value, key=entry.key)
+        entry.content_version += 1
+
+
+def relabel(entry: ContextEntry, edit: Edit) -> bool:
+    """Set the attributes that the edit gives; whether any of them is another."""
+    # as JSON, where 1 is neither 1.0 nor true
+    other = {
+        name: value
+        for name, value in edit.attributes.items()
+        if json.dumps(value, sort_keys=True) != json.dumps(getattr(entry, name), sort_keys=True)
+    }
+    for name, value in other.items():
+        setattr(entry, name, value)
+    return bool(other)
 
 
 def is_gone(entry: ContextEntry, now: datetime) -> bool:
@@ -339,31 +364,6 @@ def remove_entry(owner: Owner, entry_id: UUID, *, expected: Versions = None, now
         Memory.objects.filter(id=entry.id).update(archived=True, version=F("version") + 1, updated_at=now)
         log_writes(owner, [touched(entry)], action=Action.ARCHIVE, now=now)
         record_entries(owner, [entry], "archive")
-
-
-FIND_KEYED = """
-SELECT m.id, c.id, e.value FROM persistent_contexts c
-JOIN memories m ON m.account_id = c.account_id AND m.kind = 'context_entry' AND m.identity = c.id::text || ':' || %s
-JOIN context_entries e ON e.memory_ptr_id = m.id
-WHERE c.account_id = %s AND c.agent_id = %s AND c.team_id IS NULL AND c.name = %s AND c.scope = 'agent'
-    AND NOT m.archived AND NOT m.quarantined AND (m.expires_at IS NULL OR m.expires_at > %s)
-"""
-
-
-class KeyedValue(NamedTuple):
-    """What an agent's own context holds under a key; `value` may be None itself, which is JSON's null."""
-
-    entry_id: UUID
-    context_id: UUID
-    value: Any
-
-
-def find_keyed(owner: Owner, key: str, *, now: datetime) -> KeyedValue | None:
-    """None where the agent's own context, archived or not, has nothing under the key. One statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(FIND_KEYED, [key, owner.account_id, owner.agent_id, OWN_CONTEXT, now])
-        row = cursor.fetchone()
-    return KeyedValue(*row) if row else None
 
 
 def touched(entry: ContextEntry) -> tuple[UUID, UUID]:

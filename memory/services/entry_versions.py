@@ -5,23 +5,48 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
+from psycopg.types.json import Jsonb
 
 from memory.models import ContextEntry, ContextEntryVersion
 from memory.models.binary import binary_cursor
 
-CHANGE_VALUES = """
-UPDATE context_entries e SET value = new.value, content_version = new.content_version
-FROM unnest(%s::uuid[], %s::json[], %s::int[]) AS new (id, value, content_version) WHERE e.memory_ptr_id = new.id
+CHANGE_COLUMNS = """
+UPDATE context_entries e SET value = new.value, content_version = new.content_version, entry_type = new.entry_type,
+    source_type = new.source_type, memory_type = new.memory_type, importance = new.importance,
+    confidence = new.confidence
+FROM unnest(%s::uuid[], %s::json[], %s::int[], %s::text[], %s::text[], %s::text[], %s::float8[], %s::float8[])
+    AS new (id, value, content_version, entry_type, source_type, memory_type, importance, confidence)
+WHERE e.memory_ptr_id = new.id
+"""
+
+COLUMNS = ("content_version", "entry_type", "source_type", "memory_type", "importance", "confidence")
+"""Those of CHANGE_COLUMNS, after the value."""
+
+CHANGE_METADATA = """
+UPDATE memories m SET metadata = new.metadata, version = new.version, updated_at = %s
+FROM unnest(%s::uuid[], %s::jsonb[], %s::int[]) AS new (id, metadata, version) WHERE m.id = new.id
 """
 
 
-def change_values(entries: Sequence[ContextEntry]) -> None:
-    """Store the values and the numbers of versions that the entries have by now."""
+def change_columns(entries: Sequence[ContextEntry]) -> None:
+    """Store what locked entries have by now of the columns beyond those of all memories."""
     column: Any = ContextEntry._meta.get_field("value")
     values = [column.get_db_prep_save(entry.value, connection) for entry in entries]
-    numbers = [entry.content_version for entry in entries]
+    others = [[getattr(entry, name) for entry in entries] for name in COLUMNS]
     with binary_cursor() as cursor:
-        cursor.execute(CHANGE_VALUES, [[entry.id for entry in entries], values, numbers])
+        cursor.execute(CHANGE_COLUMNS, [[entry.id for entry in entries], values, *others])
+
+
+def change_metadata(entries: Sequence[ContextEntry], *, now: datetime) -> None:
+    """Store the metadata and the versions of rows that locked entries have by now."""
+    if not entries:
+        return
+    for entry in entries:
+        entry.updated_at = now
+    ids, versions = [entry.id for entry in entries], [entry.version for entry in entries]
+    metadata: list[Any] = [Jsonb(entry.metadata) for entry in entries]
+    with binary_cursor() as cursor:
+        cursor.execute(CHANGE_METADATA, [now, ids, metadata, versions])
 
 
 def change_child(entry: ContextEntry, **columns: Any) -> None:
@@ -38,6 +63,8 @@ def add_versions(
     Two statements, one for new entries.
     """
     rows = list(entries)
+    if not rows:
+        return
     before = {row.id: row.content_version - 1 for row in rows if row.content_version > 1}
     kept = ContextEntryVersion.objects.filter(
         account_id__in={row.account_id for row in rows}, entry_id__in=before, number__in=set(before.values())

@@ -16,8 +16,9 @@ from memory.services.access_log import Action, log_reads
 from memory.services.accounts import note_agent
 from memory.services.contexts import own_context
 from memory.services.embedding import embed_texts
-from memory.services.entries import EntryDraft, find_keyed, remove_entry, store_entries
+from memory.services.entries import EntryDraft, remove_entry, store_entries
 from memory.services.json_documents import pointer_of
+from memory.services.keyed_entries import find_keyed
 from memory.services.pool_data import change_data, read_data, write_data
 from memory.services.pools import own_pool
 from memory.services.short_term import MOST_TTL_SECONDS, ShortTermDraft, delete_entry, read_entry, store_entry
@@ -123,11 +124,7 @@ class LongTermTier:
 
     def write(self, key: str, written: Written, within: Within, *, now: datetime) -> None:
         keyed_json(written.value)
-        draft = EntryDraft(
-            key=key,
-            value=written.value,
-            memory_type=written.memory_type or ContextEntry.MemoryType.FACTUAL.value,
-        )
+        draft = EntryDraft(key=key, value=written.value, memory_type=written.memory_type or None)
         embedded = embed_texts([draft.text])
         context = own_context(self._owner, now=now)
         store_entries(self._owner, context.id, drafts=[draft], embedded=embedded, now=now)

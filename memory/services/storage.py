@@ -23,10 +23,11 @@ from memory.retrieval.search import Found
 from memory.services import learnings
 from memory.services.access import Versions
 from memory.services.access_log import Action, log_reads
-from memory.services.contexts import own_context
+from memory.services.contexts import lock_context, own_context
 from memory.services.embedding import Embedded, embed_texts
 from memory.services.entries import EntryDraft, store_entries, touched, visible_entries
 from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.keyed_entries import lock_keyed
 from memory.services.learnings import LearningDraft
 from memory.services.memories import OwnVector
 from memory.services.pool_data import PoolData, merge_data, read_data, write_data
@@ -73,10 +74,11 @@ class Factual(Concern):
         fact = replace(draft, entry_type=FACT, memory_type=ContextEntry.MemoryType.FACTUAL.value)
         made = embedded(fact.text, fact.own)
         with transaction.atomic():
-            context = own_context(self._owner, now=now)
-            [stored] = store_entries(self._owner, context.id, drafts=[fact], embedded=made, now=now)
-            if stored.entry_type != FACT:
+            context = lock_context(self._owner, own_context(self._owner, now=now).id)
+            taken = lock_keyed(context, [fact.key] if fact.key else [])
+            if any(entry.entry_type != FACT for entry in taken.values()):
                 raise Conflict("an entry of another type has this key")
+            [stored] = store_entries(self._owner, context.id, drafts=[fact], embedded=made, now=now)
         return stored
 
     def find_fact(self, key: str, *, now: datetime) -> ContextEntry:

@@ -9,7 +9,7 @@ from memory.maintenance import Batch, forget_expired, promote_short_term
 from memory.models import Account, AgentShortTermMemory, AuditEntry, ContextEntry
 from memory.owner import Owner
 from memory.services.contexts import archive_context, own_context
-from memory.services.entries import find_keyed
+from memory.services.keyed_entries import find_keyed
 from memory.services.short_term import ShortTermDraft, store_entry
 from tests.memory.episodes import NOW
 
@@ -81,6 +81,20 @@ def test_one_key_of_several_sessions_is_one_entry_in_versions(owner: Owner) -> N
 
     assert kept(owner, "k") == "k of s2"
     assert list(ContextEntry.objects.get().versions.values_list("content", flat=True)) == ["k of s1", "k of s2"]
+
+
+@pytest.mark.parametrize("size", [1, 10])
+def test_one_key_that_was_written_again_while_it_waited_is_one_entry_in_versions(owner: Owner, size: int) -> None:
+    for value, hours in ((1, 4), (2, 2)):
+        draft = ShortTermDraft(memory_key="k", memory_value=value, ttl_seconds=3_600)
+        entry = store_entry(owner, draft, now=NOW - timedelta(hours=hours))
+        AgentShortTermMemory.objects.filter(id=entry.id).update(access_count=3)
+
+    run_to_the_end(Batch(size=size))
+
+    assert kept(owner, "k") == 2
+    assert list(ContextEntry.objects.get().versions.values_list("content", flat=True)) == ["1", "2"]
+    assert not AgentShortTermMemory.objects.exists()
 
 
 def test_it_goes_on_at_its_cursor_and_may_be_run_again(owner: Owner) -> None:

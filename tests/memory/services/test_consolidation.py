@@ -26,12 +26,13 @@ from memory.owner import Owner
 from memory.services import consolidation
 from memory.services.consolidation import consolidate_session, promote_in_batches
 from memory.services.contexts import archive_context, own_context
-from memory.services.entries import find_keyed
+from memory.services.entries import EntryDraft
+from memory.services.keyed_entries import find_keyed
 from memory.services.router import MemoryRouter
 from memory.services.short_term import ShortTermDraft, read_entry, store_entry
-from memory.tiers.base import Written
 from tests.beside import Start, over_own_connection
 from tests.embedding_server import EmbeddingServer
+from tests.memory.contexts import keep
 from tests.memory.episodes import NOW
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
@@ -39,16 +40,18 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "emb
 LATER = NOW + timedelta(hours=1)
 """When everything has expired."""
 
-BATCH_STATEMENTS = 21
+BATCH_STATEMENTS = 22
 """A savepoint's two among them, and the look for another batch."""
 
 
-def remember(owner: Owner, *keys: str, value: Any = "told", reads: int = 3, session_id: str = "s1") -> None:
+def remember(
+    owner: Owner, *keys: str, value: Any = "told", reads: int = 3, session_id: str = "s1", now: datetime = NOW
+) -> None:
     for key in keys:
         draft = ShortTermDraft(memory_key=key, memory_value=value, session_id=session_id, ttl_seconds=60)
-        store_entry(owner, draft, now=NOW)
+        store_entry(owner, draft, now=now)
         for _ in range(reads):
-            read_entry(owner, key=key, session_id=session_id, now=NOW)
+            read_entry(owner, key=key, session_id=session_id, now=now)
 
 
 def consolidate(owner: Owner, *, now: datetime = NOW) -> list[str]:
@@ -140,15 +143,24 @@ def test_what_says_something_else_becomes_the_next_version(owner: Owner) -> None
     assert (versions(), kept(owner)) == ([(1, "one"), (2, "two")], "two")
 
 
-def test_it_goes_over_what_was_written_to_long_term_memory_and_tells_so(owner: Owner) -> None:
-    MemoryRouter(owner).write("k", Written(value="by hand"), tier="long_term", now=NOW)
+def test_it_goes_over_what_is_in_long_term_memory_and_leaves_what_that_is(owner: Owner) -> None:
+    mine = EntryDraft(key="k", value="by hand", entry_type="decision", metadata={"mine": 1}, source="upload")
+    keep(owner, own_context(owner, now=NOW), mine)
     remember(owner, "k", value="promoted")
 
     consolidate(owner)
 
     entry = ContextEntry.objects.get()
-    assert (entry.text, entry.content_version, entry.source) == ("promoted", 2, "short_term")
-    assert (entry.metadata["session_id"], entry.metadata["access_count"]) == ("s1", 3)
+    assert (entry.text, entry.content_version) == ("promoted", 2)
+    assert (entry.entry_type, entry.metadata, entry.source) == ("decision", {"mine": 1}, "upload")
+
+
+def test_the_same_key_of_two_sessions_is_one_entry_with_both_in_its_history(owner: Owner) -> None:
+    for session_id in ("s1", "s2"):
+        remember(owner, "goal", value=f"of {session_id}", session_id=session_id)
+        consolidate_session(owner, session_id, now=NOW)
+
+    assert (versions(), kept(owner, "goal")) == ([(1, "of s1"), (2, "of s2")], "of s2")
 
 
 @pytest.mark.parametrize("value", ["123", 123, 1.0, None, "", [], {"b": [10**30], "a": "ä"}], ids=repr)

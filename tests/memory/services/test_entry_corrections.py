@@ -7,8 +7,9 @@ from memory.models import ContextEntry, ContextEntryVersion, Vector
 from memory.owner import Owner
 from memory.services.contexts import own_context
 from memory.services.corrections import correct_memory, delete_memories
-from memory.services.entries import EntryDraft, find_keyed
+from memory.services.entries import EntryDraft
 from memory.services.entry_corrections import forget_versions
+from memory.services.keyed_entries import find_keyed
 from tests.memory.contexts import context_of, entry, keep, rewrite
 from tests.memory.episodes import NOW
 

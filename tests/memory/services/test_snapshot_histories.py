@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -228,7 +229,10 @@ def test_snapshots_lock_entries_in_the_order_of_everybody_who_locks_memories(
     # written anew, it stands behind the other in the table, which is small enough to be read in that order
     boost_importance(owner, first.id, by=0.1, now=NOW)
     execute("ANALYZE memories, context_entries", [])
-    acts = {"take": partial(take, owner, context), "delete": partial(delete, owner, context, take(owner, context))}
+    acts: dict[str, Callable[[], object]] = {
+        "take": partial(take, owner, context),
+        "delete": partial(delete, owner, context, take(owner, context)),
+    }
 
     with transaction.atomic():
         lock_memory(owner, first.id)
