@@ -174,7 +174,10 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     # a PATCH has a serializer of its own: what that requires, the document says
     "COMPONENT_SPLIT_PATCH": False,
-    "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "minLength": 1, "maxLength": 100}},
+    "PATH_CONVERTER_OVERRIDES": {
+        "id": {"type": "string", "minLength": 1, "maxLength": 100},
+        "key": {"type": "string", "minLength": 1, "maxLength": 200},
+    },
     # choices that several shapes share under a field's name that others have as well
     "ENUM_NAME_OVERRIDES": {
         "JobStatusEnum": "memory.models.JobRun.Status",

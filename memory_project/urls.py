@@ -5,9 +5,10 @@ from django.urls import include, path, register_converter
 from django.views.generic import RedirectView
 
 from memory_project.http.docs import Document, DocumentPage
-from memory_project.http.paths import ExternalIdConverter
+from memory_project.http.paths import ExternalIdConverter, KeyConverter
 
 register_converter(ExternalIdConverter, "id")
+register_converter(KeyConverter, "key")
 
 urlpatterns = [
     path("api/v1/", include("memory.api.urls")),

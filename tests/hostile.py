@@ -65,5 +65,5 @@ each_hostile_body = pytest.mark.parametrize("hostile", HOSTILE_BODIES, ids=lambd
 HOSTILE_IDS: tuple[Any, ...] = ("", "x" * 101, "a\0b", "a\nb", "\x7f", 7, True, None, [], {}, ["planner"])
 """Values that are no id in a body."""
 
-HOSTILE_SEGMENTS = ("x" * 101, "a%00b", "a%0Ab", "%7F", "%FF", "%ED%A0%80")
-"""Path segments, as sent, that are no id."""
+HOSTILE_SEGMENTS = ("x" * 201, "a%00b", "a%0Ab", "%7F", "%FF", "%ED%A0%80")
+"""Path segments, as sent, that are no id and no key."""

@@ -1,4 +1,7 @@
-"""The table of contents below /api/v1: one line a path. Ids of the client's are `<id:…>`, ids of ours `<uuid:…>`."""
+"""The table of contents below /api/v1: one line a path.
+
+Ids of the client's are `<id:…>`, keys of its values `<key:…>`, ids of ours `<uuid:…>`.
+"""
 
 from django.urls import path
 
@@ -51,16 +54,16 @@ urlpatterns = [
         ),
     ),
     path(
-        "agents/<id:agent_id>/working-memory/<id:key>",
+        "agents/<id:agent_id>/working-memory/<key:key>",
         AgentWorkingValues.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
     ),
-    path("agents/<id:agent_id>/working-memory/<id:key>/append", AgentWorkingValues.as_view({"post": "append"})),
+    path("agents/<id:agent_id>/working-memory/<key:key>/append", AgentWorkingValues.as_view({"post": "append"})),
     path(
-        "agents/<id:agent_id>/working-memory/<id:key>/share",
+        "agents/<id:agent_id>/working-memory/<key:key>/share",
         WorkingShares.as_view({"post": "share", "delete": "take_back"}),
     ),
     path(
-        "agents/<id:agent_id>/shared-memory/<id:source_agent_id>/<id:key>",
+        "agents/<id:agent_id>/shared-memory/<id:source_agent_id>/<key:key>",
         SharedWithAgents.as_view({"get": "retrieve"}),
     ),
     path("teams", Teams.as_view({"get": "list", "post": "create"})),
@@ -91,14 +94,14 @@ urlpatterns = [
     ),
     path("conversations/<id:conversation_id>/values", SessionValues.as_view({"get": "everything"})),
     path(
-        "conversations/<id:conversation_id>/values/<id:key>",
+        "conversations/<id:conversation_id>/values/<key:key>",
         SessionValues.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
     ),
     # three words that are no keys
     path("memories/search", Memories.as_view({"post": "search"}, rate_class="retrieval")),
     path("memories/consolidate", Memories.as_view({"post": "consolidate"})),
     path("memories/stats", Memories.as_view({"get": "stats"})),
-    path("memories/<id:key>", Memories.as_view({"get": "retrieve", "put": "update", "delete": "destroy"})),
+    path("memories/<key:key>", Memories.as_view({"get": "retrieve", "put": "update", "delete": "destroy"})),
     path("short-term-memories", ShortTermMemories.as_view({"get": "list", "post": "create"})),
     path("short-term-memories/<uuid:memory_id>", ShortTermMemories.as_view({"get": "retrieve", "delete": "destroy"})),
     path("short-term-memories/<uuid:memory_id>/refresh", ShortTermMemories.as_view({"post": "refresh"})),
@@ -117,7 +120,7 @@ urlpatterns = [
     path("pools/<id:pool_id>/postings", Postings.as_view({"get": "list", "post": "create"})),
     path("pools/<id:pool_id>/cache", CachedResults.as_view({"get": "list"})),
     path(
-        "pools/<id:pool_id>/cache/<id:key>",
+        "pools/<id:pool_id>/cache/<key:key>",
         CachedResults.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
     ),
     path("learnings", Learnings.as_view({"get": "list", "post": "create"})),

@@ -6,7 +6,7 @@ for the two escapes `%2F` and `%25`, which the URL converter `id` decodes once t
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from django.core.exceptions import BadRequest
@@ -14,6 +14,7 @@ from django.core.exceptions import BadRequest
 WSGIApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 LONGEST_ID = 100
+LONGEST_KEY = 200
 KEPT_ESCAPES = re.compile(rb"%(?=2[fF5])")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 API_PREFIX = "/api/"
@@ -67,14 +68,23 @@ class ExternalIdConverter:
     """One path segment as an id of the client's: any characters but control characters, 1 to 100 of them."""
 
     regex = "[^/]+"
+    noun: ClassVar[str] = "an id"
+    longest: ClassVar[int] = LONGEST_ID
 
     def to_python(self, value: str) -> str:
         if re.search(r"%(?!2F|25)", value):
-            raise InvalidId("an id in the path is not valid UTF-8")
+            raise InvalidId(f"{self.noun} in the path is not valid UTF-8")
         text = value.replace("%2F", "/").replace("%25", "%")
-        if len(text) > LONGEST_ID or CONTROL.search(text):
-            raise InvalidId(f"an id has 1 to {LONGEST_ID} characters, no control characters among them")
+        if len(text) > self.longest or CONTROL.search(text):
+            raise InvalidId(f"{self.noun} has 1 to {self.longest} characters, no control characters among them")
         return text
 
     def to_url(self, value: str) -> str:
         return value.replace("%", "%25").replace("/", "%2F")
+
+
+class KeyConverter(ExternalIdConverter):
+    """One path segment as the key of a value: as an id, of 1 to 200 characters."""
+
+    noun = "a key"
+    longest = LONGEST_KEY

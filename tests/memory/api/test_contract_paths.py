@@ -8,9 +8,11 @@ import pytest
 
 from memory.models import Account, Agent
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.tiers.base import NAME_LENGTH
 from memory_project.http.paths import ExternalIdConverter, external_path, path_info, raw_path_of
 from tests.api_client import ServiceClient, segment
 from tests.hostile import HOSTILE_SEGMENTS
+from tests.openapi import read_document
 from tests.web_server import WebServer, serve
 
 STRANGE_IDS = [
@@ -150,11 +152,41 @@ def test_a_segment_that_is_no_id_is_a_400(api: ServiceClient, raw: str) -> None:
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_id")
 
 
-def test_an_id_may_have_a_hundred_characters_of_any_script(api: ServiceClient, account: Account) -> None:
+def test_an_id_may_have_a_hundred_characters_of_any_script_and_no_more(api: ServiceClient, account: Account) -> None:
     agent_id = "愛" * 100
     Agent.objects.create(account=account, agent_id=agent_id)
 
     assert api.get(f"/agents/{segment(agent_id)}").json()["agent_id"] == agent_id
+    assert api.get(f"/agents/{segment(agent_id)}x").json()["code"] == "invalid_id"
+
+
+KEYED = [
+    "/agents/planner/working-memory/{key}",
+    "/agents/planner/working-memory/{key}/append",
+    "/agents/planner/working-memory/{key}/share",
+    "/agents/planner/shared-memory/lender/{key}",
+    "/conversations/talk/values/{key}",
+    "/memories/{key}",
+    "/pools/board/cache/{key}",
+]
+"""Paths whose last name is the key of a value, as tiers know it."""
+
+
+@pytest.mark.parametrize("path", KEYED)
+def test_a_key_has_as_many_characters_in_a_path_as_in_a_tier(api: ServiceClient, path: str) -> None:
+    found, refused = (api.get(path.format(key="k" * length)) for length in (NAME_LENGTH, NAME_LENGTH + 1))
+
+    assert found.status_code in (400, 404, 405)
+    assert found.json()["code"] != "invalid_id"
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_id")
+    assert refused.json()["detail"].startswith(f"a key has 1 to {NAME_LENGTH} characters")
+
+
+def test_the_document_knows_how_long_ids_and_keys_are() -> None:
+    parameters = read_document()["paths"]["/api/v1/agents/{agent_id}/working-memory/{key}"]["get"]["parameters"]
+    longest = {given["name"]: given["schema"]["maxLength"] for given in parameters if given["in"] == "path"}
+
+    assert longest == {"agent_id": 100, "key": NAME_LENGTH}
 
 
 def test_one_trailing_slash_is_accepted_and_an_empty_id_is_not(api: ServiceClient) -> None:

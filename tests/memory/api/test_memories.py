@@ -78,6 +78,15 @@ def test_a_pool_that_is_named_is_the_shared_tier(api: ServiceClient) -> None:
     assert MemoryPool.objects.get().data == {"k": 1}
 
 
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_key_may_have_two_hundred_characters_in_every_tier(api: ServiceClient, tier: str) -> None:
+    path = f"/memories/{segment('愛' * 200)}"
+    put(api, 1, path, tier=tier)
+
+    assert api.get(f"{path}?{AGENT}").json()["tier"] == tier
+    assert api.delete(f"{path}?{AGENT}").status_code == 204
+
+
 def test_a_key_may_be_any_id(api: ServiceClient) -> None:
     path = f"/memories/{segment('a/b~c %{}')}"
     put(api, 1, path, tier="shared")
