@@ -81,7 +81,7 @@ class ContextFilter(FilterSet):  # type: ignore[misc]  # django-filter has no ty
     scope = ChoiceFilter(choices=SCOPES)
     archived = yes_or_no()
     team = UUIDFilter()
-    name = CharFilter(max_length=LONGEST_NAME)
+    name = CharFilter(max_length=LONGEST_NAME, strip=False)
 
 
 class ContextViewSet(OwnerViewSet):
@@ -125,7 +125,7 @@ class PersistentContexts(ContextViewSet):
         return self.shown(find_context(self.owner(self.query()), context_id))
 
     def partial_update(self, request: Request, context_id: UUID) -> Response:
-        """Its type, its scope and its team stay what they are."""
+        """Its type, its scope and its team stay what they are. Archived, all but `access_control` does: 409."""
         body = self.body()
         changes = {name: value for name, value in body.items() if name != "agent_id"}
         if "access_control" in changes:

@@ -133,9 +133,14 @@ def lock_context(owner: Owner, context_id: UUID) -> PersistentContext:
     context = rows.select_for_update(no_key=True, of=("self",)).first()
     if context is None:
         refuse(PersistentContext.objects.visible_to(owner).filter(id=context_id), what="context")
+    refuse_archived(context)
+    return context
+
+
+def refuse_archived(context: PersistentContext) -> None:
+    """Raise Conflict where it is archived."""
     if context.archived:
         raise Conflict("the context is archived, and read-only until it is unarchived")
-    return context
 
 
 def lock_managed_context(owner: Owner, context_id: UUID, *, expected: Versions) -> PersistentContext:
@@ -153,12 +158,15 @@ def change_context(
 ) -> PersistentContext:
     """Give it new values, by column of CHANGEABLE; `access_control` as JSON, whole.
 
-    Raises NotFound, Forbidden, StaleVersion, Unprocessable, and Conflict for a name that is taken.
+    Raises NotFound, Forbidden, StaleVersion, Unprocessable, and Conflict for a name that is taken, and for anything but
+    `access_control` of an archived context.
     """
     if refused := set(changes) - CHANGEABLE:
         raise Unprocessable(f"cannot be changed: {', '.join(sorted(refused))}")
     with transaction.atomic():
         context = lock_managed_context(owner, context_id, expected=expected)
+        if set(changes) - {"access_control"}:
+            refuse_archived(context)
         if OWN_CONTEXT in (context.name, changes.get("name")) and changes.get("name", context.name) != context.name:
             raise Unprocessable(f"{OWN_CONTEXT} is where an agent's long-term memory is found: that name stays")
         for name, value in changes.items():

@@ -16,12 +16,12 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from memory.audit import record
-from memory.errors import Conflict, NotFound
+from memory.errors import NotFound
 from memory.models import ContextSnapshot, PersistentContext
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.services.access_log import Action, log_writes
-from memory.services.contexts import find_context, lock_context, lock_managed_context
+from memory.services.contexts import find_context, lock_context, lock_managed_context, refuse_archived
 from memory.services.embedding import WRITE_TEXTS, Embedded, content_hash
 from memory.tokens import estimate_tokens
 from memory_project.ids import uuid7
@@ -225,8 +225,7 @@ def delete_snapshot(owner: Owner, context_id: UUID, snapshot_id: UUID) -> None:
     """Raises NotFound, Forbidden for who does not manage the context, Conflict where it is archived."""
     with transaction.atomic():
         context = lock_managed_context(owner, context_id, expected=None)
-        if context.archived:
-            raise Conflict("the context is archived, and read-only until it is unarchived")
+        refuse_archived(context)
         snapshot = snapshot_of(context, snapshot_id)
         # nobody deletes an entry, and its rows of snapshots with it, at the same time
         execute(HOLD_ENTRIES, [context.account_id, context.id])

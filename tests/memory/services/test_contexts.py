@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from threading import Barrier
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -209,6 +210,29 @@ def test_archiving_twice_is_archiving_once(owner: Owner, context: PersistentCont
     back = [unarchive_context(owner, context.id, expected=None, now=NOW).version for _again in range(2)]
 
     assert (versions, back) == ([2, 2], [3, 3])
+
+
+@pytest.mark.parametrize(
+    "changes", [{"name": "other"}, {"description": "x"}, {"metadata": {"a": 1}}, {"metadata": {}, "access_control": {}}]
+)
+def test_an_archived_context_is_not_changed(owner: Owner, context: PersistentContext, changes: dict[str, Any]) -> None:
+    archive_context(owner, context.id, expected=None, now=NOW)
+    before = PersistentContext.objects.values().get()
+
+    with pytest.raises(Conflict):
+        change_context(owner, context.id, changes=changes, expected=None, now=NOW)
+
+    assert PersistentContext.objects.values().get() == before
+
+
+def test_who_is_let_into_an_archived_context_may_change(owner: Owner, context: PersistentContext) -> None:
+    archive_context(owner, context.id, expected=None, now=NOW)
+
+    change_context(owner, context.id, changes={"access_control": {"read": ["ana"]}}, expected=None, now=NOW)
+    grant_context(owner, context.id, Grant(agent_id="bob", level=Level.READ), expected=None, now=NOW)
+    revoke_context(owner, context.id, Grant(agent_id="ana"), expected=None, now=NOW)
+
+    assert find_context(owner, context.id).grants == AccessControl(read=["bob"])
 
 
 @pytest.mark.django_db(transaction=True)
