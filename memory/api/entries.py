@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.utils import timezone
 from django_filters import CharFilter, ChoiceFilter, FilterSet
 from drf_spectacular.utils import PolymorphicProxySerializer
@@ -50,8 +51,10 @@ from memory.services.entries import (
     touched,
     update_content,
 )
+from memory.services.keyed_entries import keyed_identity
 from memory.services.recall import LONGEST_QUERY, find_entries
 from memory.tiers.access_log import Touched
+from memory_project.http.conditional import etag_of
 from memory_project.http.pagination import Scored
 from memory_project.http.serializers import ActingFields, ExternalId, WholeNumber
 
@@ -98,7 +101,9 @@ class FoundEntry(ContextEntryAnswer):
 
 class EntryAnswer(ContextEntryAnswer):
     effective_relevance_score = serializers.FloatField(help_text="Of importance, confidence and recency.")
-    previous_version = serializers.IntegerField(allow_null=True, help_text="Number of the version before.")
+    previous_version = serializers.IntegerField(
+        allow_null=True, help_text="One less, if any: staff may have forgotten it."
+    )
     source = serializers.CharField()  # type: ignore[assignment]  # DRF takes it out of the class
     updated_at = serializers.DateTimeField()
     embedding = serializers.ChoiceField(["stored", "pending"], help_text="Pending: found by its words meanwhile.")
@@ -185,7 +190,12 @@ class EntryFilter(FilterSet):  # type: ignore[misc]  # django-filter has no type
     entry_type = ChoiceFilter(choices=ENTRY_TYPES)
     source_type = ChoiceFilter(choices=SOURCE_TYPES)
     memory_type = ChoiceFilter(choices=MEMORY_TYPES)
-    key = CharFilter(max_length=LONGEST_KEY)
+    key = CharFilter(max_length=LONGEST_KEY, strip=False, method="of_key")
+
+    def of_key(self, rows: QuerySet[ContextEntry], _name: str, key: str) -> QuerySet[ContextEntry]:
+        """By the index of identities, however many entries the context has."""
+        context_id: UUID = self.request.parser_context["kwargs"]["context_id"]
+        return rows.filter(identity=keyed_identity(context_id, key), key=key)
 
 
 class EntryViewSet(OwnerViewSet):
@@ -210,7 +220,9 @@ class ContextEntries(EntryViewSet):
     queryset = ContextEntry.objects.none()
 
     def list(self, request: Request, context_id: UUID) -> Response:
-        """Newest first. By relevance, all pages are as of the first one's moment."""
+        """Newest first. By relevance, scores of all pages are of the first one's moment; an entry that is read or
+        written between two pages moves, and may be on both or on none.
+        """
         query, reading = self.query(), Reading()
         owner = self.owner(query)
         if query["ordering"] == "relevance":
@@ -279,7 +291,8 @@ class Entries(EntryViewSet):
         owner, now = self.owner(self.query()), timezone.now()
         entry = find_entry(owner, entry_id, now=now)
         log_reads(owner, [touched(entry)], action=Action.READ, now=now)
-        return self.shown(entry)
+        # never 304: its score fades, and its vector may come, under the same ETag
+        return Response(represent_entry(entry, now=now), headers={"ETag": etag_of(entry.version)})
 
     def partial_update(self, request: Request, entry_id: UUID) -> Response:
         """Its next version; the same content again is none. The one before stays under `/versions`."""

@@ -1,7 +1,7 @@
 """Pages by key: a cursor is the last row's place in the order, so that pages neither skip nor repeat, however deep.
 
 An order may begin with a score that changes as time goes by (`Scored`): all pages are then of the first one's moment,
-which is in the cursor.
+which is in the cursor. What changes a row's score in between moves the row: it may come twice, or not at all.
 """
 
 import base64
@@ -31,6 +31,9 @@ LARGEST_SIZE = 200
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
     """An order that begins with a number, greatest first: `score` makes it of a row at a moment; rows get it as `name`.
+
+    The moment stays the same from page to page, the rows do not: one that is written or read between two pages moves,
+    and may be on both or on neither.
 
     A view has one as `scored`, and in its `ordering` no more than the columns that settle a draw.
     """

@@ -8,6 +8,7 @@ from memory import conf
 from memory.models import AuditEntry, ContextEntry, ContextEntryVersion, Memory
 from tests.api_client import ServiceClient
 from tests.embedding_server import WIDTH, EmbeddingServer
+from tests.memory.api.entry_requests import keep, listed, new_context
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
@@ -34,21 +35,12 @@ def api(bound_api: ServiceClient, embedding_server: EmbeddingServer) -> ServiceC
 
 @pytest.fixture
 def context(api: ServiceClient) -> str:
-    return str(api.post("/contexts", {"name": "notes"}).json()["id"])
-
-
-def keep(api: ServiceClient, context: str, content: str = "The roof leaks", **fields: Any) -> Any:
-    return api.post(f"/contexts/{context}/entries", {"content": content, **fields})
+    return new_context(api)
 
 
 @pytest.fixture
 def path(api: ServiceClient, context: str) -> str:
     return f"/entries/{keep(api, context).json()['id']}"
-
-
-def listed(api: ServiceClient, context: str, query: str = "") -> list[str]:
-    answer = api.get(f"/contexts/{context}/entries{query}").json()
-    return [entry["content"] for entry in answer["results"]]
 
 
 def test_an_entry_is_stored_and_found_as_it_was_sent(api: ServiceClient, context: str) -> None:
@@ -153,6 +145,15 @@ def test_a_key_that_is_taken_is_the_next_version_of_its_entry(api: ServiceClient
     assert first.json()["id"] == second.json()["id"]
     assert (second.json()["version"], second.json()["previous_version"], second["ETag"]) == (2, 1, '"2"')
     assert listed(api, context, "?key=k") == ["two"]
+
+
+def test_a_key_that_is_taken_takes_what_was_sent_beside_its_content(api: ServiceClient, context: str) -> None:
+    keep(api, context, key="k", metadata={"a": 1}, entry_type="plan")
+
+    answer = keep(api, context, key="k", metadata={"b": 2}, importance=0.9)
+
+    assert answer.json() | {"metadata": {"b": 2}, "importance": 0.9, "entry_type": "plan"} == answer.json()
+    assert (answer.json()["version"], answer["ETag"]) == (1, '"2"')
 
 
 def test_an_edit_is_a_version_and_history_tells_who_made_it(api: ServiceClient, path: str) -> None:

@@ -10,6 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 from memory.models import Memory
 from tests.api_client import ServiceClient
 from tests.embedding_server import MODEL, EmbeddingServer, vector_of
+from tests.memory.api.entry_requests import keep, listed, new_context
 from tests.round_trips import counted_commands
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
@@ -23,21 +24,12 @@ def api(bound_api: ServiceClient, embedding_server: EmbeddingServer) -> ServiceC
 
 @pytest.fixture
 def context(api: ServiceClient) -> str:
-    return str(api.post("/contexts", {"name": "notes"}).json()["id"])
-
-
-def keep(api: ServiceClient, context: str, content: str = "The roof leaks", **fields: Any) -> Any:
-    return api.post(f"/contexts/{context}/entries", {"content": content, **fields})
+    return new_context(api)
 
 
 @pytest.fixture
 def path(api: ServiceClient, context: str) -> str:
     return f"/entries/{keep(api, context).json()['id']}"
-
-
-def listed(api: ServiceClient, context: str, query: str = "") -> list[str]:
-    answer = api.get(f"/contexts/{context}/entries{query}").json()
-    return [entry["content"] for entry in answer["results"]]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +50,19 @@ def test_lists_are_filtered_and_ordered(api: ServiceClient, context: str, query:
     keep(api, context, "two", entry_type="fact", memory_type="working")
 
     assert listed(api, context, query) == found
+
+
+def test_a_key_is_looked_for_as_it_was_stored_and_by_the_index_of_identities(
+    api: ServiceClient, context: str, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for key in ("k", " k", "k "):
+        keep(api, context, f"under {key!r}", key=key)
+
+    with django_assert_num_queries(3) as queries:
+        found = listed(api, context, "?key=%20k")
+
+    assert found == ["under ' k'"]
+    assert f"'{context}: k'" in queries.captured_queries[-1]["sql"]
 
 
 @pytest.mark.parametrize("query", ["entry_type=rumour", "ordering=oldest", "key=" + "k" * 201, "cursor=x", "color=red"])
@@ -90,6 +95,14 @@ def test_pages_by_relevance_hold_every_entry_once_in_the_order_of_their_scores(
     assert [entry["id"] for entry in api.get(path_of(page["previous"])).json()["results"]] == [
         entry["id"] for entry in found[5:10]
     ]
+
+
+def test_an_entry_is_sent_again_however_well_its_etag_is_known(api: ServiceClient, path: str) -> None:
+    # its score fades, and its vector may come, under the same ETag
+    for known in ('"1"', "*"):
+        answer = api.get(path, HTTP_IF_NONE_MATCH=known)
+
+        assert (answer.status_code, answer["ETag"]) == (200, '"1"')
 
 
 def test_history_comes_in_pages(api: ServiceClient, path: str) -> None:
