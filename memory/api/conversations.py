@@ -130,9 +130,9 @@ def yes_or_no(**options: Any) -> Any:
 
 
 class ConversationFilter(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    user_id = CharFilter(max_length=LONGEST_ID)
-    channel = CharFilter(max_length=LONGEST_ID)
-    continues = CharFilter(max_length=LONGEST_ID)
+    user_id = CharFilter(max_length=LONGEST_ID, strip=False)
+    channel = CharFilter(max_length=LONGEST_ID, strip=False)
+    continues = CharFilter(max_length=LONGEST_ID, strip=False)
     archived = yes_or_no()
     ended = yes_or_no(field_name="ended_at", lookup_expr="isnull", exclude=True)
 

@@ -57,7 +57,7 @@ def represent_run(run: JobRun) -> dict[str, Any]:
 
 
 class RunFilter(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    job = CharFilter(max_length=50)
+    job = CharFilter(max_length=50, strip=False)
     status = ChoiceFilter(choices=JobRun.Status.choices)
 
 

@@ -112,7 +112,7 @@ def represent_hit(hit: LearningHit) -> dict[str, Any]:
 
 class LearningFilter(FilterSet):  # type: ignore[misc]  # django-filter has no types
     team = UUIDFilter(field_name="context__team_id")
-    published_by = CharFilter(field_name="agent_id", max_length=LONGEST_ID)
+    published_by = CharFilter(field_name="agent_id", max_length=LONGEST_ID, strip=False)
 
 
 class Learnings(OwnerViewSet):

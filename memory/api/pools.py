@@ -111,7 +111,7 @@ class PoolFilter(FilterSet):  # type: ignore[misc]  # django-filter has no types
     pool_type = ChoiceFilter(choices=TYPES)
     scope = ChoiceFilter(choices=SCOPES)
     team = UUIDFilter()
-    task_id = CharFilter(max_length=LONGEST_ID)
+    task_id = CharFilter(max_length=LONGEST_ID, strip=False)
 
 
 class Pools(OwnerViewSet):

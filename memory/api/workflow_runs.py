@@ -73,7 +73,7 @@ def represent_run(run: WorkflowRun) -> dict[str, Any]:
 
 class RunFilter(FilterSet):  # type: ignore[misc]  # django-filter has no types
     status = ChoiceFilter(choices=WorkflowRun.Status.choices)
-    workflow = CharFilter(max_length=LONGEST_NAME)
+    workflow = CharFilter(max_length=LONGEST_NAME, strip=False)
 
 
 class WorkflowRuns(OwnerViewSet):
