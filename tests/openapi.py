@@ -12,11 +12,12 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method of one path template, and the names of the parameters in the path."""
+    """One method of one path template, and the names of the parameters in the path and of the headers that it reads."""
 
     method: str
     path: str
     parameters: tuple[str, ...]
+    headers: tuple[str, ...]
     body: dict[str, Any] | None
 
     def __str__(self) -> str:
@@ -35,9 +36,14 @@ def operations() -> Iterator[Operation]:
     for path, methods in document["paths"].items():
         for method in METHODS:
             if described := methods.get(method):
-                names = [given["name"] for given in described["parameters"] if given["in"] == "path"]
+                names = {where: names_in(described, where) for where in ("path", "header")}
                 body = least_body(document, described)
-                yield Operation(method=method, path=path, parameters=tuple(names), body=body)
+                yield Operation(method=method, path=path, parameters=names["path"], headers=names["header"], body=body)
+
+
+def names_in(described: dict[str, Any], where: str) -> tuple[str, ...]:
+    """Of the operation's parameters that are there."""
+    return tuple(given["name"] for given in described["parameters"] if given["in"] == where)
 
 
 def least_body(document: dict[str, Any], described: dict[str, Any]) -> dict[str, Any] | None:

@@ -43,7 +43,7 @@ class ServiceViewSet(GenericViewSet[Any]):
     An action in `pages` answers a page of `self.page(rows, represent)` and takes `cursor` and `page_size`; `ordering`
     ends in a unique column, and a score (`scored`) comes before it. A POST that writes to PostgreSQL does so in
     `self.once(...)`. An action in `conditional` takes `If-Match` (`self.expected()`) and answers
-    `self.versioned(...)`.
+    `self.versioned(...)`; any other that writes refuses it.
     """
 
     bodies: ClassVar[Shapes] = {}
@@ -142,6 +142,7 @@ class ServiceViewSet(GenericViewSet[Any]):
         else:
             self._refuse_large_body(request)
         self._refuse_unknown_parameters(request)
+        self._refuse_unread_condition(request)
         self._attempt = begin_attempt(request)
 
     def _refuse_large_body(self, request: Request) -> None:
@@ -156,6 +157,12 @@ class ServiceViewSet(GenericViewSet[Any]):
         if "Idempotency-Key" in request.headers:
             detail = "A stream takes no Idempotency-Key: lines that name themselves make it safe to send again."
             raise Problem(400, "idempotency_key_refused", detail)
+
+    def _refuse_unread_condition(self, request: Request) -> None:
+        if "If-Match" not in request.headers or request.method in SAFE_METHODS or self.action in self.conditional:
+            return
+        detail = "Nothing here is compared with If-Match: what it asks for would not be kept. Send it without."
+        raise Problem(400, "if_match_refused", detail)
 
     def _refuse_unknown_parameters(self, request: Request) -> None:
         query = request.META.get("QUERY_STRING", "")

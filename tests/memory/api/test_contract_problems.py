@@ -1,7 +1,7 @@
 """Problems and what surrounds every answer: request ids, parameters, methods, security headers, outages."""
 
 import json
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import redis as redis_library
@@ -15,6 +15,7 @@ from memory.services.accounts import READ_ONLY, issue_key
 from memory_project.http.problems import CONTENT_TYPE
 from memory_project.http.request_ids import RequestIdFilter
 from tests.api_client import ServiceClient
+from tests.openapi import operations
 
 
 def test_a_sane_request_id_comes_back_in_header_and_problem(api: ServiceClient) -> None:
@@ -46,6 +47,23 @@ def test_a_query_that_is_not_utf_8_is_refused(api: ServiceClient, query: str) ->
 
 def test_a_parameter_on_a_post_is_refused_too(api: ServiceClient) -> None:
     assert api.post("/agents?agent_id=x", {"agent_id": "planner"}).status_code == 400
+
+
+def test_a_condition_is_refused_where_nobody_looks_at_it(api: ServiceClient) -> None:
+    unknown = {"number": 1, "name": "embed"}
+    for operation in operations():
+        if operation.method == "get":
+            continue
+        path = operation.path.format(**{name: unknown.get(name, uuid4()) for name in operation.parameters})
+
+        answer = getattr(api, operation.method)(path, operation.body, HTTP_IF_MATCH='"1"')
+
+        is_refused = answer.status_code == 400 and answer.json()["code"] == "if_match_refused"
+        assert is_refused is ("If-Match" not in operation.headers), (operation, answer.content)
+
+
+def test_a_condition_on_a_read_is_passed_over(api: ServiceClient) -> None:
+    assert api.get("/agents", HTTP_IF_MATCH='"1"').status_code == 200
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE", "BREW"])
