@@ -15,10 +15,19 @@ Versions = frozenset[str | int] | None
 R = TypeVar("R", bound=SharedRow)
 
 
-def refuse(visible: SharedQuerySet[R], *, what: str) -> NoReturn:
-    """Raise Forbidden where the owner sees the row (`visible`) but may not do this with it; else NotFound."""
+def refuse_write(visible: SharedQuerySet[R], *, what: str) -> NoReturn:
+    """Raise Forbidden where the owner sees the row (`visible`) but may not write to it; else NotFound."""
+    refuse(visible, what=what, reason=f"the agent may read this {what}, but not write to it")
+
+
+def refuse_managing(visible: SharedQuerySet[R], *, what: str) -> NoReturn:
+    """As `refuse_write`, where the owner may write to it, perhaps, but does not grant, change, delete or archive it."""
+    refuse(visible, what=what, reason="only its owner, or a key that acts for the account, may do this")
+
+
+def refuse(visible: SharedQuerySet[R], *, what: str, reason: str) -> NoReturn:
     if visible.exists():
-        raise Forbidden(f"the agent may read this {what}, and no more than that")
+        raise Forbidden(reason)
     raise NotFound(f"no such {what}")
 
 

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from memory.models import ContextAccessLog, PersistentContext
 from memory.owner import Owner
-from memory.services.access import refuse
+from memory.services.access import refuse_managing
 from memory.tiers import access_log
 from memory.tiers.access_log import Line, Touched
 
@@ -151,5 +151,5 @@ def access_logs(owner: Owner, context_id: UUID) -> QuerySet[ContextAccessLog]:
     """The log of a context that the owner manages. Raises NotFound, and Forbidden for who may only read or write."""
     contexts = PersistentContext.objects
     if not contexts.managed_by(owner).filter(id=context_id).exists():
-        refuse(contexts.visible_to(owner).filter(id=context_id), what="context")
+        refuse_managing(contexts.visible_to(owner).filter(id=context_id), what="context")
     return ContextAccessLog.objects.filter(account_id=owner.account_id, context_id=context_id)

@@ -13,7 +13,14 @@ from memory.errors import Conflict, NotFound, Unprocessable
 from memory.models import AccessControl, Level, PersistentContext, Team
 from memory.models.contexts import OWN_CONTEXT, TEAM_CONTEXT
 from memory.owner import Owner
-from memory.services.access import Versions, change_grant, check_version, find_team_to_share_with, refuse
+from memory.services.access import (
+    Versions,
+    change_grant,
+    check_version,
+    find_team_to_share_with,
+    refuse_managing,
+    refuse_write,
+)
 from memory.services.accounts import note_agent
 
 CHANGEABLE = frozenset({"name", "description", "access_control", "metadata"})
@@ -132,7 +139,7 @@ def lock_context(owner: Owner, context_id: UUID) -> PersistentContext:
     rows = PersistentContext.objects.writable_by(owner).filter(id=context_id)
     context = rows.select_for_update(no_key=True, of=("self",)).first()
     if context is None:
-        refuse(PersistentContext.objects.visible_to(owner).filter(id=context_id), what="context")
+        refuse_write(PersistentContext.objects.visible_to(owner).filter(id=context_id), what="context")
     refuse_archived(context)
     return context
 
@@ -148,7 +155,7 @@ def lock_managed_context(owner: Owner, context_id: UUID, *, expected: Versions) 
     rows = PersistentContext.objects.managed_by(owner).filter(id=context_id)
     context = rows.select_for_update(no_key=True, of=("self",)).first()
     if context is None:
-        refuse(PersistentContext.objects.visible_to(owner).filter(id=context_id), what="context")
+        refuse_managing(PersistentContext.objects.visible_to(owner).filter(id=context_id), what="context")
     check_version(context.version, expected)
     return context
 

@@ -14,7 +14,14 @@ from memory.errors import Conflict, NotFound, Unprocessable
 from memory.models import AccessControl, Level, MemoryPool, ToolCacheEntry, WorkflowRun
 from memory.models.pools import PoolQuerySet
 from memory.owner import Owner
-from memory.services.access import Versions, change_grant, check_version, find_team_to_share_with, refuse
+from memory.services.access import (
+    Versions,
+    change_grant,
+    check_version,
+    find_team_to_share_with,
+    refuse_managing,
+    refuse_write,
+)
 from memory.services.accounts import note_agent
 from memory.services.conversations import LONGEST_ID, is_id
 from memory.services.json_documents import as_object, check_part, measure
@@ -158,7 +165,7 @@ def lock_pool(owner: Owner, pool_id: str, *, now: datetime) -> MemoryPool:
     rows = MemoryPool.objects.writable_by(owner).live(now).filter(pool_id=pool_id)
     pool = rows.select_for_update(no_key=True, of=("self",)).first()
     if pool is None:
-        refuse(visible_pools(owner, pool_id, now=now), what="pool")
+        refuse_write(visible_pools(owner, pool_id, now=now), what="pool")
     if pool.workflow_run_id is not None:
         check_run(owner, pool, now=now)
     return pool
@@ -169,7 +176,7 @@ def check_run(owner: Owner, pool: MemoryPool, *, now: datetime) -> None:
     rows = MemoryPool.objects.writable_by(owner).filter(id=pool.id)
     status = rows.values_list("workflow_run__status", flat=True).first()
     if status is None:
-        refuse(visible_pools(owner, pool.pool_id, now=now), what="pool")
+        refuse_write(visible_pools(owner, pool.pool_id, now=now), what="pool")
     if status != WorkflowRun.Status.RUNNING:
         raise Conflict("the run has ended: its pools are read-only")
 
@@ -179,7 +186,7 @@ def lock_managed_pool(owner: Owner, pool_id: str, *, expected: Versions, now: da
     rows = MemoryPool.objects.managed_by(owner).live(now).filter(pool_id=pool_id)
     pool = rows.defer("data").select_for_update(no_key=True, of=("self",)).first()
     if pool is None:
-        refuse(visible_pools(owner, pool_id, now=now), what="pool")
+        refuse_managing(visible_pools(owner, pool_id, now=now), what="pool")
     check_version(pool.version, expected, row_id=pool.id)
     return pool
 

@@ -1,0 +1,63 @@
+"""What those are told who see what agents share, and may not do with it what they ask for."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from memory.errors import Forbidden
+from memory.models import AccessControl, Level
+from memory.owner import Owner
+from memory.services.access_log import access_logs
+from memory.services.contexts import ContextDraft, archive_context, create_context, lock_context
+from memory.services.pools import PoolDraft, create_pool, delete_pool, lock_pool
+from tests.memory.episodes import NOW
+
+pytestmark = pytest.mark.django_db
+
+ONLY_OWNER = "only its owner, or a key that acts for the account, may do this"
+
+
+@pytest.fixture(params=[Level.READ, Level.WRITE])
+def grants(request: pytest.FixtureRequest) -> AccessControl:
+    """Of another agent."""
+    return AccessControl().grant("planner", request.param)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda owner, context_id: archive_context(owner, context_id, expected=None, now=NOW),
+        lambda owner, context_id: access_logs(owner, context_id),
+    ],
+    ids=["archive", "access log"],
+)
+def test_who_reads_or_writes_a_context_is_told_who_manages_it(
+    owner: Owner, grants: AccessControl, act: Callable[..., object]
+) -> None:
+    context = create_context(owner, ContextDraft(name="notes", access_control=grants))
+
+    with pytest.raises(Forbidden) as refused:
+        act(replace(owner, agent_id="planner"), context.id)
+
+    assert str(refused.value) == ONLY_OWNER
+
+
+def test_who_reads_or_writes_a_pool_is_told_who_manages_it(owner: Owner, grants: AccessControl) -> None:
+    pool = create_pool(owner, PoolDraft(access_control=grants), now=NOW)
+
+    with pytest.raises(Forbidden) as refused:
+        delete_pool(replace(owner, agent_id="planner"), pool.pool_id, expected=None, now=NOW)
+
+    assert str(refused.value) == ONLY_OWNER
+
+
+def test_who_only_reads_is_told_that_it_may_not_write(owner: Owner) -> None:
+    reading, planner = AccessControl().grant("planner", Level.READ), replace(owner, agent_id="planner")
+    context = create_context(owner, ContextDraft(name="notes", access_control=reading))
+    pool = create_pool(owner, PoolDraft(access_control=reading), now=NOW)
+
+    with pytest.raises(Forbidden, match=r"^the agent may read this context, but not write to it$"):
+        lock_context(planner, context.id)
+    with pytest.raises(Forbidden, match=r"^the agent may read this pool, but not write to it$"):
+        lock_pool(planner, pool.pool_id, now=NOW)
