@@ -1,5 +1,6 @@
 """Entries as clients send them: new ones, other content of one, more or less importance."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,6 +71,9 @@ class NewEntries(OwnerFields, EntryFields):
             return super().validate(attrs)
         if attrs.keys() & EntryFields._declared_fields.keys():
             raise serializers.ValidationError("One entry, or `entries`: not both.")
+        keys = Counter(entry["key"] for entry in attrs["entries"] if "key" in entry)
+        if any(count > 1 for count in keys.values()):
+            raise serializers.ValidationError({"entries": ["A key is named twice: which of the two should last?"]})
         return attrs
 
 

@@ -131,6 +131,15 @@ def test_a_vector_of_a_wrong_width_stores_none_of_them(api: ServiceClient, conte
     assert not ContextEntry.objects.exists()
 
 
+def test_a_key_that_is_named_twice_at_once_is_refused(api: ServiceClient, context: str) -> None:
+    entries = [{"content": "one", "key": "k"}, {"content": "two", "key": "k"}]
+
+    answer = api.post(f"/contexts/{context}/entries", {"entries": entries})
+
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["entries"])
+    assert not ContextEntry.objects.exists()
+
+
 def test_the_same_key_sent_twice_stores_once(api: ServiceClient, context: str) -> None:
     url, body = f"/contexts/{context}/entries", {"content": "once"}
     answers = [api.post(url, body, HTTP_IDEMPOTENCY_KEY="k") for _again in range(2)]
