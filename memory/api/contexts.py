@@ -106,7 +106,7 @@ class PersistentContexts(ContextViewSet):
         "partial_update": PersistentContextAnswer,
     }
     statuses = {"create": 201}
-    conditional = frozenset({"partial_update"})
+    conditional = frozenset({"retrieve", "partial_update"})
     filterset_class = ContextFilter
     # for the description of the filters alone: rows come from `list`
     queryset = PersistentContext.objects.none()

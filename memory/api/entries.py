@@ -285,6 +285,7 @@ class Entries(EntryViewSet):
         "reduce": EntryAnswer,
     }
     statuses = {"destroy": 204}
+    problems = {"destroy": (409,)}
     conditional = frozenset({"partial_update", "destroy", "boost", "reduce"})
 
     def retrieve(self, request: Request, entry_id: UUID) -> Response:

@@ -83,6 +83,7 @@ class Memories(OwnerViewSet):
         "stats": TiersAnswer,
     }
     statuses = {"destroy": 204}
+    problems = {"retrieve": (422,), "destroy": (409, 422)}
     scopes = {"search": "read"}
 
     def router(self, data: dict[str, Any]) -> MemoryRouter:

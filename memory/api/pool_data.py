@@ -74,7 +74,8 @@ class PoolContents(OwnerViewSet):
     bodies = {"update": DataBody, "partial_update": DataBody}
     queries = {"retrieve": ReadQuery, "update": PathQuery, "partial_update": PathQuery}
     answers = {"retrieve": DataAnswer, "update": WrittenAnswer, "partial_update": WrittenAnswer}
-    conditional = frozenset({"update", "partial_update"})
+    problems = {"retrieve": (422,)}
+    conditional = frozenset({"retrieve", "update", "partial_update"})
 
     def retrieve(self, request: Request, pool_id: str) -> Response:
         """404 where the path leads nowhere. Counted in the pool's statistics."""

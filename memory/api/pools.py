@@ -130,7 +130,7 @@ class Pools(OwnerViewSet):
         "statistics": PoolStatisticsAnswer,
     }
     statuses = {"create": 201, "destroy": 204}
-    conditional = frozenset({"partial_update", "destroy"})
+    conditional = frozenset({"retrieve", "partial_update", "destroy"})
     filterset_class = PoolFilter
     # for the description of the filters alone: rows come from `list`
     queryset = MemoryPool.objects.none()

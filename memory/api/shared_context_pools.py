@@ -132,6 +132,7 @@ class Postings(OwnerViewSet):
     queries = {"list": PostingsQuery}
     answers = {"list": PostingAnswer, "create": PostingAnswer}
     statuses = {"create": 201}
+    problems = {"list": (422,)}
     ordering = ("position",)
 
     def list(self, request: Request, pool_id: str) -> Response:
@@ -159,6 +160,7 @@ class CachedResults(OwnerViewSet):
     queries = {"list": ActingFields, "retrieve": ActingFields, "destroy": ActingFields}
     answers = {"list": CachedKeyAnswer, "retrieve": CachedAnswer, "update": CachedAnswer}
     statuses = {"destroy": 204}
+    problems = {"list": (422,), "retrieve": (422,), "destroy": (409, 422)}
 
     def list(self, request: Request, pool_id: str) -> Response:
         """The keys of what has not expired; the key that came last first."""

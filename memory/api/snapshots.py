@@ -117,6 +117,7 @@ class Snapshots(OwnerViewSet):
         "restore": RestoredAnswer,
     }
     statuses = {"create": 201, "destroy": 204}
+    problems = {"destroy": (409,)}
 
     def list(self, request: Request, context_id: UUID) -> Response:
         """Newest first."""

@@ -53,18 +53,24 @@ IF_MATCH = OpenApiParameter(
     description='ETags, or `*`: of another version, nothing is changed and 412 answered. A `version` in quotes, `"3"`, '
     "will do.",
 )
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match",
+    {"type": "string", "maxLength": 1000},
+    OpenApiParameter.HEADER,
+    description="ETags, or `*`: where what there is has one of them, 304 without a body.",
+)
 REQUEST_ID = OpenApiParameter("X-Request-Id", {"type": "string", "maxLength": 100}, OpenApiParameter.HEADER)
 
 
 class ServiceSchema(AutoSchema):
-    """Reads `bodies`, `queries`, `answers`, `statuses` and `scopes`; nothing is said twice."""
+    """Reads what `ServiceViewSet` declares, from `bodies` to `conditional`; nothing is said twice."""
 
     def get_override_parameters(self) -> list[Any]:
         parameters: list[Any] = [REQUEST_ID]
         if self.method == "POST":
             parameters.append(IDEMPOTENCY_KEY)
         if self._is_conditional:
-            parameters.append(IF_MATCH)
+            parameters.append(IF_NONE_MATCH if self.method == "GET" else IF_MATCH)
         query = getattr(self.view, "queries", {}).get(self._action)
         return [*parameters, query] if query else parameters
 
@@ -78,7 +84,13 @@ class ServiceSchema(AutoSchema):
         answer = getattr(self.view, "answers", {}).get(self._action)
         shape = answer(many=True) if answer and self._is_page else answer
         described = shape or OpenApiResponse(description="No body" if status == 204 else "")
-        return {status: described, **{code: _problem(text) for code, text in self._problems().items()}}
+        known = {304: OpenApiResponse(description="It has an ETag that If-None-Match names: no body")}
+        may_be_known = self._is_conditional and self.method == "GET"
+        return {
+            status: described,
+            **(known if may_be_known else {}),
+            **{code: _problem(text) for code, text in self._problems().items()},
+        }
 
     def _problems(self) -> dict[tuple[str, str], str]:
         texts = dict(PROBLEMS_OF_ALL)
@@ -86,7 +98,9 @@ class ServiceSchema(AutoSchema):
             texts["404"] = "No such thing, or not for this key"
         if self.method in ("POST", "PUT", "PATCH"):
             texts |= PROBLEMS_OF_BODIES | PROBLEMS_OF_WRITES
-        if self._is_conditional:
+        for status in getattr(self.view, "problems", {}).get(self._action, ()):
+            texts[str(status)] = PROBLEMS_OF_WRITES[str(status)]
+        if self._is_conditional and self.method != "GET":
             texts["412"] = "Another version than If-Match names"
         return {(code, CONTENT_TYPE): text for code, text in texts.items()}
 
@@ -119,7 +133,7 @@ class ServiceSchema(AutoSchema):
 
     @property
     def _is_conditional(self) -> bool:
-        return self._action in getattr(self.view, "conditional", ()) and self.method != "GET"
+        return self._action in getattr(self.view, "conditional", ())
 
     @property
     def _is_page(self) -> bool:

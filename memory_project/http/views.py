@@ -42,8 +42,9 @@ class ServiceViewSet(GenericViewSet[Any]):
     An action in `streams` takes any number of lines of that shape, too (NDJSON), which `streams.spooled_lines` reads.
     An action in `pages` answers a page of `self.page(rows, represent)` and takes `cursor` and `page_size`; `ordering`
     ends in a unique column, and a score (`scored`) comes before it. A POST that writes to PostgreSQL does so in
-    `self.once(...)`. An action in `conditional` takes `If-Match` (`self.expected()`) and answers
-    `self.versioned(...)`; any other that writes refuses it.
+    `self.once(...)`. An action in `conditional` answers `self.versioned(...)`: a read takes `If-None-Match`, a write
+    `If-Match` (`self.expected()`), which any other that writes refuses. `problems` says which of 409 and 422 a GET or
+    a DELETE answers; other methods may answer both.
     """
 
     bodies: ClassVar[Shapes] = {}
@@ -52,6 +53,7 @@ class ServiceViewSet(GenericViewSet[Any]):
     # a mapping is a schema as it stands, for objects whose members are the client's
     answers: ClassVar[Mapping[str, type[BaseSerializer[Any]] | Mapping[str, Any] | None]] = {}
     statuses: ClassVar[Mapping[str, int]] = {}
+    problems: ClassVar[Mapping[str, tuple[int, ...]]] = {}
     scopes: ClassVar[Mapping[str, str]] = {}
     conditional: ClassVar[frozenset[str]] = frozenset()
     pages: ClassVar[frozenset[str]] = frozenset({"list"})

@@ -1,0 +1,113 @@
+"""What routes answer besides success, and that the OpenAPI document says so."""
+
+from typing import Any
+
+import pytest
+
+from tests.api_client import ServiceClient
+from tests.openapi import read_document
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
+
+Ids = dict[str, str]
+
+UNFIT = [
+    ("/pools/{board}/data", "/pools/{pool_id}/data"),
+    ("/pools/{pool}/postings", "/pools/{pool_id}/postings"),
+    ("/pools/{pool}/cache", "/pools/{pool_id}/cache"),
+    ("/pools/{pool}/cache/k", "/pools/{pool_id}/cache/{key}"),
+    ("/memories/none?pool_id={board}", "/memories/{key}"),
+]
+"""What is read, and the path in the document."""
+
+READ_ONLY = [
+    ("/entries/{entry}", "/entries/{entry_id}"),
+    ("/contexts/{context}/snapshots/{snapshot}", "/contexts/{context_id}/snapshots/{snapshot_id}"),
+    ("/memories/k", "/memories/{key}"),
+    ("/pools/{cache}/cache/k", "/pools/{pool_id}/cache/{key}"),
+]
+"""What is deleted of what is archived or has ended, and the path in the document."""
+
+VERSIONED = [
+    ("/pools/{pool}", "/pools/{pool_id}"),
+    ("/pools/{pool}/data", "/pools/{pool_id}/data"),
+    ("/contexts/{context}", "/contexts/{context_id}"),
+]
+
+
+def declared(path: str, method: str) -> dict[str, Any]:
+    found: dict[str, Any] = read_document()["paths"][f"/api/v1{path}"][method]
+    return found
+
+
+@pytest.fixture
+def ids(bound_api: ServiceClient) -> Ids:
+    """A pool, a blackboard and a tool cache; the agent's own context with an entry and a snapshot."""
+    api = bound_api
+    api.post("/pools", {"pool_id": "pool", "data": {"text": "short"}})
+    api.post("/workflow-runs", {"workflow_run_id": "run"})
+    for pool_type in ("blackboard", "tool_cache"):
+        api.post("/workflow-runs/run/pools", {"pool_id": pool_type, "pool_type": pool_type})
+    api.put("/memories/k", {"value": 1, "tier": "long_term"})
+    context = api.get("/contexts").json()["results"][0]["id"]
+    entry = api.get(f"/contexts/{context}/entries").json()["results"][0]["id"]
+    snapshot = api.post(f"/contexts/{context}/snapshots", {}).json()["id"]
+    kept = {"context": context, "entry": entry, "snapshot": snapshot}
+    return kept | {"pool": "pool", "board": "blackboard", "cache": "tool_cache"}
+
+
+@pytest.mark.parametrize(("path", "template"), UNFIT, ids=[path for path, _ in UNFIT])
+def test_a_read_that_fits_nothing_is_a_declared_422(
+    bound_api: ServiceClient, ids: Ids, path: str, template: str
+) -> None:
+    answer = bound_api.get(path.format(**ids))
+
+    assert answer.status_code == 422, answer.content
+    assert "422" in declared(template, "get")["responses"]
+
+
+@pytest.mark.parametrize(("path", "template"), READ_ONLY, ids=[path for path, _ in READ_ONLY])
+def test_deleting_of_what_is_read_only_is_a_declared_409(
+    bound_api: ServiceClient, ids: Ids, path: str, template: str
+) -> None:
+    bound_api.post(f"/contexts/{ids['context']}/archive", {})
+    bound_api.patch("/workflow-runs/run", {"status": "completed"})
+
+    answer = bound_api.delete(path.format(**ids))
+
+    assert answer.status_code == 409, answer.content
+    assert "409" in declared(template, "delete")["responses"]
+
+
+@pytest.mark.parametrize(
+    ("path", "template"),
+    [
+        ("/memories/k?tier=shared&pool_id={board}", "/memories/{key}"),
+        ("/pools/{pool}/cache/k", "/pools/{pool_id}/cache/{key}"),
+    ],
+)
+def test_deleting_what_fits_nothing_is_a_declared_422(
+    bound_api: ServiceClient, ids: Ids, path: str, template: str
+) -> None:
+    answer = bound_api.delete(path.format(**ids))
+
+    assert answer.status_code == 422, answer.content
+    assert "422" in declared(template, "delete")["responses"]
+
+
+@pytest.mark.parametrize(("path", "template"), VERSIONED, ids=[path for path, _ in VERSIONED])
+def test_what_the_reader_has_already_is_a_declared_304(
+    bound_api: ServiceClient, ids: Ids, path: str, template: str
+) -> None:
+    tag = bound_api.get(path.format(**ids))["ETag"]
+
+    answer = bound_api.get(path.format(**ids), HTTP_IF_NONE_MATCH=tag)
+
+    described = declared(template, "get")
+    assert (answer.status_code, answer.content) == (304, b"")
+    assert "content" not in described["responses"]["304"]
+    assert "If-None-Match" in {given["name"] for given in described["parameters"]}
+
+
+def test_a_read_that_always_fits_declares_no_such_status() -> None:
+    assert not {"304", "409", "412", "422"} & set(declared("/entries/{entry_id}", "get")["responses"])
