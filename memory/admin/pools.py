@@ -25,6 +25,7 @@ from memory.models import AccessControl, MemoryPool
 from memory.services.pool_data import OF_ROWS, write_data
 from memory.services.pools import SCOPE_OF, PoolDraft, change_pool, create_pool, delete_expired, delete_pool
 from memory_project.admin_lists import AccountFilter
+from memory_project.ids import version_tag
 
 OWN_TYPES = [(name, label) for name, label in MemoryPool.PoolType.choices if name in SCOPE_OF]
 """Pools of workflow runs are made by their agents."""
@@ -146,7 +147,8 @@ class MemoryPoolAdmin(BoundedAdmin):
         return ("access_control", "expires_at", "seen_version") if may_change else ("let_in", "expires_at")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> tuple[str, ...]:
-        return () if obj is None else (*self.shown, *self.told)
+        # the form's own field of the owner has no place on a page that shows it: it would seem emptied
+        return () if obj is None else (*self.shown, *self.told, "agent_id")
 
     @admin.display(description="Pool", ordering="pool_id")
     def named(self, pool: MemoryPool) -> str:
@@ -268,8 +270,10 @@ def change_stored(request: HttpRequest, pool: MemoryPool, form: Any) -> None:
     version = form.cleaned_data["seen_version"] or 0
     if "data" in form.changed_data:
         data = form.cleaned_data["data"]
-        written = write_data(owner, pool.pool_id, data=data, expected=frozenset({version}), now=now)
+        written = write_data(
+            owner, pool.pool_id, data=data, expected=frozenset({version_tag(version, pool.pk)}), now=now
+        )
         version = written.version
     changes = {name: form.cleaned_data[name] for name in ("access_control", "expires_at") if name in form.changed_data}
     if changes:
-        change_pool(owner, pool.pool_id, changes=changes, expected=frozenset({version}), now=now)
+        change_pool(owner, pool.pool_id, changes=changes, expected=frozenset({version_tag(version, pool.pk)}), now=now)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -69,6 +70,14 @@ def test_saving_a_page_without_edits_changes_nothing(staff: Client, owner: Owner
 
     pool.refresh_from_db()
     assert (pool.version, AuditEntry.objects.count()) == (1, entries)
+
+
+def test_the_history_names_what_was_edited_and_nothing_else(staff: Client, pool: MemoryPool) -> None:
+    values = {name: value for name, value in typed(staff, pool, data='{"a": 2}').items() if name != "agent_id"}
+
+    save(staff, pool, values)
+
+    assert "Owner" not in LogEntry.objects.latest("id").get_change_message()
 
 
 def test_another_order_of_names_is_an_edit(staff: Client, owner: Owner) -> None:
