@@ -1,5 +1,6 @@
 """`/contexts/{context_id}/entries` and `/entries/{entry_id}`: what contexts hold, each in all its versions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -34,6 +35,7 @@ from memory.api.vectors import EmbeddingField
 from memory.api.views import OwnerViewSet
 from memory.models import ContextEntry, ContextEntryVersion
 from memory.models.entries import effective_relevance
+from memory.owner import Owner
 from memory.retrieval.entries import EntryHit
 from memory.services.access_log import Action, log_reads
 from memory.services.contexts import find_context
@@ -201,6 +203,11 @@ class EntryFilter(FilterSet):  # type: ignore[misc]  # django-filter has no type
 class EntryViewSet(OwnerViewSet):
     """Actions that answer one entry, with its ETag."""
 
+    def log(self, owner: Owner, reads: Sequence[Touched], *, now: datetime) -> None:
+        """Log that these entries, by context and id, were read: a HEAD reads nothing."""
+        if self.request.method != "HEAD":
+            log_reads(owner, reads, action=Action.READ, now=now)
+
     def shown(self, entry: ContextEntry, *, status: int = 200) -> Response:
         return self.versioned(represent_entry(entry, now=timezone.now()), version=entry.version, status=status)
 
@@ -228,7 +235,7 @@ class ContextEntries(EntryViewSet):
         if query["ordering"] == "relevance":
             self.scored = BY_RELEVANCE
         page = self.page(entries_of_context(owner, context_id, now=reading.now), reading.represent)
-        log_reads(owner, reading.touched, action=Action.READ, now=reading.now)
+        self.log(owner, reading.touched, now=reading.now)
         return page
 
     def create(self, request: Request, context_id: UUID) -> Response:
@@ -291,7 +298,7 @@ class Entries(EntryViewSet):
     def retrieve(self, request: Request, entry_id: UUID) -> Response:
         owner, now = self.owner(self.query()), timezone.now()
         entry = find_entry(owner, entry_id, now=now)
-        log_reads(owner, [touched(entry)], action=Action.READ, now=now)
+        self.log(owner, [touched(entry)], now=now)
         # never 304: its score fades, and its vector may come, under the same ETag
         return Response(represent_entry(entry, now=now), headers={"ETag": etag_of(entry.version)})
 
@@ -341,7 +348,7 @@ class EntryVersions(EntryViewSet):
         owner, now = self.owner(self.query()), timezone.now()
         entry = find_entry(owner, entry_id, now=now)
         page = self.page(entry_versions(entry), represent_version)
-        log_reads(owner, [touched(entry)], action=Action.READ, now=now)
+        self.log(owner, [touched(entry)], now=now)
         return page
 
     def restore(self, request: Request, entry_id: UUID, number: int) -> Response:

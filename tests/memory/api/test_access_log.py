@@ -65,6 +65,14 @@ def test_every_read_over_http_is_in_the_log(
     assert line["actor"].startswith("key:")
 
 
+def test_a_head_is_no_read(api: ServiceClient, context: PersistentContext, entry_ids: list[str]) -> None:
+    for path in (f"/entries/{entry_ids[0]}", f"/entries/{entry_ids[0]}/versions", f"/contexts/{context.id}/entries"):
+        assert api.head(path).status_code == 200
+    write()
+
+    assert log_of(api, context, "?action=read") == []
+
+
 def test_every_write_is_in_the_log_at_once(
     api: ServiceClient, context: PersistentContext, entry_ids: list[str]
 ) -> None:
