@@ -20,7 +20,7 @@ MEMORY_TYPES = (*AgentShortTermMemory.MemoryType.values, *ContextEntry.MemoryTyp
 
 
 class MemoryQueryFields(ActingFields):
-    session_id = ExternalId(required=False, help_text="Whose keys, in the short_term tier; else those of no session.")
+    session_id = ExternalId(required=False, help_text="Whose key, in the short_term tier; else that of no session.")
     pool_id = ExternalId(required=False, help_text="Which pool is the shared tier; else the agent's own.")
     tier = serializers.ChoiceField(TIERS, required=False, help_text="This one only.")
 
@@ -106,7 +106,11 @@ class Memories(OwnerViewSet):
         return Response({"key": kept.key, "value": kept.value, "tier": kept.tier})
 
     def destroy(self, request: Request, key: str) -> Response:
-        """Delete it in every tier, or in one. 404 where none had it."""
+        """Delete it in every tier, or in one. 404 where none had it.
+
+        In the short_term tier, the entry of the session that is named, or else of no session: what sessions keep under
+        the key stays.
+        """
         query = self.query()
         self.router(query).delete(key, **asked_for(query), now=timezone.now())
         return Response(status=204)

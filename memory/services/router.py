@@ -102,6 +102,7 @@ class MemoryRouter:
     ) -> tuple[str, ...]:
         """Delete it in every tier, or in the one named; the names of those that had it. Raises NotFound for none.
 
+        In the short_term tier it is the key of this session, or of none: other sessions keep theirs.
         All or nothing: what one of them refuses (Forbidden, Conflict, RedisError) leaves the others as they were.
         """
         check_name(key)
