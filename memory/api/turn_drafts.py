@@ -172,7 +172,7 @@ def read_fields(turn: Any) -> dict[str, Any]:
     for name, value in turn.items():
         reader = READERS.get(name)
         if reader is None:
-            mistakes[name[:LONGEST_ID]] = ["unknown"]
+            mistakes[name[:LONGEST_ID]] = ["no such field"]
             continue
         try:
             fields[name] = reader(value)

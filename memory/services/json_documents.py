@@ -37,6 +37,11 @@ class Measured:
     """Top-level names."""
 
 
+PATH_SHAPE = (
+    "a path is a JSON Pointer: empty, or names that each follow a slash; in a name, ~1 stands for a slash and ~0 for ~"
+)
+
+
 def parse_path(path: str) -> Tokens:
     """The tokens of a JSON Pointer: "" leads to the whole document, `/a~1b/0` to the first element of `a/b`.
 
@@ -45,7 +50,7 @@ def parse_path(path: str) -> Tokens:
     try:
         tokens = tuple(JsonPointer(path).parts)
     except JsonPointerException as err:
-        raise Unprocessable("a path is a JSON Pointer: empty, or names that each follow a slash") from err
+        raise Unprocessable(PATH_SHAPE) from err
     if len(tokens) > DEEPEST or UNSTORABLE.search(path):
         raise Unprocessable(f"a path has at most {DEEPEST} names, no NUL and no lone surrogate")
     return tokens

@@ -358,7 +358,7 @@ def written_value(outcome: str, details: Sequence[Any]) -> StoredValue:
 
 def raise_too_large(*, size_bytes: int) -> NoReturn:
     limit_bytes = conf.TIER_VALUE_BYTES
-    message = f"it would have {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
+    message = f"the value would have {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
     raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
 
 

@@ -107,7 +107,7 @@ def keyed_json(value: Any) -> str:
         raise ValueError("a text in the value holds a NUL character, which PostgreSQL has no room for")
     size_bytes, limit_bytes = len(text.encode("utf-8")), conf.TIER_VALUE_BYTES
     if size_bytes > limit_bytes:
-        message = f"it has {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
+        message = f"the value has {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
         raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
     return text
 

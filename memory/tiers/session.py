@@ -208,6 +208,6 @@ def small_json(value: Any) -> str:
     json = to_json(value)
     size_bytes, limit_bytes = len(json.encode("utf-8")), conf.SESSION_VALUE_BYTES
     if size_bytes > limit_bytes:
-        message = f"it has {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
+        message = f"the value has {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
         raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
     return json

@@ -19,10 +19,10 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
-def refuse_unknown(names: set[str]) -> None:
+def refuse_unknown(names: set[str], *, told: str = "no such field") -> None:
     """Raise a validation error that names (the first of) them."""
     if names:
-        raise serializers.ValidationError({name[:LONGEST_ID]: ["unknown"] for name in sorted(names)[:MOST_NAMED]})
+        raise serializers.ValidationError({name[:LONGEST_ID]: [told] for name in sorted(names)[:MOST_NAMED]})
 
 
 class Text(serializers.CharField):

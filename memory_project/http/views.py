@@ -171,7 +171,7 @@ class ServiceViewSet(GenericViewSet[Any]):
         if not query:
             return
         refuse_broken_text(query)
-        refuse_unknown(set(request.query_params) - self.parameters_taken())
+        refuse_unknown(set(request.query_params) - self.parameters_taken(), told="no such parameter")
         repeated = {name for name, given in request.query_params.lists() if len(given) > 1}
         if repeated:
             raise ValidationError({name: ["given more than once"] for name in repeated})

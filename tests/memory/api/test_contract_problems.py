@@ -45,6 +45,10 @@ def test_a_query_that_is_not_utf_8_is_refused(api: ServiceClient, query: str) ->
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_query")
 
 
+def test_a_parameter_that_is_not_taken_is_named(api: ServiceClient) -> None:
+    assert api.get("/agents?colour=red").json()["errors"] == {"colour": ["no such parameter"]}
+
+
 def test_a_parameter_on_a_post_is_refused_too(api: ServiceClient) -> None:
     assert api.post("/agents?agent_id=x", {"agent_id": "planner"}).status_code == 400
 

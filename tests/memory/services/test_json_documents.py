@@ -257,3 +257,8 @@ def test_what_json_or_the_database_has_no_form_for_is_refused(value: Any) -> Non
 
 def test_a_text_that_only_spells_an_escape_is_taken() -> None:
     check_part({"\\u0000": "\\\\u0000"})
+
+
+def test_a_path_that_is_none_is_told_how_names_are_spelt() -> None:
+    with pytest.raises(Unprocessable, match="~1 stands for a slash and ~0 for ~"):
+        parse_path("a~b")
