@@ -171,7 +171,9 @@ class Memory(models.Model):
             models.Index(fields=["account", "channel", "kind"], name="memory_channel"),
             models.Index(
                 # with the order of lists, newest first
-                fields=["account", "context", "kind", "id"], name="memory_context", condition=Q(context__isnull=False)
+                fields=["account", "context", "kind", "id"],
+                name="memory_context",
+                condition=Q(context__isnull=False),
             ),
             BrinIndex(fields=["event_time"], name="memory_event_time"),
             # the latest of a kind: BRIN has no order, and knows no account
