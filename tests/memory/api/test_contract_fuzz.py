@@ -1,0 +1,50 @@
+"""Every operation of the OpenAPI document with whatever the document allows, and what it does not: never a 500, and
+answers as they are described."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core import signals
+from django.db import close_old_connections
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from memory_project.wsgi import application
+from tests.openapi import read_document
+
+pytestmark = pytest.mark.django_db
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture(autouse=True)
+def kept_connection() -> Iterator[None]:
+    """A request closes old connections, and this test's is one: Django's own test client keeps it as well."""
+    signals.request_started.disconnect(close_old_connections)
+    signals.request_finished.disconnect(close_old_connections)
+    yield
+    signals.request_started.connect(close_old_connections)
+    signals.request_finished.connect(close_old_connections)
+
+
+document = schemathesis.openapi.from_dict(read_document())
+document.app = application
+
+
+@document.parametrize()
+@settings(
+    max_examples=20,
+    derandomize=True,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_whatever_is_sent_is_answered_as_described(case: Any, api_key: str, empty_redis: None) -> None:
+    case.call_and_validate(headers={"Authorization": f"Bearer {api_key}"}, checks=CHECKS)
