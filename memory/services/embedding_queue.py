@@ -138,4 +138,9 @@ def push_back(rows: Sequence[Claimed], *, error: str, now: datetime) -> None:
     for attempts, ids in by_attempts.items():
         wait = min(conf.EMBED_BACKOFF_SECONDS * 2 ** min(attempts - 1, 20), conf.EMBED_BACKOFF_LIMIT_SECONDS)
         leased = Memory.objects.filter(id__in=ids, embed_after=rows[0].leased_until, embed_attempts=attempts)
-        leased.update(embed_after=now + timedelta(seconds=wait), embed_error=error or "not_embeddable")
+        with transaction.atomic():
+            # in the order of everybody who locks memories, or two of them would wait for each other
+            locked = list(leased.order_by("id").select_for_update(no_key=True).values_list("id", flat=True))
+            Memory.objects.filter(id__in=locked).update(
+                embed_after=now + timedelta(seconds=wait), embed_error=error or "not_embeddable"
+            )
