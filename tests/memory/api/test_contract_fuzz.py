@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import schemathesis
 from django.core import signals
+from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import not_a_server_error
@@ -16,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from memory_project.wsgi import application
+from memory_project.http.paths import keep_separators
 from tests.openapi import read_document
 
 pytestmark = pytest.mark.django_db
@@ -35,7 +36,8 @@ def kept_connection() -> Iterator[None]:
 
 
 document = schemathesis.openapi.from_dict(read_document())
-document.app = application
+# not the project's own module, which names a folder for the counters of all processes in the environment
+document.app = keep_separators(get_wsgi_application())
 
 
 @document.parametrize()
