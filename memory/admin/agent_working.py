@@ -16,7 +16,7 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from memory import conf
-from memory.admin.base import Admin, AuditedAdmin, staff_owner
+from memory.admin.base import AuditedAdmin, BoundedAdmin, staff_owner
 from memory.admin.documents import show_json
 from memory.admin.fields import ExternalIdField, JSONValueField
 from memory.admin.live import MOST_SCANS, read_cursor
@@ -28,7 +28,6 @@ from memory.services.agent_working_corrections import clear_values, correct_valu
 from memory.tiers.agent_working import MOST_TTL_SECONDS, WorkingMemoryService, scan_agents
 from memory.tiers.base import NAME_LENGTH, from_json
 from memory_project.admin_lists import AccountFilter
-from memory_project.http.problems import REDIS_ERRORS
 from memory_project.redis import AgentPlace
 
 MOST_VALUES = 50
@@ -183,7 +182,7 @@ DEEDS: Mapping[str, Callable[[Bench, dict[str, Any]], str]] = {
 """A deed answers the sentence to show. It may raise ValueError and MemoryServiceError, whose messages are shown."""
 
 
-class AgentWorkingPages(Admin):
+class AgentWorkingPages(BoundedAdmin):
     """For the admin of agents: two pages more for each. Looking and writing need the permissions for saved ones."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -275,13 +274,6 @@ class AgentWorkingPages(Admin):
         if agent is None:
             raise Http404("no such agent")
         return agent
-
-    def unless_redis_is_down(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
-        try:
-            return view()
-        except REDIS_ERRORS:
-            context = {**self.admin_site.each_context(request), "title": "Redis is not reachable", "opts": self.opts}
-            return TemplateResponse(request, "admin/memory/live/unavailable.html", context, status=503)
 
     def answer(self, request: HttpRequest, agent: Agent, page: str, context: dict[str, Any]) -> HttpResponse:
         name = mark_invisible(agent.agent_id)

@@ -1,6 +1,6 @@
 """What all pages of the admin share: bounded lists, audited writes, sentences instead of tracebacks."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from memory.admin.fields import JSONObjectField
@@ -136,6 +137,14 @@ class BoundedAdmin(Admin):
         form = super().get_form(request, obj, change, **options)
         refusal = getattr(request, REFUSAL, "")
         return type(form.__name__, (RefusedForm, form), {"refusal": refusal}) if refusal else form
+
+    def unless_redis_is_down(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
+        """The page, or one that says what is down: for views over what lives in Redis."""
+        try:
+            return view()
+        except REDIS_ERRORS:
+            context = {**self.admin_site.each_context(request), "title": "Redis is not reachable", "opts": self.opts}
+            return TemplateResponse(request, "admin/memory/live/unavailable.html", context, status=503)
 
 
 class ReadOnlyAdmin(BoundedAdmin):

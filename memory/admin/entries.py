@@ -12,7 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
 
 from memory.admin.base import describe_deletion, staff_owner
@@ -257,7 +257,3 @@ def find_obstacle(entry: ContextEntry, now: datetime) -> str:
     if entry.expires_at is not None and entry.expires_at <= now:
         return "it has expired: change when it does first."
     return ""
-
-
-def versions_url(entry_id: object) -> str:
-    return reverse("admin:memory_contextentry_versions", args=[entry_id])

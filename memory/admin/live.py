@@ -19,7 +19,6 @@ from memory.admin.base import BoundedAdmin
 from memory.admin.fields import ExternalIdField
 from memory.errors import MemoryServiceError
 from memory.models import Account
-from memory_project.http.problems import REDIS_ERRORS
 from memory_project.redis import Place
 
 MOST_SCANS = 20
@@ -178,13 +177,6 @@ class LivePages(BoundedAdmin):
         if account is None:
             raise Http404("no such account")
         return account
-
-    def unless_redis_is_down(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
-        try:
-            return view()
-        except REDIS_ERRORS:
-            context = {**self.admin_site.each_context(request), "title": "Redis is not reachable", "opts": self.opts}
-            return TemplateResponse(request, "admin/memory/live/unavailable.html", context, status=503)
 
     def answer(self, request: HttpRequest, account: Account, page: str, context: dict[str, Any]) -> HttpResponse:
         shared = {
