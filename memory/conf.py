@@ -54,6 +54,16 @@ TOOL_CACHE_TTL_SECONDS = knob("TOOL_CACHE_TTL_SECONDS", 3_600, low=1, high=2_592
 ACCESS_LOG_LINES = knob("ACCESS_LOG_LINES", 1_000_000, low=1, high=100_000_000)  # lines waiting in Redis; more are lost
 ACCESS_LOG_RETENTION_DAYS = knob("ACCESS_LOG_RETENTION_DAYS", 365, low=1, high=36_500)  # days
 
+EXTRACTION_INPUT_TOKENS = knob("EXTRACTION_INPUT_TOKENS", 6_000, low=500, high=1_000_000)  # tokens of turns, a call
+EXTRACTION_BATCH = knob("EXTRACTION_BATCH", 4, low=1, high=32)  # conversations looked through side by side
+EXTRACTION_LEASE_SECONDS = knob("EXTRACTION_LEASE_SECONDS", 60, low=15, high=3_600)  # seconds, renewed meanwhile
+EXTRACTION_TIMEOUT_SECONDS = knob("EXTRACTION_TIMEOUT_SECONDS", 100, low=1, high=3_600)  # seconds to an answer
+EXTRACTION_BACKOFF_SECONDS = knob("EXTRACTION_BACKOFF_SECONDS", 30, low=1, high=3_600)  # seconds, doubled
+EXTRACTION_BACKOFF_LIMIT_SECONDS = knob("EXTRACTION_BACKOFF_LIMIT_SECONDS", 3_600, low=1, high=86_400)  # seconds
+CONTRADICTIONS = choice("MEMORY_CONTRADICTIONS", "prefer_new", ("prefer_new", "prefer_old", "flag_review"))
+GRAPH_NODES = knob("GRAPH_NODES", 200, low=1, high=5_000)  # nodes that a walk answers with at most
+GRAPH_FANOUT = knob("GRAPH_FANOUT", 50, low=1, high=1_000)  # neighbours of one node that a walk goes on to
+
 # the documented names of the session's settings, which carry no prefix
 SESSION_STORES = ("memory", "redis", "hybrid")
 SESSION_STORE_TYPE = choice("SESSION_STORE_TYPE", "hybrid", SESSION_STORES)

@@ -9,6 +9,9 @@ RECENCY_WEIGHT = 0.3
 DECAY_A_DAY = 0.95
 """What a day leaves of recency: the documented decay of salience."""
 
+CONFIDENCE_OF = {"explicit": 0.95, "implied": 0.85, "inferred": 0.70, "uncertain": 0.50}
+"""The documented calibration: what an extractor's label of certainty is worth."""
+
 WILSON_Z = 1.96
 """Standard deviations of a 95 % interval."""
 
@@ -37,3 +40,11 @@ def wilson_lower_bound(positive: int, total: int) -> float:
     share, z2 = positive / total, WILSON_Z**2
     margin = WILSON_Z * math.sqrt((share * (1 - share) + z2 / (4 * total)) / total)
     return max(0.0, (share + z2 / (2 * total) - margin) / (1 + z2 / total))
+
+
+def success_rate(successes: int, failures: int) -> float:
+    """How often to expect success, in (0, 1): (s + 1) / (s + f + 2), Laplace's rule of succession.
+
+    What was never tried is 0.5, so that a new strategy is found at all; 1 of 1 is 0.67, 9 of 10 is 0.83.
+    """
+    return (successes + 1) / (successes + failures + 2)

@@ -8,6 +8,8 @@ from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.types.json import Json
 
+from memory_project import encryption
+
 
 class VerbatimJSONField(models.JSONField):
     """JSON as it was sent: the type `json` keeps the order of names and the spelling of numbers, `jsonb` neither."""
@@ -26,3 +28,17 @@ class VerbatimJSONField(models.JSONField):
     def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
         # read by psycopg already: Django leaves only jsonb to its fields
         return value
+
+
+class SealedJSONField(models.BinaryField):
+    """JSON, encrypted at rest (`memory_project.encryption`). Nothing can be looked up by it."""
+
+    def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
+        sealed = value if value is None else encryption.seal(json.dumps(value, allow_nan=False).encode())
+        return super().get_db_prep_value(sealed, connection, prepared)
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
+        return value if value is None else json.loads(encryption.unseal(bytes(value)))
+
+    def value_to_string(self, obj: models.Model) -> str:
+        return json.dumps(self.value_from_object(obj))

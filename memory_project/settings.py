@@ -12,15 +12,19 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(env.str("MEMORY_DATA_DIR", default=str(BASE_DIR / ".data")))
 
 
-def read_secret_key() -> str:
-    """The key from the environment, else the one that `make up` wrote beside the data."""
-    kept = DATA_DIR / "secret_key"
-    return env.str("MEMORY_SECRET_KEY", default="") or (kept.read_text().strip() if kept.exists() else "")
+def read_secret(variable: str, file_name: str) -> str:
+    """A secret from the environment, else the one that `make up` wrote beside the data."""
+    kept = DATA_DIR / file_name
+    return env.str(variable, default="") or (kept.read_text().strip() if kept.exists() else "")
 
 
 DEBUG = knobs.flag("MEMORY_DEBUG")
 # Django refuses to start with an empty key as soon as something needs one
-SECRET_KEY = read_secret_key()
+SECRET_KEY = read_secret("MEMORY_SECRET_KEY", "secret_key")
+# by commas; the first one seals, all of them open
+ENCRYPTION_KEYS = [key for key in read_secret("MEMORY_ENCRYPTION_KEYS", "encryption_keys").split(",") if key]
+# what is rejected is known again by hashes under it: another key, and none is
+TOMBSTONE_KEY = read_secret("MEMORY_TOMBSTONE_KEY", "tombstone_key")
 ALLOWED_HOSTS = env.list("MEMORY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("MEMORY_CSRF_TRUSTED_ORIGINS", default=[])
 
@@ -211,6 +215,7 @@ EMBEDDING_MODEL_DIR = env.str("EMBEDDING_MODEL_DIR", default="")
 EMBEDDING_TIMEOUT_SECONDS = knobs.seconds("EMBEDDING_TIMEOUT_SECONDS", 5.0, low=0.05, high=600)
 EMBEDDING_THREADS = knobs.whole_number("EMBEDDING_THREADS", 1, low=1, high=256)
 SUMMARY_MODEL = env.str("SUMMARY_MODEL", default="")
+EXTRACTION_MODEL = env.str("EXTRACTION_MODEL", default="")
 LANGUAGE_MODEL_TIMEOUT_SECONDS = knobs.seconds("LANGUAGE_MODEL_TIMEOUT_SECONDS", 60.0, low=0.05, high=600)
 # on top of an answer's own tokens, for models that think first
 LANGUAGE_MODEL_THINKING_TOKENS = knobs.whole_number("LANGUAGE_MODEL_THINKING_TOKENS", 0, low=0, high=1_000_000)

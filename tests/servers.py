@@ -14,6 +14,7 @@ from pathlib import Path
 from secrets import token_urlsafe
 
 import pytest
+from cryptography.fernet import Fernet
 
 from memory_project.embedded.locks import is_locked
 from memory_project.embedded.places import temporary_place
@@ -61,6 +62,8 @@ def servers_in_environment() -> Iterator[None]:
             "DATABASE_URL": postgres.url(),
             "MEMORY_DATA_DIR": str(data),
             "MEMORY_SECRET_KEY": token_urlsafe(32),
+            "MEMORY_ENCRYPTION_KEYS": Fernet.generate_key().decode(),
+            "MEMORY_TOMBSTONE_KEY": token_urlsafe(32),
             SOCKET_VARIABLE: str(valkey.socket()),
         }
         use_databases_of(0)

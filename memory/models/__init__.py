@@ -14,7 +14,10 @@ from memory.models.audit import AuditEntry
 from memory.models.contexts import PersistentContext
 from memory.models.conversations import Conversation, Participant
 from memory.models.entries import ContextEntry, ContextEntryVersion
+from memory.models.entities import Entity, EntityName
 from memory.models.episodes import EpisodicMemory
+from memory.models.facts import Certainty, Fact, FactReview, FactTombstone, FactVersion, Temporal
+from memory.models.goals import Goal
 from memory.models.idempotency import IdempotentRequest
 from memory.models.jobs import JobRun
 from memory.models.learnings import Learning, LearningVote
@@ -22,6 +25,8 @@ from memory.models.links import Link
 from memory.models.live import LedgerAccount, WorkingMemoryAccount
 from memory.models.memory import Kind, Memory
 from memory.models.pools import BlackboardPosting, MemoryPool, SharedContextPool, ToolCacheEntry
+from memory.models.procedures import Strategy, StrategyTool, StrategyUse, Tool, ToolInvocation
+from memory.models.profiles import UserProfile
 from memory.models.short_term import AgentShortTermMemory
 from memory.models.snapshots import ContextSnapshot, SnapshotEntry
 from memory.models.turns import Turn
@@ -37,12 +42,20 @@ __all__ = [
     "ApiKey",
     "AuditEntry",
     "BlackboardPosting",
+    "Certainty",
     "ContextAccessLog",
     "ContextEntry",
     "ContextEntryVersion",
     "ContextSnapshot",
     "Conversation",
+    "Entity",
+    "EntityName",
     "EpisodicMemory",
+    "Fact",
+    "FactReview",
+    "FactTombstone",
+    "FactVersion",
+    "Goal",
     "IdempotentRequest",
     "JobRun",
     "Kind",
@@ -59,10 +72,17 @@ __all__ = [
     "SavedWorkingMemory",
     "SharedContextPool",
     "SnapshotEntry",
+    "Strategy",
+    "StrategyTool",
+    "StrategyUse",
     "Team",
     "TeamMember",
+    "Temporal",
+    "Tool",
     "ToolCacheEntry",
+    "ToolInvocation",
     "Turn",
+    "UserProfile",
     "Vector",
     "WorkflowRun",
     "WorkingMemoryAccount",

@@ -105,6 +105,12 @@ class Conversation(models.Model):
     summary_lease_until = models.DateTimeField(null=True, blank=True, editable=False)
     summary_attempts = models.PositiveSmallIntegerField(default=0, editable=False)
     summary_error = models.CharField(max_length=100, blank=True, default="", editable=False)
+    # and the queue of extraction, the same way: turns below `extracted_count` have been looked through for knowledge
+    extracted_count = models.PositiveIntegerField(default=0, editable=False)
+    extract_after = models.DateTimeField(null=True, blank=True, editable=False)
+    extract_lease_until = models.DateTimeField(null=True, blank=True, editable=False)
+    extract_attempts = models.PositiveSmallIntegerField(default=0, editable=False)
+    extract_error = models.CharField(max_length=100, blank=True, default="", editable=False)
     saved_session = models.JSONField(null=True, blank=True, editable=False)
     saved_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -121,6 +127,9 @@ class Conversation(models.Model):
             models.CheckConstraint(
                 condition=Q(summarized_count__lte=F("turn_count"), buffer_from__lte=F("turn_count")),
                 name="conversation_counts_in_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(extracted_count__lte=F("turn_count")), name="conversation_extracted_in_range"
             ),
             models.CheckConstraint(
                 condition=Q(summarize_to=None) | Q(summarize_to__lte=F("turn_count"), summarize_after__isnull=False),
@@ -142,6 +151,11 @@ class Conversation(models.Model):
                 fields=["summarize_after"],
                 name="conversation_to_summarize",
                 condition=Q(summarize_after__isnull=False),
+            ),
+            models.Index(
+                fields=["extract_after"],
+                name="conversation_to_extract",
+                condition=Q(extract_after__isnull=False),
             ),
             models.Index(
                 fields=["ended_at"],

@@ -27,8 +27,16 @@ class Link(models.Model):
             models.UniqueConstraint(fields=["account", "source", "type", "target"], name="link_once"),
             models.CheckConstraint(condition=~Q(source=F("target")), name="link_between_two"),
             models.CheckConstraint(condition=~Q(type=""), name="link_has_a_type"),
+            models.UniqueConstraint(
+                fields=["account", "source"], name="goal_has_one_parent", condition=Q(type="SUBGOAL_OF")
+            ),
         ]
-        indexes = [models.Index(fields=["account", "target", "type"], name="link_backwards")]
+        indexes = [
+            models.Index(fields=["account", "target", "type"], name="link_backwards"),
+            # walks take the weightiest first, and leave a hub's others alone
+            models.Index(fields=["account", "source", "-weight", "id"], name="link_out_by_weight"),
+            models.Index(fields=["account", "target", "-weight", "id"], name="link_in_by_weight"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.source_id} {self.type} {self.target_id}"

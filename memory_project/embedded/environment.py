@@ -8,9 +8,12 @@ CELERY_BROKER_URL   missing: the same server as REDIS_URL
 import os
 import re
 import secrets
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+
+from cryptography.fernet import Fernet
 
 from memory_project.embedded.errors import os_errors_as_sentences
 from memory_project.embedded.places import data_folder, make_data_folder, place_for
@@ -25,6 +28,22 @@ SERVERLESS_COMMANDS = frozenset(
 """What manage.py does without a database. A new command needs none of this: it gets its servers."""
 
 Environ = MutableMapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """What is made once and kept beside the data, unless its variable gives one."""
+
+    variable: str
+    file_name: str
+    make: Callable[[], str]
+
+
+SECRETS = (
+    Secret(variable="MEMORY_SECRET_KEY", file_name="secret_key", make=lambda: secrets.token_urlsafe(50)),
+    Secret(variable="MEMORY_ENCRYPTION_KEYS", file_name="encryption_keys", make=lambda: Fernet.generate_key().decode()),
+    Secret(variable="MEMORY_TOMBSTONE_KEY", file_name="tombstone_key", make=lambda: secrets.token_urlsafe(50)),
+)
 
 
 @contextmanager
@@ -45,13 +64,14 @@ def servers_for_command(arguments: Sequence[str], environ: Environ) -> Iterator[
 def acquire_servers(environ: Environ) -> SharedServers | None:
     """Share every server that the environment does not name, and name it there; None if it names all.
 
-    Also settles the data folder and the secret key. Raises EmbeddedServerError.
+    Also settles the data folder and the secrets that are kept there. Raises EmbeddedServerError.
     """
     with os_errors_as_sentences():
         folder = data_folder(environ)
         make_data_folder(folder)
         environ["MEMORY_DATA_DIR"] = str(folder)
-        ensure_secret_key(folder, environ)
+        for secret in SECRETS:
+            ensure_secret(secret, folder, environ)
         needs_postgres, needs_valkey = "DATABASE_URL" not in environ, "REDIS_URL" not in environ
         _let_broker_follow(environ)
         if not (needs_postgres or needs_valkey):
@@ -72,15 +92,15 @@ def acquire_servers(environ: Environ) -> SharedServers | None:
         return shared
 
 
-def ensure_secret_key(folder: Path, environ: Environ) -> None:
-    """Make Django's secret key once and keep it beside the data, unless MEMORY_SECRET_KEY gives one."""
-    kept = folder / "secret_key"
-    if environ.get("MEMORY_SECRET_KEY") or kept.exists():
+def ensure_secret(secret: Secret, folder: Path, environ: Environ) -> None:
+    """Make it, whole or not at all, unless it is given or there already."""
+    kept = folder / secret.file_name
+    if environ.get(secret.variable) or kept.exists():
         return
-    scratch = folder / f"secret_key.{secrets.token_hex(4)}"
+    scratch = folder / f"{secret.file_name}.{secrets.token_hex(4)}"
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "w") as file:
-        file.write(secrets.token_urlsafe(50))
+        file.write(secret.make())
     # complete or not there at all, and the first one stays where two start at once
     with suppress(FileExistsError):
         os.link(scratch, kept)

@@ -305,7 +305,7 @@ def test_nothing_is_started_for_servers_that_the_environment_names(data: Path) -
     assert acquire_servers(environ) is None
 
     assert environ["CELERY_BROKER_URL"] == "redis+socket:///run/redis.sock?virtual_host=3"
-    assert [path.name for path in data.iterdir()] == ["secret_key"]
+    assert sorted(path.name for path in data.iterdir()) == ["encryption_keys", "secret_key", "tombstone_key"]
 
 
 def test_only_the_server_that_is_missing_is_started(data: Path) -> None:

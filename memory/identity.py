@@ -1,0 +1,57 @@
+"""What makes a named thing the same thing again: names and claims brought to one form, and the identities of them.
+
+Knowledge belongs to its holder: the user, or the agent that learnt it where there is no user. What two holders know of
+one name stays apart, as nobody's knowledge may change another's; so does what a holder knows in two channels, until it
+is resolved (`services.entities`) across the channels that a read looks in.
+"""
+
+import hashlib
+import re
+import unicodedata
+
+from memory.owner import Owner
+
+POSSESSIVE = re.compile(r"(?<=\w)['’]s$")
+NO_WORD = re.compile(r"[^\w]+")
+
+
+def holder(owner: Owner) -> str:
+    """Whose knowledge it is: `u:<user>`, or `a:<agent>` where there is no user; `a:` is the account's own."""
+    return f"u:{owner.user_id}" if owner.user_id else f"a:{owner.agent_id}"
+
+
+def normalize_name(name: str) -> str:
+    """A name without what writers differ in: width, case, spaces, quotation marks around it, a possessive 's.
+
+    >>> normalize_name('  “Ana’s” ')
+    'ana'
+    """
+    folded = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    bare = folded.strip("\"'“”„‘’«»()[]{},;:!?")
+    return POSSESSIVE.sub("", bare).rstrip(".") or folded
+
+
+def normalize_claim(claim: str) -> str:
+    """A claim as its words alone: punctuation, case and spaces say nothing about what is claimed.
+
+    >>> normalize_claim("Ana lives in  Berlin!")
+    'ana lives in berlin'
+    """
+    folded = unicodedata.normalize("NFKC", claim).casefold()
+    return NO_WORD.sub(" ", folded).strip() or " ".join(folded.split())
+
+
+def entity_identity(owner: Owner, *, type: str, name: str) -> str:  # noqa: A002 - the documented name of the field
+    """What a name stands for once: holder, channel, type and normalized name, as 64 hexadecimal digits."""
+    return digest_of(holder(owner), owner.channel, type, normalize_name(name))
+
+
+def fact_identity(owner: Owner, *, claim: str, valid_from: str = "", valid_to: str = "") -> str:
+    """What makes an open fact the same again: holder, channel, normalized claim, and the times if it has any."""
+    return digest_of(holder(owner), owner.channel, normalize_claim(claim), valid_from, valid_to)
+
+
+def digest_of(*parts: str) -> str:
+    """SHA-256 of the parts, each with its length before it: no two lists of parts are one text."""
+    joined = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.sha256(joined.encode()).hexdigest()

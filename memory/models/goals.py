@@ -1,0 +1,45 @@
+"""Goals: what is to be done, in trees (SUBGOAL_OF) and in each other's way (BLOCKED_BY). Both are links of the graph,
+which the database keeps free of rings and a goal free of a second parent."""
+
+from django.db import models
+from django.db.models import Q
+
+from memory.models.memory import Memory
+
+SUBGOAL_OF = "SUBGOAL_OF"
+BLOCKED_BY = "BLOCKED_BY"
+
+
+class Goal(Memory):
+    """A goal (the memory's `text` describes it). The greater its `priority`, the more it matters.
+
+    Blocked as long as a goal that it is BLOCKED_BY is open: services keep `status` so.
+    """
+
+    class Status(models.TextChoices):
+        ACTIVE = "active"
+        BLOCKED = "blocked"
+        COMPLETED = "completed"
+        ABANDONED = "abandoned"
+
+    OPEN = (Status.ACTIVE, Status.BLOCKED)
+
+    status = models.CharField(max_length=20, choices=Status, default=Status.ACTIVE)
+    priority = models.IntegerField(default=0)
+    deadline = models.DateTimeField(null=True, blank=True)
+    completed_at = models.DateTimeField(null=True, blank=True)
+    result = models.TextField(blank=True, default="")
+
+    class Meta:
+        db_table = "goals"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status__in=("active", "blocked"), completed_at=None)
+                | Q(status__in=("completed", "abandoned"), completed_at__isnull=False),
+                name="goal_closed_at_a_time",
+            ),
+        ]
+        indexes = [models.Index(fields=["status", "deadline"], name="goal_deadline", condition=Q(completed_at=None))]
+
+    def __str__(self) -> str:
+        return f"goal {self.pk}"

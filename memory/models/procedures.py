@@ -1,0 +1,163 @@
+"""What works: tools, every use that was made of them, and strategies learnt from what succeeded."""
+
+from datetime import datetime
+from typing import Self
+
+from django.contrib.postgres.indexes import BrinIndex
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from memory.models.accounts import Account
+from memory.models.conversations import Conversation
+from memory.models.memory import Memory, taking_part
+from memory.owner import GLOBAL_CHANNEL, Owner
+from memory_project.fields import SealedJSONField
+from memory_project.ids import uuid7
+
+
+class Tool(models.Model):
+    """A tool that agents call, with what all of the account's uses came to. Not remembered, but looked up by name."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    name = models.CharField(max_length=100)
+    description = models.TextField(blank=True, default="")
+    usage_count = models.PositiveBigIntegerField(default=0)
+    success_count = models.PositiveBigIntegerField(default=0)
+    failure_count = models.PositiveBigIntegerField(default=0)
+    timed_count = models.PositiveBigIntegerField(default=0, help_text="Uses whose latency is known.")
+    total_latency_ms = models.PositiveBigIntegerField(default=0)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    last_used = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "tools"
+        constraints = [
+            models.UniqueConstraint(fields=["account", "name"], name="tool_once"),
+            models.CheckConstraint(condition=~Q(name=""), name="tool_has_a_name"),
+            models.CheckConstraint(
+                condition=Q(usage_count__gte=F("success_count") + F("failure_count")), name="tool_counts_add_up"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def avg_latency_ms(self) -> float | None:
+        """None where no latency is known."""
+        return self.total_latency_ms / self.timed_count if self.timed_count else None
+
+
+class ToolInvocationQuerySet(models.QuerySet["ToolInvocation"]):
+    def visible_to(self, owner: Owner) -> Self:
+        """Of the conversations in which the agent takes part; all of the account's without an agent."""
+        return self.filter(Q(account_id=owner.account_id) & taking_part(owner))
+
+    def since(self, moment: datetime) -> Self:
+        return self.filter(timestamp__gte=moment)
+
+
+class ToolInvocation(models.Model):
+    """One use of a tool in a conversation. What went in and came out is encrypted at rest, its errors too."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    agent_id = models.CharField(max_length=100, blank=True, default="")
+    user_id = models.CharField(max_length=100, blank=True, default="")
+    channel = models.CharField(max_length=100, default=GLOBAL_CHANNEL)
+    conversation_id = models.CharField(max_length=100)
+    # both: the turn may be known by its number before it is stored
+    turn_index = models.PositiveIntegerField(null=True, blank=True)
+    tool = models.ForeignKey(Tool, models.CASCADE, related_name="invocations", db_index=False, db_constraint=False)
+    tool_name = models.CharField(max_length=100)
+    task_type = models.CharField(max_length=100, blank=True, default="")
+    tool_input = SealedJSONField(null=True, blank=True)
+    tool_output = SealedJSONField(null=True, blank=True)
+    error_message = SealedJSONField(null=True, blank=True)
+    success = models.BooleanField(null=True, blank=True, help_text="Empty: nobody said.")
+    latency_ms = models.PositiveIntegerField(null=True, blank=True)
+    timestamp = models.DateTimeField()
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = ToolInvocationQuerySet.as_manager()
+
+    class Meta:
+        db_table = "tool_invocations"
+        constraints = [
+            models.CheckConstraint(condition=~Q(conversation_id=""), name="invocation_in_a_conversation"),
+        ]
+        indexes = [
+            BrinIndex(fields=["timestamp"], name="invocation_timestamp"),
+            models.Index(fields=["account", "conversation_id", "timestamp"], name="invocation_conversation"),
+            models.Index(fields=["account", "tool_name", "timestamp"], name="invocation_tool"),
+            models.Index(fields=["account", "channel", "timestamp"], name="invocation_channel"),
+            models.Index(fields=["account", "agent_id", "timestamp"], name="invocation_agent"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool_name} in {self.conversation_id}"
+
+
+class Strategy(Memory):
+    """A way of doing something that worked (the memory's `text` describes it), and how often it did since.
+
+    `context_pattern` says when it fits, `tool_sequence` names its tools in order.
+    """
+
+    context_pattern = models.TextField(blank=True, default="")
+    task_type = models.CharField(max_length=100, blank=True, default="")
+    tool_sequence = models.JSONField(default=list, blank=True)
+    success_count = models.PositiveIntegerField(default=0)
+    failure_count = models.PositiveIntegerField(default=0)
+    last_used = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "strategies"
+        verbose_name_plural = "strategies"
+
+    def __str__(self) -> str:
+        return f"strategy {self.pk}"
+
+
+class StrategyTool(models.Model):
+    """USES_TOOL: a tool that a strategy calls."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    strategy = models.ForeignKey(Strategy, models.CASCADE, related_name="tools", db_index=False, db_constraint=False)
+    tool = models.ForeignKey(Tool, models.CASCADE, related_name="strategies", db_index=False, db_constraint=False)
+
+    class Meta:
+        db_table = "strategy_tools"
+        constraints = [models.UniqueConstraint(fields=["account", "strategy", "tool"], name="strategy_tool_once")]
+        indexes = [models.Index(fields=["account", "tool"], name="strategy_tool_used")]
+
+    def __str__(self) -> str:
+        return f"{self.strategy_id} uses {self.tool_id}"
+
+
+class StrategyUse(models.Model):
+    """A use of a strategy, in a conversation or none in particular; SUCCEEDED_IN where it succeeded."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    strategy = models.ForeignKey(Strategy, models.CASCADE, related_name="uses", db_index=False, db_constraint=False)
+    # the database empties it with the conversation (see the migration)
+    conversation = models.ForeignKey(
+        Conversation, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
+    )
+    agent_id = models.CharField(max_length=100, blank=True, default="")
+    success = models.BooleanField()
+    used_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "strategy_uses"
+        indexes = [
+            models.Index(fields=["account", "strategy", "used_at"], name="strategy_use_of"),
+            models.Index(fields=["conversation"], name="strategy_use_in", condition=Q(conversation__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.strategy_id} {'+' if self.success else '-'}"
