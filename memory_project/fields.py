@@ -30,7 +30,7 @@ class VerbatimJSONField(models.JSONField):
         return value
 
 
-class SealedJSONField(models.BinaryField):
+class SealedJSONField(models.BinaryField):  # type: ignore[type-arg]  # not generic when it runs
     """JSON, encrypted at rest (`memory_project.encryption`). Nothing can be looked up by it."""
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:

@@ -13,8 +13,8 @@ from memory.models.agent_working import SavedWorkingMemory
 from memory.models.audit import AuditEntry
 from memory.models.contexts import PersistentContext
 from memory.models.conversations import Conversation, Participant
-from memory.models.entries import ContextEntry, ContextEntryVersion
 from memory.models.entities import Entity, EntityName
+from memory.models.entries import ContextEntry, ContextEntryVersion
 from memory.models.episodes import EpisodicMemory
 from memory.models.facts import Certainty, Fact, FactReview, FactTombstone, FactVersion, Temporal
 from memory.models.goals import Goal

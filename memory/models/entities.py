@@ -4,7 +4,6 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
 
 from memory.models.accounts import Account
 from memory.models.memory import Memory
