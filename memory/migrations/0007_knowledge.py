@@ -271,7 +271,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='entity',
             name='merged_into',
-            field=models.ForeignKey(blank=True, db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='merged', to='memory.entity'),
+            field=models.ForeignKey(blank=True, db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='memory.entity'),
         ),
         migrations.AddField(
             model_name='entityname',

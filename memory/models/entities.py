@@ -27,7 +27,7 @@ class Entity(Memory):
     properties = models.JSONField(default=dict, blank=True)
     # the database empties it with the entity that it names (see the migration)
     merged_into = models.ForeignKey(
-        "self", models.DO_NOTHING, null=True, blank=True, related_name="merged", db_index=False, db_constraint=False
+        "self", models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
     )
 
     class Meta:

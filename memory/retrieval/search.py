@@ -3,8 +3,8 @@
 What kinds have in common is here; what one has more (its child's table and columns, its hit) stands in its own module.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain, zip_longest
@@ -46,13 +46,15 @@ DATED_VECTORS = """
 class Searched:
     """A kind as it is searched: its child's table, and the columns of it that a row is answered with.
 
-    `type_column` is the one that `MemoryQuery.types` are values of; empty where the kind has no types.
+    `type_column` is the one that `MemoryQuery.types` are values of; empty where the kind has no types. `condition` is
+    what rows of the child's table, named `own`, must be besides, in SQL whose parameters are `MemoryQuery.values`.
     """
 
     kind: Kind
     table: str
     columns: tuple[str, ...]
     type_column: str = ""
+    condition: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +72,7 @@ class MemoryQuery:
 
     `since` leaves out what happened at that time or before; `without` are ids not to come back, `besides`
     conversations nothing of which is to. With `contexts`, only what lives in one of them; with `types`, only what is
-    of one of them.
+    of one of them. `values` are the parameters of the kind's own condition, by name.
     """
 
     text: str
@@ -84,6 +86,7 @@ class MemoryQuery:
     besides: Sequence[str] = ()
     contexts: Sequence[UUID] = ()
     types: Sequence[str] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +151,7 @@ def bind_query(query: MemoryQuery) -> dict[str, Any]:
         "contexts": list(query.contexts),
         "types": list(query.types),
         "vector": None if query.vector is None else half_vector(query.vector),
-    }
+    } | dict(query.values)
 
 
 @lru_cache(maxsize=1024)
@@ -201,22 +204,23 @@ def candidates(owner: Owner, searched: Searched, width: int | None, bounds: Boun
     of_rows, of_vectors = where_of(rows, prefix="m"), where_of(vectors, prefix="v")
     dated, dated_vectors = (" AND memories.event_time > %(since)s", DATED_VECTORS) if bounds.has_window else ("", "")
     within = " AND context_id = ANY((SELECT ids FROM readable)::uuid[])" if kind in OF_CONTEXTS else ""
-    typed = typed_as(searched, "memories.id") if bounds.has_types else ""
-    typed_vectors = typed_as(searched, "memory_vectors.memory_id") if bounds.has_types else ""
-    wanted = f"{WANTED_ROWS}{dated}{within}{typed}"
-    wanted_vectors = f"{WANTED_VECTORS}{dated_vectors}{within}{typed_vectors}"
+    wanted = f"{WANTED_ROWS}{dated}{within}{of_child(searched, bounds, 'memories.id')}"
+    wanted_vectors = f"{WANTED_VECTORS}{dated_vectors}{within}{of_child(searched, bounds, 'memory_vectors.memory_id')}"
     return (
         Sql(text=f"{of_rows.text}{wanted}", parameters=of_rows.parameters),
         Sql(text=f"{of_vectors.text}{wanted_vectors}", parameters=of_vectors.parameters),
     )
 
 
-def typed_as(searched: Searched, memory_id: str) -> str:
-    """The condition that a memory is of one of the types, which its child's table alone knows."""
+def of_child(searched: Searched, bounds: Bounds, memory_id: str) -> str:
+    """The condition on what its child's table alone knows of a memory; empty where there is none."""
+    typed = [f"own.{searched.type_column} = ANY(%(types)s::text[])"] if bounds.has_types else []
+    conditions = [*typed, *filter(None, [searched.condition])]
+    if not conditions:
+        return ""
     return f"""
     AND EXISTS (
-        SELECT FROM {searched.table} AS typed
-        WHERE typed.memory_ptr_id = {memory_id} AND typed.{searched.type_column} = ANY(%(types)s::text[])
+        SELECT FROM {searched.table} AS own WHERE own.memory_ptr_id = {memory_id} AND {" AND ".join(conditions)}
     )"""
 
 
