@@ -1,6 +1,5 @@
 """Conversations: the durable side of sessions, who takes part in them, and the queue of summaries that they are."""
 
-from datetime import datetime
 from typing import Self
 from uuid import UUID
 
@@ -53,11 +52,6 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
             return rows
         mine = Participant.objects.of_agent(owner).filter(conversation_id=OuterRef("conversation_id"))
         return rows.filter(Exists(mine))
-
-    def due_for_summary(self, now: datetime) -> Self:
-        """Due, and no worker holds them."""
-        free = Q(summary_lease_until=None) | Q(summary_lease_until__lte=now)
-        return self.filter(free, summarize_after__lte=now)
 
     def awaiting_summary(self) -> Self:
         return self.filter(summarize_after__isnull=False)

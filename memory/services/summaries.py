@@ -7,24 +7,22 @@ is done stretch by stretch; what covered a stretch and is gone since, or quarant
 """
 
 import logging
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import replace
 from datetime import datetime
-from enum import Enum
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from redis.exceptions import RedisError
 
-from memory import conf
 from memory.audit import record
 from memory.errors import ProviderError
 from memory.models import Conversation, EpisodicMemory, Link, Memory, Participant
 from memory.owner import Owner
-from memory.providers.digests import Digest, Digester, summary_digester
+from memory.providers.digests import Digest, summary_digester
+from memory.services.conversation_queue import Claimed, Outcome, Steps, WorkedBatch, held, push_back, put_back
 from memory.services.conversations import lineage_of, lock_found
 from memory.services.corrections import mark_all
 from memory.services.embedding import Embedded, embed_texts
@@ -39,7 +37,7 @@ from memory.services.summary_episodes import (
     number_in,
     store_copies,
 )
-from memory.services.summary_queue import Claimed, advance, claim_due, held, push_back, put_back, renew_lease
+from memory.services.summary_queue import advance, claim_due
 from memory.services.summary_works import Work, digest_work, read_work, turns_between
 from memory.services.usage import record_usage
 from memory.tiers.session_stores import session_store
@@ -51,25 +49,6 @@ SUPERSEDES = "SUPERSEDES"
 ACTOR = "job:summarize"
 
 Digesting = Future[Digest | None]
-
-
-class Outcome(Enum):
-    """What became of a claim."""
-
-    STORED = "stored"
-    FAILED = "failed"
-    OUTDATED = "outdated"
-    """Another worker has it now, or it is due again: something changed while it was digested."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummarizedBatch:
-    """What became of the claims. `stopped` says that the model is down and asking for more is of no use."""
-
-    claimed: int
-    stored: int
-    failed: int
-    stopped: bool
 
 
 def request_summary(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
@@ -98,44 +77,20 @@ def latest_summary(owner: Owner, conversation: Conversation) -> EpisodicMemory |
     return min(rows, key=lambda row: lineage.index(row.conversation_id), default=None)
 
 
-def summarize_due(*, now: datetime, limit: int, account_id: UUID | None = None) -> SummarizedBatch:
+def summarize_due(*, now: datetime, limit: int, account_id: UUID | None = None) -> WorkedBatch:
     """Summarize a stretch of each conversation that is due, at most `limit` of them, oldest first.
 
     Safe to be killed anywhere, and to run in several workers. What fails stays queued, and keeps nothing else back.
     """
     digester = summary_digester()
+    steps: Steps[Work, Digest | None] = Steps(
+        read=read_work,
+        think=lambda work: digest_work(work, digester),
+        settle=lambda work, digesting: settle(work, digesting, now=now),
+        give_up=lambda claim, err: give_up(claim, err, now=now),
+    )
     claims = claim_due(now=now, limit=limit, account_id=account_id)
-    outcomes = Counter(summarize_each(claims, digester, now=now))
-    stored, failed = outcomes[Outcome.STORED], outcomes[Outcome.FAILED]
-    return SummarizedBatch(claimed=len(claims), stored=stored, failed=failed, stopped=bool(failed) and not stored)
-
-
-def summarize_each(claims: Sequence[Claimed], digester: Digester, *, now: datetime) -> Iterator[Outcome]:
-    """Digest in threads, side by side where that is worth it, and store each as soon as it is digested.
-
-    No database in threads. The leases of those outstanding are renewed every third of a lease.
-    """
-    threads = len(claims) if digester.is_remote else 1
-    with ThreadPoolExecutor(max(threads, 1)) as pool:
-        outstanding: dict[Digesting, Work] = {}
-        for claim in claims:
-            try:
-                work = read_work(claim)
-            except Exception as err:  # noqa: BLE001 - the outermost loop of the works
-                yield give_up(claim, err, now=now)
-            else:
-                outstanding[pool.submit(digest_work, work, digester)] = work
-        while outstanding:
-            done, _ = wait(outstanding, timeout=conf.SUMMARY_LEASE_SECONDS / 3, return_when=FIRST_COMPLETED)
-            for digesting in done:
-                yield settle(outstanding.pop(digesting), digesting, now=now)
-                renew_leases(outstanding)
-            renew_leases(outstanding)
-
-
-def renew_leases(outstanding: dict[Digesting, Work]) -> None:
-    for digesting, work in outstanding.items():
-        outstanding[digesting] = replace(work, claim=renew_lease(work.claim))
+    return WorkedBatch.of(list(steps.work_off(claims, threads=len(claims) if digester.is_remote else 1)))
 
 
 def settle(work: Work, digesting: Digesting, *, now: datetime) -> Outcome:

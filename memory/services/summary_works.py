@@ -13,8 +13,8 @@ from memory.owner import Owner
 from memory.providers.digests import Digest, Digester, Stretch, how_many_fit, pieces, room_beside
 from memory.providers.language_models import Usage
 from memory.providers.summaries import Message
+from memory.services.conversation_queue import Claimed
 from memory.services.summary_episodes import covered_turns, current_summary, digest_of
-from memory.services.summary_queue import Claimed
 from memory.services.turns import visible_turns
 
 TOKENS_AROUND_A_TURN = 15

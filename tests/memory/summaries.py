@@ -5,17 +5,18 @@ from typing import Any
 
 from memory.models import Conversation, EpisodicMemory, Link
 from memory.owner import Owner
+from memory.services.conversation_queue import WorkedBatch
 from memory.services.conversations import join_conversation
 from memory.services.embedding import embed_texts
 from memory.services.episodes import EpisodeDraft, store_episodes
-from memory.services.summaries import SummarizedBatch, summarize_due
+from memory.services.summaries import summarize_due
 from tests.memory.episodes import NOW
 
-NOTHING_DUE = SummarizedBatch(claimed=0, stored=0, failed=0, stopped=False)
-ONE_STORED = SummarizedBatch(claimed=1, stored=1, failed=0, stopped=False)
+NOTHING_DUE = WorkedBatch(claimed=0, stored=0, failed=0, stopped=False)
+ONE_STORED = WorkedBatch(claimed=1, stored=1, failed=0, stopped=False)
 
 
-def summarize(now: datetime = NOW) -> SummarizedBatch:
+def summarize(now: datetime = NOW) -> WorkedBatch:
     return summarize_due(now=now, limit=4)
 
 

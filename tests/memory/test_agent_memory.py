@@ -12,6 +12,7 @@ from memory.errors import NotFound
 from memory.extraction.messages import MalformedMessage, read_message
 from memory.models import Account, AuditEntry, Conversation
 from memory.owner import Owner
+from memory.services.conversation_queue import SUMMARIES
 from memory.services.conversations import Opening
 from memory.services.episodes import EpisodeDraft
 from memory.services.turns import TurnDraft
@@ -199,7 +200,7 @@ def test_a_summary_that_is_asked_for_is_due(memory: AgentMemory) -> None:
     memory.store_turns("c1", [USER, ASSISTANT])
 
     assert memory.request_summary("c1").summarize_to == 2
-    assert Conversation.objects.due_for_summary(NOW).exists()
+    assert SUMMARIES.due_rows(NOW).exists()
 
 
 def test_an_ended_conversation_has_no_live_side_left(memory: AgentMemory) -> None:

@@ -16,6 +16,7 @@ from memory.maintenance import JOBS, Batch, summarize
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, Conversation, JobRun, Link, Memory
 from memory.owner import Owner
+from memory.services.conversation_queue import SUMMARIES
 from memory.services.summaries import request_summary
 from memory.tasks import sweep_jobs
 from memory_project.celery import app
@@ -120,7 +121,7 @@ def let_the_lease_run_out() -> None:
 
 
 def is_due() -> bool:
-    return Conversation.objects.due_for_summary(timezone.now()).exists()
+    return SUMMARIES.due_rows(timezone.now()).exists()
 
 
 @pytest.mark.django_db(transaction=True)

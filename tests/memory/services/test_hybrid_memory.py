@@ -12,6 +12,7 @@ from memory.errors import NotFound, Unprocessable
 from memory.extraction.messages import MalformedMessage
 from memory.models import Account, Conversation, Kind, Memory, Turn
 from memory.owner import Owner
+from memory.services.conversation_queue import SUMMARIES
 from memory.services.conversations import end_conversation
 from memory.services.corrections import mark_memories
 from memory.services.embedding import embed_texts
@@ -358,7 +359,7 @@ def test_the_threshold_queues_a_summary(owner: Owner, manager: MemoryManager) ->
     talk(owner, 1, start=conf.SUMMARY_THRESHOLD - 1)
 
     assert (before, manager.summarize_if_needed("c1", now=NOW)) == (False, True)
-    assert Conversation.objects.due_for_summary(NOW).exists()
+    assert SUMMARIES.due_rows(NOW).exists()
 
 
 def test_a_threshold_that_was_lowered_since_counts(

@@ -11,9 +11,10 @@ from pytest_django import Settings
 from memory import conf
 from memory.models import Conversation, ModelUsage, Turn
 from memory.owner import Owner
+from memory.services.conversation_queue import WorkedBatch
 from memory.services.conversations import end_conversation
 from memory.services.corrections import correct_memory
-from memory.services.summaries import SummarizedBatch, request_summary
+from memory.services.summaries import request_summary
 from tests.language_model_server import COMPLETION_TOKENS, PROMPT_TOKENS, Answer, LanguageModelServer, failing, writing
 from tests.memory.episodes import NOW
 from tests.memory.summaries import NOTHING_DUE, ONE_STORED, conversation, progress, summaries, summarize
@@ -21,7 +22,7 @@ from tests.memory.turns import talk
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
-ONE_FAILED = SummarizedBatch(claimed=1, stored=0, failed=1, stopped=True)
+ONE_FAILED = WorkedBatch(claimed=1, stored=0, failed=1, stopped=True)
 GARBAGE = writing("no JSON at all")
 BACKOFF = timedelta(seconds=conf.SUMMARY_BACKOFF_SECONDS)
 
@@ -153,7 +154,7 @@ def test_one_conversation_that_fails_does_not_keep_the_others(
 
     done = summarize()
 
-    assert done == SummarizedBatch(claimed=3, stored=2, failed=1, stopped=False)
+    assert done == WorkedBatch(claimed=3, stored=2, failed=1, stopped=False)
     summarized = Conversation.objects.order_by("conversation_id").values_list("summarized_count", flat=True)
     assert list(summarized) == [40, 0, 40]
 
@@ -195,7 +196,7 @@ def test_what_nobody_foresaw_in_one_conversation_does_not_keep_the_others(
     turns: Any = Turn.objects.filter(conversation_id="c1", index=3)
     turns.update(payload={"tool_calls": 5})
 
-    assert summarize() == SummarizedBatch(claimed=3, stored=2, failed=1, stopped=False)
+    assert summarize() == WorkedBatch(claimed=3, stored=2, failed=1, stopped=False)
 
     row = conversation("c1")
     assert (row.summarized_count, row.summary_error, row.summarize_after) == (0, "TypeError", NOW + BACKOFF)
@@ -211,7 +212,7 @@ def test_what_cannot_be_stored_does_not_keep_the_others_and_its_cost_is_kept(
     for number in range(3):
         talk(owner, 50, conversation_id=f"c{number}")
 
-    assert summarize() == SummarizedBatch(claimed=3, stored=2, failed=1, stopped=False)
+    assert summarize() == WorkedBatch(claimed=3, stored=2, failed=1, stopped=False)
 
     assert (conversation("c1").summary_error, progress("c1")) == ("IntegrityError", (50, 0, 0))
     assert ModelUsage.objects.get().calls == 3

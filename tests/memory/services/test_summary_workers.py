@@ -18,9 +18,10 @@ from memory.models import Account, Conversation, ModelUsage
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import language_model
+from memory.services.conversation_queue import WorkedBatch, held, renew_lease
 from memory.services.corrections import correct_memory, mark_memories
-from memory.services.summaries import SummarizedBatch, request_summary, summarize_due
-from memory.services.summary_queue import claim_due, held, renew_lease
+from memory.services.summaries import request_summary, summarize_due
+from memory.services.summary_queue import claim_due
 from memory.services.turns import get_conversation
 from memory.tiers.session_stores import session_store
 from tests.beside import over_own_connection
@@ -36,7 +37,7 @@ pytestmark = [
 ]
 
 LEASE = timedelta(seconds=conf.SUMMARY_LEASE_SECONDS)
-UNDONE = SummarizedBatch(claimed=1, stored=0, failed=0, stopped=False)
+UNDONE = WorkedBatch(claimed=1, stored=0, failed=0, stopped=False)
 
 
 def meanwhile(server: LanguageModelServer, act: Callable[[], object]) -> None:
@@ -70,7 +71,7 @@ def test_workers_at_once_summarize_each_stretch_once(owner: Owner, monkeypatch: 
         talk(owner, 50, conversation_id=f"c{number}")
     together = Barrier(4)
 
-    def work() -> list[SummarizedBatch]:
+    def work() -> list[WorkedBatch]:
         together.wait(20)
         return list(iter(partial(summarize_due, now=NOW, limit=2), NOTHING_DUE))
 
@@ -96,7 +97,7 @@ def test_a_worker_that_outstays_its_lease_stores_nothing_over_its_heir(
     owner: Owner, language_model_server: LanguageModelServer, settings: Settings
 ) -> None:
     talk(owner, 50)
-    heirs: list[SummarizedBatch] = []
+    heirs: list[WorkedBatch] = []
 
     def inherit() -> None:
         # the server is busy with the first worker
@@ -217,7 +218,7 @@ def test_an_account_deleted_meanwhile_keeps_nobody_else_from_a_summary(
 
     done = summarize()
 
-    assert done == SummarizedBatch(claimed=2, stored=1, failed=0, stopped=False)
+    assert done == WorkedBatch(claimed=2, stored=1, failed=0, stopped=False)
     assert [row.account_id for row in summaries()] == [owner.account_id]
 
 

@@ -1,0 +1,26 @@
+"""One batch of a queue that conversations' rows are, for the jobs that work them off."""
+
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from memory.maintenance.base import Batch, Report
+from memory.services.conversation_queue import Queue, WorkedBatch
+
+
+class WorkDue(Protocol):
+    def __call__(self, *, now: datetime, limit: int, account_id: UUID | None) -> WorkedBatch: ...
+
+
+def run_queue(queue: Queue, work_due: WorkDue, *, now: datetime, batch: Batch) -> Report:
+    """Goes on while some are due, or have parts left; stops when the model is down.
+
+    The rows are their own queue, so the cursor only counts batches.
+    """
+    due = queue.due_rows(now, account_id=batch.account_id)
+    if batch.dry_run:
+        return Report(examined=due.count(), changed=0, failed=0)
+    done = work_due(now=now, limit=batch.size, account_id=batch.account_id)
+    more = done.claimed and not done.stopped and due.exists()
+    cursor = str(int(batch.cursor or 0) + 1) if more else ""
+    return Report(examined=done.claimed, changed=done.stored, failed=done.failed, cursor=cursor)
