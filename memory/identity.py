@@ -46,6 +46,11 @@ def entity_identity(owner: Owner, *, type: str, name: str) -> str:  # noqa: A002
     return digest_of(holder(owner), owner.channel, type, normalize_name(name))
 
 
+def name_digest(owner: Owner, name: str) -> str:
+    """What a name is looked up by, of whatever type and in whatever channel: holder and normalized name."""
+    return digest_of(holder(owner), normalize_name(name))
+
+
 def fact_identity(owner: Owner, *, claim: str, valid_from: str = "", valid_to: str = "") -> str:
     """What makes an open fact the same again: holder, channel, normalized claim, and the times if it has any."""
     return digest_of(holder(owner), owner.channel, normalize_claim(claim), valid_from, valid_to)

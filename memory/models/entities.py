@@ -57,12 +57,17 @@ class EntityName(models.Model):
     # the database takes names along with their entity, by a key that stays in the account (see the migration)
     entity = models.ForeignKey(Entity, models.CASCADE, related_name="known_names", db_index=False, db_constraint=False)
     identity = models.CharField(max_length=64)
+    # of holder and normalized name (`memory.identity.name_digest`): names are looked up whatever they are names of
+    name_digest = models.CharField(max_length=64)
     name = models.CharField(max_length=LONGEST_NAME)
 
     class Meta:
         db_table = "entity_names"
         constraints = [models.UniqueConstraint(fields=["account", "identity"], name="entity_name_once")]
-        indexes = [models.Index(fields=["account", "entity"], name="entity_names_of")]
+        indexes = [
+            models.Index(fields=["account", "entity"], name="entity_names_of"),
+            models.Index(fields=["account", "name_digest"], name="entity_names_alike"),
+        ]
 
     def __str__(self) -> str:
         return self.name
