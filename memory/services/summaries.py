@@ -27,6 +27,7 @@ from memory.services.conversations import lineage_of, lock_found
 from memory.services.corrections import mark_all
 from memory.services.embedding import Embedded, embed_texts
 from memory.services.episodes import EpisodeDraft
+from memory.services.links import SUPERSEDES
 from memory.services.summary_episodes import (
     LOG,
     SOURCE,
@@ -38,14 +39,14 @@ from memory.services.summary_episodes import (
     store_copies,
 )
 from memory.services.summary_queue import advance, claim_due
-from memory.services.summary_works import Work, digest_work, read_work, turns_between
+from memory.services.summary_works import Work, digest_work, read_work
+from memory.services.unread_turns import is_same_as_read, turns_between
 from memory.services.usage import record_usage
 from memory.tiers.session_stores import session_store
 
 logger = logging.getLogger(__name__)
 
 USE = "summary"
-SUPERSEDES = "SUPERSEDES"
 ACTOR = "job:summarize"
 
 Digesting = Future[Digest | None]
@@ -155,8 +156,7 @@ def is_current(work: Work) -> bool:
     previous, summary = work.previous, current_summary(work.claim.conversation)
     if (previous and (previous.id, previous.version)) != (summary and (summary.id, summary.version)):
         return False
-    rows = turns_between(work.claim, work.start, work.stop).values_list("id", "version")
-    return list(rows) == [(turn.id, turn.version) for turn in work.turns]
+    return is_same_as_read(turns_between(work.claim, work.start, work.stop), work.turns)
 
 
 def replace_summaries(

@@ -2,23 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, takewhile
-
-from django.db.models import QuerySet
 
 from memory import conf
 from memory.extraction.messages import tools_named
 from memory.models import EpisodicMemory, Turn
-from memory.owner import Owner
 from memory.providers.digests import Digest, Digester, Stretch, how_many_fit, pieces, room_beside
 from memory.providers.language_models import Usage
 from memory.providers.summaries import Message
 from memory.services.conversation_queue import Claimed
 from memory.services.summary_episodes import covered_turns, current_summary, digest_of
-from memory.services.turns import visible_turns
-
-TOKENS_AROUND_A_TURN = 15
-"""At least, for its role and time, when a model is shown it."""
+from memory.services.unread_turns import read_turns, turns_between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +49,6 @@ def read_work(claim: Claimed) -> Work:
         parts=cut_into_parts(messages[:fitting], room=room),
         previous=previous,
     )
-
-
-def turns_between(claim: Claimed, start: int, stop: int) -> QuerySet[Turn]:
-    rows = visible_turns(Owner(account_id=claim.conversation.account_id))
-    return rows.filter(log=claim.conversation, quarantined=False, index__gte=start, index__lt=stop).order_by("index")
-
-
-def read_turns(rows: QuerySet[Turn], *, max_tokens: int) -> list[Turn]:
-    """The first of the rows: all that fit, perhaps some more; by their counts first, since texts are large."""
-    counts = rows.values_list("token_count", flat=True)[: max_tokens // TOKENS_AROUND_A_TURN]
-    sizes = accumulate(count + TOKENS_AROUND_A_TURN for count in counts)
-    fitting = sum(1 for _ in takewhile(lambda size: size <= max_tokens, sizes))
-    return list(rows[: max(fitting, 1)])
 
 
 def message_of(turn: Turn) -> Message:
