@@ -5,6 +5,7 @@ from pathlib import Path
 import environ
 
 from memory_project import knobs
+from memory_project.encryption import split_keys
 
 env = environ.Env()
 
@@ -21,8 +22,9 @@ def read_secret(variable: str, file_name: str) -> str:
 DEBUG = knobs.flag("MEMORY_DEBUG")
 # Django refuses to start with an empty key as soon as something needs one
 SECRET_KEY = read_secret("MEMORY_SECRET_KEY", "secret_key")
-# by commas; the first one seals, all of them open
-ENCRYPTION_KEYS = [key for key in read_secret("MEMORY_ENCRYPTION_KEYS", "encryption_keys").split(",") if key]
+# by commas; the first one seals, all of them open. Where there are none: those in the file, whenever it changes
+ENCRYPTION_KEYS = split_keys(env.str("MEMORY_ENCRYPTION_KEYS", default=""))
+ENCRYPTION_KEYS_FILE = DATA_DIR / "encryption_keys"
 # what is rejected is known again by hashes under it: another key, and none is
 TOMBSTONE_KEY = read_secret("MEMORY_TOMBSTONE_KEY", "tombstone_key")
 ALLOWED_HOSTS = env.list("MEMORY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])

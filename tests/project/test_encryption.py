@@ -1,0 +1,156 @@
+"""Encryption at rest: what the first key seals all keys open, and keys beside the data may change while all run."""
+
+import stat
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.exceptions import ImproperlyConfigured
+from pytest_django import Settings
+
+from memory_project import encryption
+from memory_project.encryption import SealBroken, is_current, put_key_in_front, seal, seal_anew, unseal
+
+PLAIN = b'{"password": "hunter2"}'
+
+
+def make_key() -> str:
+    return Fernet.generate_key().decode()
+
+
+@pytest.fixture
+def keys_in_file(settings: Settings, tmp_path: Path) -> Path:
+    """The environment gives none; one is kept beside the data."""
+    settings.ENCRYPTION_KEYS = []
+    settings.ENCRYPTION_KEYS_FILE = tmp_path / "encryption_keys"
+    settings.ENCRYPTION_KEYS_FILE.write_text(make_key())
+    return tmp_path / "encryption_keys"
+
+
+@pytest.fixture(autouse=True)
+def _no_keys_of_other_tests() -> Iterator[None]:
+    encryption.read_keys.cache_clear()
+    yield
+    encryption.read_keys.cache_clear()
+
+
+def test_what_is_sealed_is_opened_again_and_hides_what_it_holds() -> None:
+    sealed = seal(PLAIN)
+
+    assert unseal(sealed) == PLAIN
+    assert b"hunter2" not in sealed
+    assert seal(PLAIN) != sealed
+
+
+def test_an_older_key_opens_what_it_sealed(settings: Settings) -> None:
+    old, new = make_key(), make_key()
+    settings.ENCRYPTION_KEYS = [old]
+    sealed = seal(PLAIN)
+
+    settings.ENCRYPTION_KEYS = [new, old]
+
+    assert unseal(sealed) == PLAIN
+    assert not is_current(sealed)
+
+
+def test_sealed_anew_the_old_key_is_needed_no_more(settings: Settings) -> None:
+    old, new = make_key(), make_key()
+    settings.ENCRYPTION_KEYS = [old]
+    sealed = seal(PLAIN)
+    settings.ENCRYPTION_KEYS = [new, old]
+
+    anew = seal_anew(sealed)
+
+    settings.ENCRYPTION_KEYS = [new]
+    assert unseal(anew) == PLAIN
+    assert is_current(anew)
+
+
+@pytest.mark.parametrize("act", [unseal, seal_anew])
+def test_what_no_key_opens_is_said_to_be_broken(settings: Settings, act: object) -> None:
+    sealed = seal(PLAIN)
+    settings.ENCRYPTION_KEYS = [make_key()]
+
+    with pytest.raises(SealBroken) as raised:
+        act(sealed)  # type: ignore[operator]
+
+    assert "hunter2" not in str(raised.value)
+
+
+def test_what_was_tampered_with_is_broken() -> None:
+    sealed = bytearray(seal(PLAIN))
+    sealed[40] ^= 1
+
+    with pytest.raises(SealBroken):
+        unseal(bytes(sealed))
+
+
+def test_without_a_key_nothing_is_stored_in_the_clear(settings: Settings, tmp_path: Path) -> None:
+    settings.ENCRYPTION_KEYS, settings.ENCRYPTION_KEYS_FILE = [], tmp_path / "none"
+
+    with pytest.raises(ImproperlyConfigured, match="MEMORY_ENCRYPTION_KEYS is empty"):
+        seal(PLAIN)
+
+
+def test_what_is_no_key_is_named_without_being_quoted(settings: Settings) -> None:
+    settings.ENCRYPTION_KEYS = ["nonsense"]
+
+    with pytest.raises(ImproperlyConfigured, match="no Fernet key") as raised:
+        seal(PLAIN)
+
+    assert "nonsense" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+def test_the_keys_of_the_environment_win(settings: Settings, keys_in_file: Path) -> None:
+    given = make_key()
+
+    settings.ENCRYPTION_KEYS = [given]
+
+    assert encryption.current_keys() == (given,)
+
+
+def test_a_key_put_in_front_seals_from_then_on_without_a_restart(keys_in_file: Path) -> None:
+    sealed = seal(PLAIN)
+
+    assert put_key_in_front() == keys_in_file
+
+    assert unseal(sealed) == PLAIN
+    assert not is_current(sealed)
+    assert is_current(seal(PLAIN))
+
+
+def test_the_file_of_keys_is_for_its_owner_alone(keys_in_file: Path) -> None:
+    keys_in_file.chmod(0o644)
+
+    put_key_in_front()
+
+    assert stat.S_IMODE(keys_in_file.stat().st_mode) == 0o600
+    assert list(keys_in_file.parent.iterdir()) == [keys_in_file]
+
+
+def test_no_key_is_lost_when_many_are_put_in_front_at_once(keys_in_file: Path) -> None:
+    first = keys_in_file.read_text()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: put_key_in_front(), range(8)))
+
+    keys = keys_in_file.read_text().split(",")
+    assert len(set(keys)) == 9
+    assert keys[-1] == first
+
+
+def test_no_key_is_put_beside_what_is_none(keys_in_file: Path) -> None:
+    keys_in_file.write_text("nonsense")
+
+    with pytest.raises(ImproperlyConfigured):
+        put_key_in_front()
+
+    assert keys_in_file.read_text() == "nonsense"
+
+
+def test_keys_of_the_environment_are_not_added_to(settings: Settings) -> None:
+    with pytest.raises(ImproperlyConfigured, match="put the new one in front there"):
+        put_key_in_front()
