@@ -1,6 +1,8 @@
 """Goals: what is to be done, in trees (SUBGOAL_OF) and in each other's way (BLOCKED_BY). Both are links of the graph,
 which the database keeps free of rings and a goal free of a second parent."""
 
+from uuid import UUID
+
 from django.db import models
 from django.db.models import Q
 
@@ -23,6 +25,9 @@ class Goal(Memory):
         ABANDONED = "abandoned"
 
     OPEN = (Status.ACTIVE, Status.BLOCKED)
+
+    parent_id: UUID | None = None
+    """The goal that it is a subgoal of, as far as a service read it along."""
 
     status = models.CharField(max_length=20, choices=Status, default=Status.ACTIVE)
     priority = models.IntegerField(default=0)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError as DjangoValidationError
-from django.db.models import Model, Q
+from django.db.models import Q, QuerySet
 from django.db.models.expressions import Combinable
 from django.utils import timezone
 from rest_framework.pagination import BasePagination
@@ -66,7 +66,7 @@ def _plain(value: Any) -> Any:
 
 
 def decode_position(
-    cursor: str, model: type[Model], columns: Sequence[str], *, scored: Scored | None = None
+    cursor: str, rows: QuerySet[Any], columns: Sequence[str], *, scored: Scored | None = None
 ) -> Position:
     """The inverse of `encode`. Raises a validation error for anything that `encode` did not write."""
     try:
@@ -75,7 +75,7 @@ def decode_position(
         moment, scores = None, []
         if scored is not None:
             moment, scores, plain = _read_moment(plain[0]), [_read_score(plain[1])], plain[2:]
-        values = [_read(model, name, value) for name, value in zip(columns, plain, strict=True)]
+        values = [_read(rows, name, value) for name, value in zip(columns, plain, strict=True)]
     except (ValueError, TypeError, IndexError, OverflowError, RecursionError, DjangoValidationError) as err:
         raise ValidationError({"cursor": ["not a cursor of this list"]}) from err
     return Position(values=(*scores, *values), backwards=backwards is True, moment=moment)
@@ -94,10 +94,11 @@ def _read_score(plain: float) -> float:
     return float(plain)
 
 
-def _read(model: type[Model], column: str, plain: Any) -> Any:
+def _read(rows: QuerySet[Any], column: str, plain: Any) -> Any:
     if plain is None or isinstance(plain, list | dict):
         raise ValueError("not a column's value")
-    field: Any = model._meta.get_field(column)
+    made: Any = rows.query.annotations.get(column)
+    field: Any = rows.model._meta.get_field(column) if made is None else made.output_field
     value = field.to_python(plain)
     if value is None or (isinstance(value, datetime) and timezone.is_naive(value)) or "\0" in str(value):
         raise ValueError("not a column's value")
@@ -124,7 +125,10 @@ def reverse(ordering: Sequence[str]) -> list[str]:
 
 
 class Cursor(BasePagination):
-    """`{"next", "previous", "results"}`. The view's `ordering` names columns that are never null, the last unique."""
+    """`{"next", "previous", "results"}`. The view's `ordering` names columns that are never null, the last unique.
+
+    A column may be one that the rows are annotated with.
+    """
 
     moment: datetime | None = None
 
@@ -135,9 +139,7 @@ class Cursor(BasePagination):
         self.parameters = request.query_params
         size = read_size(request.query_params)
         cursor = request.query_params.get("cursor")
-        position = (
-            None if cursor is None else decode_position(cursor, queryset.model, columns_of(ordering), scored=scored)
-        )
+        position = None if cursor is None else decode_position(cursor, queryset, columns_of(ordering), scored=scored)
         if scored is not None:
             self.moment = (position.moment if position else None) or timezone.now()
             queryset = queryset.annotate(**{scored.name: scored.score(self.moment)})
