@@ -40,7 +40,8 @@ PROVABLE_IDS = 100
 """PostgreSQL uses a partial index for lists up to so long: of longer ones it does not see that none is empty."""
 ADVANCED = (
     *("turn_count", "last_turn_at", "started_at", "ended_at", "cleared_at"),
-    *("outcome", "archived", "consolidated_at", "patterns_extracted_at", "summarize_after", "updated_at"),
+    *("outcome", "archived", "consolidated_at", "patterns_extracted_at", "summarize_after", "extract_after"),
+    "updated_at",
 )
 
 
@@ -269,6 +270,8 @@ def advance(conversation: Conversation, new: Sequence[Turn], *, now: datetime) -
     conversation.consolidated_at = conversation.patterns_extracted_at = None
     conversation.updated_at = now
     plan_summary(conversation, now=now)
+    # since the first turn that nobody looked through; what failed waits as long as it was told to
+    conversation.extract_after = conversation.extract_after or now
     conversation.save(update_fields=ADVANCED)
 
 
