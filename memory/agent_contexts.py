@@ -219,9 +219,9 @@ class AgentEntry(AgentPart):
 class AgentFacts(AgentPart):
     """What the agent holds to be true: entries of type fact in its own context (see `storage.Factual`).
 
-    >>> memory.facts.store(EntryDraft(key="capital", content="The capital of France is Paris.")).entry_type
+    >>> memory.factual.store(EntryDraft(key="capital", content="The capital of France is Paris.")).entry_type
     'fact'
-    >>> memory.facts.find("capital").text
+    >>> memory.factual.find("capital").text
     'The capital of France is Paris.'
     """
 

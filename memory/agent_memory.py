@@ -4,17 +4,16 @@ The clock is read here, unless a call brings `now`. What is not found, refused o
 draws, and RedisError where Redis alone has it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 from uuid import UUID
 
 from django.utils import timezone
 
-from ledger import store as ledger
-from ledger.store import Mark
 from memory import conf
 from memory.agent_contexts import AgentContext, AgentEntry, AgentFacts, AgentLearnings
+from memory.agent_sessions import AgentSession, InjectionLedger, Message, append_messages
 from memory.agent_tiers import (
     AgentBlackboard,
     AgentPool,
@@ -23,7 +22,6 @@ from memory.agent_tiers import (
     AgentToolCache,
     AgentWorkflowRun,
 )
-from memory.extraction.messages import read_message
 from memory.models import Conversation, EpisodicMemory, MemoryPool, PersistentContext, Turn, WorkflowRun
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.retrieval.episodes import EpisodesFound
@@ -33,27 +31,19 @@ from memory.services.accounts import find_account
 from memory.services.context import Context, ContextRequest, gather_context
 from memory.services.contexts import ContextDraft, create_context, own_context
 from memory.services.conversations import Opening, end_conversation
-from memory.services.embedding import embed_texts
 from memory.services.episodes import EpisodeDraft
 from memory.services.hybrid_memory import MemoryManager
 from memory.services.memories import OwnVector
 from memory.services.pools import PoolDraft
 from memory.services.recall import find_turns
-from memory.services.sessions import join_session, open_session
 from memory.services.storage import StorageService
 from memory.services.summaries import request_summary
-from memory.services.turns import StoredTurns, TurnDraft
+from memory.services.turns import StoredTurns
 from memory.services.workflow_runs import RunDraft, start_run
 from memory.tiers.agent_working import WorkingMemoryService
-from memory.tiers.session import SessionMemory
-from memory.tiers.session_stores import SessionTurn
 from memory.tiers.working import WorkingMemory
-from memory_project.redis import Place
 
 ACTOR = "python"
-
-Message = Mapping[str, Any] | TurnDraft
-"""A chat message (`role`, `content`, `name`, tool calls), or a draft, which may say more: time, index, client id, …"""
 
 
 class AgentMemory:
@@ -83,9 +73,9 @@ class AgentMemory:
     >>> memory.pool("plan").merge({"steps": {"two": "dig"}}).version
     2
     >>> from memory.services.entries import EntryDraft
-    >>> memory.facts.store(EntryDraft(key="mat", content="The key is under the mat.")).content_version
+    >>> memory.factual.store(EntryDraft(key="mat", content="The key is under the mat.")).content_version
     1
-    >>> [hit.key for hit in memory.facts.search("Where is the key?").hits]
+    >>> [hit.key for hit in memory.factual.search("Where is the key?").hits]
     ['mat']
     """
 
@@ -165,7 +155,7 @@ class AgentMemory:
         return AgentEntry(self._owner, self.moment, entry_id=entry_id)
 
     @property
-    def facts(self) -> AgentFacts:
+    def factual(self) -> AgentFacts:
         """What the agent holds to be true."""
         return AgentFacts(self._owner, self.moment)
 
@@ -174,11 +164,11 @@ class AgentMemory:
         """What its teams learnt."""
         return AgentLearnings(self._owner, self.moment)
 
-    def session(self, conversation_id: str) -> "AgentSession":
+    def session(self, conversation_id: str) -> AgentSession:
         """The live side of a conversation."""
-        return AgentSession(self, conversation_id)
+        return AgentSession(self._owner, self.moment, conversation_id)
 
-    def ledger(self, conversation_id: str) -> "InjectionLedger":
+    def ledger(self, conversation_id: str) -> InjectionLedger:
         """What has been injected into a conversation."""
         return InjectionLedger(self._owner, conversation_id)
 
@@ -198,11 +188,7 @@ class AgentMemory:
 
         Raises MalformedMessage, a ValueError, for what is no chat message.
         """
-        drafts = [draft_of(message) for message in messages]
-        embedded = embed_texts([draft.message.text for draft in drafts if draft.own is None])
-        return turns.store_turns(
-            self._owner, conversation_id, drafts=drafts, embedded=embedded, now=self.moment(now), opening=opening
-        )
+        return append_messages(self._owner, conversation_id, messages, now=self.moment(now), opening=opening)
 
     def get_conversation(self, conversation_id: str) -> list[Turn]:
         """The whole log, first turn first. Raises NotFound."""
@@ -270,97 +256,3 @@ class AgentMemory:
     def moment(self, now: datetime | None) -> datetime:
         """`now` where a call brings it, else the clock's."""
         return self._clock() if now is None else now
-
-
-class AgentSession:
-    """The session of one conversation: writing makes it where it is new, reading one that there is not is NotFound.
-
-    Values and thoughts may be any JSON (see `SessionMemory`).
-    """
-
-    def __init__(self, memory: AgentMemory, conversation_id: str) -> None:
-        self._memory = memory
-        self._owner = memory.owner
-        self._conversation_id = conversation_id
-
-    def add_turn(self, message: Message, *, now: datetime | None = None) -> Turn:
-        """Append to the log and to the session's buffer: `AgentMemory.store_turn`."""
-        return self._memory.store_turn(self._conversation_id, message, now=now)
-
-    def get_recent_turns(self, limit: int = conf.MAX_CONTEXT_MESSAGES) -> list[SessionTurn]:
-        """The latest turns of the buffer, oldest first."""
-        return MemoryManager(self._owner).find_memory(self._conversation_id).get_messages(limit)
-
-    def set(self, key: str, value: Any, ttl_seconds: int | None = None, *, now: datetime | None = None) -> None:
-        """Store a value for `ttl_seconds`, an hour by default. Raises TooLarge, Unprocessable for one too many."""
-        self._for_write(now).set(key, value, ttl_seconds)
-
-    def get(self, key: str, *, now: datetime | None = None) -> Any:
-        """The value, or None where there is none (any more)."""
-        return self._for_read(now).get(key)
-
-    def delete(self, key: str, *, now: datetime | None = None) -> bool:
-        """Whether there was one."""
-        return self._for_read(now).delete(key)
-
-    def get_context(self, *, now: datetime | None = None) -> dict[str, Any]:
-        """All values that have not expired, by name."""
-        return self._for_read(now).get_context()
-
-    def clear_session(self) -> None:
-        """Forget buffer, goal, thoughts and values, saved ones too; the log stays."""
-        MemoryManager(self._owner).clear_session(self._conversation_id)
-
-    def set_active_goal(self, goal_id: str, goal_description: str, *, now: datetime | None = None) -> None:
-        self._for_write(now).set_active_goal(goal_id, goal_description)
-
-    def get_active_goal(self, *, now: datetime | None = None) -> dict[str, Any] | None:
-        """`goal_id` and `goal_description`, or None where there is no goal (any more)."""
-        return self._for_read(now).get_active_goal()
-
-    def clear_active_goal(self, *, now: datetime | None = None) -> bool:
-        """Whether there was one."""
-        return self._for_read(now).clear_active_goal()
-
-    def push_thought(self, thought: Any, *, now: datetime | None = None) -> None:
-        """Add a thought of this agent's; the oldest one beyond SESSION_THOUGHTS goes. Raises TooLarge."""
-        moment = self._memory.moment(now)
-        self._for_write(moment).push_thought(thought, self._owner.agent_id, moment)
-
-    def get_thoughts(self, limit: int = conf.SESSION_THOUGHTS, *, now: datetime | None = None) -> list[dict[str, Any]]:
-        """The latest thoughts of all agents, newest last: each with thought, agent_id and timestamp (ISO 8601)."""
-        return self._for_read(now).get_thoughts(limit)
-
-    def _for_read(self, now: datetime | None) -> SessionMemory:
-        return open_session(self._owner, self._conversation_id, now=self._memory.moment(now))
-
-    def _for_write(self, now: datetime | None) -> SessionMemory:
-        return join_session(self._owner, self._conversation_id, now=self._memory.moment(now))
-
-
-class InjectionLedger:
-    """What has been injected into one conversation, by whichever agent."""
-
-    def __init__(self, owner: Owner, conversation_id: str) -> None:
-        self._agent_id = owner.agent_id
-        self._place = Place(account_id=owner.account_id, conversation_id=conversation_id)
-
-    def get_all(self) -> dict[str, str]:
-        """Item key to value; empty where nothing was injected."""
-        return ledger.get_all(self._place)
-
-    def check(self, item_key: str) -> str | None:
-        """The value that the item was marked with; None while it has not been injected."""
-        return ledger.check(self._place, item_key)
-
-    def mark(self, item_key: str, value: str = ledger.DEFAULT_VALUE) -> Mark:
-        """Record an injection. Atomic, so two agents cannot both be first; the first value stays."""
-        return ledger.mark(self._place, item_key, value, agent_id=self._agent_id)
-
-    def evict(self, item_key: str) -> bool:
-        """Take an item out, so that it may be injected again; False where it was not in."""
-        return ledger.evict(self._place, item_key, agent_id=self._agent_id)
-
-
-def draft_of(message: Message) -> TurnDraft:
-    return message if isinstance(message, TurnDraft) else TurnDraft(message=read_message(message))

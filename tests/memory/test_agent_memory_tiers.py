@@ -224,11 +224,11 @@ def test_reads_of_entries_are_in_the_access_log(memory: AgentMemory) -> None:
 
 
 def test_facts_are_kept_in_the_agents_own_context(memory: AgentMemory, colleague: AgentMemory) -> None:
-    memory.facts.store(EntryDraft(key="mat", content="The key is under the mat."))
+    memory.factual.store(EntryDraft(key="mat", content="The key is under the mat."))
 
-    assert [fact.context_id for fact in memory.facts.all()] == [memory.own_context().find().id]
-    assert [hit.key for hit in memory.facts.search("key").hits] == ["mat"]
-    assert (colleague.facts.all(), colleague.facts.search("key").hits) == ([], [])
+    assert [fact.context_id for fact in memory.factual.all()] == [memory.own_context().find().id]
+    assert [hit.key for hit in memory.factual.search("key").hits] == ["mat"]
+    assert (colleague.factual.all(), colleague.facts.search("key").hits) == ([], [])
 
 
 def test_learnings_are_a_teams(
@@ -268,6 +268,6 @@ def test_writes_are_audited_under_its_name(account: Account) -> None:
     memory = AgentMemory.open(account.name, agent_id="assistant")
 
     memory.create_pool(PoolDraft(pool_id="plan"))
-    memory.facts.store(EntryDraft(content="Red."))
+    memory.factual.store(EntryDraft(content="Red."))
 
     assert set(AuditEntry.objects.values_list("actor", flat=True)) == {"python"}
