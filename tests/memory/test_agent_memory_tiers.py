@@ -228,7 +228,7 @@ def test_facts_are_kept_in_the_agents_own_context(memory: AgentMemory, colleague
 
     assert [fact.context_id for fact in memory.factual.all()] == [memory.own_context().find().id]
     assert [hit.key for hit in memory.factual.search("key").hits] == ["mat"]
-    assert (colleague.factual.all(), colleague.facts.search("key").hits) == ([], [])
+    assert (colleague.factual.all(), colleague.factual.search("key").hits) == ([], [])
 
 
 def test_learnings_are_a_teams(
