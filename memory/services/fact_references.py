@@ -1,0 +1,106 @@
+"""What facts refer to: the entities that they are about, the turns that they come from, the facts that they follow.
+
+All of it is locked by one statement in the order of everybody who locks memories, so that nothing is deleted while a
+fact comes to refer to it.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from memory.errors import Unprocessable
+from memory.models import Entity, Fact, Kind, Link, Memory, Turn
+from memory.owner import Owner
+
+LOCK = """
+SELECT m.id, m.kind, m.agent_id, m.user_id,
+    m.archived OR m.quarantined OR (m.expires_at IS NOT NULL AND m.expires_at <= %s) FROM memories m
+WHERE m.account_id = %s AND (m.id = ANY(%s::uuid[]) OR (m.kind = 'fact' AND m.identity = ANY(%s::text[])))
+ORDER BY m.id FOR """
+SHARED, ALONE = f"{LOCK} KEY SHARE", f"{LOCK} UPDATE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A locked memory, as far as who refers to it has to know. `is_gone`: archived, quarantined or expired."""
+
+    id: UUID
+    kind: str
+    agent_id: str
+    user_id: str
+    is_gone: bool
+
+
+def lock_shared(
+    owner: Owner, *, ids: Collection[UUID], identities: Collection[str] = (), now: datetime
+) -> dict[UUID, Reference]:
+    """Keep these memories, and the facts of these identities, from being deleted until the transaction ends.
+
+    Of the whole account: who may see them is asked elsewhere.
+    """
+    return lock(SHARED, owner, ids=ids, identities=identities, now=now)
+
+
+def lock_alone(
+    owner: Owner, *, ids: Collection[UUID], identities: Collection[str] = (), now: datetime
+) -> dict[UUID, Reference]:
+    """As `lock_shared`, and keep others from changing them, or referring to them, too."""
+    return lock(ALONE, owner, ids=ids, identities=identities, now=now)
+
+
+def lock(
+    statement: str, owner: Owner, *, ids: Collection[UUID], identities: Collection[str], now: datetime
+) -> dict[UUID, Reference]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [now, owner.account_id, list(ids), list(identities)])
+        names = ("id", "kind", "agent_id", "user_id", "is_gone")
+        return {row[0]: Reference(**dict(zip(names, row, strict=True))) for row in cursor.fetchall()}
+
+
+def check_entities(owner: Owner, entity_ids: Collection[UUID], locked: dict[UUID, Reference]) -> None:
+    """Raises Unprocessable unless all are live entities of the owner's own knowledge (`identity.holder`).
+
+    An owner without agent and user acts for the account: any of the account's will do.
+    """
+    for entity_id in entity_ids:
+        found = locked.get(entity_id)
+        if found is None or found.kind != Kind.ENTITY or found.is_gone or not holds(owner, found):
+            raise Unprocessable(f"there is no entity {entity_id}")
+
+
+def holds(owner: Owner, row: Reference | Memory) -> bool:
+    """Whether a memory is of the owner's own knowledge (`identity.holder`), or of the account that it acts for."""
+    if owner.user_id:
+        return row.user_id == owner.user_id
+    return not owner.agent_id or (row.user_id, row.agent_id) == ("", owner.agent_id)
+
+
+def find_turns(owner: Owner, turn_ids: Collection[UUID]) -> dict[UUID, str]:
+    """The conversations of turns that the owner may see. Raises Unprocessable for any other. No query for none."""
+    if not turn_ids:
+        return {}
+    rows = Turn.objects.visible_to(owner, Kind.TURN).filter(id__in=turn_ids)
+    found = dict(rows.values_list("id", "conversation_id"))
+    for turn_id in turn_ids:
+        if turn_id not in found:
+            raise Unprocessable(f"there is no turn {turn_id}")
+    return found
+
+
+def names_of(owner: Owner, entity_ids: Collection[UUID]) -> dict[UUID, list[str]]:
+    """The names that entities go by. No query for none."""
+    if not entity_ids:
+        return {}
+    rows: Any = Entity.objects.filter(account_id=owner.account_id, id__in=entity_ids)
+    found = rows.values_list("id", "name", "aliases")
+    return {entity_id: [name, *aliases] for entity_id, name, aliases in found}
+
+
+def links_from(fact: Fact, *types: str) -> list[Link]:
+    """Of these types, first made first."""
+    rows = Link.objects.filter(account_id=fact.account_id, source_id=fact.id, type__in=types)
+    return list(rows.order_by("id"))
