@@ -14,7 +14,7 @@ from uuid import UUID
 from memory import conf
 from memory.models import Kind, Memory, PersistentContext, Vector
 from memory.models.binary import Embedding, binary_cursor, fetch_dicts, half_vector
-from memory.models.memory import DEFAULT_LANGUAGE, OF_CONTEXTS
+from memory.models.memory import DEFAULT_LANGUAGE, KNOWLEDGE, OF_CONTEXTS
 from memory.owner import Owner
 from memory.retrieval.lexical import bm25_ctes
 from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, bind_owner, shape_of, squeeze, where_of
@@ -125,9 +125,9 @@ class Found(Generic[H]):
 def search_rows(owner: Owner, searched: Searched, query: MemoryQuery, *, now: datetime) -> Found[Row]:
     """The owner's `top_k` rows of a kind nearest to the query. One statement.
 
-    With a `user_id` only that user's rows; channels: the active one and `_global`. Pending rows that share words
-    with the query alternate with those found by meaning (each list best first), since a similarity and a BM25
-    score cannot be compared.
+    With a `user_id` only that user's rows, and of knowledge those without a user; channels: the active one and
+    `_global`. Pending rows that share words with the query alternate with those found by meaning (each list best
+    first), since a similarity and a BM25 score cannot be compared.
     """
     bounds = Bounds(has_window=query.since is not None, has_contexts=bool(query.contexts), has_types=bool(query.types))
     width = query.width if query.vector is not None else None
@@ -199,7 +199,8 @@ def candidates(owner: Owner, searched: Searched, width: int | None, bounds: Boun
     sees = replace(owner, agent_id="") if kind in OF_CONTEXTS else owner
     rows = Memory.objects.visible_to(sees, kind).in_channels(owner).live(now)
     vectors = Vector.objects.visible_to(sees, kind).in_channels(owner).live(now).of_model(model, width or 0)
-    if owner.user_id:
+    # knowledge of nobody in particular is for every user
+    if owner.user_id and kind not in KNOWLEDGE:
         rows, vectors = rows.filter(user_id=owner.user_id), vectors.filter(user_id=owner.user_id)
     of_rows, of_vectors = where_of(rows, prefix="m"), where_of(vectors, prefix="v")
     dated, dated_vectors = (" AND memories.event_time > %(since)s", DATED_VECTORS) if bounds.has_window else ("", "")
