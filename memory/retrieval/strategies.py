@@ -47,9 +47,9 @@ StrategiesFound = Found[StrategyHit]
 def search_strategies(owner: Owner, query: MemoryQuery, *, now: datetime) -> StrategiesFound:
     """The `top_k` best of the strategies nearest to the query, of `query.types` (task types) if it names any.
 
-    One statement. Looked through are the nearest 200, or ten times `top_k`, so that what works often passes what is a little nearer;
-    they are ranked by similarity x success rate. Those found by their words (their vector is pending, or there is none
-    of the query) are ranked by success rate / place among them, and alternate with the others.
+    One statement. Looked through are the nearest 200, or ten times `top_k`, so that what works often passes what is
+    a little nearer; they are ranked by similarity x success rate. Those found by their words (their vector is pending,
+    or there is none of the query) are ranked by success rate / place among them, and alternate with the others.
     """
     candidates = max(LEAST_CANDIDATES, CANDIDATES_A_HIT * query.top_k)
     found = search_rows(owner, STRATEGIES, replace(query, top_k=candidates), now=now)
