@@ -1,0 +1,339 @@
+"""What becomes of facts: the world changes, we were wrong, nobody believes it any more, everybody should know it.
+
+Whoever holds a fact changes it, the agent that learnt it, or the account; who may only read it is refused. A change
+locks the fact and all that it will refer to first, in one statement: of two that come at once, the second finds what
+the first one made of it.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from memory.audit import record
+from memory.errors import Conflict, Forbidden, Unprocessable
+from memory.models import Fact, FactVersion, Kind, Link, Memory, Temporal
+from memory.owner import GLOBAL_CHANNEL, Owner
+from memory.services.access import Versions, check_version
+from memory.services.embedding import Embedded
+from memory.services.fact_beliefs import end_beliefs, moment_after, renew_beliefs, save_facts
+from memory.services.fact_references import find_turns, holds, links_from, lock_alone, lock_shared, names_of
+from memory.services.fact_tombstones import bury, rejected_among
+from memory.services.facts import (
+    FactDraft,
+    Learnt,
+    check_claim,
+    check_draft,
+    check_span,
+    find_fact,
+    identity_of,
+    put_facts,
+)
+from memory.services.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES, NewLink, insert_links
+from memory.services.memories import OwnVector, Rewording, reword_memories
+
+CORRECTABLE = frozenset({"claim", "confidence", "temporal", "valid_from", "valid_to"})
+CORRECTION = {"reason": "correction"}
+"""Properties of SUPERSEDES where the old fact was wrong, rather than the world another since."""
+
+
+def supersede_fact(owner: Owner, fact_id: UUID, draft: FactDraft, *, embedded: Embedded, now: datetime) -> Fact:
+    """The world changed: the old fact ends where the new one begins (`valid_from`, now by default), and is kept.
+
+    One that would end before it began never held: it is retracted. The new one is of the old one's holder and channel,
+    and about the same entities where it names none. Returns the new fact, which may have been known already. Raises as
+    `learn_facts` does, NotFound, Forbidden, Conflict where the old fact is not active.
+    """
+    check_draft(draft)
+    with transaction.atomic():
+        old = lock_active(owner, fact_id, draft, now=now)
+        now = moment_after(old, now)
+        draft = replace(draft, valid_from=draft.valid_from or now)
+        check_draft(draft)
+        close_fact(owner, old, at=draft.valid_from or now, now=now)
+        return follow(owner, old, draft, properties={}, embedded=embedded, now=now)
+
+
+def replace_wrong_fact(owner: Owner, fact_id: UUID, draft: FactDraft, *, embedded: Embedded, now: datetime) -> Fact:
+    """The fact was wrong all along: it is retracted, and the new one holds from where the old one did.
+
+    Returns the new fact. Raises as `supersede_fact` does.
+    """
+    check_draft(draft)
+    with transaction.atomic():
+        old = lock_active(owner, fact_id, draft, now=now)
+        now = moment_after(old, now)
+        draft = replace(draft, valid_from=draft.valid_from or old.valid_from)
+        check_draft(draft)
+        end_beliefs([old], status=Fact.Status.SUPERSEDED, now=now)
+        return follow(owner, old, draft, properties=CORRECTION, embedded=embedded, now=now)
+
+
+def lock_active(owner: Owner, fact_id: UUID, draft: FactDraft, *, now: datetime) -> Fact:
+    """The fact, alone, with all that a draft which follows it refers to. Raises Conflict where it is not active."""
+    fact = lock_fact(owner, fact_id, besides={*draft.entity_ids, *draft.turn_ids}, now=now)
+    refuse_inactive(fact)
+    return fact
+
+
+def lock_fact(
+    owner: Owner, fact_id: UUID, *, besides: Collection[UUID] = (), expected: Versions | int = None, now: datetime
+) -> Fact:
+    """A fact that the owner may change, and memories that it is going to refer to, until the transaction ends.
+
+    Raises NotFound, Forbidden where it may only be read, StaleVersion.
+    """
+    find_fact(owner, fact_id)
+    lock_alone(owner, ids={fact_id, *besides}, now=now)
+    fact = find_fact(owner, fact_id)
+    if owner.agent_id not in ("", fact.agent_id) and not holds(owner, fact):
+        raise Forbidden("who holds a fact changes it, the agent that learnt it, or the account")
+    check_version(fact.version, frozenset({expected}) if isinstance(expected, int) else expected)
+    return fact
+
+
+def refuse_inactive(fact: Fact) -> None:
+    if fact.status != Fact.Status.ACTIVE:
+        raise Conflict(f"the fact is {fact.status}, not active")
+
+
+def as_holder(owner: Owner, fact: Fact) -> Owner:
+    """The owner, for what goes on where the fact is: its holder and its channel, whoever acts."""
+    learner = owner.agent_id if fact.user_id and owner.agent_id else fact.agent_id
+    return replace(owner, agent_id=learner, user_id=fact.user_id, channel=fact.channel)
+
+
+def close_fact(owner: Owner, old: Fact, *, at: datetime, now: datetime) -> None:
+    """Let a locked fact be true until `at` and no longer; it stays believed, unless nothing of it is left."""
+    if old.valid_from is not None and at <= old.valid_from:
+        end_beliefs([old], status=Fact.Status.SUPERSEDED, now=now)
+        return
+    old.status, old.identity = Fact.Status.SUPERSEDED, str(old.id)
+    if old.valid_to is not None and old.valid_to <= at:
+        save_facts([old], now=now)
+        return
+    old.valid_to = at
+    renew_beliefs(owner, [old], reason=FactVersion.Reason.SUPERSEDED, now=now)
+
+
+def follow(
+    owner: Owner, old: Fact, draft: FactDraft, *, properties: dict[str, Any], embedded: Embedded, now: datetime
+) -> Fact:
+    """Learn the draft in the place of a fact that was closed, and link it to that."""
+    if not draft.entity_ids:
+        draft = replace(draft, entity_ids=entities_of(old, now=now))
+    conversations = find_turns(owner, draft.turn_ids)
+    learnt = put_facts(as_holder(owner, old), [draft], conversations=conversations, embedded=embedded, now=now)[0]
+    link = NewLink(source_id=learnt.fact.id, type=SUPERSEDES, target_id=old.id, properties=properties)
+    insert_links(owner.account_id, [link])
+    record(owner, operation="supersede", memory_type="semantic", affected_ids=[learnt.fact.id, old.id])
+    return learnt.fact
+
+
+def entities_of(fact: Fact, *, now: datetime) -> list[UUID]:
+    """The live entities that it is about."""
+    linked = [link.target_id for link in links_from(fact, ABOUT)]
+    live = set(Memory.objects.live(now).filter(id__in=linked).values_list("id", flat=True))
+    return [entity_id for entity_id in linked if entity_id in live]
+
+
+def correct_fact(
+    owner: Owner,
+    fact_id: UUID,
+    *,
+    changes: Mapping[str, Any],
+    embedded: Embedded,
+    expected: Versions | int = None,
+    own: OwnVector | None = None,
+    now: datetime,
+) -> Fact:
+    """We were wrong about it: the fact's next belief says what it really is (columns of CORRECTABLE).
+
+    What it says already changes nothing. Embed another claim first; `own` is the client's vector of it. Raises
+    NotFound, Forbidden, StaleVersion, Unprocessable for values that no fact can have, Conflict for a fact that is
+    believed no longer, for a claim that was rejected, and for one that another fact makes already.
+    """
+    check_changes(changes)
+    try:
+        with transaction.atomic():
+            fact = lock_fact(owner, fact_id, expected=expected, now=now)
+            refuse_unbelieved(fact)
+            if not (others := differing(fact, changes)):
+                return fact
+            if "claim" in others:
+                refuse_rejected_claim(as_holder(owner, fact), fact, others["claim"])
+                rewording = Rewording(row=fact, text=others["claim"], own=own)
+                reword_memories(owner, [rewording], embedded=embedded, now=now)
+            correct_columns(owner, fact, others, now=now)
+    except IntegrityError as err:
+        # the only one that is settled by the database: two facts of one identity
+        raise Conflict("another fact claims this already") from err
+    return fact
+
+
+def check_changes(changes: Mapping[str, Any]) -> None:
+    if refused := set(changes) - CORRECTABLE:
+        raise Unprocessable(f"cannot be corrected: {', '.join(sorted(refused))}")
+    if "claim" in changes:
+        check_claim(changes["claim"])
+    if not 0 <= changes.get("confidence", 0) <= 1:
+        raise Unprocessable("confidence is from 0 to 1")
+    if changes.get("temporal", Temporal.CURRENT) not in Temporal.values:
+        raise Unprocessable(f"temporal is one of {', '.join(Temporal.values)}")
+
+
+def refuse_unbelieved(fact: Fact) -> None:
+    if fact.recorded_at is None or fact.retracted_at is not None:
+        raise Conflict(f"the fact is {fact.status}, and not believed")
+
+
+def differing(fact: Fact, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the changes that say something else than the fact."""
+    return {name: value for name, value in changes.items() if value != getattr(fact, column_of(name))}
+
+
+def column_of(name: str) -> str:
+    return "text" if name == "claim" else name
+
+
+def refuse_rejected_claim(holder: Owner, fact: Fact, claim: str) -> None:
+    if any(rejected_among(holder, [(claim, entity_names(fact))])):
+        raise Conflict("this claim was rejected: staff may lift its tombstone")
+
+
+def entity_names(fact: Fact) -> list[str]:
+    """Of all entities that it is about, all names."""
+    owner = Owner(account_id=fact.account_id)
+    found = names_of(owner, [link.target_id for link in links_from(fact, ABOUT)])
+    return [name for names in found.values() for name in names]
+
+
+def correct_columns(owner: Owner, fact: Fact, changes: Mapping[str, Any], *, now: datetime) -> None:
+    for name, value in changes.items():
+        setattr(fact, column_of(name), value)
+    check_span(fact.valid_from, fact.valid_to)
+    if fact.status == Fact.Status.ACTIVE:
+        fact.identity = identity_of(as_holder(owner, fact), fact)
+    renew_beliefs(owner, [fact], reason=FactVersion.Reason.CORRECTED, now=now)
+    record(owner, operation="correct", memory_type="semantic", affected_ids=[fact.id])
+
+
+def retract_fact(owner: Owner, fact_id: UUID, *, expected: Versions | int = None, now: datetime) -> Fact:
+    """Believe it no longer; it may be learnt again. Raises NotFound, Forbidden, StaleVersion, Conflict where it is not
+    active."""
+    with transaction.atomic():
+        fact = lock_fact(owner, fact_id, expected=expected, now=now)
+        refuse_inactive(fact)
+        end_beliefs([fact], status=Fact.Status.RETRACTED, now=now)
+        record(owner, operation="retract", memory_type="semantic", affected_ids=[fact.id])
+    return fact
+
+
+def reject_fact(owner: Owner, fact_id: UUID, *, now: datetime) -> Fact:
+    """Believe it no longer, and never again: a tombstone keeps the claim from being learnt by its holder.
+
+    What it was promoted to, or from, goes with it. Raises NotFound, Forbidden, Conflict where it is not active.
+    """
+    with transaction.atomic():
+        fact = lock_fact(owner, fact_id, besides=promoted_with(owner, fact_id), now=now)
+        refuse_inactive(fact)
+        rejected = [fact, *active_copies(owner, fact)]
+        end_beliefs(rejected, status=Fact.Status.REJECTED, now=now)
+        bury(as_holder(owner, fact), fact.text, entity_names(fact), now=now)
+        record(owner, operation="reject", memory_type="semantic", affected_ids=[each.id for each in rejected])
+    return fact
+
+
+def promoted_with(owner: Owner, fact_id: UUID) -> set[UUID]:
+    """The facts that it was promoted to, and from."""
+    links = Link.objects.filter(Q(source_id=fact_id) | Q(target_id=fact_id), account_id=owner.account_id)
+    ends = links.filter(type=PROMOTED_FROM).values_list("source_id", "target_id")
+    return {end for pair in ends for end in pair if end != fact_id}
+
+
+def active_copies(owner: Owner, fact: Fact) -> Sequence[Fact]:
+    """Those of its copies, locked before, that are active and say the same still."""
+    rows: Any = Fact.objects.filter(account_id=owner.account_id, id__in=promoted_with(owner, fact.id))
+    copies: list[Fact] = list(rows.filter(status=Fact.Status.ACTIVE, content_hash=fact.content_hash))
+    return copies
+
+
+def promote_fact(owner: Owner, fact_id: UUID, *, reason: str, embedded: Embedded, now: datetime) -> Fact:
+    """Let it be known in every channel: a copy in `_global`, PROMOTED_FROM it, of the same holder.
+
+    Embed its claim first. Where the same is known there already, that is linked, and confirmed. Returns the copy.
+    Raises NotFound, Forbidden, Conflict where it is not active, or is in `_global` already.
+    """
+    with transaction.atomic():
+        fact = lock_fact(owner, fact_id, now=now)
+        refuse_inactive(fact)
+        if fact.channel == GLOBAL_CHANNEL:
+            raise Conflict("the fact is in _global already")
+        # of whom it is, not of who promotes it: taking part in its conversation is not what promotes give
+        holder = replace(owner, agent_id=fact.agent_id, user_id=fact.user_id, channel=GLOBAL_CHANNEL)
+        promoted = FactVersion.Reason.PROMOTED
+        learnt = put_facts(
+            holder,
+            [copy_of(fact, now=now)],
+            conversations={},
+            reason=promoted,
+            embedded=embedded,
+            now=moment_after(fact, now),
+        )[0]
+        turn_ids = link_copy(fact, learnt, reason=reason, now=now)
+        record_promotion(owner, fact, learnt, turn_ids=turn_ids, reason=reason)
+    return learnt.fact
+
+
+def copy_of(fact: Fact, *, now: datetime) -> FactDraft:
+    return FactDraft(
+        claim=fact.text,
+        confidence=fact.confidence,
+        certainty=fact.certainty,
+        temporal=fact.temporal,
+        valid_from=fact.valid_from,
+        valid_to=fact.valid_to,
+        entity_ids=entities_of(fact, now=now),
+        source=fact.source,
+        event_time=fact.event_time,
+        conversation_id=fact.conversation_id,
+        metadata=fact.metadata,
+    )
+
+
+def link_copy(fact: Fact, learnt: Learnt, *, reason: str, now: datetime) -> list[UUID]:
+    """PROMOTED_FROM the original, DERIVED_FROM the turns that it is derived from, as far as they are there still."""
+    owner = Owner(account_id=fact.account_id)
+    linked = [link.target_id for link in links_from(fact, DERIVED_FROM)]
+    locked = lock_shared(owner, ids=linked, now=now)
+    turn_ids = [turn_id for turn_id in linked if turn_id in locked]
+    links = [NewLink(source_id=learnt.fact.id, type=DERIVED_FROM, target_id=turn_id) for turn_id in turn_ids]
+    properties = {"reason": reason}
+    links.append(NewLink(source_id=learnt.fact.id, type=PROMOTED_FROM, target_id=fact.id, properties=properties))
+    insert_links(fact.account_id, links)
+    if learnt.is_new and fact.source_turn_id in turn_ids:
+        rows: Any = Fact.objects.filter(pk=learnt.fact.id)
+        rows.update(source_turn_id=fact.source_turn_id)
+        learnt.fact.source_turn_id = fact.source_turn_id
+    return turn_ids
+
+
+def record_promotion(owner: Owner, fact: Fact, learnt: Learnt, *, turn_ids: Sequence[UUID], reason: str) -> None:
+    said_in = set(Memory.objects.filter(id__in=turn_ids, kind=Kind.TURN).values_list("conversation_id", flat=True))
+    conversations = said_in | {fact.conversation_id} - {""}
+    record(
+        owner,
+        operation="promote",
+        memory_type="semantic",
+        affected_ids=[learnt.fact.id, fact.id],
+        target_channels=[GLOBAL_CHANNEL],
+        promoted_from_channel=fact.channel,
+        promotion_confidence=fact.confidence,
+        promotion_access_count=fact.access_count,
+        promotion_conversation_count=len(conversations),
+        metadata={"reason": reason},
+    )
