@@ -2,7 +2,8 @@
 
 A corrected text loses its vectors at once and waits for new ones; until then its words find it. A turn's payload and
 its session's buffer say no longer what its text said (`turn_corrections`); an entry has it as its next version
-(`entry_corrections`).
+(`entry_corrections`); a strategy is known by it (`strategy_corrections`). What a fact claims is another belief
+(`fact_changes`), and what an entity is called is said in several places (`entity_corrections`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,11 +17,12 @@ from django.db.models import F, QuerySet
 
 from memory.audit import record
 from memory.errors import NotFound, StaleVersion, Unprocessable
-from memory.models import ContextEntry, EpisodicMemory, Kind, Memory, Turn, Vector, writer
+from memory.models import ContextEntry, EpisodicMemory, Goal, Kind, Memory, Strategy, Turn, Vector, writer
 from memory.owner import Owner
 from memory.services.embedding import content_hash
 from memory.services.entry_corrections import spread_entry_correction
 from memory.services.memories import MEMORY_TYPES
+from memory.services.strategy_corrections import spread_strategy_correction
 from memory.services.turn_corrections import spread_correction, spread_quarantine
 from memory.tokens import estimate_tokens
 
@@ -36,8 +38,17 @@ CORRECTABLE_CHILDREN: dict[str, tuple[type[Memory], frozenset[str]]] = {
         ContextEntry,
         frozenset({"entry_type", "source_type", "memory_type", "importance", "confidence"}),
     ),
+    Kind.STRATEGY: (Strategy, frozenset({"context_pattern", "task_type", "tool_sequence"})),
+    Kind.GOAL: (Goal, frozenset({"priority", "deadline", "result"})),
 }
 """By kind: its child table and the columns of it that may be corrected."""
+
+KEPT_IN_STEP: dict[str, frozenset[str]] = {
+    Kind.FACT: frozenset({"text", "user_id", "channel"}),
+    Kind.ENTITY: frozenset({"text", "user_id", "channel"}),
+    Kind.GOAL: frozenset({"user_id"}),
+}
+"""By kind: columns of CORRECTABLE that say something elsewhere as well, and are left to the services of the kind."""
 
 MARKS: dict[str, dict[str, bool]] = {
     "archive": {"archived": True},
@@ -74,15 +85,17 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
             spread_correction(memory_id, is_reworded="text" in changes)
         if row.kind == Kind.CONTEXT_ENTRY and "text" in changes:
             spread_entry_correction(owner, memory_id, now=now)
+        if row.kind == Kind.STRATEGY:
+            spread_strategy_correction(memory_id)
         record_correction(owner, "update", [row], metadata={"columns": sorted(changes)})
 
 
 def split_changes(kind: str, changes: Mapping[str, Any]) -> tuple[type[Memory] | None, dict[str, Any]]:
     """The kind's child table and those of the changes that are its columns. Unprocessable for any other."""
     child, of_child = CORRECTABLE_CHILDREN.get(kind, (None, frozenset[str]()))
-    refused = set(changes) - CORRECTABLE - of_child
+    refused = set(changes) - (CORRECTABLE - KEPT_IN_STEP.get(kind, frozenset[str]())) - of_child
     if refused:
-        raise Unprocessable(f"cannot be corrected: {', '.join(sorted(refused))}")
+        raise Unprocessable(f"these of a {kind.replace('_', ' ')} are not corrected here: {', '.join(sorted(refused))}")
     return child, {name: value for name, value in changes.items() if name in of_child}
 
 

@@ -38,12 +38,15 @@ from memory.models import (
     WorkflowRun,
 )
 from memory.owner import Owner
+from memory.services.fact_tombstones import bury
 from memory.services.snapshots import create_snapshot
+from memory.services.strategies import StrategyDraft, learn_strategy
+from memory.services.tools import InvocationDraft, record_invocations
 from memory_project.admin_lists import MOST_COUNTED, BoundedPaginator
 from memory_project.ids import uuid7
 from tests.memory.admin.pages import list_url, page_url, queries_of, shown
 from tests.memory.contexts import context_of, entry, keep
-from tests.memory.episodes import NOW, draft, store
+from tests.memory.episodes import NOTHING, NOW, draft, store
 from tests.memory.learnings import learn, team_of
 from tests.memory.pools import make_pool
 from tests.memory.turns import talk
@@ -162,6 +165,25 @@ def make_votes(account: Account, numbers: range) -> None:
     )
 
 
+def make_uses(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    drafts = [InvocationDraft(conversation_id="c", tool_name=f"tool {number}") for number in numbers]
+    record_invocations(owner, drafts, now=datetime.now(UTC))
+
+
+def make_strategies(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    for number in numbers:
+        draft = StrategyDraft(description=f"way {number}", tool_sequence=["read"], success=True)
+        learn_strategy(owner, draft, embedded=NOTHING, now=NOW)
+
+
+def make_tombstones(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    for number in numbers:
+        bury(owner, f"claim {number}", [], now=NOW)
+
+
 MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "agentshorttermmemory": lambda account, numbers: AgentShortTermMemory.objects.bulk_create(
         AgentShortTermMemory(account=account, agent_id="a", memory_key=f"k{n}", ttl_seconds=1, expires_at=NOW)
@@ -185,6 +207,7 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
         Conversation(account=account, conversation_id=f"c{n}", started_at=NOW) for n in numbers
     ),
     "episodicmemory": make_episodes,
+    "facttombstone": make_tombstones,
     "idempotentrequest": make_answers,
     "injection": make_injections,
     "jobrun": lambda account, numbers: JobRun.objects.bulk_create(
@@ -206,9 +229,13 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "savedworkingmemory": lambda account, numbers: SavedWorkingMemory.objects.bulk_create(
         SavedWorkingMemory(account=account, agent_id=f"a{n}", saved_at=NOW) for n in numbers
     ),
+    "strategy": make_strategies,
+    "strategyuse": make_strategies,
     "team": lambda account, numbers: Team.objects.bulk_create(Team(account=account, name=f"t{n}") for n in numbers),
     "teammember": make_members,
+    "tool": make_uses,
     "toolcacheentry": make_cached,
+    "toolinvocation": make_uses,
     "turn": make_turns,
     "vector": make_episodes,
     "workflowrun": lambda account, numbers: WorkflowRun.objects.bulk_create(

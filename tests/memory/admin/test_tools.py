@@ -1,0 +1,154 @@
+"""Tools and their uses in the admin: counted, described, and opened one by one."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from memory.models import Account, AuditEntry, Tool, ToolInvocation
+from memory.owner import Owner
+from memory.services.tools import InvocationDraft, record_invocation
+from tests.memory.admin.chats import HOSTILE, allow
+from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
+
+
+def use(owner: Owner, tool_name: str = "search", **fields: Any) -> ToolInvocation:
+    given = {"conversation_id": "c1", "tool_input": {"q": "blue door"}, "success": True, "latency_ms": 40, **fields}
+    return record_invocation(owner, InvocationDraft(tool_name=tool_name, **given), now=datetime.now(UTC))
+
+
+def test_a_tool_shows_what_its_uses_came_to(staff: Client, owner: Owner) -> None:
+    use(owner)
+    use(owner, success=False, latency_ms=60)
+
+    page, listed = (shown(staff.get(url)) for url in (page_url("tool", Tool.objects.get().pk), list_url("tool")))
+
+    assert all(told in text for text in (page, listed) for told in ("2: 1 succeeded, 1 failed", "50 ms", "search"))
+
+
+def test_a_tool_is_described_and_audited(staff: Client, owner: Owner) -> None:
+    use(owner)
+    url = page_url("tool", Tool.objects.get().pk)
+
+    staff.post(url, form_values(staff.get(url)) | {"description": "Looks things up."})
+
+    assert Tool.objects.get().description == "Looks things up."
+    entry = AuditEntry.objects.order_by("-id")[0]
+    assert (entry.actor, entry.operation, entry.memory_type) == ("staff:chief", "update", "procedural")
+
+
+def test_what_went_in_and_came_out_is_read_on_its_own_page_alone(staff: Client, owner: Owner) -> None:
+    row = use(owner, tool_output=["a red mat"], error_message="the hinge broke")
+
+    page = shown(staff.get(page_url("toolinvocation", row.pk)))
+
+    assert all(told in page for told in ("blue door", "a red mat", "the hinge broke"))
+    assert "blue door" not in shown(staff.get(list_url("toolinvocation")))
+
+
+def test_a_list_reads_nothing_that_is_sealed(staff: Client, owner: Owner) -> None:
+    use(owner)
+
+    with CaptureQueriesContext(connection) as captured:
+        staff.get(list_url("toolinvocation"))
+
+    assert not [query for query in captured if "tool_input" in query["sql"]]
+
+
+def test_what_no_key_opens_is_said_to_be_unreadable(staff: Client, owner: Owner) -> None:
+    row = use(owner)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE tool_invocations SET tool_input = 'damaged'::bytea")
+
+    page = staff.get(page_url("toolinvocation", row.pk))
+
+    assert page.status_code == 200
+    assert "It cannot be read" in shown(page)
+    assert staff.get(list_url("toolinvocation")).status_code == 200
+
+
+def test_without_any_key_a_page_says_so(staff: Client, owner: Owner, settings: Settings) -> None:
+    row = use(owner)
+    settings.ENCRYPTION_KEYS = []
+
+    assert "It cannot be read" in shown(staff.get(page_url("toolinvocation", row.pk)))
+
+
+def test_a_use_leads_to_its_tool_and_into_the_transcript(staff: Client, owner: Owner) -> None:
+    row = use(owner, turn_index=3)
+
+    page = shown(staff.get(page_url("toolinvocation", row.pk)))
+
+    assert page_url("tool", row.tool_id) in page
+    assert "?turn=3#turn-3" in page
+
+
+def test_uses_of_one_tool_are_listed_from_its_page(staff: Client, owner: Owner) -> None:
+    wanted, _ = use(owner), use(owner, "read")
+
+    response = staff.get(list_url("toolinvocation", tool=wanted.tool_id, since="ever"))
+
+    assert [row.pk for row in response.context["cl"].result_list] == [wanted.pk]
+
+
+@pytest.mark.parametrize("words", ["search", "c1", "assistant"])
+def test_a_use_is_found_by_tool_conversation_and_agent(staff: Client, owner: Owner, words: str) -> None:
+    use(owner)
+
+    assert staff.get(list_url("toolinvocation", q=words)).context["cl"].result_count == 1
+    assert staff.get(list_url("toolinvocation", q=f"{words}x")).context["cl"].result_count == 0
+
+
+def test_the_list_shows_a_week_unless_told_otherwise(staff: Client, owner: Owner) -> None:
+    use(owner, timestamp=datetime.now(UTC) - timedelta(days=8))
+
+    counts = [
+        staff.get(list_url("toolinvocation", **asked)).context["cl"].result_count for asked in ({}, {"since": "month"})
+    ]
+
+    assert counts == [0, 1]
+
+
+def test_a_use_is_deleted_and_audited_and_never_changed(staff: Client, owner: Owner) -> None:
+    row = use(owner)
+
+    assert staff.post(page_url("toolinvocation", row.pk), {"tool_name": "x"}).status_code == 403
+    choose(staff, list_url("toolinvocation"), "delete_selected", row.pk, post="yes")
+
+    assert not ToolInvocation.objects.exists()
+    assert AuditEntry.objects.order_by("-id")[0].operation == "delete"
+    assert Tool.objects.get().usage_count == 1
+
+
+def test_pages_cost_few_queries(staff: Client, owner: Owner) -> None:
+    row = use(owner)
+
+    costs = [
+        queries_of(staff, page_url(model, pk)) for model, pk in (("tool", row.tool_id), ("toolinvocation", row.pk))
+    ]
+
+    assert max(costs) <= 10
+
+
+def test_whatever_was_recorded_is_shown_as_text(staff: Client, owner: Owner) -> None:
+    name = HOSTILE[:90]
+    row = use(owner, name, tool_input=HOSTILE, task_type=name, error_message=HOSTILE)
+
+    pages = [list_url("tool"), list_url("toolinvocation"), page_url("tool", row.tool_id)]
+    for url in (*pages, page_url("toolinvocation", row.pk)):
+        page = shown(staff.get(url))
+        assert "<script>alert" not in page
+        assert "⟦U+202E⟧" in page
+
+
+def test_who_may_only_look_deletes_and_describes_nothing(newcomer: Client, owner: Owner, account: Account) -> None:
+    row = use(owner)
+    allow("newcomer", "view_tool", "view_toolinvocation")
+
+    assert newcomer.get(page_url("toolinvocation", row.pk)).status_code == 200
+    assert newcomer.post(page_url("toolinvocation", row.pk, "delete"), {"post": "yes"}).status_code == 403
+    assert newcomer.post(page_url("tool", row.tool_id), {"description": "x"}).status_code == 403
