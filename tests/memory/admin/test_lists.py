@@ -39,6 +39,8 @@ from memory.models import (
 )
 from memory.owner import Owner
 from memory.services.fact_tombstones import bury
+from memory.services.goals import GoalDraft, add_goal
+from memory.services.profiles import ProfileChanges, update_profile
 from memory.services.snapshots import create_snapshot
 from memory.services.strategies import StrategyDraft, learn_strategy
 from memory.services.tools import InvocationDraft, record_invocations
@@ -184,6 +186,18 @@ def make_tombstones(account: Account, numbers: range) -> None:
         bury(owner, f"claim {number}", [], now=NOW)
 
 
+def make_goals(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    for number in numbers:
+        add_goal(owner, GoalDraft(description=f"goal {number}"), embedded=NOTHING, now=NOW)
+
+
+def make_profiles(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id)
+    for number in numbers:
+        update_profile(owner, f"u{number}", ProfileChanges(preferences={"tea": "black"}), now=NOW)
+
+
 MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "agentshorttermmemory": lambda account, numbers: AgentShortTermMemory.objects.bulk_create(
         AgentShortTermMemory(account=account, agent_id="a", memory_key=f"k{n}", ttl_seconds=1, expires_at=NOW)
@@ -208,6 +222,7 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     ),
     "episodicmemory": make_episodes,
     "facttombstone": make_tombstones,
+    "goal": make_goals,
     "idempotentrequest": make_answers,
     "injection": make_injections,
     "jobrun": lambda account, numbers: JobRun.objects.bulk_create(
@@ -237,6 +252,7 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "toolcacheentry": make_cached,
     "toolinvocation": make_uses,
     "turn": make_turns,
+    "userprofile": make_profiles,
     "vector": make_episodes,
     "workflowrun": lambda account, numbers: WorkflowRun.objects.bulk_create(
         WorkflowRun(account=account, workflow_run_id=f"r{n}", agents=["a"], started_at=NOW) for n in numbers

@@ -1,0 +1,223 @@
+"""Goals in the admin: as trees, ended, blocked and unblocked, corrected."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.test import Client
+
+from memory.admin import goal_trees
+from memory.models import Account, AuditEntry, Goal
+from memory.owner import Owner
+from memory.services.goals import GoalDraft, add_goal
+from tests.memory.admin.chats import HOSTILE, allow
+from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
+from tests.memory.episodes import NOTHING
+
+
+def add(owner: Owner, text: str, **fields: Any) -> Goal:
+    return add_goal(owner, GoalDraft(description=text, **fields), embedded=NOTHING, now=datetime.now(UTC))
+
+
+def tree_url(**query: object) -> str:
+    return list_url("goal").replace("/goal/", "/goal/tree/") + "?" + "&".join(f"{k}={v}" for k, v in query.items())
+
+
+def tree_of(client: Client, **query: object) -> Any:
+    return client.get(tree_url(**query)).context["tree"]
+
+
+def outline(branches: Any) -> list[Any]:
+    """Texts, nested as the goals are."""
+    return [(branch.text, outline(branch.children)) if branch.children else branch.text for branch in branches]
+
+
+def do(client: Client, goal: Goal, deed: str, **data: Any) -> Any:
+    return client.post(page_url("goal", goal.pk), {"deed": deed, **data}, follow=True)
+
+
+def status_of(goal: Goal) -> str:
+    row: Any = Goal.objects.get(pk=goal.pk)
+    return str(row.status)
+
+
+@pytest.fixture
+def house(owner: Owner) -> dict[str, Goal]:
+    """A house needs walls and a roof, the roof waits for the walls."""
+    house = add(owner, "build a house", priority=5)
+    walls = add(owner, "raise walls", parent_id=house.pk, priority=2)
+    roof = add(owner, "put on a roof", parent_id=house.pk, priority=3, blocked_by=[walls.pk])
+    return {"house": house, "walls": walls, "roof": roof}
+
+
+def test_goals_are_shown_as_trees_the_most_pressing_first(staff: Client, owner: Owner, house: Any) -> None:
+    soon, later = datetime.now(UTC) + timedelta(days=1), datetime.now(UTC) + timedelta(days=9)
+    for text, deadline in (("paint", None), ("weed", later), ("mow", soon)):
+        add(owner, text, priority=1, deadline=deadline)
+
+    tree = tree_of(staff)
+
+    assert outline(tree.branches) == [("build a house", ["put on a roof", "raise walls"]), "mow", "weed", "paint"]
+
+
+def test_a_tree_says_what_is_in_the_way(staff: Client, house: Any) -> None:
+    page = shown(staff.get(tree_url()))
+
+    assert "blocked by" in page
+    assert page.count("raise walls") == 2
+
+
+def test_closed_and_archived_goals_are_shown_on_demand(staff: Client, account: Account, house: Any) -> None:
+    do(staff, house["house"], "complete")
+    choose(staff, list_url("goal"), "archive", house["walls"].pk)
+
+    trees = [outline(tree_of(staff, account=account.id, show=show).branches) for show in ("open", "closed", "archived")]
+
+    assert trees[0] == ["put on a roof"]
+    assert trees[1] == [("build a house", ["put on a roof"])]
+    assert trees[2] == [("build a house", ["put on a roof", "raise walls"])]
+    assert "part of" in shown(staff.get(tree_url()))
+
+
+def test_trees_of_one_account_alone_are_shown(staff: Client, stranger: Account, house: Any) -> None:
+    assert tree_of(staff, account=stranger.id).branches == []
+
+
+@pytest.mark.parametrize(
+    "query", [{"account": "nonsense"}, {"show": "x"}, {"p": "-1"}, {"p": "99999"}, {"p": "x" * 99}]
+)
+def test_nonsense_in_the_address_is_no_error(staff: Client, house: Any, query: dict[str, str]) -> None:
+    assert staff.get(tree_url(**query)).status_code == 200
+
+
+def test_there_are_no_trees_without_accounts(staff: Client) -> None:
+    assert "There are none" in shown(staff.get(tree_url()))
+
+
+def test_trees_come_in_pages(staff: Client, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(goal_trees, "PAGE_ROOTS", 2)
+    goals = [add(owner, f"goal {number}") for number in range(3)]
+    add(owner, "below", parent_id=goals[2].pk)
+
+    first, second = tree_of(staff), tree_of(staff, p=1)
+
+    assert (outline(first.branches), first.has_more) == (["goal 0", "goal 1"], True)
+    assert (outline(second.branches), second.has_more) == ([("goal 2", ["below"])], False)
+
+
+def test_a_page_holds_so_many_goals(staff: Client, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(goal_trees, "MOST_GOALS", 3)
+    top = add(owner, "top")
+    for number in range(5):
+        add(owner, f"part {number}", parent_id=top.pk)
+
+    tree = tree_of(staff)
+
+    assert (len(tree.branches[0].children), tree.is_cut) == (2, True)
+    assert "more goals below" in shown(staff.get(tree_url()))
+
+
+def test_trees_cost_as_many_queries_for_many_goals_as_for_few(staff: Client, owner: Owner, house: Any) -> None:
+    few = queries_of(staff, tree_url())
+    above: UUID = house["walls"].pk
+    for number in range(12):
+        above = add(owner, f"deeper {number}", parent_id=above, blocked_by=[house["walls"].pk]).pk
+
+    assert queries_of(staff, tree_url()) == few <= 7
+
+
+def test_a_goal_is_completed_and_frees_what_waited(staff: Client, house: Any) -> None:
+    response = do(staff, house["walls"], "complete", result="They stand.")
+
+    row: Any = Goal.objects.get(pk=house["walls"].pk)
+    assert (row.status, row.result, status_of(house["roof"])) == ("completed", "They stand.", "active")
+    assert "What waited for it alone goes on: 1." in shown(response)
+    assert AuditEntry.objects.filter(actor="staff:chief", operation="complete").exists()
+
+
+def test_a_goal_is_abandoned(staff: Client, house: Any) -> None:
+    do(staff, house["house"], "abandon", result="Too dear.")
+
+    assert status_of(house["house"]) == "abandoned"
+    assert "It is closed: abandoned" in shown(staff.get(page_url("goal", house["house"].pk)))
+
+
+def test_a_goal_is_blocked_and_unblocked(staff: Client, owner: Owner, house: Any) -> None:
+    permit = add(owner, "get a permit")
+
+    do(staff, house["house"], "block", by=permit.pk)
+    blocked = status_of(house["house"])
+    do(staff, house["house"], "unblock", by=permit.pk)
+
+    assert (blocked, status_of(house["house"])) == ("blocked", "active")
+
+
+def test_what_cannot_be_is_refused_with_a_sentence_and_stays_as_it_was_typed(staff: Client, house: Any) -> None:
+    ring = do(staff, house["walls"], "block", by=house["roof"].pk)
+    nonsense = do(staff, house["walls"], "block", by="that one")
+
+    assert "close a ring" in shown(ring)
+    assert "that one" in shown(nonsense)
+    assert status_of(house["walls"]) == "active"
+
+
+def test_a_goal_is_corrected_but_for_its_status(staff: Client, house: Any) -> None:
+    url = page_url("goal", house["house"].pk)
+    values = form_values(staff.get(url)) | {"text": "build a hut", "priority": 9, "status": "completed"}
+
+    staff.post(url, values | {"deadline_0": "2026-12-24", "deadline_1": "12:00:00"})
+
+    row: Any = Goal.objects.get(pk=house["house"].pk)
+    assert (row.text, row.priority, row.status, row.version) == ("build a hut", 9, "active", 2)
+    assert row.deadline == datetime(2026, 12, 24, 12, tzinfo=UTC)
+
+
+def test_a_goal_that_others_wait_for_is_deleted(staff: Client, house: Any) -> None:
+    staff.post(page_url("goal", house["walls"].pk, "delete"), {"post": "yes"})
+
+    assert status_of(house["roof"]) == "active"
+    assert not Goal.objects.filter(pk=house["walls"].pk).exists()
+
+
+def test_an_archived_goal_is_deleted_as_well(staff: Client, house: Any) -> None:
+    choose(staff, list_url("goal"), "archive", house["walls"].pk)
+
+    choose(staff, list_url("goal"), "delete_selected", house["walls"].pk, post="yes")
+
+    assert not Goal.objects.filter(pk=house["walls"].pk).exists()
+
+
+def test_a_page_shows_what_is_around_a_goal(staff: Client, house: Any) -> None:
+    page = shown(staff.get(page_url("goal", house["walls"].pk)))
+
+    assert "Part of" in page
+    assert "In the way of" in page
+
+
+def test_a_page_costs_as_many_queries_for_many_goals_as_for_few(staff: Client, owner: Owner, house: Any) -> None:
+    few = queries_of(staff, page_url("goal", house["house"].pk))
+
+    for number in range(9):
+        add(owner, f"part {number}", parent_id=house["house"].pk)
+
+    assert queries_of(staff, page_url("goal", house["house"].pk)) == few <= 13
+
+
+def test_whatever_a_goal_says_is_shown_as_text(staff: Client, owner: Owner) -> None:
+    top = add(Owner(account_id=owner.account_id, user_id=HOSTILE[:90]), HOSTILE)
+    add(Owner(account_id=owner.account_id, user_id=HOSTILE[:90]), HOSTILE, parent_id=top.pk, blocked_by=[top.pk])
+
+    for url in (list_url("goal"), page_url("goal", top.pk), tree_url()):
+        page = shown(staff.get(url))
+        assert "<script>alert" not in page
+        assert "⟦U+202E⟧" in page
+
+
+def test_who_may_only_look_ends_nothing(newcomer: Client, house: Any) -> None:
+    assert newcomer.get(tree_url()).status_code == 403
+    allow("newcomer", "view_goal")
+
+    assert newcomer.get(tree_url()).status_code == 200
+    assert do(newcomer, house["house"], "complete").status_code == 403
+    assert status_of(house["house"]) == "active"
