@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 from memory.audit import record
 from memory.errors import Conflict, NotFound, Unprocessable
 from memory.identity import fact_identity
-from memory.models import Certainty, Fact, FactVersion, Kind, Temporal
+from memory.models import Certainty, Fact, FactVersion, Kind, Memory, Temporal
 from memory.models.facts import true_at
 from memory.owner import Owner
 from memory.retrieval.facts import FactsFound, search_facts
@@ -137,6 +137,7 @@ def put_facts(
     add_versions(owner, list(new.values()), reason=reason)
     facts = new | lock_known(owner, [row.identity for row in rows if row.identity not in new])
     told = [row for row in rows if row.id != facts[row.identity].id]
+    bring_back({facts[row.identity].id: facts[row.identity] for row in told}.values(), now=now)
     confirm_facts(owner, [(facts[row.identity], row) for row in told], now=now)
     link_evidence(owner, zip([facts[row.identity] for row in rows], drafts, strict=True))
     return [Learnt(fact=facts[row.identity], is_new=row is facts[row.identity]) for row in rows]
@@ -209,6 +210,15 @@ def lock_known(owner: Owner, identities: Sequence[str]) -> dict[str, Fact]:
     if not known.keys() >= set(identities):
         raise Conflict("the same fact was changed at the same time: try again")
     return known
+
+
+def bring_back(facts: Iterable[Fact], *, now: datetime) -> None:
+    """Make locked facts live again that were archived, or have expired. What is quarantined stays so."""
+    gone = [fact for fact in facts if fact.archived or (fact.expires_at is not None and fact.expires_at <= now)]
+    for fact in gone:
+        fact.archived, fact.expires_at = False, None
+    if gone:
+        Memory.objects.filter(id__in=[fact.id for fact in gone]).update(archived=False, expires_at=None)
 
 
 def confirm_facts(owner: Owner, told: Sequence[tuple[Fact, Fact]], *, now: datetime) -> None:

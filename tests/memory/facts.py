@@ -1,13 +1,12 @@
-"""Facts for tests: learnt through the service without the embedder, about entities made as they are."""
+"""Facts for tests: learnt through the service without the embedder."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
-from memory.identity import entity_identity
-from memory.models import Entity, Fact, FactVersion, Kind
+from memory.models import Fact, FactVersion
 from memory.owner import Owner
 from memory.services.facts import FactDraft, Learnt, find_fact, learn_fact, visible_facts
-from memory.services.memories import OwnVector, store_memories
+from memory.services.memories import OwnVector
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 CLAIM = "Ana lives in Berlin."
@@ -43,17 +42,3 @@ def reread(owner: Owner, fact: Fact) -> Fact:
 
 def versions_of(fact: Fact) -> list[FactVersion]:
     return list(FactVersion.objects.filter(fact_id=fact.id).order_by("number"))
-
-
-def make_entity(owner: Owner, name: str = "Ana", *, type: str = "person", aliases: tuple[str, ...] = ()) -> Entity:  # noqa: A002 - the documented name of the field
-    entity = Entity(
-        kind=Kind.ENTITY,
-        identity=entity_identity(owner, type=type, name=name),
-        text=" ".join([name, *aliases]),
-        name=name,
-        type=type,
-        aliases=list(aliases),
-        event_time=NOW,
-    )
-    store_memories(owner, [entity], embedded=NOTHING, own={}, now=NOW)
-    return entity
