@@ -1,0 +1,349 @@
+"""Dates in a text, resolved against the time at which it was said.
+
+Strict rather than clever: a word that may be no date is none ("may", "sat", "second", "fall"), a date that may be two
+is none (03/04/2023, "on Tuesday" without a tense), and what names no time ("a few weeks ago", "last summer", whose
+months depend on the hemisphere) is left alone. To add a form, add a `_Form`: one pattern, one function.
+
+Conventions, where English has none: weeks run from Monday; "last Tuesday" and "next Tuesday" are the nearest ones
+before and after the day; "two weeks ago" is the calendar week of the day 14 days before, and so for months and years.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from enum import StrEnum
+
+from dateutil.relativedelta import relativedelta
+
+MOST_AMOUNT = 500
+
+
+class Unit(StrEnum):
+    """How exact a date is."""
+
+    DAY = "day"
+    WEEKEND = "weekend"
+    WEEK = "week"
+    MONTH = "month"
+    YEAR = "year"
+
+
+class Tense(StrEnum):
+    """Which way a date without a year lies from the day on which it is named."""
+
+    PAST = "past"
+    FUTURE = "future"
+
+
+class Bound(StrEnum):
+    """How what is said lies to the span that is named."""
+
+    WITHIN = "within"
+    SINCE = "since"
+    """It began then."""
+    UNTIL = "until"
+    """It ended then."""
+    LASTING = "lasting"
+    """It took that long ("for three years"): if it goes on at the reference, it began in the span."""
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dated:
+    """`text[begin:stop]` names the half-open span from `start` to `end`, whole days in the zone of the reference."""
+
+    begin: int
+    stop: int
+    start: datetime
+    end: datetime
+    unit: Unit
+    bound: Bound = Bound.WITHIN
+
+    @property
+    def words(self) -> str:
+        """The span as a phrase that needs no reference: "on 3 May 2023", "in May 2023", "in 2023"."""
+        day = f"{self.start.day} {MONTHS[self.start.month - 1]} {self.start.year}"
+        if self.unit is Unit.YEAR and self.end.year > self.start.year + 1:
+            return f"from {self.start.year} to {self.end.year - 1}"
+        return {
+            Unit.DAY: f"on {day}",
+            Unit.WEEKEND: f"on the weekend of {day}",
+            Unit.WEEK: f"in the week of {day}",
+            Unit.MONTH: f"in {MONTHS[self.start.month - 1]} {self.start.year}",
+            Unit.YEAR: f"in {self.start.year}",
+        }[self.unit]
+
+
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July",
+    "August", "September", "October", "November", "December",
+)  # fmt: skip
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+NUMBERS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "a couple of": 2, "a couple": 2, "couple of": 2,
+}  # fmt: skip
+
+_MONTH_NUMBERS = {name.lower(): number for number, name in enumerate(MONTHS, start=1)} | {
+    name[:3].lower(): number for number, name in enumerate(MONTHS, start=1)
+}
+_MONTH_NUMBERS["sept"] = 9
+
+# long names beside a preposition alone: what is short, or small, needs a day or a year beside it
+_NAMED_MONTH = "|".join(MONTHS)
+_MONTH = "|".join(f"{name}|{name[:3]}\\b\\.?" for name in MONTHS) + r"|Sept\b\.?"
+_DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>(?:19|20)[0-9]{2})"
+_AMOUNT = r"(?P<amount>[0-9]{1,3}|" + "|".join(sorted(NUMBERS, key=len, reverse=True)) + ")"
+_UNITS = r"(?P<unit>day|week(?:end)?|month|year)s?"
+_WEEKDAY = "|".join(WEEKDAYS)
+_WHEN = r"(?:(?:on|in|over|by|until|till|since|from|before|after) )?"
+
+_Resolve = Callable[[re.Match[str], date, Tense | None], tuple[date, Unit] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    pattern: re.Pattern[str]
+    resolve: _Resolve
+
+
+def find_dates(text: str, *, at: datetime, tense: Tense | None = None) -> list[Dated]:
+    """The dates that the text names, in its order, none within another. `at` is aware; its zone is the text's.
+
+    Without a tense, dates that do not say their year or week are left out. Never raises for a text.
+    """
+    found: list[Dated] = []
+    for dated in sorted(_candidates(text, at, tense), key=lambda dated: (dated.begin, -dated.stop)):
+        if not found or dated.begin >= found[-1].stop:
+            found.append(dated)
+    return found
+
+
+def _candidates(text: str, at: datetime, tense: Tense | None) -> Iterator[Dated]:
+    for form in _FORMS:
+        for match in form.pattern.finditer(text):
+            try:
+                resolved = form.resolve(match, at.date(), tense)
+                if resolved is not None:
+                    yield _dated(match, *resolved, at)
+            except (ValueError, OverflowError):
+                # 31 February, or a year that no calendar has
+                continue
+    yield from _spans(text, at)
+
+
+def _dated(match: re.Match[str], first: date, unit: Unit, at: datetime) -> Dated:
+    start = datetime.combine(first, time(), tzinfo=at.tzinfo)
+    end = datetime.combine(first + _LENGTHS[unit], time(), tzinfo=at.tzinfo)
+    dated = Dated(begin=match.start(), stop=match.end(), start=start, end=end, unit=unit)
+    return replace(dated, bound=_bound(match[0]))
+
+
+def _bound(words: str) -> Bound:
+    return _BOUNDS.get(words.split(maxsplit=1)[0].lower(), Bound.WITHIN)
+
+
+_BOUNDS = {
+    "since": Bound.SINCE,
+    "from": Bound.SINCE,
+    "until": Bound.UNTIL,
+    "till": Bound.UNTIL,
+    "by": Bound.BEFORE,
+    "before": Bound.BEFORE,
+    "after": Bound.AFTER,
+}
+
+_LENGTHS = {
+    Unit.DAY: relativedelta(days=1),
+    Unit.WEEKEND: relativedelta(days=2),
+    Unit.WEEK: relativedelta(days=7),
+    Unit.MONTH: relativedelta(months=1),
+    Unit.YEAR: relativedelta(years=1),
+}
+
+
+def _amount(words: str) -> int:
+    return NUMBERS.get(words.lower()) or min(int(words), MOST_AMOUNT)
+
+
+def _first_of(day: date, unit: Unit) -> date:
+    """The first day of the week, month or year around a day."""
+    if unit is Unit.WEEK:
+        return day - timedelta(days=day.weekday())
+    if unit is Unit.WEEKEND:
+        return day - timedelta(days=day.weekday() - 5)
+    if unit is Unit.MONTH:
+        return day.replace(day=1)
+    return day.replace(month=1, day=1) if unit is Unit.YEAR else day
+
+
+def _shift(day: date, unit: Unit, amount: int) -> date:
+    steps = {Unit.WEEKEND: relativedelta(weeks=amount), Unit.WEEK: relativedelta(weeks=amount)}
+    months = {Unit.MONTH: relativedelta(months=amount), Unit.YEAR: relativedelta(years=amount)}
+    return _first_of(day + (steps | months).get(unit, relativedelta(days=amount)), unit)
+
+
+def _iso(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, Unit]:
+    return date(int(match["year"]), int(match["month"]), int(match["day"])), Unit.DAY
+
+
+def _slashed(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, Unit] | None:
+    """Only where one of both numbers can be no month."""
+    first, second, year = int(match["first"]), int(match["second"]), int(match["year"])
+    if (first > 12) == (second > 12) and first != second:
+        return None
+    day, month = (first, second) if first > 12 else (second, first)
+    return date(year, month, day), Unit.DAY
+
+
+def _month_number(match: re.Match[str]) -> int:
+    return _MONTH_NUMBERS[match["month"].rstrip(".").lower()]
+
+
+def _day_of_month(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, Unit] | None:
+    month, number = _month_number(match), int(match["day"])
+    if match["year"]:
+        return date(int(match["year"]), month, number), Unit.DAY
+    if tense is Tense.PAST:
+        return _latest(day, lambda year: date(year, month, number)), Unit.DAY
+    if tense is Tense.FUTURE:
+        return _soonest(day, lambda year: date(year, month, number)), Unit.DAY
+    return None
+
+
+def _latest(day: date, in_year: Callable[[int], date]) -> date:
+    named = in_year(day.year)
+    return named if named <= day else in_year(day.year - 1)
+
+
+def _soonest(day: date, in_year: Callable[[int], date]) -> date:
+    named = in_year(day.year)
+    return named if named >= day else in_year(day.year + 1)
+
+
+def _month_of_year(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, Unit]:
+    return date(int(match["year"]), _month_number(match), 1), Unit.MONTH
+
+
+def _month_alone(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, Unit] | None:
+    month, this_month = _month_number(match), day.replace(day=1)
+    lead = (match["lead"] or "").lower()
+    if lead == "this":
+        return date(day.year, month, 1), Unit.MONTH
+    if lead == "last":
+        return _latest(this_month - timedelta(days=1), lambda year: date(year, month, 1)), Unit.MONTH
+    if lead == "next" or (not lead and tense is Tense.FUTURE):
+        after = this_month + relativedelta(months=1) if lead else this_month
+        return _soonest(after, lambda year: date(year, month, 1)), Unit.MONTH
+    if tense is Tense.PAST:
+        return _latest(this_month, lambda year: date(year, month, 1)), Unit.MONTH
+    return None
+
+
+def _year(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, Unit]:
+    return date(int(match["year"]), 1, 1), Unit.YEAR
+
+
+def _named_day(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, Unit]:
+    name = match["name"].lower()
+    shifts = {"the day before yesterday": -2, "the day after tomorrow": 2, "last night": -1}
+    first = name.split(" ", maxsplit=1)[0]
+    return day + timedelta(days=shifts.get(name, {"yesterday": -1, "tomorrow": 1}.get(first, 0))), Unit.DAY
+
+
+def _near_unit(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, Unit]:
+    unit = Unit(match["unit"].lower())
+    shift = {"last": -1, "this past": -1, "this": 0, "this coming": 0, "next": 1}
+    lead = " ".join(match["lead"].lower().split())
+    return _shift(day, unit, shift[lead]), unit
+
+
+def _near_weekday(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, Unit] | None:
+    number = WEEKDAYS.index(match["weekday"].lower())
+    lead = " ".join((match["lead"] or "").lower().split())
+    back, ahead = (day.weekday() - number - 1) % 7 + 1, (number - day.weekday() - 1) % 7 + 1
+    if lead in ("last", "this past") or (not lead and tense is Tense.PAST):
+        return day - timedelta(days=back), Unit.DAY
+    if lead in ("next", "this coming") or (not lead and tense is Tense.FUTURE):
+        return day + timedelta(days=ahead), Unit.DAY
+    return (_first_of(day, Unit.WEEK) + timedelta(days=number), Unit.DAY) if lead == "this" else None
+
+
+def _ago(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, Unit]:
+    unit = Unit(match["unit"].lower())
+    return _shift(day, unit, -_amount(match["amount"])), unit
+
+
+def _ahead(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, Unit] | None:
+    """ "in two days" is how long it took, in the past."""
+    return _from_now(match, day, tense) if tense is Tense.FUTURE else None
+
+
+def _from_now(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, Unit]:
+    unit = Unit(match["unit"].lower())
+    return _shift(day, unit, _amount(match["amount"])), unit
+
+
+def _form(pattern: str, resolve: _Resolve, *, cased: bool = False) -> _Form:
+    return _Form(re.compile(rf"(?<![\w/-])(?:{pattern})(?![\w/-])", 0 if cased else re.IGNORECASE), resolve)
+
+
+_BEFORE_MONTH = (
+    r"(?:(?:[Bb]ack )?[Ii]n (?:early |mid-?|late )?"
+    r"|[Ss]ince |[Uu]ntil |[Tt]ill |[Bb]y |[Bb]efore |[Aa]fter |[Dd]uring )"
+)
+_LEAD = r"(?P<lead>last|next|this past|this coming|this)"
+_PART_OF_DAY = r"(?: (?:morning|afternoon|evening|night))?"
+_FORMS = (
+    _form(_WHEN + r"(?P<year>(?:19|20)[0-9]{2})-(?P<month>[01][0-9])-(?P<day>[0-3][0-9])", _iso),
+    _form(_WHEN + r"(?P<first>[0-3]?[0-9])/(?P<second>[0-3]?[0-9])/(?P<year>(?:19|20)[0-9]{2})", _slashed),
+    _form(_WHEN + rf"(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH}),? {_YEAR}", _day_of_month),
+    _form(_WHEN + rf"(?P<month>{_MONTH}) (?:the )?{_DAY},? {_YEAR}", _day_of_month),
+    _form(_WHEN + rf"(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH})(?P<year>)", _day_of_month, cased=True),
+    _form(_WHEN + rf"(?P<month>{_MONTH}) (?:the )?{_DAY}(?P<year>)", _day_of_month, cased=True),
+    # "31 February 2020" is no date, nor is its end
+    _form(rf"(?<![0-9] )(?<![0-9][a-z][a-z] )(?:back )?{_WHEN}(?P<month>{_MONTH})(?: of|,)? {_YEAR}", _month_of_year),
+    _form(rf"{_BEFORE_MONTH}(?P<lead>)(?P<month>{_NAMED_MONTH})", _month_alone, cased=True),
+    _form(rf"{_WHEN}(?P<lead>[Ll]ast|[Nn]ext|[Tt]his) (?P<month>{_NAMED_MONTH})", _month_alone, cased=True),
+    _form(rf"(?:(?:back )?in|since|until|till|by|before|after|during)(?: the year)? {_YEAR}", _year),
+    _form(
+        rf"{_WHEN}(?P<name>the day before yesterday|the day after tomorrow|last night"
+        rf"|(?:yesterday|tomorrow){_PART_OF_DAY}|today|tonight|this (?:morning|afternoon|evening))",
+        _named_day,
+    ),
+    _form(rf"{_WHEN}{_LEAD} (?P<unit>week(?:end)?|month|year)", _near_unit),
+    _form(rf"{_WHEN}{_LEAD} (?P<weekday>{_WEEKDAY}){_PART_OF_DAY}", _near_weekday),
+    _form(rf"on (?P<lead>)(?P<weekday>{_WEEKDAY}){_PART_OF_DAY}", _near_weekday),
+    _form(rf"(?:about |around )?{_AMOUNT} {_UNITS} ago", _ago),
+    _form(rf"in (?:about |around )?{_AMOUNT} {_UNITS}(?:['’]s? time)?", _ahead),
+    _form(rf"{_AMOUNT} {_UNITS} from now", _from_now),
+)
+
+_FOR = re.compile(
+    r"(?<![\w/-])(?:for (?:about |around |almost |over |the (?:past|last) )?|over the (?:past|last) )"
+    rf"{_AMOUNT} {_UNITS}(?! (?:old|ago|each|per|straight|every)|[\w/-])",
+    re.IGNORECASE,
+)
+_FROM_TO = re.compile(
+    r"(?<![\w/-])(?:from|between) (?P<first>(?:19|20)[0-9]{2}) (?:to|until|till|and) (?P<last>(?:19|20)[0-9]{2})"
+    r"(?![\w/-])",
+    re.IGNORECASE,
+)
+
+
+def _spans(text: str, at: datetime) -> Iterator[Dated]:
+    """ "for three years", which began three years ago; "from 2015 to 2019"."""
+    for match in _FOR.finditer(text):
+        try:
+            first, unit = _ago(match, at.date(), None)
+            yield replace(_dated(match, first, unit, at), bound=Bound.LASTING)
+        except (ValueError, OverflowError):
+            continue
+    for match in _FROM_TO.finditer(text):
+        first, last = date(int(match["first"]), 1, 1), date(int(match["last"]), 1, 1)
+        if first <= last:
+            end = datetime.combine(last + _LENGTHS[Unit.YEAR], time(), tzinfo=at.tzinfo)
+            yield replace(_dated(match, first, Unit.YEAR, at), end=end, bound=Bound.WITHIN)
