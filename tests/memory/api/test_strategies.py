@@ -1,0 +1,261 @@
+"""`/strategies`: learn, list, find for a task, reinforce, remove; seen as knowledge is, hidden from other accounts."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from memory.models import Account, Strategy, StrategyUse
+from memory.services.accounts import READ_ONLY, issue_key
+from tests.api_client import ServiceClient
+from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
+from tests.hostile import HostileBody, each_hostile_body
+
+pytestmark = pytest.mark.django_db
+
+DESCRIPTION = "Search for it, then read the first hit."
+
+
+@pytest.fixture(autouse=True)
+def _embedder(embedding_server: EmbeddingServer) -> None:
+    """Every text has its vector."""
+
+
+@pytest.fixture
+def learnt(api: ServiceClient) -> str:
+    """What `assistant` learnt."""
+    return str(learn(api).json()["id"])
+
+
+def learn(api: ServiceClient, description: str = DESCRIPTION, **fields: Any) -> Any:
+    return api.post("/strategies", {"agent_id": "assistant", "description": description, **fields})
+
+
+def find(api: ServiceClient, **fields: Any) -> Any:
+    return api.post("/strategies/find", {"agent_id": "assistant", "task_description": DESCRIPTION, **fields})
+
+
+def reinforce(api: ServiceClient, strategy_id: object, **fields: Any) -> Any:
+    return api.post(f"/strategies/{strategy_id}/reinforce", {"agent_id": "assistant", "success": True, **fields})
+
+
+def descriptions(answer: Any) -> list[str]:
+    assert answer.status_code == 200, answer.content
+    return [strategy["description"] for strategy in answer.json()["results"]]
+
+
+def test_a_strategy_is_learnt_and_read_again(api: ServiceClient) -> None:
+    said = {
+        "context_pattern": "a question of fact",
+        "tool_sequence": ["search", "read"],
+        "task_type": "look up",
+        "user_id": "ana",
+        "channel": "web",
+        "metadata": {"from": "run 7"},
+    }
+    learnt = learn(api, success=True, **said)
+    read = api.get(f"/strategies/{learnt.json()['id']}?agent_id=other&user_id=ana")
+
+    assert learnt.status_code == 201
+    counted = {"success_count": 1, "failure_count": 0, "success_rate": 2 / 3, "embedding": "stored"}
+    assert learnt.json() | said | counted | {"description": DESCRIPTION} == learnt.json()
+    assert learnt.json()["item_key"] == f"strategy:{learnt.json()['id']}"
+    assert read.json() == learnt.json()
+
+
+def test_learnt_again_it_is_counted_under_its_id(api: ServiceClient, learnt: str) -> None:
+    again = learn(api, DESCRIPTION.upper(), success=False)
+
+    assert (again.status_code, again.json()["id"], again.json()["failure_count"]) == (201, learnt, 1)
+    assert Strategy.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": ""},
+        {"description": " \n"},
+        {"description": "x" * 10_001},
+        {"context_pattern": 7},
+        {"tool_sequence": "search"},
+        {"tool_sequence": [""]},
+        {"tool_sequence": ["x"] * 101},
+        {"task_type": "x" * 101},
+        {"success": 1},
+        {"metadata": []},
+        {"embedding": []},
+        {"surprise": 1},
+    ],
+    ids=lambda change: str(change)[:40],
+)
+def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: dict[str, Any]) -> None:
+    answer = api.post("/strategies", {"agent_id": "assistant", "description": DESCRIPTION} | change)
+
+    assert answer.status_code == 400
+    assert set(answer.json()["errors"]) == set(change)
+    assert not Strategy.objects.exists()
+
+
+@each_hostile_body
+@pytest.mark.parametrize("path", ["/strategies", "/strategies/find"])
+def test_hostile_bodies_are_refused(api: ServiceClient, path: str, hostile: HostileBody) -> None:
+    answer = api.generic("POST", path, hostile.body, content_type=hostile.content_type)
+
+    assert answer.status_code == hostile.status
+    assert not Strategy.objects.exists()
+
+
+def test_a_conversation_that_there_is_not_is_no_source(api: ServiceClient, learnt: str) -> None:
+    assert learn(api, "another", conversation_id="none").status_code == 422
+    assert reinforce(api, learnt, conversation_id="none").status_code == 422
+
+
+def test_lists_are_newest_first_and_narrowed_on_demand(api: ServiceClient) -> None:
+    learn(api, "plain", success=False)
+    learn(api, "typed", task_type="look up", tool_sequence=["read", "search", "read"])
+    learn(api, "on the web", channel="web", success=True)
+
+    def listed(query: str) -> list[str]:
+        return descriptions(api.get(f"/strategies{query}"))
+
+    assert listed("") == ["typed", "plain"]
+    assert listed("?channel=web") == ["on the web", "typed", "plain"]
+    assert listed("?task_type=look%20up") == listed("?tool=read") == ["typed"]
+    # (s + 1) / (s + f + 2): 1/3, 1/2, 2/3
+    assert listed("?min_success_rate=0.5") == ["typed"]
+    assert listed("?channel=web&min_success_rate=0.6") == ["on the web"]
+    assert listed("?tool=none") == []
+
+
+@pytest.mark.parametrize("query", ["?min_success_rate=2", "?min_success_rate=nan", "?tools=read", "?task_type=%00"])
+def test_parameters_that_mean_nothing_are_refused(api: ServiceClient, query: str) -> None:
+    assert api.get(f"/strategies{query}").status_code == 400
+
+
+def test_what_works_is_found_before_what_does_not(api: ServiceClient, learnt: str) -> None:
+    fails = learn(api, "Guess.", embedding=vector_of(DESCRIPTION).tolist(), embedding_model=MODEL).json()["id"]
+    for _ in range(3):
+        reinforce(api, fails, success=False)
+    reinforce(api, learnt)
+
+    answer = find(api)
+
+    first, second = answer.json()["results"]
+    assert answer.json()["degraded"] == []
+    assert [first["id"], second["id"]] == [learnt, fails]
+    assert (first["similarity"], second["similarity"]) == pytest.approx((1, 1), abs=1e-3)
+    assert (first["score"], second["score"]) == pytest.approx((2 / 3, 1 / 5), abs=1e-3)
+    assert descriptions(find(api, top_k=1)) == [DESCRIPTION]
+
+
+def test_a_search_is_of_one_type_of_task_on_demand(api: ServiceClient, learnt: str) -> None:
+    learn(api, "typed", task_type="look up")
+
+    assert descriptions(find(api, task_type="look up")) == ["typed"]
+
+
+def test_a_vector_of_ones_own_is_searched_by(
+    api: ServiceClient, learnt: str, embedding_server: EmbeddingServer
+) -> None:
+    embedding_server.texts.clear()
+    found = find(api, query_embedding=vector_of(DESCRIPTION).tolist(), embedding_model=MODEL)
+    wide = find(api, query_embedding=[0.5] * (WIDTH + 1), embedding_model=MODEL)
+
+    assert found.json()["results"][0]["similarity"] == pytest.approx(1, abs=1e-3)
+    assert embedding_server.texts == []
+    assert wide.status_code == 422
+
+
+def test_without_the_embedder_words_are_searched_and_the_answer_says_so(
+    api: ServiceClient, embedding_server: EmbeddingServer
+) -> None:
+    embedding_server.fail()
+    learnt = learn(api).json()
+
+    found = find(api, task_description="read the hit").json()
+
+    assert learnt["embedding"] == "pending"
+    assert [(hit["id"], hit["similarity"], hit["score"]) for hit in found["results"]] == [(learnt["id"], None, 0.5)]
+    assert found["degraded"] == ["embedder_unavailable", "embedding_pending"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"task_description": " "}, {"top_k": 0}, {"top_k": 201}, {"query_embedding": "x"}, {"success": True}]
+)
+def test_searches_of_bad_shape_are_refused(api: ServiceClient, change: dict[str, Any]) -> None:
+    answer = find(api, **change)
+
+    assert answer.status_code == 400
+    assert set(answer.json()["errors"]) == set(change)
+
+
+def test_reinforcing_counts(api: ServiceClient, learnt: str) -> None:
+    api.post("/tool-invocations", {"agent_id": "assistant", "conversation_id": "c1", "tool_name": "search"})
+
+    reinforce(api, learnt, conversation_id="c1")
+    counted = reinforce(api, learnt, success=False)
+
+    assert counted.status_code == 200
+    assert (counted.json()["success_count"], counted.json()["failure_count"]) == (1, 1)
+    assert api.get(f"/strategies/{learnt}").json() == counted.json()
+    assert StrategyUse.objects.filter(conversation__conversation_id="c1", success=True).count() == 1
+
+
+@pytest.mark.parametrize("change", [{"success": None}, {"success": "true"}, {"surprise": 1}])
+def test_reinforcements_of_bad_shape_are_refused(api: ServiceClient, learnt: str, change: dict[str, Any]) -> None:
+    assert reinforce(api, learnt, **change).status_code == 400
+    assert not StrategyUse.objects.exists()
+
+
+def test_the_same_request_sent_twice_counts_once(api: ServiceClient, learnt: str) -> None:
+    body = {"agent_id": "assistant", "success": True}
+
+    for _ in range(2):
+        api.post(f"/strategies/{learnt}/reinforce", body, HTTP_IDEMPOTENCY_KEY="k1")
+
+    assert StrategyUse.objects.count() == 1
+
+
+def test_its_holder_removes_it_and_nobody_else(api: ServiceClient, bound_api: ServiceClient, learnt: str) -> None:
+    assert api.delete(f"/strategies/{learnt}?agent_id=other&user_id=ana").status_code == 403
+    assert bound_api.delete(f"/strategies/{learnt}").status_code == 204
+    assert bound_api.delete(f"/strategies/{learnt}").status_code == 404
+    assert descriptions(api.get("/strategies")) == []
+
+
+def test_strangers_and_agents_that_do_not_know_it_find_nothing(
+    api: ServiceClient, stranger_api: ServiceClient, learnt: str
+) -> None:
+    assert descriptions(find(stranger_api)) == descriptions(find(api, agent_id="other")) == []
+    assert descriptions(stranger_api.get("/strategies")) == descriptions(api.get("/strategies?agent_id=other")) == []
+    for client, query, strategy_id in (
+        (stranger_api, "", learnt),
+        (api, "?agent_id=other", learnt),
+        (api, "", uuid4()),
+    ):
+        assert client.get(f"/strategies/{strategy_id}{query}").status_code == 404
+        assert client.delete(f"/strategies/{strategy_id}{query}").status_code == 404
+    assert reinforce(api, learnt, agent_id="other").status_code == 404
+    assert reinforce(stranger_api, learnt).status_code == 404
+
+
+def test_a_key_for_reading_finds_and_learns_nothing(account: Account, learnt: str) -> None:
+    reader = ServiceClient(issue_key(account, scopes=READ_ONLY).secret)
+
+    assert descriptions(find(reader)) == [DESCRIPTION]
+    assert learn(reader, "another").status_code == 403
+    assert reinforce(reader, learnt).status_code == 403
+    assert reader.delete(f"/strategies/{learnt}").status_code == 403
+
+
+def test_searches_and_pages_cost_as_many_queries_as_stated(
+    api: ServiceClient, learnt: str, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    find(api)
+
+    # the key, the search
+    with django_assert_num_queries(2):
+        find(api)
+    with django_assert_num_queries(2):
+        api.get("/strategies?tool=search")
