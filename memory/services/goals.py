@@ -345,7 +345,6 @@ def delete_goal(owner: Owner, goal_id: UUID, *, expected: Versions = None, now: 
 def lock_for_end(owner: Owner, goal_id: UUID, *, expected: Versions, now: datetime) -> tuple[Goal, Collection[UUID]]:
     """A goal that the owner may change, and the ids of what waits for it, all locked. Raises as `lock_goal`."""
     take_turn(owner.account_id)
-    find_goal(owner, goal_id, now=now)
     # all at once, in the order of their ids
     locked = lock_with_waiters(owner.account_id, [goal_id])
     goal = lock_goal(owner, goal_id, expected=expected, now=now)

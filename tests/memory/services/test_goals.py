@@ -304,7 +304,7 @@ def test_a_deleted_goal_leaves_roots_behind(owner: Owner) -> None:
     delete_goal(owner, goal.id, now=LATER)
 
     assert not Memory.objects.filter(id=goal.id).exists()
-    assert not (Vector.objects.exists() or Link.objects.exists())
+    assert Vector.objects.count() == Link.objects.count() == 0
     assert (find_goal(owner, child.id, now=NOW).parent_id, version_of(child)) == (None, 2)
 
 
@@ -322,7 +322,7 @@ def test_a_stale_version_changes_nothing(owner: Owner) -> None:
     assert (status_of(goal), version_of(goal)) == ("active", 1)
 
 
-def test_goals_are_found_by_meaning_the_open_ones_unless_asked(owner: Owner, ana: Owner) -> None:
+def test_goals_are_found_by_meaning_the_open_ones_unless_asked(owner: Owner, colleague: Owner) -> None:
     near = aim(owner, "near", angle=0.1, priority=4, deadline=LATER)
     aim(owner, "far", angle=1.0)
     closed = aim(owner, "closed", angle=0.0)
@@ -333,9 +333,9 @@ def test_goals_are_found_by_meaning_the_open_ones_unless_asked(owner: Owner, ana
     ended = find_goals(owner, text="", top_k=5, own=own, statuses=["completed"], now=NOW).hits
 
     assert [(hit.description, hit.priority, hit.deadline) for hit in hits[:1]] == [("near", 4, LATER)]
-    assert ([hit.id for hit in hits][0], len(hits)) == (near.id, 2)
+    assert (hits[0].id, len(hits)) == (near.id, 2)
     assert [(hit.id, hit.status, hit.result) for hit in ended] == [(closed.id, "completed", "done")]
-    assert find_goals(ana, text="", top_k=5, own=own, now=NOW).hits == []
+    assert find_goals(colleague, text="", top_k=5, own=own, now=NOW).hits == []
 
 
 def test_the_audit_log_tells_what_happened_and_no_description(owner: Owner) -> None:
@@ -359,9 +359,7 @@ def test_the_audit_log_tells_what_happened_and_no_description(owner: Owner) -> N
     assert not any("roses" in str(entry.__dict__) for entry in AuditEntry.objects.all())
 
 
-def test_goals_cost_as_many_queries_as_stated(
-    owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_goals_cost_as_many_queries_as_stated(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     parent, blocker = aim(owner), aim(owner)
     with django_assert_num_queries(6):
         goal = aim(owner)
