@@ -19,11 +19,13 @@ from memory.api.contexts import ContextArchiving, ContextGrants, PersistentConte
 from memory.api.conversations import ConversationLives, Conversations
 from memory.api.entries import ContextEntries, Entries, EntrySearches, EntryVersions
 from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
+from memory.api.graph import Graphs
 from memory.api.jobs import Jobs
 from memory.api.learnings import Learnings, LearningSearches, LearningVotes
 from memory.api.memories import Memories
 from memory.api.pool_data import PoolContents
 from memory.api.pools import PoolGrants, Pools
+from memory.api.relationships import Relationships
 from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
 from memory.api.shared_context_pools import CachedResults, Postings, RunPools
 from memory.api.short_term import ShortTermMemories
@@ -150,6 +152,12 @@ urlpatterns = [
     path("entries/<uuid:entry_id>/reduce", Entries.as_view({"post": "reduce"})),
     path("entries/<uuid:entry_id>/versions", EntryVersions.as_view({"get": "list"})),
     path("entries/<uuid:entry_id>/versions/<int:number>/restore", EntryVersions.as_view({"post": "restore"})),
+    path("relationships", Relationships.as_view({"get": "list", "post": "create"})),
+    path(
+        "relationships/<uuid:relationship_id>",
+        Relationships.as_view({"get": "retrieve", "delete": "destroy"}),
+    ),
+    path("graph", Graphs.as_view({"get": "walk"})),
     path("jobs", Jobs.as_view({"get": "list"})),
     path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),
     path("jobs/<id:name>/run", Jobs.as_view({"post": "run"})),

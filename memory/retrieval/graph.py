@@ -2,6 +2,7 @@
 
 One statement. `walk` has a row for each level: which nodes are new in it, which have been seen so far, and whether
 something was left out. So no node is walked from twice, whatever rings there are, and the bounds hold level by level.
+OFFSET 0 has a sub-select planned by itself: its tables are looked into, row by row, and never read whole.
 """
 
 from collections.abc import Collection, Sequence
@@ -42,7 +43,7 @@ NEIGHBOURS = """
     SELECT CASE WHEN place <= %(fan_out)s THEN id END AS id, salience, weight FROM (
         SELECT found.id, found.salience, link.weight, row_number() OVER (ORDER BY link.weight DESC, link.id) AS place
         FROM (SELECT * FROM ({links}) AS links ORDER BY weight DESC, id) AS link LEFT JOIN LATERAL (
-            SELECT id, salience FROM memories WHERE memories.id = link.other_id AND {rows}
+            SELECT id, salience FROM memories WHERE memories.id = link.other_id AND {rows} OFFSET 0
         ) AS found ON true
         WHERE found.id IS NOT NULL OR link.other_id IS NULL
         ORDER BY link.weight DESC, link.id LIMIT %(fan_out)s + 1
@@ -80,8 +81,9 @@ WALK = """
         FROM walk CROSS JOIN LATERAL unnest(ids) WITH ORDINALITY AS node (id, place)
     ),
     between AS MATERIALIZED (
-        SELECT link.id, link.is_out, link.other_id FROM nodes AS node CROSS JOIN LATERAL ({links}) AS link
-        LEFT JOIN nodes AS other ON other.id = link.other_id
+        SELECT link.id, link.is_out, link.other_id FROM (
+            SELECT link.* FROM nodes AS node CROSS JOIN LATERAL ({links}) AS link OFFSET 0
+        ) AS link LEFT JOIN nodes AS other ON other.id = link.other_id
         WHERE other.id IS NOT NULL OR link.other_id IS NULL
     ),
     edges AS MATERIALIZED (
@@ -93,10 +95,13 @@ WALK = """
         SELECT bool_or(is_out) AND NOT bool_and(is_out) FROM between WHERE other_id IS NULL
     ) IS TRUE AS is_cut
     FROM (
-        SELECT nodes.id, depth, place, kind, coalesce(entities.name, left(text, %(label)s)) AS label,
-            coalesce(entities.type, '') AS type, salience, channel, conversation_id, event_time,
+        SELECT nodes.id, depth, place, told.*,
             NULL::uuid AS source, NULL::uuid AS target, NULL::float8 AS weight, NULL::jsonb AS properties
-        FROM nodes JOIN memories ON memories.id = nodes.id LEFT JOIN entities ON memory_ptr_id = memories.id
+        FROM nodes CROSS JOIN LATERAL (
+            SELECT kind, coalesce(entities.name, left(text, %(label)s)) AS label, coalesce(entities.type, '') AS type,
+                salience, channel, conversation_id, event_time
+            FROM memories LEFT JOIN entities ON memory_ptr_id = id WHERE id = nodes.id OFFSET 0
+        ) AS told
         UNION ALL
         SELECT id, NULL, NULL, '', '', type, NULL, '', '', NULL, source_id, target_id, weight, properties FROM edges
     ) AS found
@@ -231,8 +236,8 @@ def compose(shape: OwnerShape, *, has_types: bool) -> Sql:
     contexts = where_of(PersistentContext.objects.visible_to(shape.owner).active(), prefix="c")
     rows = walkable_rows(shape.owner)
     believed = where_of(Fact.objects.filter(true_at(STAND_IN["now"])), prefix="f")
-    true_now = f"""
-        (kind <> 'fact' OR EXISTS (SELECT FROM facts WHERE memory_ptr_id = memories.id AND {believed.text}))"""
+    # of one fact: an EXISTS might look through all that there are
+    true_now = f"(kind <> 'fact' OR (SELECT {believed.text} FROM facts WHERE memory_ptr_id = memories.id))"
     links = links_of("node.id", has_types=has_types)
     text = WALK.format(
         contexts=contexts.text,

@@ -40,6 +40,7 @@ PROBLEMS_OF_ALL = {
 }
 PROBLEMS_OF_BODIES = {"413": "Body too large", "415": "Not application/json"}
 PROBLEMS_OF_WRITES = {"409": "Conflict, or still running", "422": "Well-formed, but refused"}
+NOT_FOUND = {"404": "No such thing, or not for this key"}
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "minLength": 1, "maxLength": 255},
@@ -80,14 +81,15 @@ class ServiceSchema(AutoSchema):
         return {JSON: body, NDJSON: line} if line else body
 
     def get_response_serializers(self) -> Any:
-        status = getattr(self.view, "statuses", {}).get(self._action, 200)
+        declared = getattr(self.view, "statuses", {}).get(self._action, 200)
+        statuses = declared if isinstance(declared, tuple) else (declared,)
         answer = getattr(self.view, "answers", {}).get(self._action)
         shape = answer(many=True) if answer and self._is_page else answer
-        described = shape or OpenApiResponse(description="No body" if status == 204 else "")
+        described = shape or OpenApiResponse(description="No body" if 204 in statuses else "")
         known = {304: OpenApiResponse(description="It has an ETag that If-None-Match names: no body")}
         may_be_known = self._is_conditional and self.method == "GET"
         return {
-            status: described,
+            **dict.fromkeys(statuses, described),
             **(known if may_be_known else {}),
             **{code: _problem(text) for code, text in self._problems().items()},
         }
@@ -95,11 +97,11 @@ class ServiceSchema(AutoSchema):
     def _problems(self) -> dict[tuple[str, str], str]:
         texts = dict(PROBLEMS_OF_ALL)
         if "{" in self.path:
-            texts["404"] = "No such thing, or not for this key"
+            texts |= NOT_FOUND
         if self.method in ("POST", "PUT", "PATCH"):
             texts |= PROBLEMS_OF_BODIES | PROBLEMS_OF_WRITES
         for status in getattr(self.view, "problems", {}).get(self._action, ()):
-            texts[str(status)] = PROBLEMS_OF_WRITES[str(status)]
+            texts[str(status)] = (NOT_FOUND | PROBLEMS_OF_WRITES)[str(status)]
         if self._is_conditional and self.method != "GET":
             texts["412"] = "Another version than If-Match names"
         return {(code, CONTENT_TYPE): text for code, text in texts.items()}

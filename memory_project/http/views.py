@@ -44,7 +44,7 @@ class ServiceViewSet(GenericViewSet[Any]):
     ends in a unique column, and a score (`scored`) comes before it. A POST that writes to PostgreSQL does so in
     `self.once(...)`. An action in `conditional` answers `self.versioned(...)`: a read takes `If-None-Match`, a write
     `If-Match` (`self.expected()`), which any other that writes refuses. `problems` says which of 409 and 422 a GET or
-    a DELETE answers; other methods may answer both.
+    a DELETE answers (other methods may answer both), and 404 where ids are in the query.
     """
 
     bodies: ClassVar[Shapes] = {}
@@ -52,7 +52,8 @@ class ServiceViewSet(GenericViewSet[Any]):
     streams: ClassVar[Shapes] = {}
     # a mapping is a schema as it stands, for objects whose members are the client's
     answers: ClassVar[Mapping[str, type[BaseSerializer[Any]] | Mapping[str, Any] | None]] = {}
-    statuses: ClassVar[Mapping[str, int]] = {}
+    # several for an upsert, which tells by them whether there was nothing before
+    statuses: ClassVar[Mapping[str, int | tuple[int, ...]]] = {}
     problems: ClassVar[Mapping[str, tuple[int, ...]]] = {}
     scopes: ClassVar[Mapping[str, str]] = {}
     conditional: ClassVar[frozenset[str]] = frozenset()

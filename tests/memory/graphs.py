@@ -76,7 +76,7 @@ def make_hub(owner: Owner) -> tuple[UUID, UUID]:
     columns = [str(field.column) for field in Memory._meta.local_concrete_fields]
     own = {"id": NUMBERED, "identity": "'leaf ' || number", "salience": "random()"}
     values = [own.get(column, f"model.{column}") for column in columns]
-    given = {"account": owner.account_id, "hub": hub.id, "leaves": HUB_LINKS, "links": OTHER_LINKS}
+    given: dict[str, Any] = {"account": owner.account_id, "hub": hub.id, "leaves": HUB_LINKS, "links": OTHER_LINKS}
     with connection.cursor() as cursor:
         cursor.execute(COPY_LEAVES.format(columns=", ".join(columns), values=", ".join(values)), given)
         cursor.execute(LINK_HUB, given)

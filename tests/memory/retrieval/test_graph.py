@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -158,7 +159,7 @@ def test_a_project_walks_in_its_channel_and_the_global_one(owner: Owner) -> None
     assert sorted(labels(walk(replace(owner, channel="mill"), hub))) == ["_global", "hub", "mill"]
 
 
-def believed(owner: Owner, text: str, **fields: object) -> Fact:
+def believed(owner: Owner, text: str, **fields: Any) -> Fact:
     return store_node(owner, Fact(kind=Kind.FACT, text=text, **{"recorded_at": NOW, **fields}))
 
 
@@ -331,7 +332,7 @@ def walk_naively(
     bounds=st.sampled_from([Bounds(), Bounds(fan_out=2), Bounds(nodes=4), Bounds(nodes=3, fan_out=1)]),
 )
 def test_a_walk_equals_a_naive_one_over_any_graph(
-    owner: Owner, drawn: dict[str, list[bool]], starts: list[int], depth: int, types: list[str], bounds: Bounds
+    owner: Owner, drawn: dict[str, Any], starts: list[int], depth: int, types: list[str], bounds: Bounds
 ) -> None:
     salience: list[float] = drawn["salience"]
     rows = [
