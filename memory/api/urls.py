@@ -30,7 +30,10 @@ from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
 from memory.api.shared_context_pools import CachedResults, Postings, RunPools
 from memory.api.short_term import ShortTermMemories
 from memory.api.snapshots import Snapshots
+from memory.api.strategies import Strategies, StrategySearches
 from memory.api.teams import TeamMembers, Teams
+from memory.api.tool_invocations import ToolInvocations
+from memory.api.tools import Tools
 from memory.api.turns import Turns
 from memory.api.workflow_runs import WorkflowRuns
 from memory.api.working_memory import WorkingMemories
@@ -158,6 +161,14 @@ urlpatterns = [
         Relationships.as_view({"get": "retrieve", "delete": "destroy"}),
     ),
     path("graph", Graphs.as_view({"get": "walk"})),
+    path("tool-invocations", ToolInvocations.as_view({"get": "list", "post": "create"})),
+    path("tool-invocations/bulk", ToolInvocations.as_view({"post": "record_many"})),
+    path("tool-invocations/<uuid:invocation_id>", ToolInvocations.as_view({"get": "retrieve"})),
+    path("tools", Tools.as_view({"get": "list"})),
+    path("strategies", Strategies.as_view({"get": "list", "post": "create"})),
+    path("strategies/find", StrategySearches.as_view({"post": "find"})),
+    path("strategies/<uuid:strategy_id>", Strategies.as_view({"get": "retrieve", "delete": "destroy"})),
+    path("strategies/<uuid:strategy_id>/reinforce", Strategies.as_view({"post": "reinforce"})),
     path("jobs", Jobs.as_view({"get": "list"})),
     path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),
     path("jobs/<id:name>/run", Jobs.as_view({"post": "run"})),

@@ -15,6 +15,7 @@ from tests.embedding_server import EmbeddingServer
 from tests.memory.contexts import entry, keep
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.graphs import entity, link
+from tests.memory.procedures import invoke, learn
 from tests.memory.turns import say, turn
 from tests.openapi import Operation, operations
 
@@ -93,6 +94,8 @@ def real(
     talk |= {"source_agent_id": "lender", "learning_id": learnt}
     talk |= {"context_id": str(context.id), "snapshot_id": str(snapshot.id)}
     talk |= {"entry_id": str(noted.id), "number": FIRST_VERSION}
+    talk |= {"invocation_id": str(invoke(owner, tool_input="secret", conversation_id="talk-1").id)}
+    talk |= {"strategy_id": str(learn(owner, "secret").id)}
     talk |= {"relationship_id": str(link(entity(owner, "secret"), entity(owner, "of secret")).id)}
     return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "memory_id": kept.json()["id"]} | talk
 
@@ -104,6 +107,7 @@ def unknown() -> Ids:
     talk |= {"source_agent_id": "no-one", "learning_id": str(uuid4())}
     talk |= {"context_id": str(uuid4()), "snapshot_id": str(uuid4())}
     talk |= {"entry_id": str(uuid4()), "number": FIRST_VERSION}
+    talk |= {"invocation_id": str(uuid4()), "strategy_id": str(uuid4())}
     talk |= {"relationship_id": str(uuid4())}
     return {"agent_id": "nobody!", "team_id": str(uuid4()), "job_id": str(uuid4()), "memory_id": str(uuid4())} | talk
 
