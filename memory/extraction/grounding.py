@@ -1,0 +1,103 @@
+"""Grounding: whether a text says what somebody claims that it says.
+
+Names are looked for as they are written, whatever their width, case, quotation marks and unseen characters. Claims are
+compared by words, roughly: this tells what was made up from what was said, not true from false. English inflects at
+the end of words, so that the first four letters of a word are enough; where words are not spaced, pairs of characters
+take their place.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+
+from memory.identity import normalize_name
+from memory.providers.material import UNSEEN
+
+TOLD_SHARE = 1 / 3
+"""Of the words of a claim, so many must have been said."""
+STEM_LETTERS = 4
+
+# Thai, Lao, Burmese, Khmer, kana, Chinese characters; and Korean, whose particles cling to names
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_WORD = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_NO_LETTER_BEFORE, _NO_LETTER_BEHIND = rf"(?<![^\W{_UNSPACED}])", rf"(?![^\W{_UNSPACED}])"
+_REPLACED: dict[int, str | None] = {
+    point: None for first, last in UNSEEN for point in range(first, last + 1) if not chr(point).isspace()
+}
+_REPLACED |= dict.fromkeys(map(ord, "‘’ʼ`´"), "'") | dict.fromkeys(map(ord, "‐‑‒–—"), "-")
+_STANDS_FOR_SPEAKERS = frozenset({"user", "assi"})
+
+
+def fold(text: str) -> str:
+    """A text without what writers differ in, and without characters that nobody sees; on one line.
+
+    >>> fold("Ana’s\\n  ＰＵＭＰ")
+    "ana's pump"
+    """
+    seen = unicodedata.normalize("NFKC", text).casefold().translate(_REPLACED)
+    return " ".join(unicodedata.normalize("NFKC", seen).split())
+
+
+def is_named(name: str, folded: str) -> bool:
+    """Whether the name stands in a folded text as words of its own; an s may follow it.
+
+    >>> is_named("Ana", fold("Is that Ana's?")), is_named("Ana", fold("Anatomy"))
+    (True, False)
+    """
+    needle = fold(normalize_name(name))
+    if not needle or needle not in folded:
+        return False
+    before = "" if _IS_UNSPACED.match(needle[0]) else _NO_LETTER_BEFORE
+    behind = "" if _IS_UNSPACED.match(needle[-1]) else rf"s?{_NO_LETTER_BEHIND}"
+    return re.search(before + re.escape(needle) + behind, folded) is not None
+
+
+def word_stems(text: str) -> frozenset[str]:
+    """What the words of a text are compared by."""
+    return frozenset(stem for word in _WORD.findall(fold(text)) for stem in _stems_of(word))
+
+
+def is_told(claim: str, told: Collection[str]) -> bool:
+    """Whether enough of the claim's words (`TOLD_SHARE`) are among these stems; short words say too little to count,
+    and "the user" is nobody's word."""
+    words = [word for word in _WORD.findall(fold(claim)) if word[:STEM_LETTERS] not in _STANDS_FOR_SPEAKERS]
+    telling = [word for word in words if len(word) >= STEM_LETTERS or not word.isalpha() or _IS_UNSPACED.match(word)]
+    stems = {stem for word in telling or words for stem in _stems_of(word)}
+    return bool(stems) and sum(stem in told for stem in stems) >= TOLD_SHARE * len(stems)
+
+
+def _stems_of(word: str) -> Iterator[str]:
+    if len(word) > 1 and _IS_UNSPACED.match(word):
+        yield from (word[at : at + 2] for at in range(len(word) - 1))
+    else:
+        # a number is another number when its end is cut off
+        yield word[:STEM_LETTERS] if word.isalpha() else word
+
+
+class Ground:
+    """What was said in some turns, each given as its number, speaker and text."""
+
+    def __init__(self, turns: Sequence[tuple[int, str, str]]) -> None:
+        self._texts = {index: fold(text) for index, _, text in turns}
+        self._speakers = sorted({fold(speaker) for _, speaker, _ in turns})
+        self._stems = {index: word_stems(text) for index, text in self._texts.items()}
+        self._speakers_stems = frozenset(stem for speaker in self._speakers for stem in word_stems(speaker))
+        self._naming: dict[str, frozenset[int] | None] = {}
+
+    def names(self, name: str, turns: Collection[int]) -> bool:
+        """Whether one of these turns names it, or it speaks in any of them all."""
+        naming = self._turns_naming(name)
+        return naming is None or not naming.isdisjoint(turns)
+
+    def stems_up_to(self, last: int) -> frozenset[str]:
+        """The words (`word_stems`) of the turns up to this one, and of the names of who speaks."""
+        return self._speakers_stems.union(*(stems for index, stems in self._stems.items() if index <= last))
+
+    def _turns_naming(self, name: str) -> frozenset[int] | None:
+        """None where it speaks itself."""
+        if name not in self._naming:
+            speaks = any(is_named(name, speaker) for speaker in self._speakers)
+            named_in = frozenset(index for index, text in self._texts.items() if is_named(name, text))
+            self._naming[name] = None if speaks else named_in
+        return self._naming[name]

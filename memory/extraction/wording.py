@@ -1,0 +1,52 @@
+"""What names, claims and preferences can look like, whatever they say."""
+
+import re
+
+from memory.extraction.grounding import fold
+from memory.models.entities import LONGEST_NAME
+
+LONGEST_CLAIM = 2_000
+"""Characters of a claim; of a description, too."""
+LONGEST_TOPIC = 100
+LONGEST_VALUE = 500
+
+# what ends lines, or turns text around, or is not there to be seen; and tags
+_NO_TEXT = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff\\U000e0000-\\U000e007f]|<[/!?a-zA-Z]"
+)
+_NO_NAME = re.compile(r"[<>{}|\\]|://|[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
+_STAND_INS = frozenset(
+    (
+        *("i", "me", "my", "myself", "you", "your", "he", "him", "his", "she", "her", "it", "its", "we", "us", "our"),
+        *("they", "them", "their", "user", "the user", "assistant", "the assistant", "system", "the system"),
+        *("someone", "somebody", "everyone", "everybody", "nobody"),
+    )
+)
+_STANCES = frozenset(
+    (
+        *("likes", "like", "loves", "love", "enjoys", "enjoy", "prefers", "prefer", "wants", "want", "needs", "need"),
+        *("dislikes", "dislike", "hates", "hate", "avoids", "avoid", "does", "do", "doesn't", "don't", "not", "no"),
+        *("yes", "never", "always", "often", "very", "much", "favourite", "favorite", "best", "worst", "it", "them"),
+    )
+)
+
+
+def is_text(text: str, longest: int) -> bool:
+    """Whether it says something on one line, in at most so many characters, without control characters and tags."""
+    return 0 < len(text.strip()) <= len(text) <= longest and not _NO_TEXT.search(text)
+
+
+def is_name(name: str) -> bool:
+    """Whether it can be the name of something: with a letter in it, no id, no address, nothing that stands for one."""
+    has_letter = any(map(str.isalpha, name))
+    return is_text(name, LONGEST_NAME) and has_letter and not _NO_NAME.search(name) and fold(name) not in _STAND_INS
+
+
+def beyond_stance(value: str) -> list[str]:
+    """What a preference says beside liking and disliking: nothing, or one text.
+
+    >>> beyond_stance("likes"), beyond_stance("prefers it cold")
+    ([], ['cold'])
+    """
+    words = " ".join(word for word in fold(value).split() if word not in _STANCES)
+    return [words] if words else []
