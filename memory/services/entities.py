@@ -129,8 +129,9 @@ def upsert_entities(
     Embed the drafts' texts (`texts_to_embed`) first, outside transactions. Raises Conflict for an alias that names
     another entity and for a name whose entity is quarantined, Unprocessable for names, types and numbers out of bounds.
     """
+    checked = [checked_draft(draft) for draft in drafts]
     with transaction.atomic():
-        found = upsert_leniently(owner, drafts, embedded=embedded, now=now)
+        found = take_drafts(owner, checked, embedded=embedded, now=now)
         resolved = [each for each in found if each is not None]
         if len(resolved) < len(found):
             raise Conflict(WITHHELD)
@@ -147,14 +148,41 @@ def upsert_leniently(
     None stands for a draft whose name is that of a quarantined entity.
     """
     checked = [checked_draft(draft) for draft in drafts]
-    if not checked:
-        return []
     with transaction.atomic():
-        lock_holder(owner)
-        upserts = find_known(owner, checked, embedded=embedded)
-        found = [upserts.take(draft, now=now) for draft in checked]
-        upserts.store(embedded=embedded, now=now)
+        return take_drafts(owner, checked, embedded=embedded, now=now)
+
+
+def take_drafts(
+    owner: Owner, drafts: Sequence[EntityDraft], *, embedded: Embedded, now: datetime
+) -> list[Resolved | None]:
+    if not drafts:
+        return []
+    lock_holder(owner)
+    upserts = find_known(owner, drafts, embedded=embedded)
+    found = [upserts.take(draft, now=now) for draft in drafts]
+    upserts.store(embedded=embedded, now=now)
     return found
+
+
+def texts_to_embed(owner: Owner, drafts: Sequence[EntityDraft]) -> list[str]:
+    """What is to be embedded before `upsert_entities`: the drafts' texts, and what known ones will say with them.
+
+    Two statements. What is stored meanwhile, or is a misspelling, may say something else: the job embeds it.
+    Raises Unprocessable.
+    """
+    checked = [checked_draft(draft) for draft in drafts]
+    names = {draft.id: identities_of(owner, type=draft.type, names=[draft.name]) for draft in checked}
+    claims = claims_on(owner.account_id, {identity for identities in names.values() for identity in identities})
+    rows: Any = Entity.objects.filter(account_id=owner.account_id, id__in=set(claims.values()))
+    known: dict[UUID | None, Entity] = {row.id: row for row in rows} if claims else {}
+    texts = []
+    for draft in checked:
+        texts.append(draft.text)
+        entity = known.get(named(owner, draft, claims))
+        if entity is not None:
+            aliases = [*entity.aliases, *without_doubles([draft.name, *draft.aliases], besides=entity.names)]
+            texts.append(entity_text(entity.name, aliases, entity.description or draft.description))
+    return texts
 
 
 def checked_draft(draft: EntityDraft) -> EntityDraft:
@@ -285,12 +313,13 @@ class Upserts:
         refused = []
         for name in names:
             identities = identities_of(self.owner, type=entity.type, names=[name])
-            claimed = {self.claims[identity] for identity in identities if identity in self.claims}
             # one of an entity that is gone is free
-            claimed &= set(self.entities)
-            if claimed - {entity.id} or (not claimed and len(entity.aliases) >= MOST_ALIASES):
+            claimed = {self.claims[identity] for identity in identities if identity in self.claims} & set(self.entities)
+            if entity.id in claimed:
+                continue
+            if claimed or len(entity.aliases) >= MOST_ALIASES:
                 refused.append(name)
-            elif not claimed:
+            else:
                 self.keep_name(entity, name)
         return refused
 
