@@ -15,10 +15,11 @@ _NO_TEXT = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff\\U000e0000-\\U000e007f]|<[/!?a-zA-Z]"
 )
 _NO_NAME = re.compile(r"[<>{}|\\]|://|[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
-_STAND_INS = frozenset(
+_FOR_SPEAKERS = frozenset(("i", "me", "user", "the user", "assistant", "the assistant"))
+_STAND_INS = _FOR_SPEAKERS | frozenset(
     (
-        *("i", "me", "my", "myself", "you", "your", "he", "him", "his", "she", "her", "it", "its", "we", "us", "our"),
-        *("they", "them", "their", "user", "the user", "assistant", "the assistant", "system", "the system"),
+        *("my", "myself", "you", "your", "he", "him", "his", "she", "her", "it", "its", "we", "us", "our"),
+        *("they", "them", "their", "system", "the system"),
         *("someone", "somebody", "everyone", "everybody", "nobody"),
     )
 )
@@ -40,6 +41,11 @@ def is_name(name: str) -> bool:
     """Whether it can be the name of something: with a letter in it, no id, no address, nothing that stands for one."""
     has_letter = any(map(str.isalpha, name))
     return is_text(name, LONGEST_NAME) and has_letter and not _NO_NAME.search(name) and fold(name) not in _STAND_INS
+
+
+def stands_for_speaker(name: str) -> bool:
+    """Whether somebody speaks, or is spoken to, under this name because none is known."""
+    return fold(name) in _FOR_SPEAKERS
 
 
 def beyond_stance(value: str) -> list[str]:
