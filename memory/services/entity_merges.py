@@ -1,8 +1,8 @@
 """Merging two entities that are one, and splitting one that is two.
 
 The one that is merged into the other is archived and says into which; its names and its links (`entity_links`) go
-over. What the other had not (a description, properties) it gets; the archived one's metadata say what (`lent`), for a
-split to take it back.
+over. What the other had not (a description, properties) it gets. The archived one's metadata tell what it gave
+(`given`), for a split to take it back.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from memory_project.ids import uuid7
 LATER = Embedded(model="", width=0, vectors={})
 """No vectors: what is merged or split is embedded by the job."""
 
-LENT = "lent"
+GIVEN = "given"
 
 
 def merge_entities(owner: Owner, into_id: UUID, from_id: UUID, *, now: datetime) -> Entity:
@@ -44,10 +44,10 @@ def merge_entities(owner: Owner, into_id: UUID, from_id: UUID, *, now: datetime)
         check_mergeable(survivor, loser)
         survivor, loser = lock_both(survivor, loser, now=now)
         states = {entity.id: state_of(entity) for entity in (survivor, loser)}
-        move_links(loser, survivor)
+        moved = move_links(loser, survivor)
         move_names(loser, survivor, names_of(loser))
         survivor.aliases = without_doubles([*survivor.aliases, *loser.names], besides=[survivor.name])
-        lend(loser, survivor)
+        give_details(loser, survivor, links=moved)
         loser.archived, loser.merged_into = True, survivor
         write_changed(owner, [survivor, loser], states, embedded=LATER, now=now)
         record_entities(owner, "merge", [survivor, loser])
@@ -78,27 +78,31 @@ def move_names(giver: Entity, taker: Entity, rows: Sequence[EntityName]) -> None
     EntityName.objects.filter(account_id=giver.account_id, id__in=[row.id for row in rows]).update(entity_id=taker.id)
 
 
-def lend(loser: Entity, survivor: Entity) -> None:
-    """Give the survivor what it had not, and note on the other what that is."""
+def give_details(loser: Entity, survivor: Entity, *, links: dict[str, Any]) -> None:
+    """Give the survivor what it had not, and note on the other what that is, and what became of its links."""
     properties = {name: value for name, value in loser.properties.items() if name not in survivor.properties}
     description = "" if survivor.description else loser.description
     survivor.properties = {**survivor.properties, **properties}
     survivor.description = survivor.description or description
     survivor.salience = max(survivor.salience, loser.salience)
     survivor.event_time = min(survivor.event_time, loser.event_time)
-    note(loser, loser.metadata | {LENT: {"properties": properties, "description": description}})
+    note(loser, loser.metadata | {GIVEN: {"properties": properties, "description": description, "links": links}})
 
 
-def take_back(survivor: Entity, revived: Entity) -> None:
-    """What was lent and is unchanged since is the survivor's no longer."""
-    lent = revived.metadata.get(LENT, {})
-    given: dict[str, Any] = lent.get("properties", {})
+def take_back(survivor: Entity, revived: Entity) -> dict[str, Any]:
+    """What was given and is unchanged since is the survivor's no longer; what became of the revived one's links."""
+    given = revived.metadata.get(GIVEN, {})
+    properties: dict[str, Any] = given.get("properties", {})
     survivor.properties = {
-        name: value for name, value in survivor.properties.items() if name not in given or given[name] != value
+        name: value
+        for name, value in survivor.properties.items()
+        if name not in properties or properties[name] != value
     }
-    if lent.get("description") and survivor.description == lent["description"]:
+    if given.get("description") and survivor.description == given["description"]:
         survivor.description = ""
-    note(revived, {name: value for name, value in revived.metadata.items() if name != LENT})
+    note(revived, {name: value for name, value in revived.metadata.items() if name != GIVEN})
+    links: dict[str, Any] = given.get("links", {})
+    return links
 
 
 def note(entity: Entity, metadata: dict[str, Any]) -> None:
@@ -122,11 +126,12 @@ def split_entity(
         other = lock_absorbed(entity, leaving) or make_other(entity, leaving, owner=owner, now=now)
         states = {each.id: state_of(each) for each in (entity, other)}
         share_names(entity, other, leaving)
+        came: dict[str, Any] = {}
         if other.merged_into_id is not None:
             adopt_absorbed(entity, other, leaving)
-            take_back(entity, other)
+            came = take_back(entity, other)
             other.archived, other.merged_into = False, None
-        share_links(entity, other, link_ids)
+        share_links(entity, other, came=came, link_ids=link_ids)
         write_changed(owner, [entity, other], states, embedded=LATER, now=now)
         record_entities(owner, "split", [entity, other])
     return other
