@@ -55,6 +55,11 @@ def seal_anew(sealed: bytes) -> bytes:
         raise SealBroken("none of MEMORY_ENCRYPTION_KEYS opens it") from err
 
 
+def check_keys() -> None:
+    """Raises ImproperlyConfigured without a key, and for what is none."""
+    fernets(current_keys())
+
+
 def current_keys() -> tuple[str, ...]:
     """Those of the environment, else those in the file beside the data, as it is now; the first one seals."""
     if settings.ENCRYPTION_KEYS:

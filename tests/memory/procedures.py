@@ -30,7 +30,7 @@ def learn(owner: Owner, description: str = "Search, then read.", **fields: Any) 
 
 
 def sealed_bytes(column: str = "tool_input") -> list[bytes]:
-    """What the table of invocations has of a column, first recorded first."""
+    """What the table of invocations has in a column, where there is something, first recorded first."""
     with connection.cursor() as cursor:
-        cursor.execute(f'SELECT "{column}" FROM tool_invocations ORDER BY id')
+        cursor.execute(f'SELECT "{column}" FROM tool_invocations WHERE "{column}" IS NOT NULL ORDER BY id')
         return [bytes(value) for (value,) in cursor.fetchall()]
