@@ -7,6 +7,7 @@ with `check --database default`, so that `manage.py help` needs no server. To ad
 from collections.abc import Sequence
 from typing import Any
 
+from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as CheckWarning
 from django.core.exceptions import ImproperlyConfigured
@@ -16,11 +17,12 @@ from redis.exceptions import RedisError
 from memory.models.memory import DEFAULT_LANGUAGE
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import MODEL_SETTINGS, language_model
-from memory_project import redis
+from memory_project import encryption, redis
 
 DATABASE = "default"
 MINIMUM_PGVECTOR = (0, 8)
 AUDIT_TABLE = "memory_audit_log"
+SHORTEST_TOMBSTONE_KEY = 16
 
 STATE = """
 SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
@@ -57,6 +59,34 @@ def complain_of_model(use: str) -> list[CheckMessage]:
         hint = f"Set OPENAI_API_KEY or OPENAI_BASE_URL; with {MODEL_SETTINGS[use]} empty, the service does without."
         return [Error(f"The language model for {use} cannot work: {err}", hint=hint, id="memory.E008")]
     return []
+
+
+@register(Tags.database)
+def check_keys(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
+    """The keys of what is kept: nobody needs them but who has the database."""
+    if DATABASE not in (databases or ()):
+        return []
+    return [*complain_of_encryption_keys(), *complain_of_tombstone_key(settings.TOMBSTONE_KEY)]
+
+
+def complain_of_encryption_keys() -> list[CheckMessage]:
+    try:
+        encryption.check_keys()
+    except ImproperlyConfigured as err:
+        hint = "Give Fernet keys by commas, the one that seals first; `make up` makes one and keeps it beside the data."
+        return [Error(f"What is to be encrypted cannot be: {err}.", hint=hint, id="memory.E009")]
+    return []
+
+
+def complain_of_tombstone_key(key: str) -> list[CheckMessage]:
+    if len(key.strip()) >= SHORTEST_TOMBSTONE_KEY:
+        return []
+    hint = (
+        f"Give a secret of at least {SHORTEST_TOMBSTONE_KEY} characters and never change it: under another, what was "
+        "rejected is not known again. `make up` makes one beside the data."
+    )
+    found = "is missing" if not key.strip() else f"has fewer than {SHORTEST_TOMBSTONE_KEY} characters"
+    return [Error(f"MEMORY_TOMBSTONE_KEY {found}.", hint=hint, id="memory.E010")]
 
 
 @register(Tags.database)

@@ -1,8 +1,10 @@
 """System checks: what is misconfigured is named, with a hint; what needs a server is asked only where one is."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from cryptography.fernet import Fernet
 from django.core.checks import CheckMessage, run_checks
 from django.db import connection
 from pytest_django import DjangoAssertNumQueries, Settings
@@ -131,3 +133,29 @@ def test_a_redis_that_is_down_is_a_warning(settings: Settings) -> None:
         assert ids_of(checks.check_redis(databases=["default"])) == ["memory.W001"]
     finally:
         redis.client.cache_clear()
+
+
+@pytest.fixture
+def no_keys(settings: Settings, tmp_path: Path) -> None:
+    settings.ENCRYPTION_KEYS, settings.ENCRYPTION_KEYS_FILE, settings.TOMBSTONE_KEY = [], tmp_path / "none", ""
+
+
+def test_missing_keys_are_errors_for_who_has_the_database(no_keys: None) -> None:
+    assert ids_of(checks.check_keys(databases=["default"])) == ["memory.E009", "memory.E010"]
+    assert checks.check_keys() == []
+
+
+def test_keys_beside_the_data_pass(no_keys: None, settings: Settings) -> None:
+    settings.ENCRYPTION_KEYS_FILE.write_text(Fernet.generate_key().decode())
+    settings.TOMBSTONE_KEY = "x" * 16
+
+    assert checks.check_keys(databases=["default"]) == []
+
+
+def test_what_is_no_key_is_an_error_that_does_not_quote_it(settings: Settings) -> None:
+    settings.ENCRYPTION_KEYS, settings.TOMBSTONE_KEY = ["hunter2"], "hunter3"
+
+    messages = checks.check_keys(databases=["default"])
+
+    assert ids_of(messages) == ["memory.E009", "memory.E010"]
+    assert not any("hunter" in f"{message.msg}{message.hint}" for message in messages)
