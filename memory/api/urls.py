@@ -19,12 +19,14 @@ from memory.api.contexts import ContextArchiving, ContextGrants, PersistentConte
 from memory.api.conversations import ConversationLives, Conversations
 from memory.api.entries import ContextEntries, Entries, EntrySearches, EntryVersions
 from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
+from memory.api.goals import GoalProgress, Goals
 from memory.api.graph import Graphs
 from memory.api.jobs import Jobs
 from memory.api.learnings import Learnings, LearningSearches, LearningVotes
 from memory.api.memories import Memories
 from memory.api.pool_data import PoolContents
 from memory.api.pools import PoolGrants, Pools
+from memory.api.profiles import Profiles
 from memory.api.relationships import Relationships
 from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
 from memory.api.shared_context_pools import CachedResults, Postings, RunPools
@@ -169,6 +171,15 @@ urlpatterns = [
     path("strategies/find", StrategySearches.as_view({"post": "find"})),
     path("strategies/<uuid:strategy_id>", Strategies.as_view({"get": "retrieve", "delete": "destroy"})),
     path("strategies/<uuid:strategy_id>/reinforce", Strategies.as_view({"post": "reinforce"})),
+    path("goals", Goals.as_view({"get": "list", "post": "create"})),
+    path("goals/<uuid:goal_id>", Goals.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"})),
+    path("goals/<uuid:goal_id>/complete", GoalProgress.as_view({"post": "complete"})),
+    path("goals/<uuid:goal_id>/block", GoalProgress.as_view({"post": "block"})),
+    path("goals/<uuid:goal_id>/unblock", GoalProgress.as_view({"post": "unblock"})),
+    path(
+        "profiles/<id:user_id>",
+        Profiles.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
+    ),
     path("jobs", Jobs.as_view({"get": "list"})),
     path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),
     path("jobs/<id:name>/run", Jobs.as_view({"post": "run"})),

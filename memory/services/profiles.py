@@ -4,6 +4,7 @@ What a client sets is set by hand. What extraction learns is beside it, with whe
 what was learnt before, never of what was set by hand.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,7 +19,7 @@ from memory.owner import Owner
 from memory.services.access import Versions, check_version
 from memory.services.accounts import note_agent
 from memory.services.conversations import LONGEST_ID, is_id
-from memory.services.json_documents import check_part, json_text, measure
+from memory.services.json_documents import check_part, measure
 
 DOCUMENTS = ("preferences", "communication_style", "metadata")
 COLUMNS = (*DOCUMENTS, "expertise_areas", "provenance")
@@ -130,14 +131,19 @@ def change_profile(
 
 def apply_change(owner: Owner, profile: UserProfile, change: Callable[[UserProfile], None], *, now: datetime) -> None:
     """To a locked profile; nothing is stored where it says the same."""
-    before = json_text({name: getattr(profile, name) for name in COLUMNS})
+    before = said_by(profile)
     change(profile)
-    if json_text({name: getattr(profile, name) for name in COLUMNS}) == before:
-        return
     check_profile(profile)
+    if said_by(profile) == before:
+        return
     profile.version, profile.updated_at = profile.version + 1, now
     profile.save(update_fields=[*COLUMNS, "version", "updated_at"])
     record_profile(owner, "update", profile)
+
+
+def said_by(profile: UserProfile) -> str:
+    """As JSON, where 1 is neither 1.0 nor true, and the order of names says nothing."""
+    return json.dumps({name: getattr(profile, name) for name in COLUMNS}, sort_keys=True)
 
 
 def lock_profile(owner: Owner, user_id: str) -> UserProfile | None:

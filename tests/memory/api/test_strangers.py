@@ -86,6 +86,8 @@ def real(
         api.put(f"/agents/{agent_id}/working-memory/wallet", {"value": "secret"})
     api.post("/agents/lender/working-memory/wallet/share", {"target_agent_id": "planner"})
     learnt = api.post("/learnings", {"agent_id": "planner", "team": team, "insight": "secret"}).json()["id"]
+    goal = api.post("/goals", {"agent_id": "planner", "description": "secret"}).json()["id"]
+    api.patch("/profiles/ana", {"preferences": {"word": "secret"}})
     job = JobRun.objects.create(account=account, job="embed")
     context = create_context(owner, ContextDraft(name="secret"))
     (noted,) = keep(owner, context, entry("secret"))
@@ -94,6 +96,7 @@ def real(
     talk |= {"source_agent_id": "lender", "learning_id": learnt}
     talk |= {"context_id": str(context.id), "snapshot_id": str(snapshot.id)}
     talk |= {"entry_id": str(noted.id), "number": FIRST_VERSION}
+    talk |= {"goal_id": goal, "user_id": "ana"}
     talk |= {"invocation_id": str(invoke(owner, tool_input="secret", conversation_id="talk-1").id)}
     talk |= {"strategy_id": str(learn(owner, "secret").id)}
     talk |= {"relationship_id": str(link(entity(owner, "secret"), entity(owner, "of secret")).id)}
@@ -107,6 +110,7 @@ def unknown() -> Ids:
     talk |= {"source_agent_id": "no-one", "learning_id": str(uuid4())}
     talk |= {"context_id": str(uuid4()), "snapshot_id": str(uuid4())}
     talk |= {"entry_id": str(uuid4()), "number": FIRST_VERSION}
+    talk |= {"goal_id": str(uuid4()), "user_id": "bob"}
     talk |= {"invocation_id": str(uuid4()), "strategy_id": str(uuid4())}
     talk |= {"relationship_id": str(uuid4())}
     return {"agent_id": "nobody!", "team_id": str(uuid4()), "job_id": str(uuid4()), "memory_id": str(uuid4())} | talk
@@ -136,8 +140,13 @@ def without_chance(text: str) -> str:
 
 
 def allowed(operation: Operation) -> set[int]:
-    """What a stranger may be answered: what it writes to a conversation, or as an agent, makes one of its own."""
-    own = ("/api/v1/conversations/", "/api/v1/agents/{agent_id}/working-memory", "/api/v1/memories/")
+    """What a stranger may be answered: what it writes to a conversation, or as an agent, or of a user, is its own."""
+    own = (
+        "/api/v1/conversations/",
+        "/api/v1/agents/{agent_id}/working-memory",
+        "/api/v1/memories/",
+        "/api/v1/profiles",
+    )
     if operation.path.startswith(own):
         return {200, 201, 202, 204, 404, 422}
     return {200, 201, 204} if "conversation_id" in operation.parameters else {404}
