@@ -118,9 +118,7 @@ def test_types_narrow_what_is_walked_and_told(owner: Owner) -> None:
     ],
     ids=str,
 )
-def test_what_the_owner_does_not_see_is_neither_told_nor_walked_through(
-    owner: Owner, hidden: dict[str, object]
-) -> None:
+def test_what_the_owner_does_not_see_is_neither_told_nor_walked_through(owner: Owner, hidden: dict[str, Any]) -> None:
     Participant.objects.create(account_id=owner.account_id, agent_id="colleague", conversation_id="theirs")
     a, b, c = node(owner, "a"), node(owner, "b", **hidden), node(owner, "c")
     link(a, b)

@@ -24,7 +24,7 @@ def walk(owner: Owner, start: UUID, depth: int) -> Graph:
     return walk_graph(owner, [start], depth=depth, bounds=BOUNDS, now=NOW)
 
 
-def rows_read(owner: Owner, start: UUID, depth: int) -> int:
+def rows_read(owner: Owner, start: UUID, depth: int) -> float:
     """How many rows of tables the walk's statement looks at, whether or not it goes on with them."""
     caught: list[tuple[Any, Any]] = []
 
@@ -38,7 +38,8 @@ def rows_read(owner: Owner, start: UUID, depth: int) -> int:
     with binary_cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement}", parameters)
         [[explained]] = cursor.fetchall()
-    return sum(rows_of(step) for step in steps_of(explained[0]["Plan"]) if step.get("Relation Name") in TABLES)
+    read = [step for step in steps_of(explained[0]["Plan"]) if step.get("Relation Name") in TABLES]
+    return sum(rows_of(step) for step in read)
 
 
 def steps_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
