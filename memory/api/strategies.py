@@ -133,7 +133,8 @@ class StrategyFilter(FilterSet):  # type: ignore[misc]  # django-filter has no t
     def at_least(self, rows: QuerySet[Any], _name: str, share: Decimal) -> QuerySet[Any]:
         """(s + 1) / (s + f + 2) >= share, without dividing."""
         uses = F("success_count") + F("failure_count") + 2
-        return rows.alias(wanted=uses * float(share)).filter(success_count__gte=F("wanted") - 1)
+        often: QuerySet[Any] = rows.alias(wanted=uses * float(share)).filter(success_count__gte=F("wanted") - 1)
+        return often
 
 
 class Strategies(OwnerViewSet):

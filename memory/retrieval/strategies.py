@@ -60,8 +60,9 @@ def search_strategies(owner: Owner, query: MemoryQuery, *, now: datetime) -> Str
 def rank_rows(rows: Sequence[Row]) -> list[Row]:
     """The rows with their `score`, those found by meaning and those found by words each best first."""
     by_words = [row for row in rows if row["similarity"] is None]
-    likeness = {row["id"]: 1 / place for place, row in enumerate(by_words, start=1)}
-    scored = [row | {"score": score_of(row, likeness.get(row["id"], row["similarity"]))} for row in rows]
+    likeness = {row["id"]: row["similarity"] for row in rows}
+    likeness |= {row["id"]: 1 / place for place, row in enumerate(by_words, start=1)}
+    scored = [row | {"score": score_of(row, likeness[row["id"]])} for row in rows]
     # draws go to the more similar, then to the order of the search
     return sorted(scored, key=lambda row: (-row["score"], -(row["similarity"] or 0)))
 

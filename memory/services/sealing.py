@@ -4,7 +4,7 @@ Rows go by in the order of their keys, a batch a transaction. Killed anywhere, n
 opens already is left alone, so another run goes on where this one stopped.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,14 +95,14 @@ def count_rows(table: SealedTable) -> int:
     return int(count)
 
 
-def rotate_tables(tables: Sequence[SealedTable], *, batch_rows: int = BATCH_ROWS) -> Iterator[Batch]:
+def rotate_tables(tables: Sequence[SealedTable], *, batch_rows: int = BATCH_ROWS) -> Generator[Batch, None, None]:
     """Seal under the first key whatever another one opens, beside those who write; each batch is committed with its
     step. What no key opens is left as it is, and counted. Raises ImproperlyConfigured without a key."""
     for table in tables:
         yield from step_through(table, batch_rows=batch_rows, is_rehearsal=False)
 
 
-def rehearse_rotation(tables: Sequence[SealedTable], *, batch_rows: int = BATCH_ROWS) -> Iterator[Batch]:
+def rehearse_rotation(tables: Sequence[SealedTable], *, batch_rows: int = BATCH_ROWS) -> Generator[Batch, None, None]:
     """What `rotate_tables` would do; changes nothing, and nobody waits for it."""
     for table in tables:
         yield from step_through(table, batch_rows=batch_rows, is_rehearsal=True)
@@ -145,7 +145,8 @@ def read_rows(table: SealedTable, stretch: Stretch, *, locked: bool) -> list[Row
     bounds = [] if stretch.after is None else [stretch.after]
     with connection.cursor() as cursor:
         cursor.execute(statement, [*bounds, stretch.until, stretch.most])
-        return cursor.fetchall()
+        found: list[Row] = cursor.fetchall()
+    return found
 
 
 def filled(table: SealedTable) -> str:

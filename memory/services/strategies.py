@@ -198,7 +198,7 @@ def reinforce_strategy(
 
 def known_strategies(owner: Owner, *, now: datetime) -> QuerySet[Strategy]:
     """What the owner may see, in every channel: by its id, it is found whatever its label."""
-    rows: Any = Strategy.objects.visible_to(owner, Kind.STRATEGY).live(now)  # type: ignore[attr-defined]
+    rows: Any = Strategy.objects.visible_to(owner, Kind.STRATEGY).live(now)
     found: QuerySet[Strategy] = rows
     return found
 

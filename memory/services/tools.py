@@ -314,7 +314,7 @@ def tool_usage(
     rows = rows.filter(**{name: value for name, value in conditions.items() if value})
     # in this order: pages go by it
     groups = [name for name in GROUPS if name in by]
-    return rows.values("tool_name", *groups).annotate(
+    summed: QuerySet[ToolInvocation, dict[str, Any]] = rows.values("tool_name", *groups).annotate(
         usage_count=Count("id"),
         success_count=Count("id", filter=Q(success=True)),
         failure_count=Count("id", filter=Q(success=False)),
@@ -322,7 +322,9 @@ def tool_usage(
         latency_p95_ms=Percentile("latency_ms", share=0.95),
         last_used=Max("timestamp"),
     )
+    return summed
 
 
 def make_stats(row: dict[str, Any]) -> ToolStats:
-    return ToolStats(**{name: row.get(name) for name in GROUPS} | row)
+    groups: dict[str, Any] = {name: row.get(name) for name in GROUPS}
+    return ToolStats(**groups | row)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import Future
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -230,8 +231,8 @@ def test_two_at_once_seal_each_value_anew_once(owner: Owner, settings: Settings,
 
     with transaction.atomic():
         [first] = rotate_tables(sealed_tables())
-        other = start_beside(lambda: list(rotate_tables(sealed_tables())))
+        other: Future[Any] = start_beside(lambda: list(rotate_tables(sealed_tables())))
 
-    [second] = other.result(PATIENCE_SECONDS)  # type: ignore[misc]  # it is what the other came to
+    [second] = other.result(PATIENCE_SECONDS)
     assert (first.rotated.rotated, second.rotated.rotated, second.rotated.current) == (1, 0, 1)
     assert inputs(owner) == ["in"]

@@ -46,7 +46,7 @@ def descriptions(answer: Any) -> list[str]:
 
 
 def test_a_strategy_is_learnt_and_read_again(api: ServiceClient) -> None:
-    said = {
+    said: dict[str, Any] = {
         "context_pattern": "a question of fact",
         "tool_sequence": ["search", "read"],
         "task_type": "look up",

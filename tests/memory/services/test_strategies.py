@@ -54,7 +54,7 @@ def counts(strategy: Strategy) -> tuple[int, int]:
 
 
 def stored_counts() -> tuple[int, int]:
-    return counts(Strategy.objects.get())  # type: ignore[arg-type]  # its manager is that of memories
+    return counts(Strategy.objects.get())
 
 
 def test_a_strategy_is_learnt_with_its_tools_and_how_it_did(owner: Owner) -> None:

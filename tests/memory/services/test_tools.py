@@ -173,10 +173,10 @@ def test_what_cannot_be_kept_is_refused_with_all_that_came_with_it(owner: Owner,
 
 @pytest.mark.parametrize("column", ["tool_input", "tool_output", "error_message"])
 def test_a_value_may_be_so_large_and_no_larger(owner: Owner, column: str) -> None:
-    invoke(owner, **{column: "x" * (LARGEST_VALUE_BYTES - 2)})
+    record_invocations(owner, [use(**{column: "x" * (LARGEST_VALUE_BYTES - 2)})], now=NOW)
 
     with pytest.raises(TooLarge) as refused:
-        invoke(owner, **{column: "x" * (LARGEST_VALUE_BYTES - 1)})
+        record_invocations(owner, [use(**{column: "x" * (LARGEST_VALUE_BYTES - 1)})], now=NOW)
 
     assert refused.value.facts == {
         "stored": False,
