@@ -153,9 +153,11 @@ class Extractor(Protocol):
 def heard(turns: Iterable[ChunkTurn]) -> list[ChunkTurn]:
     """Those of the turns that somebody spoke, without those that give orders to machinery (`orders`).
 
-    What prompts, tools and functions put into a conversation is a machine's word, however it reads.
+    What prompts, tools and functions put into a conversation is a machine's word, however it reads. Orders may stand in
+    a speaker's name, too.
     """
-    return [turn for turn in turns if turn.role in SPOKEN_ROLES and not gives_orders(turn.text)]
+    spoken = (turn for turn in turns if turn.role in SPOKEN_ROLES)
+    return [turn for turn in spoken if not (gives_orders(turn.text) or gives_orders(turn.speaker))]
 
 
 class Checking:

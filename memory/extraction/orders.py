@@ -59,7 +59,7 @@ _FORMS = (
     r"\bfacts? (?:number |no\.? ?|#|id )?\d",
     r"\b(?:entity|evidence|relationship)s?\s+(?:ids?|numbers?|turns?|types?)\b",
     (
-        r"\b(?:add|create|insert|store|record|save|emit|extract|register|merge)\b[^.!?]{0,30}"
+        r"\b(?:add|create|insert|store|record|write|save|emit|extract|register|merge)\b[^.!?]{0,30}"
         r"\b(?:entity|entities|(?:this|these|new|following) facts?|relationships? (?:of type|from)|preferences? for)\b"
     ),
     r"\b(?:answer|respond|reply|output)\b[^.!?]{0,30}\b(?:json|schema|(?:only|exactly) with|with (?:only|exactly))\b",
@@ -84,6 +84,7 @@ _FORMS = (
     r"!\[[^\]]{0,200}\]\(\s*(?:https?:|data:|//)",
 )
 _LINES = (
+    r"^\s*[\[({]\s*(?:system|developer|admin)\s*[\])}]",
     r"^[\s#*>\-\[(=]{0,20}(?:system|developer)(?: (?:message|prompt|note|override|role))?[\s\])*]{0,10}[:>]",
     r"^[\s#*]{0,5}(?:role|claim|evidence|corrects|contradicts|certainty)\s*:\s*\S",
     r"^\s*#{1,6}\s*(?:system|instructions?|new instructions?|response|output|end of)\b",
