@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from memory import conf
 from memory.agent_contexts import AgentContext, AgentEntry, AgentFacts, AgentLearnings
+from memory.agent_knowledge import AgentKnowledge
 from memory.agent_sessions import AgentSession, InjectionLedger, Message, append_messages
 from memory.agent_tiers import (
     AgentBlackboard,
@@ -46,7 +47,7 @@ from memory.tiers.working import WorkingMemory
 ACTOR = "python"
 
 
-class AgentMemory:
+class AgentMemory(AgentKnowledge):
     """Everything that one agent remembers, for one user and in one channel.
 
     >>> memory = AgentMemory.open(agent_id="assistant", user_id="ana")
@@ -77,11 +78,19 @@ class AgentMemory:
     1
     >>> [hit.key for hit in memory.factual.search("Where is the key?").hits]
     ['mat']
+    >>> from memory.services.facts import FactDraft
+    >>> memory.learn_fact(FactDraft(claim="Ana keeps her key under the mat.", certainty="explicit")).fact.confidence
+    0.95
+    >>> [hit.claim for hit in memory.remember("Where does Ana keep the key?").facts]
+    ['Ana keeps her key under the mat.']
+    >>> with memory.task("find the key") as task:
+    ...     task.result = "it was under the mat"
+    >>> memory.get_goal(task.goal.id).goal.status
+    'completed'
     """
 
     def __init__(self, owner: Owner, *, clock: Callable[[], datetime] = timezone.now) -> None:
-        self._owner = owner
-        self._clock = clock
+        super().__init__(owner, clock=clock)
         self._storage = StorageService(owner)
 
     @classmethod
@@ -89,10 +98,6 @@ class AgentMemory:
         """The memory of an agent, which is made with its first write. Raises NotFound for an account there is not."""
         account_id = find_account(account).id
         return cls(Owner(account_id=account_id, agent_id=agent_id, user_id=user_id, channel=channel, actor=ACTOR))
-
-    @property
-    def owner(self) -> Owner:
-        return self._owner
 
     @property
     def memory_manager(self) -> MemoryManager:
@@ -252,7 +257,3 @@ class AgentMemory:
         Raises NotFound.
         """
         return end_conversation(self._owner, conversation_id, outcome=outcome, now=self.moment(now))
-
-    def moment(self, now: datetime | None) -> datetime:
-        """`now` where a call brings it, else the clock's."""
-        return self._clock() if now is None else now

@@ -1,6 +1,7 @@
 """`/conversations`: what is kept of each, and its life from the first write to the end of its session."""
 
-from typing import Any
+from datetime import datetime
+from typing import Any, Protocol
 from uuid import uuid4
 
 from django.db import transaction
@@ -14,6 +15,7 @@ from memory.api.fields import Metadata, OwnerFields
 from memory.api.jobs import RunAccepted
 from memory.api.views import OwnerViewSet
 from memory.models import Conversation, Participant
+from memory.owner import Owner
 from memory.services.conversations import (
     Opening,
     change_conversation,
@@ -21,6 +23,7 @@ from memory.services.conversations import (
     end_conversation,
     find_conversation,
 )
+from memory.services.extraction import request_extraction
 from memory.services.hybrid_memory import MemoryManager
 from memory.services.jobs import request_run
 from memory.services.summaries import request_summary
@@ -30,7 +33,12 @@ from memory_project.http.serializers import ActingFields, ExternalId, Text
 
 LONGEST_TITLE = 200
 SUMMARIZE = "summarize"
-"""The job."""
+CONSOLIDATE = "consolidate"
+"""The jobs."""
+
+
+class Ask(Protocol):
+    def __call__(self, owner: Owner, conversation_id: str, *, now: datetime) -> Conversation: ...
 
 
 class NewConversation(OwnerFields):
@@ -73,6 +81,11 @@ class ListedConversation(serializers.Serializer[Any]):
         ["none", "queued", "failing"], help_text="What is to be done; a failing one is tried again."
     )
     summary_error = serializers.CharField(help_text="Empty unless the last attempt failed.")
+    extracted_count = serializers.IntegerField(
+        help_text="The turns below this index were looked through for knowledge."
+    )
+    consolidated_at = serializers.DateTimeField(allow_null=True, help_text="Null while turns are left.")
+    extract_error = serializers.CharField(help_text="Empty unless the last attempt failed.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 
@@ -101,6 +114,7 @@ class EndedAnswer(serializers.Serializer[Any]):
 COLUMNS = (
     *("conversation_id", "agent_id", "user_id", "channel", "title", "continues", "metadata", "outcome"),
     *("started_at", "last_turn_at", "ended_at", "archived", "turn_count", "summarized_count", "summary_error"),
+    *("extracted_count", "consolidated_at", "extract_error"),
     *("created_at", "updated_at"),
 )
 
@@ -185,9 +199,9 @@ class Conversations(OwnerViewSet):
 class ConversationLives(OwnerViewSet):
     """What is done with a session as a whole."""
 
-    bodies = {"summarize": ActingFields, "save": ActingFields, "end": Ending}
-    answers = {"summarize": RunAccepted, "save": SavedAnswer, "end": EndedAnswer}
-    statuses = {"summarize": 202}
+    bodies = {"summarize": ActingFields, "consolidate": ActingFields, "save": ActingFields, "end": Ending}
+    answers = {"summarize": RunAccepted, "consolidate": RunAccepted, "save": SavedAnswer, "end": EndedAnswer}
+    statuses = {"summarize": 202, "consolidate": 202}
 
     def summarize(self, request: Request, conversation_id: str) -> Response:
         """Ask for a summary of everything said so far. Where that is in the summary already, the job has no work.
@@ -196,13 +210,22 @@ class ConversationLives(OwnerViewSet):
         """
         owner = self.owner(self.body())
 
-        def write() -> Response:
-            request_summary(owner, conversation_id, now=timezone.now())
-            run = request_run(owner, job=SUMMARIZE)
-            transaction.on_commit(lambda: nudge_job(SUMMARIZE))
-            return Response({"job_id": str(run.id), "status": run.status}, status=202)
+        return self.once(lambda: self.accept(owner, conversation_id, ask=request_summary, job=SUMMARIZE))
 
-        return self.once(write)
+    def consolidate(self, request: Request, conversation_id: str) -> Response:
+        """Have entities, facts and relationships extracted now from what nobody looked through yet.
+
+        `/jobs/{job_id}` says how far it is (scope operate), the conversation's `extracted_count` too.
+        """
+        owner = self.owner(self.body())
+        return self.once(lambda: self.accept(owner, conversation_id, ask=request_extraction, job=CONSOLIDATE))
+
+    def accept(self, owner: Owner, conversation_id: str, *, ask: Ask, job: str) -> Response:
+        """Mark the row as asked for, and queue a run of the job that looks at it."""
+        ask(owner, conversation_id, now=timezone.now())
+        run = request_run(owner, job=job)
+        transaction.on_commit(lambda: nudge_job(job))
+        return Response({"job_id": str(run.id), "status": run.status}, status=202)
 
     def save(self, request: Request, conversation_id: str) -> Response:
         """Keep the session's goal, thoughts and values in the database, from where they come back if Redis loses them.

@@ -18,6 +18,7 @@ from memory.maintenance import (
     archive_conversations,
     audit_partitions,
     clear_ended,
+    consolidate,
     embed,
     forget_access_log,
     forget_answers,
@@ -57,6 +58,13 @@ JOBS = {
             run=clear_ended.run,
             every=timedelta(minutes=1),
             batch_size=100,
+        ),
+        Job(
+            name="consolidate",
+            description="Extracts entities, facts and relationships from what was said since it looked last.",
+            run=consolidate.run,
+            every=timedelta(minutes=15),
+            batch_size=conf.EXTRACTION_BATCH,
         ),
         Job(
             name="embed",

@@ -1,0 +1,89 @@
+"""What tests of extraction say, have looked through, and look at."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from memory.models import Conversation, Entity, Fact, Link
+from memory.owner import Owner
+from memory.services.conversation_queue import WorkedBatch
+from memory.services.extraction import extract_due
+from memory.services.turns import StoredTurns
+from tests.memory.turns import say, turn
+
+SAID_AT = datetime(2026, 2, 4, 12, tzinfo=UTC)
+"""A Wednesday."""
+
+
+def tell(
+    owner: Owner, *sentences: str, name: str = "Ana", conversation_id: str = "c1", at: datetime = SAID_AT
+) -> StoredTurns:
+    """A user of this name says each of the sentences, one a turn."""
+    drafts = []
+    for sentence in sentences:
+        draft = turn(sentence, timestamp=at)
+        drafts.append(with_name(draft, name))
+    return say(owner, *drafts, conversation_id=conversation_id)
+
+
+def with_name(draft: Any, name: str) -> Any:
+    return replace(draft, message=replace(draft.message, name=name))
+
+
+def look_through(now: datetime) -> WorkedBatch:
+    """Until nothing is due."""
+    total = Counter({"claimed": 0, "stored": 0, "failed": 0})
+    while (batch := extract_due(now=now, limit=4)).claimed:
+        total += Counter({"claimed": batch.claimed, "stored": batch.stored, "failed": batch.failed})
+        if batch.stopped:
+            break
+    return WorkedBatch(claimed=total["claimed"], stored=total["stored"], failed=total["failed"], stopped=False)
+
+
+def claims(**filters: Any) -> list[str]:
+    """Of all facts, oldest first."""
+    rows: Any = Fact.objects.filter(**filters).order_by("id")
+    return [fact.text for fact in rows]
+
+
+def entities(**filters: Any) -> dict[str, str]:
+    rows: Any = Entity.objects.filter(**filters)
+    return {entity.name: entity.type for entity in rows}
+
+
+def links(type: str) -> list[tuple[Any, Any]]:  # noqa: A002
+    return list(Link.objects.filter(type=type).values_list("source_id", "target_id"))
+
+
+def extracted(conversation_id: str = "c1") -> tuple[int, int]:
+    """How many turns there are, and were looked through."""
+    row = Conversation.objects.get(conversation_id=conversation_id)
+    return row.turn_count, row.extracted_count
+
+
+def answer_with(**lists: Any) -> Any:
+    """A model's answer, with these lists and empty ones."""
+    empty: dict[str, list[Any]] = {"entities": [], "facts": [], "relationships": [], "preferences": []}
+    return lambda asked: empty | lists
+
+
+def person(name: str, *evidence: int) -> dict[str, Any]:
+    return {"name": name, "type": "person", "aliases": [], "description": "", "evidence": list(evidence)}
+
+
+def fact_said(claim: str, *evidence: int, **fields: Any) -> dict[str, Any]:
+    """As a model answers it."""
+    plain = {
+        "number": 1,
+        "claim": claim,
+        "certainty": "explicit",
+        "temporal": "current",
+        "entities": [],
+        "valid_from": None,
+        "valid_to": None,
+        "contradicts": [],
+        "corrects": [],
+        "evidence": list(evidence),
+    }
+    return plain | fields

@@ -1,0 +1,413 @@
+"""Extraction: what is said becomes knowledge, with its evidence, once, whatever happens in between."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from memory import conf
+from memory.models import (
+    AuditEntry,
+    Conversation,
+    Entity,
+    Fact,
+    FactReview,
+    FactTombstone,
+    Link,
+    ModelUsage,
+    UserProfile,
+)
+from memory.owner import Owner
+from memory.providers.language_models import language_model
+from memory.services.conversation_queue import WorkedBatch
+from memory.services.corrections import correct_memory, delete_memories, mark_memories
+from memory.services.extraction import extract_due, request_extraction
+from memory.services.fact_changes import reject_fact
+from memory.services.facts import visible_facts
+from tests.beside import over_own_connection
+from tests.language_model_server import Asked, LanguageModelServer, writing
+from tests.memory.episodes import NOW
+from tests.memory.knowledge import (
+    SAID_AT,
+    answer_with,
+    claims,
+    entities,
+    extracted,
+    fact_said,
+    links,
+    look_through,
+    person,
+    tell,
+)
+from tests.memory.turns import say, turn
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
+
+LISBON = answer_with(entities=[person("Ana", 0)], facts=[fact_said("Ana lives in Lisbon", 0, entities=["Ana"])])
+PORTO = answer_with(entities=[person("Ana", 0)], facts=[fact_said("Ana lives in Porto", 0, entities=["Ana"])])
+ONE_STORED = WorkedBatch(claimed=1, stored=1, failed=0, stopped=False)
+
+
+@pytest.fixture
+def model(language_model_server: LanguageModelServer, settings: Settings) -> LanguageModelServer:
+    settings.EXTRACTION_MODEL = settings.SUMMARY_MODEL
+    language_model.cache_clear()
+    return language_model_server
+
+
+def test_what_is_said_becomes_facts_about_entities_derived_from_turns(owner: Owner) -> None:
+    turns = tell(owner, "I live in Lisbon.", "I work for Grundfos.").turns
+
+    assert look_through(NOW) == WorkedBatch(claimed=1, stored=1, failed=0, stopped=False)
+
+    assert claims() == ["Ana lives in Lisbon", "Ana works for Grundfos"]
+    assert entities() == {"Ana": "person", "Lisbon": "place", "Grundfos": "organization"}
+    facts: Any = Fact.objects.order_by("id")
+    assert [(fact.source_turn_id, fact.certainty, fact.confidence) for fact in facts] == [
+        (turns[0].id, "explicit", 0.95),
+        (turns[1].id, "explicit", 0.95),
+    ]
+    assert set(links("DERIVED_FROM")) == {(fact.id, fact.source_turn_id) for fact in facts}
+    ana = Entity.objects.get(name="Ana")
+    assert {target for _, target in links("ABOUT")} >= {ana.id}
+    assert (turns[0].id, ana.id) in links("MENTIONS")
+    assert {(link.source.entity.name, link.type, link.target.entity.name) for link in related()} == {
+        ("Ana", "LOCATED_IN", "Lisbon"),
+        ("Ana", "WORKS_FOR", "Grundfos"),
+    }
+
+
+def related() -> Any:
+    return Link.objects.filter(type__in=("LOCATED_IN", "WORKS_FOR")).select_related("source__entity", "target__entity")
+
+
+def test_turns_are_looked_through_once(owner: Owner) -> None:
+    tell(owner, "I live in Lisbon.")
+    look_through(NOW)
+    row = Conversation.objects.get()
+
+    assert look_through(NOW) == WorkedBatch(claimed=0, stored=0, failed=0, stopped=False)
+    tell(owner, "I work for Grundfos.")
+    look_through(NOW)
+
+    assert (row.consolidated_at, extracted()) == (NOW, (2, 2))
+    assert claims() == ["Ana lives in Lisbon", "Ana works for Grundfos"]
+    assert Fact.objects.count() == 2
+
+
+def test_what_is_said_again_is_the_same_fact_with_more_evidence(owner: Owner) -> None:
+    tell(owner, "I live in Lisbon.")
+    look_through(NOW)
+    tell(owner, "As I said, I live in Lisbon.", "I live in Lisbon!", conversation_id="c2")
+    look_through(NOW)
+
+    assert claims() == ["Ana lives in Lisbon"]
+    assert len(links("DERIVED_FROM")) >= 2
+    assert entities() == {"Ana": "person", "Lisbon": "place"}
+
+
+def test_a_user_and_a_channel_have_their_own_knowledge(owner: Owner) -> None:
+    for user, channel in (("ana", "_global"), ("ben", "_global"), ("ben", "rust")):
+        tell(replace(owner, user_id=user, channel=channel), "I live in Lisbon.", name=user.title())
+    look_through(NOW)
+
+    facts: Any = Fact.objects.order_by("id")
+    assert [(fact.user_id, fact.channel, fact.text) for fact in facts] == [
+        ("ana", "_global", "Ana lives in Lisbon"),
+        ("ben", "_global", "Ben lives in Lisbon"),
+        ("ben", "rust", "Ben lives in Lisbon"),
+    ]
+    of_ana = replace(owner, user_id="ana")
+    assert [fact.text for fact in visible_facts(of_ana, now=NOW)] == ["Ana lives in Lisbon"]
+
+
+def test_what_a_user_prefers_is_in_their_profile_with_its_evidence(owner: Owner) -> None:
+    turns = tell(replace(owner, user_id="ana"), "I love dark roast coffee.").turns
+    look_through(NOW)
+
+    profile = UserProfile.objects.get(user_id="ana")
+    assert list(profile.preferences) == ["dark roast coffee"]
+    assert profile.provenance["dark roast coffee"]["turn_ids"] == [str(turns[0].id)]
+    assert profile.provenance["dark roast coffee"]["fact_id"] == str(Fact.objects.get().id)
+
+
+def test_without_a_user_there_is_no_profile(owner: Owner) -> None:
+    tell(owner, "I love dark roast coffee.")
+    look_through(NOW)
+
+    assert not UserProfile.objects.exists()
+
+
+def move(owner: Owner, monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
+    """Ana lived in Lisbon, and a month later says that she lives in Porto."""
+    monkeypatch.setattr(conf, "CONTRADICTIONS", policy)
+    tell(owner, "I live in Lisbon.", at=SAID_AT)
+    look_through(NOW)
+    tell(owner, "I live in Porto.", at=SAID_AT + timedelta(days=30))
+    look_through(NOW)
+
+
+def test_a_contradiction_supersedes_where_the_new_is_preferred(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    move(owner, monkeypatch, "prefer_new")
+
+    moved = SAID_AT + timedelta(days=30)
+    assert [fact.text for fact in visible_facts(owner, now=NOW)] == ["Ana lives in Porto"]
+    before = visible_facts(owner, now=NOW, as_of=moved - timedelta(days=1))
+    assert [fact.text for fact in before] == ["Ana lives in Lisbon"]
+    assert len(links("SUPERSEDES")) == 1
+
+
+def test_a_contradiction_is_left_out_where_the_old_is_preferred(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    move(owner, monkeypatch, "prefer_old")
+
+    assert claims() == ["Ana lives in Lisbon"]
+    assert extracted() == (2, 2)
+
+
+def test_a_contradiction_waits_for_staff_where_it_is_flagged(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    move(owner, monkeypatch, "flag_review")
+
+    assert [fact.text for fact in visible_facts(owner, now=NOW)] == ["Ana lives in Lisbon"]
+    review = FactReview.objects.get()
+    assert (review.old_fact.text, review.new_fact.text, review.status) == (
+        "Ana lives in Lisbon",
+        "Ana lives in Porto",
+        "open",
+    )
+    assert review.similarity is not None
+    assert 0.5 <= review.similarity < 1
+
+
+def test_what_was_said_earlier_and_looked_through_later_held_until_then(owner: Owner) -> None:
+    tell(owner, "I live in Porto.", at=SAID_AT)
+    look_through(NOW)
+    tell(owner, "I live in Lisbon.", at=SAID_AT - timedelta(days=300), conversation_id="older")
+    look_through(NOW)
+
+    assert [fact.text for fact in visible_facts(owner, now=NOW)] == ["Ana lives in Porto"]
+    before = visible_facts(owner, now=NOW, as_of=SAID_AT - timedelta(days=1))
+    assert "Ana lives in Lisbon" in {fact.text for fact in before}
+
+
+def test_a_correction_replaces_what_was_wrong_all_along(owner: Owner) -> None:
+    tell(owner, "I live in Lisbon.")
+    look_through(NOW)
+    tell(owner, "Actually, I live in Porto.")
+    look_through(NOW)
+
+    assert [fact.text for fact in visible_facts(owner, now=NOW)] == ["Ana lives in Porto"]
+    wrong: Any = Fact.objects.get(text="Ana lives in Lisbon")
+    assert (wrong.status, wrong.retracted_at) == ("superseded", NOW)
+    assert Link.objects.get(type="SUPERSEDES").properties == {"reason": "correction"}
+
+
+def test_a_rejected_fact_does_not_come_back_and_that_is_counted(owner: Owner) -> None:
+    tell(owner, "I live in Lisbon.")
+    look_through(NOW)
+    reject_fact(owner, Fact.objects.get().id, now=NOW)
+    tell(owner, "I live in Lisbon.", "I work for Grundfos.", conversation_id="c2")
+    look_through(NOW)
+
+    assert [fact.text for fact in visible_facts(owner, now=NOW)] == ["Ana works for Grundfos"]
+    assert FactTombstone.objects.get().met_count == 1
+
+
+def test_it_does_not_come_back_when_nothing_of_it_is_left(owner: Owner) -> None:
+    tell(owner, "I live in Lisbon.")
+    look_through(NOW)
+    reject_fact(owner, Fact.objects.get().id, now=NOW)
+    delete_memories(owner, [*Fact.objects.values_list("id", flat=True), *Entity.objects.values_list("id", flat=True)])
+    tell(owner, "I live in Lisbon.", conversation_id="c2")
+    look_through(NOW)
+
+    assert not Fact.objects.exists()
+    assert FactTombstone.objects.get().met_count == 1
+
+
+def test_a_quarantined_turn_is_passed_over(owner: Owner) -> None:
+    turns = tell(owner, "I live in Lisbon.", "I work for Grundfos.").turns
+    mark_memories(owner, [turns[0].id], mark="quarantine", now=NOW)
+
+    look_through(NOW)
+
+    assert (claims(), extracted()) == (["Ana works for Grundfos"], (2, 2))
+
+
+def test_long_conversations_are_looked_through_part_by_part(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "EXTRACTION_INPUT_TOKENS", 500)
+    tell(
+        owner,
+        *(f"I talked for a while about nothing, number {number}. " * 5 for number in range(20)),
+        "I live in Lisbon.",
+    )
+
+    assert look_through(NOW).stored > 2
+
+    assert (claims(), extracted()) == (["Ana lives in Lisbon"], (21, 21))
+
+
+def test_a_turn_that_no_model_can_be_shown_at_once_is_cut(
+    owner: Owner, model: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "EXTRACTION_INPUT_TOKENS", 500)
+    model.write = answer_with()
+    tell(owner, "word " * 2_000)
+
+    look_through(NOW)
+
+    assert len(model.requests) > 3
+    assert extracted() == (1, 1)
+
+
+def test_a_model_finds_what_rules_do_not(owner: Owner, model: LanguageModelServer) -> None:
+    model.write = answer_with(
+        entities=[person("Ana", 0)], facts=[fact_said("Ana has known Rosa since school", 0, entities=["Ana"])]
+    )
+    tell(owner, "Rosa and I go back to school days, you know? I am Ana.")
+
+    look_through(NOW)
+
+    fact: Any = Fact.objects.get()
+    assert (fact.text, fact.source, fact.metadata["extractor"]) == (
+        "Ana has known Rosa since school",
+        "extraction",
+        "served-language-model",
+    )
+    usage = ModelUsage.objects.get()
+    assert (usage.use, usage.calls) == ("extraction", 1)
+
+
+def test_a_model_that_fails_leaves_the_turns_queued_and_says_why(owner: Owner, model: LanguageModelServer) -> None:
+    model.fail(500)
+    tell(owner, "I live in Lisbon.")
+
+    batch = extract_due(now=NOW, limit=4)
+
+    row = Conversation.objects.get()
+    wait = timedelta(seconds=conf.EXTRACTION_BACKOFF_SECONDS)
+    assert (batch.failed, batch.stopped, extracted()) == (1, True, (1, 0))
+    assert (row.extract_error, row.extract_after, row.extract_lease_until) == ("provider_unavailable", NOW + wait, None)
+    assert not Fact.objects.exists()
+
+    model.recover()
+    model.write = answer_with(
+        entities=[person("Ana", 0)], facts=[fact_said("Ana lives in Lisbon", 0, entities=["Ana"])]
+    )
+    look_through(NOW + wait)
+
+    row.refresh_from_db()
+    assert (claims(), row.extract_error, row.extract_attempts) == (["Ana lives in Lisbon"], "", 0)
+
+
+def test_known_facts_are_told_under_numbers_and_contradicted_by_them(owner: Owner, model: LanguageModelServer) -> None:
+    model.write = LISBON
+    tell(owner, "I live in Lisbon.")
+    look_through(NOW)
+    model.write = answer_with(
+        entities=[person("Ana", 1)],
+        facts=[fact_said("Ana lives in Porto", 1, number=2, entities=["Ana"], contradicts=[1])],
+    )
+    tell(owner, "Ana here: I live in Porto now.", at=SAID_AT + timedelta(days=1))
+    look_through(NOW)
+
+    assert '{"number": 1, "claim": "Ana lives in Lisbon"}' in model.materials[-1].replace('":"', '": "')
+    assert str(Fact.objects.first().id) not in model.materials[-1]  # type: ignore[union-attr]
+    assert [fact.text for fact in visible_facts(owner, now=NOW)] == ["Ana lives in Porto"]
+
+
+def test_a_turn_that_is_corrected_meanwhile_is_looked_through_anew(owner: Owner, model: LanguageModelServer) -> None:
+    turn_row = tell(owner, "I live in Lisbon.").turns[0]
+
+    def correct_and_answer(asked: Asked) -> Any:
+        model.recover()
+        over_own_connection(
+            lambda: correct_memory(owner, turn_row.id, changes={"text": "I live in Porto."}, version=1, now=NOW)
+        )
+        return writing(LISBON(asked))(asked)
+
+    model.answer = correct_and_answer
+    model.write = PORTO
+
+    look_through(NOW)
+
+    assert (claims(), len(model.requests), extracted()) == (["Ana lives in Porto"], 2, (1, 1))
+
+
+def test_an_entity_that_is_deleted_meanwhile_is_made_anew(owner: Owner, model: LanguageModelServer) -> None:
+    tell(owner, "I live in Lisbon.")
+    model.write = answer_with(
+        entities=[person("Ana", 0)], facts=[fact_said("Ana lives in Lisbon", 0, entities=["Ana"])]
+    )
+    look_through(NOW)
+
+    def delete_and_answer(asked: Asked) -> Any:
+        model.recover()
+        over_own_connection(lambda: delete_memories(owner, list(Entity.objects.values_list("id", flat=True))))
+        return model.answer_well(asked)
+
+    model.answer = delete_and_answer
+    model.write = answer_with(
+        entities=[person("Ana", 1)], facts=[fact_said("Ana works", 1, number=2, entities=["Ana"])]
+    )
+    tell(owner, "I work.")
+    look_through(NOW)
+
+    assert (entities(), claims()) == ({"Ana": "person"}, ["Ana lives in Lisbon", "Ana works"])
+    assert links("ABOUT") == [(Fact.objects.get(text="Ana works").id, Entity.objects.get().id)]
+
+
+def test_asking_has_the_turns_looked_through_although_an_attempt_failed(
+    owner: Owner, model: LanguageModelServer
+) -> None:
+    model.fail(500)
+    tell(owner, "I live in Lisbon.")
+    extract_due(now=NOW, limit=4)
+    model.recover()
+    model.write = answer_with()
+
+    request_extraction(owner, "c1", now=NOW)
+
+    assert look_through(NOW) == ONE_STORED
+
+
+def test_nothing_is_due_where_nothing_was_said(owner: Owner) -> None:
+    tell(owner, "Hello.")
+    look_through(NOW)
+
+    conversation = request_extraction(owner, "c1", now=NOW)
+
+    assert conversation.extract_after is None
+
+
+def test_statements_do_not_grow_with_the_facts(owner: Owner) -> None:
+    def statements(conversation_id: str, count: int) -> int:
+        named = [f"Person{conversation_id.title()}{chr(97 + number)}" for number in range(count)]
+        tell(owner, *(f"My friend {name} works for Grundfos." for name in named), conversation_id=conversation_id)
+        with CaptureQueriesContext(connection) as captured:
+            look_through(NOW)
+        return len(captured)
+
+    statements("first", 2)
+
+    assert statements("few", 3) == statements("many", 12)
+
+
+def test_an_audit_entry_says_what_was_extracted_from(owner: Owner) -> None:
+    tell(owner, "I live in Lisbon.")
+    look_through(NOW)
+
+    entry = AuditEntry.objects.get(operation="extract")
+    assert (entry.conversation_id, entry.actor, entry.result_count) == ("c1", "job:consolidate", 1)
+
+
+def test_what_machines_say_is_no_knowledge(owner: Owner) -> None:
+    say(owner, turn("I live in Lisbon.", role="assistant"), turn("I live in Porto.", role="system"))
+    say(owner, turn("I live in Rome.", role="tool"))
+
+    look_through(NOW)
+
+    assert (claims(), extracted()) == ([], (3, 3))
