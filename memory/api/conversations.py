@@ -82,7 +82,7 @@ class ListedConversation(serializers.Serializer[Any]):
     )
     summary_error = serializers.CharField(help_text="Empty unless the last attempt failed.")
     extracted_count = serializers.IntegerField(
-        help_text="The turns below this index were looked through for knowledge."
+        help_text="Turns below this index were looked through for knowledge."
     )
     consolidated_at = serializers.DateTimeField(allow_null=True, help_text="Null while turns are left.")
     extract_error = serializers.CharField(help_text="Empty unless the last attempt failed.")

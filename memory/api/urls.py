@@ -92,6 +92,7 @@ urlpatterns = [
     path("conversations/<id:conversation_id>/messages", Sessions.as_view({"get": "messages"})),
     path("conversations/<id:conversation_id>/context", Sessions.as_view({"get": "context"}, rate_class="retrieval")),
     path("conversations/<id:conversation_id>/summarize", ConversationLives.as_view({"post": "summarize"})),
+    path("conversations/<id:conversation_id>/consolidate", ConversationLives.as_view({"post": "consolidate"})),
     path("conversations/<id:conversation_id>/save", ConversationLives.as_view({"post": "save"})),
     path("conversations/<id:conversation_id>/end", ConversationLives.as_view({"post": "end"})),
     path("conversations/<id:conversation_id>/thoughts", Thoughts.as_view({"get": "recent", "post": "create"})),

@@ -16,13 +16,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import numpy as np
+from pgvector.django import CosineDistance
 
 from memory import conf
 from memory.extraction.knowledge import ExtractedEntity, ExtractedFact, ExtractedRelationship, Extraction
 from memory.identity import normalize_name
 from memory.models import Entity, Fact, Link, Turn, Vector
-from memory.models.binary import Embedding
+from memory.models.binary import Embedding, half_vector
 from memory.owner import Owner
 from memory.scoring import CONFIDENCE_OF
 from memory.services.embedding import Embedded
@@ -254,17 +254,13 @@ def similarities_to(claim: str, facts: Sequence[Fact], material: Material) -> di
     if vector is None or not facts:
         return {}
     rows = Vector.objects.filter(
-        account_id=material.owner.account_id, memory_id__in=[fact.id for fact in facts], model=material.embedded.model
+        account_id=material.owner.account_id,
+        memory_id__in=[fact.id for fact in facts],
+        model=material.embedded.model,
+        width=len(vector),
     )
-    stored = {
-        memory_id: np.asarray(other.to_numpy(), np.float32)
-        for memory_id, other in rows.values_list("memory_id", "vector")
-    }
-    return {
-        memory_id: float(np.dot(vector, other) / (np.linalg.norm(vector) * np.linalg.norm(other)))
-        for memory_id, other in stored.items()
-        if len(other) == len(vector)
-    }
+    distances = rows.values_list("memory_id", CosineDistance("vector", half_vector(vector)))
+    return {memory_id: 1 - distance for memory_id, distance in distances}
 
 
 def store_relationships(material: Material, taken: Taken) -> None:
