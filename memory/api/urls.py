@@ -17,6 +17,7 @@ from memory.api.agents import Agents
 from memory.api.context import Contexts
 from memory.api.contexts import ContextArchiving, ContextGrants, PersistentContexts
 from memory.api.conversations import ConversationLives, Conversations
+from memory.api.entities import Entities, EntityMerges
 from memory.api.entries import ContextEntries, Entries, EntrySearches, EntryVersions
 from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
 from memory.api.goals import GoalProgress, Goals
@@ -181,6 +182,13 @@ urlpatterns = [
         "profiles/<id:user_id>",
         Profiles.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
     ),
+    path("entities", Entities.as_view({"get": "list", "post": "create"})),
+    path(
+        "entities/<uuid:entity_id>",
+        Entities.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
+    ),
+    path("entities/<uuid:entity_id>/merge", EntityMerges.as_view({"post": "merge"})),
+    path("entities/<uuid:entity_id>/split", EntityMerges.as_view({"post": "split"})),
     path("jobs", Jobs.as_view({"get": "list"})),
     path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),
     path("jobs/<id:name>/run", Jobs.as_view({"post": "run"})),

@@ -99,6 +99,7 @@ def real(
     talk |= {"goal_id": goal, "user_id": "ana"}
     talk |= {"invocation_id": str(invoke(owner, tool_input="secret", conversation_id="talk-1").id)}
     talk |= {"strategy_id": str(learn(owner, "secret").id)}
+    talk |= {"entity_id": str(entity(owner, "secret entity").id)}
     talk |= {"relationship_id": str(link(entity(owner, "secret"), entity(owner, "of secret")).id)}
     return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "memory_id": kept.json()["id"]} | talk
 
@@ -112,7 +113,7 @@ def unknown() -> Ids:
     talk |= {"entry_id": str(uuid4()), "number": FIRST_VERSION}
     talk |= {"goal_id": str(uuid4()), "user_id": "bob"}
     talk |= {"invocation_id": str(uuid4()), "strategy_id": str(uuid4())}
-    talk |= {"relationship_id": str(uuid4())}
+    talk |= {"relationship_id": str(uuid4()), "entity_id": str(uuid4())}
     return {"agent_id": "nobody!", "team_id": str(uuid4()), "job_id": str(uuid4()), "memory_id": str(uuid4())} | talk
 
 
