@@ -139,7 +139,7 @@ class RelatedGoal(serializers.Serializer[Any]):
 
 
 class GoalWithRelated(StoredGoal):
-    parent = RelatedGoal(allow_null=True)  # type: ignore[assignment]  # DRF takes it out of the class
+    parent = RelatedGoal(allow_null=True)
     children = RelatedGoal(many=True)
     blocked_by = RelatedGoal(many=True, help_text="What it waits for; the closed ones hold it up no longer.")
     blocks = RelatedGoal(many=True, help_text="What waits for it.")

@@ -116,7 +116,7 @@ def add_goal(owner: Owner, draft: GoalDraft, *, embedded: Embedded, now: datetim
         id=draft.id,
         kind=Kind.GOAL,
         text=draft.description,
-        status=Status.BLOCKED if blockers else Status.ACTIVE,
+        status=(Status.BLOCKED if blockers else Status.ACTIVE).value,
         priority=draft.priority,
         deadline=draft.deadline,
         event_time=draft.event_time or now,
@@ -279,7 +279,7 @@ def block_goal(owner: Owner, goal_id: UUID, *, by: UUID, expected: Versions = No
         refuse_closed([blocker])
         refuse_ring(owner.account_id, [link])
         insert_goal_links(owner.account_id, [link])
-        save_goal(goal, now=now, status=Status.BLOCKED)
+        save_goal(goal, now=now, status=Status.BLOCKED.value)
         record_goals(owner, "block", [goal])
     return goal
 
@@ -299,7 +299,7 @@ def unblock_goal(owner: Owner, goal_id: UUID, *, by: UUID, expected: Versions = 
         waits = links.filter(
             target__goal__completed_at=None, target__archived=False, target__quarantined=False
         ).exists()
-        status = goal.status if goal.completed_at else Status.BLOCKED if waits else Status.ACTIVE
+        status = goal.status if goal.completed_at else (Status.BLOCKED if waits else Status.ACTIVE).value
         save_goal(goal, now=now, status=status)
         record_goals(owner, "unblock", [goal])
     return goal
@@ -321,7 +321,7 @@ def complete_goal(
             if (goal.status, goal.result) != (status, result):
                 raise Conflict(f"the goal is closed already: {goal.status}")
             return Completed(goal=goal, unblocked=[])
-        save_goal(goal, now=now, status=status, result=result, completed_at=now)
+        save_goal(goal, now=now, status=str(status), result=result, completed_at=now)
         record_goals(owner, OPERATIONS[status], [goal])
         return Completed(goal=goal, unblocked=release(owner, waiting, now=now))
 

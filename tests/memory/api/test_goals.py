@@ -42,7 +42,12 @@ def listed(api: ServiceClient, query: str = "") -> list[str]:
 
 
 def test_a_goal_is_added_and_read(api: ServiceClient) -> None:
-    fields = {"priority": 3, "deadline": "2030-05-04T12:00:00+02:00", "metadata": {"plot": 4}, "channel": "garden"}
+    fields: dict[str, Any] = {
+        "priority": 3,
+        "deadline": "2030-05-04T12:00:00+02:00",
+        "metadata": {"plot": 4},
+        "channel": "garden",
+    }
 
     answer = add(api, **fields, user_id="ana")
     read = api.get(f"/goals/{answer.json()['id']}?agent_id=planner")
@@ -52,7 +57,7 @@ def test_a_goal_is_added_and_read(api: ServiceClient) -> None:
     said |= {"parent_id": None, "completed_at": None, "result": "", "version": 1}
     assert (answer.status_code, answer.headers["ETag"], read.headers["ETag"]) == (201, '"1"', '"1"')
     assert answer.json() | said == answer.json()
-    around = {"parent": None, "children": [], "blocked_by": [], "blocks": [], "truncated": False}
+    around: dict[str, Any] = {"parent": None, "children": [], "blocked_by": [], "blocks": [], "truncated": False}
     assert read.json() == answer.json() | around
 
 
@@ -335,7 +340,8 @@ def test_a_deleted_goal_is_gone_and_holds_nothing_up(api: ServiceClient) -> None
 
 def test_a_stale_version_changes_nothing_and_the_current_one_does(api: ServiceClient) -> None:
     goal, blocker = added(api), added(api)
-    stale, current = {"HTTP_IF_MATCH": '"7"'}, {"HTTP_IF_MATCH": '"1"'}
+    stale: dict[str, Any] = {"HTTP_IF_MATCH": '"7"'}
+    current: dict[str, Any] = {"HTTP_IF_MATCH": '"1"'}
 
     refused = [
         api.patch(f"/goals/{goal}", {**ACTING, "priority": 1}, **stale),

@@ -17,7 +17,7 @@ from tests.memory.episodes import NOW
 pytestmark = pytest.mark.django_db
 
 PATH = "/profiles/ana"
-SOURCE = {"fact_id": None, "turn_ids": [], "at": "2026-05-04T12:00:00+00:00"}
+SOURCE: dict[str, Any] = {"fact_id": None, "turn_ids": [], "at": "2026-05-04T12:00:00+00:00"}
 
 
 def write(api: ServiceClient, path: str = PATH, **fields: Any) -> Any:

@@ -1,5 +1,6 @@
 """Goals: added, listed, read with those around them, changed, closed, deleted; by who may."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -197,12 +198,13 @@ def test_goals_of_two_holders_are_not_linked(owner: Owner, ana: Owner, whole_acc
     theirs = aim(ana)
     own = aim(owner)
 
-    for link in (
+    links: tuple[Callable[[], Goal], ...] = (
         lambda: aim(owner, parent_id=theirs.id),
         lambda: aim(ana, blocked_by=[own.id]),
         lambda: aim(whole_account, parent_id=own.id),
         lambda: change(whole_account, own, parent=theirs.id),
-    ):
+    )
+    for link in links:
         with pytest.raises(Unprocessable, match="of the same user only"):
             link()
 
