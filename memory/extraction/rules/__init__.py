@@ -1,0 +1,180 @@
+"""Knowledge extraction by rules, offline: modest, honest, precise rather than broad.
+
+It reads plain English statements that people make of themselves, and of people whom they name or own ("my sister"),
+and says them again in one wording: "Ana lives in Porto", "The user's sister is Maria". What it is not sure to have
+understood it leaves; what a machine says, or somebody quotes, asks, supposes, jokes about or is told, is no statement.
+
+A turn goes through `passages` (what of it is meant), `subjects` (whom a clause is about), `verbs` (in which form),
+`grammar`, `copulas`, `relations` and `preferences` (what is claimed), `corrections` (what that does to earlier claims).
+`names` holds who and what is named. A claim of what happened keeps its date ("in May 2023"), and is true from then on;
+one of a plan is true until its date has passed; one of a state is true as long as its dates say.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from memory.extraction.knowledge import (
+    Chunk,
+    ChunkTurn,
+    ExtractedEntity,
+    ExtractedFact,
+    ExtractedPreference,
+    ExtractedRelationship,
+    Extraction,
+    checked,
+    heard,
+)
+from memory.extraction.rules.corrections import Bearing, Earlier, as_earlier, bearing_of, read_known, replaced
+from memory.extraction.rules.names import Names, names_of, personal_name
+from memory.extraction.rules.passages import clauses_of, prose, sentences_of
+from memory.extraction.rules.patterns import statements_of
+from memory.extraction.rules.readings import Said
+from memory.extraction.rules.statements import Statement
+from memory.extraction.rules.subjects import THE_USER, Speaker
+from memory.identity import normalize_claim, normalize_name
+from memory.models.facts import Certainty
+from memory.providers.language_models import Meter
+
+
+class RuleExtractor:
+    """Finds what its rules find: the same for the same chunk, in time proportional to it."""
+
+    is_remote = False
+
+    def extract(self, chunk: Chunk, *, meter: Meter, deadline_seconds: float) -> Extraction:
+        """What the new turns say. Asks nobody, so that neither meter nor deadline is used."""
+        return checked(_Reader(chunk).read(), chunk)
+
+
+@dataclass(slots=True)
+class _Found:
+    """A fact in the making."""
+
+    number: int
+    statement: Statement
+    bearing: Bearing
+    turns: set[int]
+
+
+@dataclass(slots=True)
+class _Reader:
+    chunk: Chunk
+    found: dict[object, _Found] = field(default_factory=dict)
+    earlier: list[Earlier] = field(default_factory=list)
+    last_of: dict[str, Statement] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
+
+    def read(self) -> Extraction:
+        self.earlier = read_known(self.chunk.known)
+        told = [(turn, prose(turn.text)) for turn in heard([*self.chunk.before, *self.chunk.turns])]
+        told = [(turn, text) for turn, text in told if text and _speaker(turn)]
+        self.names = names_of(told)
+        new = self.chunk.indexes
+        for turn, text in told:
+            for statement in self.statements(turn, text):
+                self.last_of[statement.subject] = statement
+                if turn.index in new:
+                    self.keep(statement)
+        return self.extraction([(turn, text) for turn, text in told if turn.index in new])
+
+    def statements(self, turn: ChunkTurn, text: str) -> Iterator[Statement]:
+        speaker = _speaker(turn)
+        if speaker is None:
+            return
+        for sentence in sentences_of(text):
+            for clause in clauses_of(sentence):
+                said = Said(clause=clause, turn=turn, speaker=speaker, names=self.names)
+                statements = list(statements_of(said))
+                if not statements and (again := replaced(clause, self.last_of.get(speaker.label))):
+                    statements = [replace(again, turn=turn.index)]
+                yield from statements
+
+    def keep(self, statement: Statement) -> None:
+        key = (normalize_claim(statement.claim), statement.valid_from, statement.valid_to)
+        if key in self.found:
+            self.found[key].turns.add(statement.turn)
+            return
+        number = len(self.found) + 1 + max((fact.number for fact in self.chunk.known), default=0)
+        bearing = bearing_of(statement, self.earlier)
+        self.found[key] = _Found(number=number, statement=statement, bearing=bearing, turns={statement.turn})
+        self.earlier.append(as_earlier(number, statement))
+        for named in statement.names:
+            self.names.add(named.name, named.type)
+
+    def extraction(self, told: Sequence[tuple[ChunkTurn, str]]) -> Extraction:
+        facts = list(self.found.values())
+        return Extraction(
+            source="rules",
+            entities=tuple(self.entities(told)),
+            facts=tuple(map(self.fact, facts)),
+            relationships=tuple(self.relationships(facts)),
+            preferences=tuple(_preferences(facts, {turn.index for turn, _ in told if turn.role == "user"})),
+        )
+
+    def entities(self, told: Sequence[tuple[ChunkTurn, str]]) -> Iterator[ExtractedEntity]:
+        """Everything whose type is known, with the turns that name it, or say something of it."""
+        evidence: dict[str, set[int]] = {}
+        for turn, text in told:
+            for name in self.names.mentioned(text):
+                evidence.setdefault(name, set()).add(turn.index)
+        for each in self.found.values():
+            for name in self.named(each.statement):
+                evidence.setdefault(name, set()).update(each.turns)
+        for name, turns in evidence.items():
+            key = normalize_name(name)
+            aliases = tuple(alias for alias, full in self.names.aliases.items() if full == key)
+            written = tuple(alias.title() for alias in aliases)
+            yield ExtractedEntity(name=name, type=self.names.types[key], aliases=written, evidence=tuple(sorted(turns)))
+
+    def named(self, statement: Statement) -> tuple[str, ...]:
+        """The names of a statement whose types nothing speaks against."""
+        sure = (named for named in statement.names if self.names.type_of(named.name) == named.type)
+        return tuple(dict.fromkeys(self.names.form_of(named.name) for named in sure))
+
+    def fact(self, found: _Found) -> ExtractedFact:
+        statement = found.statement
+        return ExtractedFact(
+            number=found.number,
+            claim=statement.claim,
+            certainty=statement.certainty,
+            temporal=statement.temporal,
+            entities=self.named(statement),
+            valid_from=statement.valid_from,
+            valid_to=statement.valid_to,
+            contradicts=found.bearing.contradicts,
+            corrects=found.bearing.corrects,
+            evidence=tuple(sorted(found.turns)),
+        )
+
+    def relationships(self, facts: Sequence[_Found]) -> Iterator[ExtractedRelationship]:
+        for found in facts:
+            statement = found.statement
+            if statement.relationship is None or statement.certainty == Certainty.UNCERTAIN:
+                continue
+            source, target, type_ = statement.relationship
+            if {self.names.form_of(source), self.names.form_of(target)} <= set(self.named(statement)):
+                yield ExtractedRelationship(
+                    source=self.names.form_of(source),
+                    target=self.names.form_of(target),
+                    type=type_,
+                    certainty=statement.certainty,
+                    evidence=tuple(sorted(found.turns)),
+                )
+
+
+def _speaker(turn: ChunkTurn) -> Speaker | None:
+    """Who says a turn: a person by name, else the user; nobody where it is a machine."""
+    name = personal_name(turn)
+    if name:
+        return Speaker(label=name, person=name)
+    return Speaker(label=THE_USER, person="") if turn.role == "user" else None
+
+
+def _preferences(facts: Sequence[_Found], users_turns: set[int]) -> Iterator[ExtractedPreference]:
+    """What users say of themselves that they like."""
+    for found in facts:
+        statement = found.statement
+        turns = tuple(sorted(found.turns & users_turns))
+        if statement.liking and statement.is_own and turns:
+            topic = statement.attribute.partition(":")[2]
+            yield ExtractedPreference(topic=topic, value=statement.liking, fact=found.number, evidence=turns)

@@ -1,0 +1,155 @@
+"""What is said with "is": ages, jobs, origins, states, and who or what is somebody's own."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from memory.extraction.dates import Bound, Tense, find_dates
+from memory.extraction.rules.grammar import PROFESSION
+from memory.extraction.rules.names import NAME, bare_name, is_name
+from memory.extraction.rules.phrases import cut, phrase
+from memory.extraction.rules.readings import TEMPORAL, Said, made
+from memory.extraction.rules.statements import Named, Statement, attitude_to
+from memory.extraction.rules.subjects import Subject
+from memory.extraction.rules.verbs import Form, Predicate
+from memory.extraction.rules.words import STATES
+from memory.models.facts import Temporal
+
+OLDEST_YEARS = 120
+YOUNGEST_WITHOUT_YEARS = 13
+""" "I'm 30" is an age; "I'm 5" may be minutes away."""
+
+_AGE = re.compile(r"(?P<years>\d{1,3})(?P<unit> years? old)?(?=[.,!;]|$| (?:and|but|now)\b)")
+_STATE = re.compile(
+    rf"(?P<state>{'|'.join(sorted(STATES, key=len, reverse=True))})(?=[.,!;]|$| (?:and|now|since|for)\b)"
+)
+_RELATED_TO = re.compile(
+    r"(?P<words>allergic to|married to|engaged to|interested in|afraid of|scared of|terrified of|good at|fluent in"
+    r"|a member of|a fan of|a (?:big|huge|massive) fan of|(?:so |really |very )?passionate about|fond of|(?:really )?into"
+    r"|obsessed with|an? (?:single |proud )?(?:mom|mum|mother|dad|father|parent) of|the (?:owner|founder) of"
+    r"|majoring in|the president of|the captain of|a volunteer at|a resident of|named after) (?P<rest>.+)"
+)
+_ATTRIBUTES = {"allergic to": "allergy", "married to": "spouse", "engaged to": "engaged", "fluent in": "language"}
+_LIKED = re.compile(r"fan of|passionate about|fond of|into|obsessed with")
+_ORIGIN = re.compile(rf"(?:originally )?from (?P<place>{NAME})(?=[.,!;]|$| (?:and|but|originally)\b)")
+_HAPPENED = re.compile(
+    r"(?P<words>born in|born on|raised in|diagnosed with|promoted to|accepted (?:in)?to|hired (?:as|by|at)|laid off"
+    r"|fired|adopted|elected|invited to|injured in|rescued)(?: (?P<rest>.+))?"
+)
+_BORN = {"born in": "birthplace", "born on": "birthday"}
+
+
+def copula(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+    """What "is" or "was" says of a subject."""
+    for read in _PAST if predicate.form is Form.COPULA_PAST else _PRESENT:
+        statement = read(said, subject, predicate)
+        if statement is not None:
+            temporal = TEMPORAL.get(predicate.form, Temporal.CURRENT)
+            is_over = statement.temporal == Temporal.CURRENT and statement.attribute not in _BORN.values()
+            return replace(statement, temporal=temporal) if is_over else statement
+    return None
+
+
+def _claim(subject: Subject, predicate: Predicate, words: str) -> str:
+    return f"{predicate.words(is_plural=subject.is_plural)} {words}"
+
+
+def _age(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+    match = _AGE.match(predicate.rest)
+    if match is None or subject.is_plural or not 0 < int(match["years"]) <= OLDEST_YEARS:
+        return None
+    if not match["unit"] and int(match["years"]) < YOUNGEST_WITHOUT_YEARS:
+        return None
+    claim = _claim(subject, predicate, f"{int(match['years'])} years old")
+    return made(said, subject, attribute="age", value=str(int(match["years"])), claim=claim)
+
+
+def _state(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+    match = _STATE.match(predicate.rest)
+    if match is None:
+        return None
+    return made(said, subject, attribute="state", value=match[0], claim=_claim(subject, predicate, match[0]))
+
+
+def _origin(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+    match = _ORIGIN.match(predicate.rest)
+    name = bare_name(match["place"]) if match else ""
+    if not name or not is_name(name):
+        return None
+    statement = made(said, subject, attribute="origin", value=name, claim=_claim(subject, predicate, f"from {name}"))
+    return replace(statement, names=(*subject.names, Named(name=name, type="place")))
+
+
+def _profession(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+    text = cut(predicate.rest)
+    match = PROFESSION.fullmatch(text)
+    if match is None or subject.is_plural or not phrase(text, subject.voice):
+        return None
+    claim = _claim(subject, predicate, phrase(text, subject.voice))
+    statement = made(said, subject, attribute="profession", value=match["all"], claim=claim)
+    organization = bare_name(match["org"] or "")
+    if not is_name(organization):
+        return statement
+    person = next((each.name for each in subject.names if each.name == subject.label), "")
+    is_paid = person and predicate.form is Form.COPULA and not re.search(r"student|graduate|volunteer", match["all"])
+    names = (*subject.names, Named(name=organization, type="organization"))
+    return replace(statement, names=names, relationship=(person, organization, "WORKS_FOR") if is_paid else None)
+
+
+def _relation(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+    match = _RELATED_TO.match(predicate.rest)
+    value = phrase(cut(match["rest"]), subject.voice) if match else ""
+    if match is None or not value:
+        return None
+    words = re.sub(r"^(?:so|really|very) ", "", match["words"])
+    claim = _claim(subject, predicate, f"{words} {value}")
+    if _LIKED.search(words):
+        attribute = attitude_to(value)
+        is_now = predicate.form is Form.COPULA
+        return replace(
+            made(said, subject, attribute=attribute, value="likes", claim=claim), liking="likes" if is_now else ""
+        )
+    statement = made(said, subject, attribute=_ATTRIBUTES.get(words, words), value=value, claim=claim)
+    if words in ("married to", "engaged to") and is_name(value):
+        return _knowing(statement, subject, value)
+    return statement
+
+
+def _knowing(statement: Statement, subject: Subject, name: str) -> Statement:
+    person = next((each.name for each in subject.names if each.name == subject.label), "")
+    names = (*statement.names, Named(name=name, type="person"))
+    return replace(statement, names=names, relationship=(person, name, "KNOWS") if person else None)
+
+
+def _happened(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+    match = _HAPPENED.match(predicate.rest)
+    if match is None:
+        return None
+    text, words = match["rest"] or "", match["words"]
+    dates = find_dates(predicate.rest, at=said.turn.timestamp, tense=Tense.PAST)
+    date = dates[0] if len(dates) == 1 and dates[0].bound is Bound.WITHIN else None
+    if date and date.begin <= match.start("rest") if match["rest"] else False:
+        return _born_on(said, subject, words, date.words)
+    end = date.begin - match.start("rest") if date and match["rest"] else len(text)
+    value = phrase(cut(text[:end]), subject.voice)
+    if not value and words not in ("laid off", "fired"):
+        return None
+    claim = " ".join(filter(None, ("were" if subject.is_plural else "was", words, value, date.words if date else "")))
+    statement = made(said, subject, attribute=_BORN.get(words, f"event:{words}"), value=value, claim=claim)
+    statement = replace(statement, temporal=Temporal.PAST, valid_from=date.start if date else None)
+    if words in ("born in", "raised in") and is_name(value):
+        return replace(statement, names=(*subject.names, Named(name=value, type="place")))
+    return statement
+
+
+def _born_on(said: Said, subject: Subject, words: str, when: str) -> Statement | None:
+    """ "was born in 1990", "was born on 3 May 1990"."""
+    if not words.startswith("born"):
+        return None
+    statement = made(said, subject, attribute="birthday", value=when.partition(" ")[2], claim=f"was born {when}")
+    return replace(statement, temporal=Temporal.PAST)
+
+
+_Reading = Callable[[Said, Subject, Predicate], Statement | None]
+_PRESENT: tuple[_Reading, ...] = (_age, _state, _origin, _profession, _relation)
+_PAST: tuple[_Reading, ...] = (_happened, _profession, _origin, _relation)

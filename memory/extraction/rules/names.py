@@ -1,0 +1,185 @@
+"""Names of people, places, organisations and animals, by what stands around them.
+
+A name is what its context says it is: "my sister Anna" a person, "works for Acme" an organisation, "lives in Porto" a
+place. One that no context tells, or that two contexts tell differently, is no entity.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from memory.extraction.dates import MONTHS
+from memory.extraction.knowledge import ChunkTurn
+from memory.extraction.rules.words import (
+    ANIMAL_RELATIONS,
+    COMMON_CAPITALS,
+    COUNTRIES,
+    LANGUAGES,
+    MACHINE_NAMES,
+    ORGANIZATION_ENDINGS,
+    PERSON_RELATIONS,
+    PLACE_ENDINGS,
+    RELATION_ADJECTIVES,
+)
+from memory.identity import normalize_name
+from memory.providers.sentences import split_sentences
+
+MOST_NAMES = 200
+"""Of a chunk; more are hardly a conversation's."""
+MOST_NAME_CHARACTERS = 60
+
+# a capital of any script: what is a letter and no small Latin one; `is_name` asks it to be upper case
+_WORD = r"[^\W\d_a-zß-öø-ÿ][\w'-]{1,30}"
+NAME = rf"{_WORD}(?: (?:(?:de|da|do|dos|del|la|le|van|von|der|of|the) ){{0,2}}{_WORD}){{0,3}}"
+PERSON = rf"{_WORD}(?: (?:(?:de|da|van|von|der) )?{_WORD}){{0,2}}"
+
+ADJECTIVES = "|".join(RELATION_ADJECTIVES)
+_PEOPLE = "|".join(sorted(PERSON_RELATIONS, key=len, reverse=True))
+_ANIMALS = "|".join(sorted(ANIMAL_RELATIONS, key=len, reverse=True))
+_HUMAN = (
+    "said|says|told|asked|thinks|laughed|smiled|replied|suggested|recommended|invited|called|texted|emailed|married"
+    "|works (?:for|at|as)|worked (?:for|at|as)|lives (?:in|with)|lived in|was born|speaks|studies|studied|loves|likes"
+    "|enjoys|hates|prefers|wants to|decided to|is married|got married|moved to"
+)
+_ENDINGS = "|".join(ORGANIZATION_ENDINGS)
+_GREETING = r"(?:Hey|Hi|Hello|Thanks|Thank you|Bye|Goodbye|Congrats|Congratulations|Dear|Welcome back|Good morning)"
+
+_CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (type_, re.compile(pattern))
+    for type_, pattern in (
+        ("person", rf"\b[Mm]y (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})(?:'s name is|, named| named| called|,)? (?P<name>{PERSON})"),
+        ("person", rf"\b(?:friend|sister|brother|son|daughter|colleague|neighbou?r) (?:named|called) (?P<name>{PERSON})"),
+        ("person", rf"\b(?P<name>{PERSON}), (?:who is )?my (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})\b"),
+        ("person", rf"^(?P<name>{PERSON}) (?:also |just |really |once |always )?(?:{_HUMAN})\b"),
+        ("person", rf"^(?P<name>{PERSON}) is (?:my|our) (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})\b"),
+        ("person", rf"^{_GREETING},? (?P<name>{_WORD})(?=[,!.:]| and )"),
+        ("person", rf"\b[Mm]y name is (?P<name>{PERSON})"),
+        ("person", rf"\bis married to (?P<name>{PERSON})"),
+        ("animal", rf"\b(?:[Mm]y|[Oo]ur|[Aa]n?|the) (?:[a-z]+ )?(?:{_ANIMALS})(?:'s name is|,? named|,? called|,)? (?P<name>{_WORD})"),
+        ("place", rf"\b(?:live|lives|lived|living|reside|resides|grew up|born|raised|vacation|holiday) in (?P<name>{NAME})"),
+        ("place", rf"\b(?:move|moves|moved|moving|trip|travel|travell?ed|travel+ing|flew|fly|flying|flight) to (?P<name>{NAME})"),
+        ("place", rf"\b(?:I am|I'm|is|are|was|were|originally|comes?|came) from (?P<name>{NAME})"),
+        ("place", rf"\b(?:city|town|village|island|country|state|province|suburb) of (?P<name>{NAME})"),
+        ("place", rf"\b(?P<name>{_WORD}(?: {_WORD})?), (?:{'|'.join(sorted(COUNTRIES))})\b"),
+        ("place", rf"\b(?P<name>{_WORD}(?: {_WORD}){{0,2}} (?:{'|'.join(PLACE_ENDINGS)}))\b"),
+        ("place", rf"\b(?P<name>{'|'.join(sorted(COUNTRIES, key=len, reverse=True))})\b"),
+        ("organization", rf"\b(?:work|works|worked|working|job) (?:for|at) (?P<name>{NAME})"),
+        ("organization", rf"\b(?P<name>{_WORD}(?: {_WORD}){{0,3}} (?:{_ENDINGS}))\b"),
+        ("organization", rf"\b(?P<name>(?:University|Bank|Ministry|Institute|Museum) of (?:the )?{_WORD}(?: {_WORD}){{0,2}})"),
+    )
+)  # fmt: skip
+_FIRST_WORDS = re.compile(r"^(?:The|A|An|My|Our|At|In|To|From|With|And|But|So|Oh|Hey|Hi|Dear|Thanks) ")
+_NO_NAME = COMMON_CAPITALS | LANGUAGES | frozenset(MONTHS)
+_PERSONAL = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+){0,3}\.?")
+
+
+def personal_name(turn: ChunkTurn) -> str:
+    """The name of a person who says a turn; empty where it is a machine's, a handle, or missing."""
+    name = " ".join(turn.speaker.split())
+    is_plain = len(name) <= MOST_NAME_CHARACTERS and _PERSONAL.fullmatch(name) is not None
+    return name if is_plain and not name[0].islower() and name.split()[0].lower() not in MACHINE_NAMES else ""
+
+
+def is_name(name: str) -> bool:
+    """Whether every word of it but small ones is capitalized, and none is a word that names nobody."""
+    words = [word for word in name.split() if not word.islower()]
+    return (
+        bool(words)
+        and len(name) <= MOST_NAME_CHARACTERS
+        and all(word[0].isupper() and word.split("'")[0] not in _NO_NAME for word in words)
+    )
+
+
+def bare_name(text: str) -> str:
+    """A name without a possessive, or a stop of its sentence."""
+    return re.sub(r"'s?$", "", text.strip(" .,-'"))
+
+
+@dataclass(slots=True)
+class Names:
+    """The names of a chunk by their normalized form; `forms` keeps how each is written, `aliases` what else it is called."""
+
+    types: dict[str, str] = field(default_factory=dict)
+    forms: dict[str, str] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    torn: set[str] = field(default_factory=set)
+    speakers: frozenset[str] = frozenset()
+
+    def add(self, name: str, type_: str, *, surely: bool = False) -> None:
+        """A name of a type. One with two types has none, unless one of them is sure."""
+        key = normalize_name(name)
+        if key in self.torn or key in self.aliases or len(self.types) >= MOST_NAMES:
+            return
+        if surely or self.types.setdefault(key, type_) == type_:
+            self.types[key] = type_
+            self.forms.setdefault(key, name)
+        else:
+            self.torn.add(key)
+            del self.types[key]
+
+    def type_of(self, name: str) -> str:
+        return self.types.get(self._key(name), "")
+
+    def form_of(self, name: str) -> str:
+        """How a name is written first; an alias becomes the name that it stands for."""
+        return self.forms.get(self._key(name), name)
+
+    def _key(self, name: str) -> str:
+        key = normalize_name(name)
+        return self.aliases.get(key, key)
+
+    def mentioned(self, text: str) -> Iterator[str]:
+        """The names that a text holds, as they are written first."""
+        known = {**self.forms, **{alias: alias for alias in self.aliases}}
+        found = {word for match in _CAPITALIZED.finditer(text) for word in _runs(match[0])}
+        for key in dict.fromkeys(map(normalize_name, found)):
+            if key in known and self._key(key) in self.types:
+                yield self.forms[self._key(key)]
+
+
+_CAPITALIZED = re.compile(NAME)
+_LONGEST_RUN = 6
+
+
+def _runs(words: str) -> Iterator[str]:
+    """Every run of a few words."""
+    tokens = [bare_name(token) for token in words.split()]
+    for start in range(len(tokens)):
+        for stop in range(start + 1, min(start + _LONGEST_RUN, len(tokens)) + 1):
+            yield " ".join(tokens[start:stop])
+
+
+def names_of(turns: Iterable[tuple[ChunkTurn, str]]) -> Names:
+    """The names in turns, each with its prose."""
+    turns = list(turns)
+    speakers = frozenset(personal_name(turn) for turn, _ in turns) - {""}
+    names = Names(speakers=speakers)
+    for speaker in speakers:
+        names.add(speaker, "person", surely=True)
+    for turn, text in turns:
+        for sentence in split_sentences(text):
+            for name, type_ in _told(sentence[:1000]):
+                if type_ == "person" and (full := _short_for(name, speakers - {personal_name(turn)})):
+                    names.aliases[normalize_name(name)] = normalize_name(full)
+                else:
+                    names.add(name, type_)
+    return names
+
+
+def _short_for(name: str, speakers: frozenset[str]) -> str:
+    """The one speaker for whom this is a short name ("Kat" for "Katherine"), if any."""
+    full = [each for each in speakers if each != name and len(name) > 2 and each.startswith(name)]
+    return full[0] if len(full) == 1 else ""
+
+
+def _told(sentence: str) -> Iterator[tuple[str, str]]:
+    for type_, pattern in _CONTEXTS:
+        for match in pattern.finditer(sentence):
+            name = bare_name(_FIRST_WORDS.sub("", match["name"]))
+            if is_name(name) and not _goes_on(sentence, match):
+                yield name, type_
+
+
+def _goes_on(sentence: str, match: re.Match[str]) -> bool:
+    """ "moved to Anna's flat" names no place."""
+    return "'s" in match["name"] or sentence[match.end("name") : match.end("name") + 2] == "'s"

@@ -1,0 +1,201 @@
+"""Which parts of a turn are statements of its speaker: plain sentences, cut into clauses that begin with a subject.
+
+Quoted and marked-up text, code, transcripts, questions, conditions, reports of what others said, jokes, and turns that
+tell a machine what to do are passed over whole: what they hold may be anybody's, and may not be meant.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memory.extraction.rules.words import HEDGES
+from memory.providers.sentences import is_question, split_sentences
+
+MOST_TURN_CHARACTERS = 100_000
+"""What follows is not read: nobody says so much of themselves in one turn."""
+MOST_SENTENCE_CHARACTERS = 400
+GAP = "\ufffc"
+"""Stands where text was taken out, so that what was around it is no sentence of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """A statement without what introduces it. `sentence` is what it is of, without what was taken out.
+
+    `lead` is a time named before it ("Last week, I …"). `is_correction` after "actually", "no", "sorry" and the like;
+    `is_retraction` where the speaker says so outright ("I meant", "correction:").
+    """
+
+    text: str
+    sentence: str
+    lead: str = ""
+    is_hedged: bool = False
+    is_correction: bool = False
+    is_retraction: bool = False
+
+
+_APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "\u00a0": " ", "\t": " "})
+_CURLY = re.compile(r"[“„«][^“”„«»]*+[”»“]?+")
+_SINGLE_QUOTED = re.compile(r"(?<![\w'])'(?!cause\b|em\b|til\b|bout\b)[^'\n]{1,300}'(?![\w'])")
+_TAG = re.compile(r"</?[A-Za-z!?][^<>]{0,200}>")
+_BRACKETED = re.compile(r"\[[^\[\]\n]{0,500}\]")
+_LINE = re.compile(r"[^\n\r]*+[\n\r]?+")
+_NO_PROSE = re.compile(r"\s*(?:>|\||#|[-*•]\s|\d{1,3}[.)]\s| {4}|[\w .#-]{1,40}:(?:\s|$))")
+_MAY_LEAD_A_LINE = re.compile(r"\s*(?:correction|edit|update|ps|p\.s\.|btw|note to self)\s*:\s*", re.IGNORECASE)
+
+_NOT_MEANT = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,40}\b(?:instructions?|prompts?|rules|guidelines|above"
+    r"|previous(?:ly)?|prior|everything)\b"
+    r"|\bsystem (?:prompt|message|note|override|instruction)|\bnew instructions?\b|\binstructions? for (?:the|you)\b"
+    r"|\b(?:you are|you're) (?:now|an ai|a (?:large )?language model|chatgpt)\b|\bact as\b|\bas an ai\b"
+    r"|\brole[- ]?play|\bpretend\b|\bjailbreak|\bdeveloper mode\b"
+    r"|\b(?:store|record|save|add|insert|write|log|update|delete|remember|note|memori[sz]e|extract)\b"
+    r"[^.!?\n]{0,20}\b(?:facts?|memory|memories|database|knowledge|entity|entities|that the user|that user)\b"
+    r"|\b(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|autocomplete)\b"
+    r"|\bcorrect (?:this|the|my)\b|\bfix (?:this|the|my) (?:text|grammar|sentence|email|paragraph)"
+    r"|\bfollowing (?:text|sentences?|email|paragraph|story|passage|message|letter|statements?)\b"
+    r"|\bwrite (?:me )?(?:a|an|the|some) (?:short |little |funny )?(?:stor(?:y|ies)|poem|essay|letter|email|scene|dialog"
+    r"|script|bio|song|speech|novel|post|tweet|joke|example)"
+    r"|\b(?:example|sample) (?:sentences?|texts?|dialog(?:ue)?s?)\b|\bonce upon a time\b",
+    re.IGNORECASE,
+)
+_JOKE = re.compile(
+    r"\b(?:just kidding|kidding|joking|just a joke|jk|j/k|lo+l|lmao|rofl|(?:ha){2,}h?|(?:he){2,}h?|sarcasm|not really"
+    r"|as if|yeah right|april fools?)\b|(?<!\S)/s\b|😜|🤪|🙃|😂|🤣",
+    re.IGNORECASE,
+)
+_NOT_ASSERTED = re.compile(
+    r"\b(?:if|unless|whether|wish|imagin\w*|suppos(?:e|ing|edly)|assum(?:e|ing)|hypothetical\w*|provided that|let's say"
+    r"|say that|would have|could have|should have|might have|otherwise"
+    r"|said|says|saying|told|tells|claim(?:s|ed|ing)?|according to|apparently|alleg\w+|rumou?r\w*|heard that|i hear"
+    r"|quote|unquote|wrote that|reads|pretend\w*|dream(?:ed|t|s)?|story|stories|character|in the (?:game|movie|film"
+    r"|book|novel|show|play|song|simulation)|someone (?:who|like)|people (?:who|like)|think(?:s|ing)? that i"
+    r"|not (?:true|the case)|false|fake|lied|lying|untrue)\b",
+    re.IGNORECASE,
+)
+_DREAM_OF = re.compile(r"\b(?:a|my|the|our) dream\b(?! (?:i|that i|where|in))", re.IGNORECASE)
+
+_HEDGED = re.compile(
+    r"\b(?:i (?:think|guess|believe|suppose)|not (?:sure|certain)|" + "|".join(sorted(HEDGES)) + r"|might|seems?|"
+    r"as far as i (?:know|remember)|kind of|kinda|sort of|sorta|thinking (?:about|of))\b",
+    re.IGNORECASE,
+)
+_HEDGE = r"(?:I (?:think|guess|believe)(?: that)?|[Mm]aybe|[Pp]erhaps|[Pp]robably|[Pp]ossibly)"
+_SAYING = (
+    "hey|hi|hello|oh|ah|aw+|wow|whoa|well|yeah|yea|yes|yep|yup|sure|ok|okay|alright|right|thanks(?: so much| a lot)?"
+    "|thank you(?: so much)?|so|also|and|but|btw|by the way|fyi|honestly|to be honest|tbh|anyway|anyways|luckily"
+    "|fortunately|unfortunately|sadly|lately|recently|finally|plus|guess what|in fact|of course|definitely|absolutely"
+    "|totally|for sure|same here|me too|exactly|indeed|overall|these days|nowadays|currently|at the moment|right now"
+    "|actually|no|nope|sorry|oops|wait|correction|i misspoke|my mistake|my bad|i mean|i meant|i meant to say"
+    "|no wait|scratch that|edit|update|ps|since then|then|later|afterwards|eventually|as for me|personally"
+    "|for me|so far|good news|great news|big news|as you know|you know|you know what|believe it or not|long story short"
+    "|cool|great|nice|awesome|amazing|true|agreed|glad to hear that|how cool|congrats|hmm+|uh|um+|er|ha"
+)
+_INTRODUCTION = re.compile(
+    rf"(?:(?P<hedge>{_HEDGE})|(?P<saying>{_SAYING})(?:,? [A-Z]\w{{1,20}}(?=[,!.]))?)(?:\s*[,!.:;…—–-]+\s*|\s+)",
+    re.IGNORECASE,
+)
+_VOCATIVE = re.compile(r"[A-Z]\w{1,20}[,!]\s+(?=(?:I|[Ww]e|[Mm]y)\b)")
+_CORRECTING = re.compile(r"actually|no|nope|sorry|oops|wait|no wait|scratch that|edit|update|i mean", re.IGNORECASE)
+_RETRACTING = re.compile(r"correction|i misspoke|my mistake|my bad|i meant|i meant to say|scratch that", re.IGNORECASE)
+_JOINT = re.compile(
+    r"(?:\s*[,;:…]\s*(?:(?:and|but|so|yet|then|because|'?cause|plus|as|though|which is why)\s+)?"
+    r"|\s+(?:and|but|so|yet|because|'?cause|plus|as|though)\s+(?:then\s+)?|\s+[-–—]+\s*|\s*—\s*)"
+    r"(?=(?:also |then |now |recently |actually )?(?:I|[Ww]e|[Mm]y|[Oo]ur)(?:\b|'))"
+)
+_CONTRACTED = (
+    (re.compile(r"\bI'm\b"), "I am"),
+    (re.compile(r"\bIm\b"), "I am"),
+    (re.compile(r"\b([Ww]e|[Tt]hey)'re\b"), r"\1 are"),
+    (re.compile(r"\b(I|[Ww]e|[Tt]hey)'ve\b"), r"\1 have"),
+    (re.compile(r"\b(I|[Ww]e|[Tt]hey)'ll\b"), r"\1 will"),
+    (re.compile(r"\b[Cc]an't\b"), "can not"),
+    (re.compile(r"\b[Ww]on't\b"), "will not"),
+    (re.compile(r"(?<=\w)n't\b"), " not"),
+    (re.compile(r"\b[Gg]onna\b"), "going to"),
+    (re.compile(r"\b[Ww]anna\b"), "want to"),
+)
+
+
+def prose(text: str) -> str:
+    """The text in its speaker's own words, on its lines; gaps where something else was. Empty where none is meant."""
+    text = text[:MOST_TURN_CHARACTERS].translate(_APOSTROPHES)
+    if _NOT_MEANT.search(text):
+        return ""
+    for strip in (_without_code, _without_tags, _without_quotes):
+        text = strip(text)
+    return "".join(_prose_lines(_BRACKETED.sub(GAP, text)))
+
+
+def _without_code(text: str) -> str:
+    fenced = GAP.join(text.replace("~~~", "```").split("```")[0::2])
+    return GAP.join(fenced.split("`")[0::2])
+
+
+def _without_tags(text: str) -> str:
+    """All from the first tag to the last: where tags nest, or do not close, nobody knows whose text it is."""
+    tags = list(_TAG.finditer(text))
+    if not tags:
+        return text
+    rest = text[tags[-1].end() :] if tags[-1][0].startswith("</") else ""
+    return text[: tags[0].start()] + GAP + rest
+
+
+def _without_quotes(text: str) -> str:
+    pieces = _CURLY.sub(GAP, text).split('"')
+    if len(pieces) % 2 == 0:
+        # one of the marks is missing: what follows the first of them may be quoted
+        pieces = pieces[:1] + [""]
+    return _SINGLE_QUOTED.sub(GAP, GAP.join(pieces[0::2]))
+
+
+def _prose_lines(text: str) -> Iterator[str]:
+    for match in _LINE.finditer(text):
+        line = _MAY_LEAD_A_LINE.sub(lambda lead: lead[0].replace(":", ","), match[0], count=1)
+        yield f"{GAP}\n" if _NO_PROSE.match(line) else line
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a prose that are asserted in earnest."""
+    sentences = split_sentences(text)
+    joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
+    return [each for place, each in enumerate(sentences) if place not in joked and _is_asserted(each)]
+
+
+def _is_asserted(sentence: str) -> bool:
+    if len(sentence) > MOST_SENTENCE_CHARACTERS or is_question(sentence):
+        return False
+    return not _NOT_ASSERTED.search(_DREAM_OF.sub("", sentence))
+
+
+def clauses_of(sentence: str) -> list[Clause]:
+    """The clauses of a sentence, each from its subject on; what comes between two of them belongs to the first."""
+    for contracted, full in _CONTRACTED:
+        sentence = contracted.sub(full, sentence)
+    is_hedged = _HEDGED.search(sentence) is not None
+    pieces = _JOINT.split(sentence)
+    return [
+        _clause(piece, sentence, lead=pieces[place - 1] if place else "", is_hedged=is_hedged)
+        for place, piece in enumerate(pieces)
+    ]
+
+
+def _clause(piece: str, sentence: str, *, lead: str, is_hedged: bool) -> Clause:
+    text, sayings = piece.strip(), [_bare(word) for word in re.split(r"[,!.:;]", lead)]
+    while match := _INTRODUCTION.match(text):
+        sayings.append(_bare(match["saying"] or ""))
+        text = text[match.end() :]
+    text = _VOCATIVE.sub("", text, count=1) if _VOCATIVE.match(text) else text
+    is_retraction = any(map(_RETRACTING.fullmatch, sayings))
+    return Clause(
+        text=text,
+        sentence=sentence,
+        lead=lead.strip(" ,;"),
+        is_hedged=is_hedged,
+        is_correction=is_retraction or any(map(_CORRECTING.fullmatch, sayings)),
+        is_retraction=is_retraction,
+    )
+
+
+def _bare(word: str) -> str:
+    return word.strip(" ,;-–—").lower()

@@ -1,0 +1,189 @@
+"""Claims: what a clause says of its subject, in one wording for everybody who says it.
+
+A clause is read from its subject on: the verb decides which rule of the grammar may apply, its form when it is true,
+and the phrase behind it what of. A clause that no rule reads to the end of its phrase says nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from memory.extraction.dates import Bound, Dated, Tense, find_dates
+from memory.extraction.rules.copulas import copula
+from memory.extraction.rules.relations import owned
+from memory.extraction.rules.grammar import RULES, Rule
+from memory.extraction.rules.names import bare_name, is_name
+from memory.extraction.rules.phrases import cut, phrase
+from memory.extraction.rules.preferences import liking_of
+from memory.extraction.rules.readings import TEMPORAL, Said, made
+from memory.extraction.rules.statements import LIKINGS, Named, Statement, attitude_to
+from memory.extraction.rules.subjects import Subject, subject_of
+from memory.extraction.rules.verbs import Form, Predicate, predicate_of
+from memory.models.facts import Temporal
+
+_HAPPENED = frozenset({Form.PAST, Form.PERFECT})
+_LATELY = re.compile(r"\b(?:just|recently|finally|now)\b")
+_FIRST_MARK = 0xE000
+_MARKS = re.compile("[\ue000-\uf8ff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """When a claim holds, and how it says so."""
+
+    words: str = ""
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    temporal: str
+
+
+def statements_of(said: Said) -> Iterator[Statement]:
+    """What the clause says, one statement or none, or two where it names somebody on the way."""
+    yield from owned(said)
+    subject = subject_of(said.clause.text, said.speaker, said.names)
+    predicate = predicate_of(subject.rest, is_third=subject.is_third) if subject else None
+    if subject is None or predicate is None:
+        return
+    if predicate.form in (Form.COPULA, Form.COPULA_PAST) or not predicate.verb:
+        statement = copula(said, subject, predicate)
+    elif predicate.verb in LIKINGS or predicate.verb == "prefer":
+        statement = _liking(said, subject, predicate)
+    else:
+        statement = _by_rules(said, subject, predicate)
+    if statement is not None:
+        yield statement
+
+
+def _liking(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+    text, _ = _marked(said, predicate)
+    text = _MARKS.sub("", text)
+    found = liking_of(predicate, text, subject.voice)
+    if found is None:
+        return None
+    topic, how, verb = found
+    words = predicate.words(is_plural=subject.is_plural)
+    if verb:
+        words = "dislike" if subject.is_plural else verb
+    statement = made(
+        said, subject, attribute=attitude_to(topic.partition(" over ")[0]), value=how, claim=f"{words} {topic}"
+    )
+    temporal = TEMPORAL.get(predicate.form, Temporal.CURRENT)
+    return replace(statement, temporal=temporal, liking=how if temporal == Temporal.CURRENT else "")
+
+
+def _by_rules(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+    for rule in RULES.get(predicate.verb, ()):
+        if predicate.form in rule.forms:
+            match = rule.needs.match(predicate.rest)
+            if match and not (rule.refuses and rule.refuses.match(predicate.rest)):
+                return _by_rule(said, subject, predicate, rule)
+    return None
+
+
+def _by_rule(said: Said, subject: Subject, predicate: Predicate, rule: Rule) -> Statement | None:
+    text, dates = _marked(said, predicate)
+    text = cut(text)
+    times = times_of(predicate.form, rule, [dates[ord(mark) - _FIRST_MARK] for mark in _MARKS.findall(text)], said)
+    words = phrase(" ".join(_MARKS.sub(" ", text).split()), subject.voice)
+    if times is None or not (words or rule.needs.fullmatch("")):
+        return None
+    if words and not rule.needs.match(words):
+        return None
+    form = Form.PRESENT if times.temporal == Temporal.CURRENT and rule.is_state else predicate.form
+    verb = replace(predicate, form=form).words(is_plural=subject.is_plural)
+    preposition, value = _parted(rule, words)
+    statement = made(
+        said,
+        subject,
+        attribute=rule.attribute if rule.attribute != "event" else f"event:{rule.verb}",
+        value=value,
+        claim=" ".join(filter(None, (verb, words, times.words))),
+    )
+    statement = replace(
+        statement,
+        temporal=times.temporal,
+        valid_from=times.valid_from,
+        valid_to=times.valid_to,
+        is_recent=_is_recent(said, times.valid_from),
+    )
+    return _with_name(statement, subject, rule, value) if preposition else statement
+
+
+def _is_recent(said: Said, valid_from: datetime | None) -> bool:
+    if valid_from is None:
+        return _LATELY.search(said.clause.text) is not None
+    return said.turn.timestamp - valid_from < timedelta(days=366)
+
+
+def _parted(rule: Rule, words: str) -> tuple[str, str]:
+    """The preposition of a rule, and what follows it; all of the words without one."""
+    match = rule.needs.match(words)
+    if match is None or "prep" not in rule.needs.groupindex or match["prep"] is None:
+        return "", words
+    return match["prep"], words[match.end("prep") :].strip()
+
+
+def _with_name(statement: Statement, subject: Subject, rule: Rule, value: str) -> Statement:
+    """The statement with the place or organisation that it names, if it does, and how its subject stands to it."""
+    name = bare_name(value)
+    if not rule.type or not is_name(name) or name != value:
+        return statement
+    named = (*statement.names, Named(name=name, type=rule.type))
+    person = next((each.name for each in subject.names if each.name == subject.label), "")
+    holds = statement.temporal == Temporal.CURRENT or rule.attribute == "residence" and rule.verb == "move"
+    if not (rule.relationship and person and holds) or statement.temporal == Temporal.FUTURE:
+        return replace(statement, names=named)
+    return replace(statement, names=named, relationship=(person, name, rule.relationship))
+
+
+def _marked(said: Said, predicate: Predicate) -> tuple[str, list[Dated]]:
+    """What follows the verb, each date in it as one private character, and the dates; the last are of the lead."""
+    tense = Tense.FUTURE if predicate.form in (Form.FUTURE, Form.INTENT, Form.PROGRESSIVE) else None
+    tense = Tense.PAST if predicate.form in _HAPPENED else tense
+    dates = find_dates(predicate.rest, at=said.turn.timestamp, tense=tense)
+    pieces, end = [], 0
+    for number, dated in enumerate(dates):
+        pieces += [predicate.rest[end : dated.begin], f" {chr(_FIRST_MARK + number)} "]
+        end = dated.stop
+    text = "".join((*pieces, predicate.rest[end:]))
+    leading = find_dates(said.clause.lead, at=said.turn.timestamp, tense=tense)
+    if len(leading) == 1 and leading[0].begin == 0 and leading[0].stop == len(said.clause.lead):
+        text = f"{chr(_FIRST_MARK + len(dates))} {text}"
+    return text, dates + leading
+
+
+def times_of(form: Form, rule: Rule, dates: list[Dated], said: Said) -> Times | None:
+    """When what is said in a form holds; None where its dates do not go with the form."""
+    today = said.turn.timestamp
+    within = [dated for dated in dates if dated.bound is Bound.WITHIN]
+    if len(within) > 1:
+        return None
+    date = within[0] if within else None
+    if form in _HAPPENED and (lasting := _beginning(form, rule, dates)):
+        return Times(temporal=Temporal.CURRENT, valid_from=lasting)
+    if form is Form.PROGRESSIVE and date and date.start > today:
+        form = Form.FUTURE
+    temporal = TEMPORAL.get(form, Temporal.CURRENT)
+    if temporal == Temporal.CURRENT:
+        return Times(temporal=temporal, valid_from=_beginning(form, rule, dates))
+    if temporal == Temporal.FUTURE:
+        is_past = date is not None and date.end <= today
+        return None if is_past else Times(temporal=temporal, words=_words(date), valid_to=date.end if date else None)
+    if date and date.start > today:
+        return None
+    ended = next((dated.end for dated in dates if dated.bound is Bound.UNTIL and dated.start <= today), None)
+    ended = date.end if date and rule.is_state and date.end <= today else ended
+    return Times(temporal=temporal, words=_words(date), valid_from=date.start if date else None, valid_to=ended)
+
+
+def _words(date: Dated | None) -> str:
+    return date.words if date else ""
+
+
+def _beginning(form: Form, rule: Rule, dates: list[Dated]) -> datetime | None:
+    """Since when something goes on: "has worked here for two years", "lives here since May"."""
+    if form is Form.PAST or (form is Form.PERFECT and not rule.is_state):
+        return None
+    began = [dated.start for dated in dates if dated.bound in (Bound.SINCE, Bound.LASTING)]
+    return began[0] if len(began) == 1 else None

@@ -1,0 +1,94 @@
+"""The words behind a verb, brought to a phrase that stands alone in a claim, or to nothing."""
+
+import re
+from dataclasses import dataclass
+
+MOST_WORDS = 12
+
+_END = re.compile(
+    r"\s*(?:[,;:!?…()\[\]{}—–\ufffc~*=<>|/\\\"]|\.(?=\s|$|\.)|\s-+\s|--|[\U0001f000-\U0001faff\u2600-\u27bf])"
+)
+_CONNECTED = re.compile(
+    r"\s+(?:because|'?cause|cuz|so|since|although|though|when|whenever|while|where|who|which|whom|whose|that|until"
+    r"|till|as|than|but|plus|before|after|during|despite|without|unlike|like|how|what|why|yet|except|including)(?=\s|$)"
+)
+_AND = re.compile(r"\s+(?:and|&)\s+", re.IGNORECASE)
+_PLAIN_PAIR = re.compile(r"(?:[a-z-]+ ){0,1}[\w'-]+ (?:and|&) (?:[a-z-]+ ){0,1}[\w'-]+")
+_PRONOUN = re.compile(r"i|me|we|us|he|she|they|it|you|my|our|his|her|their|your", re.IGNORECASE)
+_TRAILING = re.compile(
+    r"\s+(?:too|as well|again|now|a lot|so much|so far|very much|much|more|lately|recently|these days|nowadays"
+    r"|already|together|anyway|right now|yet|soon|later|then|today|myself|ourselves|at the moment|for now|all the time"
+    r"|the other day|once|twice|next|here|there|the most|in the past|ever|first|also|a bit|for a while|a while ago"
+    r"|a few (?:days|weeks|months|years) ago|last (?:summer|winter|spring|fall|autumn)"
+    r"|(?:this|next|over the|in the) (?:summer|winter|spring|fall|autumn|past)|one day|someday|sometime|with it"
+    r"|and|or|to|for|of|in|at|on|with|the|a|an|my|our|from|by|about|just|really|all|both|am|is|was)$",
+    re.IGNORECASE,
+)
+_NOT_ALONE = re.compile(
+    r"\b(?:you|your|yours|yourself|y'all|it|its|this|that|these|those|him|he|she|they|them|theirs|hers|there|here"
+    r"|something|someone|somewhere|somebody|anything|anyone|anybody|everything|everyone|everybody|stuff|things?|ones?"
+    r"|what|how|why|such|same|another|else|lots?|bunch|way|ton|tons|nothing|none|no|never|not|or|nor|neither|either"
+    r"|else|if|would|could|other|others|whatever|whole|bit|kind|sort|thought|idea|so|too|etc|latter|former)\b",
+    re.IGNORECASE,
+)
+_OF_OTHERS = re.compile(r"\b(?:his|her|their)\b", re.IGNORECASE)
+_MINE = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
+_ME = re.compile(r"\b(?:me|us|mine|ours|i|we|myself|ourselves|i'd|i'm|let's)\b", re.IGNORECASE)
+_SHAPE = re.compile(r"[\w$€£#'&+.%-]+(?: [\w$€£#'&+.%-]+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voice:
+    """Who says it, as claims name them, and whether they speak of themselves."""
+
+    speaker: str
+    is_own: bool
+
+    @property
+    def possessive(self) -> str:
+        return "their" if self.is_own else possessive(self.speaker)
+
+
+def possessive(name: str) -> str:
+    """ "Ana's", "the user's" """
+    return f"{_inside(name)}'s"
+
+
+def _inside(name: str) -> str:
+    return "the user" if name == "The user" else name
+
+
+def phrase(text: str, voice: Voice) -> str:
+    """What was cut as a phrase of a claim; empty where it would mean something to its speaker alone.
+
+    What is the speaker's becomes "their", or theirs by name where the
+    sentence is about somebody else. Pronouns for others, "this" and "there" refer to what a claim does not hold.
+    """
+    while match := _TRAILING.search(text):
+        text = text[: match.start()]
+    is_plain = _SHAPE.fullmatch(text) is not None and len(text.split()) <= MOST_WORDS
+    if not is_plain or _NOT_ALONE.search(text) or _ME.search(text):
+        return ""
+    if voice.is_own and _OF_OTHERS.search(text):
+        return ""
+    return _MINE.sub(voice.possessive, text)
+
+
+def cut(words: str) -> str:
+    """The words up to where the phrase that they begin with ends, at a mark or a connective."""
+    text = " ".join(words.split())
+    for end in (_END, _CONNECTED):
+        if match := end.search(f"{text} ", 1):
+            text = text[: match.start()]
+    match = _AND.search(text)
+    if match and not _is_pair(text, match):
+        text = text[: match.start()]
+    return text.strip(" '.-")
+
+
+def _is_pair(text: str, match: re.Match[str]) -> bool:
+    """Whether "and" joins two names or two plain words, rather than what was done next."""
+    before, after = text[: match.start()].split(), text[match.end() :].split()
+    if not before or not after or _PRONOUN.fullmatch(after[0]):
+        return False
+    return (before[-1][:1].isupper() and after[0][:1].isupper()) or _PLAIN_PAIR.fullmatch(text) is not None

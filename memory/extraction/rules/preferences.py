@@ -1,0 +1,41 @@
+"""What people like and dislike: "loves jazz", "does not like coffee", "prefers tea to coffee"."""
+
+import re
+
+from memory.extraction.rules.phrases import Voice, cut, phrase
+from memory.extraction.rules.statements import LIKINGS
+from memory.extraction.rules.verbs import Form, Predicate
+
+_NO_TOPIC = re.compile(
+    r"(?:how|that|when|what|where|who|to be able|to see|to hear|to know|to think|to say|the way|the idea|the fact|being"
+    r"|having been|all|every|my life|myself|seeing|hearing|knowing|catching up|talking|chatting|the sound of|the look"
+    r"|to (?:help|try|get|go|come|join|have|do|learn|share)|being able|getting to|helping|making a difference"
+    r"|spending time|hanging|watching them|the support|me)\b"
+)
+_OVER = re.compile(r"(?P<topic>.{1,80}?) (?:over|to|more than|rather than|instead of) (?P<other>.{1,80})")
+
+
+def liking_of(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str, str] | None:
+    """(topic, how it is liked, the verb as a claim has it) of a verb of liking with what follows it, dates taken out."""
+    if predicate.verb == "prefer":
+        return _preference(predicate, text, voice)
+    is_told = predicate.form in (Form.PRESENT, Form.NEGATED, Form.NO_LONGER, Form.USED_TO, Form.PAST, Form.PERFECT)
+    topic = phrase(cut(text), voice) if is_told and not _NO_TOPIC.match(text) else ""
+    if not topic:
+        return None
+    how = LIKINGS[predicate.verb]
+    if predicate.form is Form.NEGATED:
+        # "I don't love it" and "I don't hate it" say less than they seem to
+        return (topic, "dislikes", "dislikes") if predicate.verb in ("like", "enjoy") else None
+    return topic, "dislikes" if predicate.form is Form.NO_LONGER else how, ""
+
+
+def _preference(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str, str] | None:
+    if predicate.form is not Form.PRESENT:
+        return None
+    match = _OVER.match(text)
+    topic = phrase(cut(match["topic"] if match else text), voice)
+    other = phrase(cut(match["other"]), voice) if match else ""
+    if not topic or (match and not other):
+        return None
+    return (f"{topic} over {other}", f"prefers it over {other}", "") if other else (topic, "prefers", "")

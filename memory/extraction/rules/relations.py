@@ -1,0 +1,144 @@
+"""Who or what is somebody's own, or a part of something: "my sister Anna", "my favorite book is …", "X is part of Y"."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from memory.extraction.dates import MONTHS, Tense, Unit, find_dates
+from memory.extraction.rules.names import ADJECTIVES, NAME, PERSON, bare_name, is_name
+from memory.extraction.rules.phrases import Voice, cut, phrase, possessive
+from memory.extraction.rules.readings import Said, made
+from memory.extraction.rules.statements import Named, Statement
+from memory.extraction.rules.subjects import Subject
+from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, SINGLE_RELATIONS
+
+_RELATIONS = "|".join(sorted(PERSON_RELATIONS | ANIMAL_RELATIONS, key=len, reverse=True))
+_WHO = rf"(?P<who>(?:(?:{ADJECTIVES}) )*(?P<relation>{_RELATIONS}))"
+_HERS = (
+    re.compile(rf"\b[Mm]y {_WHO}(?:'s name is| is called| is named|,? named|,? called| is) (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)"),
+    re.compile(rf"\b(?:[Mm]y|[Oo]ur) {_WHO}(?P<comma>,?) (?P<name>{PERSON})(?=[ .,!;]|$)"),
+    re.compile(rf"^(?P<name>{PERSON}) is (?:my|our) {_WHO}(?=[.,!;]|$)"),
+    re.compile(
+        rf"^(?:I|[Ww]e) (?:(?:also|just|recently) )?(?:have|have got|got|adopted|had) an? (?:(?!ex)[a-z-]+ ){{0,2}}?{_WHO},? (?:named|called)"
+        rf" (?P<name>{PERSON})(?=[ .,!;]|$)"
+    ),
+)  # fmt: skip
+_FAVORITE = re.compile(
+    r"(?:[Mm]y|(?P<our>[Oo]ur)) (?:all-time )?favou?rite (?P<what>[a-z][a-z' -]{1,40}?) (?:is|are) (?P<value>.+)"
+)
+_NAME = re.compile(rf"[Mm]y (?:(?:first|full) )?name is (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)")
+_BIRTHDAY = re.compile(r"[Mm]y birthday is (?P<when>.+)")
+_PART = re.compile(rf"(?P<part>{NAME}) is (?:a )?part of (?P<whole>{NAME})(?=[.,!;]|$)")
+_LOCATED = re.compile(rf"(?P<part>{NAME}) is an? (?:[a-z]+ )?(?P<kind>city|town|village|suburb|district|neighbou?rhood|region|island) (?:in|near|of) (?P<whole>{NAME})(?=[.,!;]|$)")  # fmt: skip
+
+
+def owned(said: Said) -> Iterator[Statement]:
+    """What the clause says of its speaker's people, animals, favourites, name and birthday, and of places."""
+    for match in _people(said.clause.text):
+        if statement := _person(said, match):
+            yield statement
+    for read in (_favorite, _own_name, _birthday, _part):
+        if statement := read(said):
+            yield statement
+
+
+def _people(text: str) -> Iterator[re.Match[str]]:
+    seen: set[int] = set()
+    for pattern in _HERS:
+        for match in pattern.finditer(text):
+            if match.start("name") not in seen:
+                seen.add(match.start("name"))
+                yield match
+
+
+def _self(said: Said) -> Subject:
+    voice = Voice(speaker=said.speaker.label, is_own=True)
+    return Subject(label=said.speaker.label, rest="", voice=voice, names=said.speaker.names, is_third=False)
+
+
+def _owner(said: Said) -> str:
+    words = possessive(said.speaker.label)
+    return words[:1].upper() + words[1:]
+
+
+def _own(said: Said, *, attribute: str, value: str, what: str) -> Statement:
+    """A statement of the speaker: "Ana's … is …"."""
+    statement = made(said, _self(said), attribute=attribute, value=value, claim="")
+    return replace(statement, claim=f"{_owner(said)} {what} {value}")
+
+
+def _person(said: Said, match: re.Match[str]) -> Statement | None:
+    relation, name = match["relation"], bare_name(match["name"])
+    type_ = "animal" if relation in ANIMAL_RELATIONS else "person"
+    may_be_called = match.groupdict().get("comma") and said.names.type_of(name) != type_
+    if not is_name(name) or may_be_called or _is_speaker(said, name, match) or "'s" in match["name"]:
+        return None
+    if said.names.type_of(name) != type_:
+        return None
+    name = said.names.form_of(name)
+    attribute = f"only:{relation}" if match["who"] in SINGLE_RELATIONS else f"relation:{match['who']}"
+    statement = _own(said, attribute=attribute, value=name, what=f"{match['who']} is")
+    person, link = said.speaker.person, "RELATED_TO" if type_ == "animal" else "KNOWS"
+    return replace(
+        statement,
+        names=(*said.speaker.names, Named(name=name, type=type_)),
+        relationship=(person, name, link) if person and person != name else None,
+    )
+
+
+def _is_speaker(said: Said, name: str, match: re.Match[str]) -> bool:
+    """Whether it is the name of who speaks, or, behind a comma, of whom they speak to."""
+    form = said.names.form_of(name)
+    is_called = bool(match.groupdict().get("comma")) and form in said.names.speakers
+    return form == said.speaker.person or is_called
+
+
+def _favorite(said: Said) -> Statement | None:
+    match = _FAVORITE.fullmatch(said.clause.text)
+    value = phrase(cut(match["value"]), _self(said).voice) if match else ""
+    if match is None or not value or re.match(r"(?:when|how|to|the one|for|in|on|at|by|probably|definitely)\b", value):
+        return None
+    what = match["what"].strip()
+    if re.search(r"\b(?:part|thing|things|about|ones?|memory|memories|moment|of)\b", what):
+        return None
+    return _own(said, attribute=f"favorite:{what}", value=value, what=f"favorite {what} is")
+
+
+def _own_name(said: Said) -> Statement | None:
+    match = _NAME.match(said.clause.text)
+    name = bare_name(match["name"]) if match else ""
+    if not name or not is_name(name) or name == said.speaker.person:
+        return None
+    return replace(
+        _own(said, attribute="name", value=name, what="name is"),
+        names=(*said.speaker.names, Named(name=name, type="person")),
+    )
+
+
+def _birthday(said: Said) -> Statement | None:
+    match = _BIRTHDAY.match(said.clause.text)
+    dates = find_dates(match["when"], at=said.turn.timestamp, tense=Tense.FUTURE) if match else []
+    if len(dates) != 1 or dates[0].begin or dates[0].unit is not Unit.DAY:
+        return None
+    day = f"{dates[0].start.day} {MONTHS[dates[0].start.month - 1]}"
+    return _own(said, attribute="birthday", value=day, what="birthday is on")
+
+
+def _part(said: Said) -> Statement | None:
+    """A place or an organisation in another: linked where the types of both are known."""
+    text = said.clause.text
+    match = _PART.match(text) or _LOCATED.match(text)
+    if match is None or not (is_name(match["part"]) and is_name(match["whole"])):
+        return None
+    part, whole = bare_name(match["part"]), bare_name(match["whole"])
+    types = [said.names.type_of(name) for name in (part, whole)]
+    if "kind" in match.re.groupindex:
+        types = ["place", "place"]
+    subject = replace(_self(said), label=part, names=(), voice=Voice(speaker=said.speaker.label, is_own=False))
+    claim = match[0][len(match["part"]) :].strip()
+    statement = made(said, subject, attribute="part of", value=whole, claim=claim)
+    names = tuple(Named(name=name, type=type_) for name, type_ in zip((part, whole), types, strict=True) if type_)
+    if len(names) < 2 or "person" in types:
+        return replace(statement, names=names)
+    link = "LOCATED_IN" if "kind" in match.re.groupindex else "PART_OF"
+    return replace(statement, names=names, relationship=(part, whole, link))

@@ -1,0 +1,97 @@
+"""Whom a clause is about: its speaker, one of the speaker's people, or a person by name."""
+
+import re
+from dataclasses import dataclass
+
+from memory.extraction.rules.names import ADJECTIVES, PERSON, Names, is_name
+from memory.extraction.rules.phrases import Voice, possessive
+from memory.extraction.rules.statements import Named
+from memory.extraction.rules.words import ANIMAL_RELATIONS, GROUP_RELATIONS, PERSON_RELATIONS, PLURAL_RELATIONS
+
+THE_USER = "The user"
+PARENTS = {"Mom": "mom", "Mum": "mum", "Dad": "dad", "Grandma": "grandma", "Grandpa": "grandpa", "Granny": "granny"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    """How claims name who says a turn; `person` is the name, empty where they are "The user"."""
+
+    label: str
+    person: str
+
+    @property
+    def names(self) -> tuple[Named, ...]:
+        return (Named(name=self.person, type="person"),) if self.person else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """`label` begins a claim; `rest` is what follows in the clause. `is_third` where its verbs have an s."""
+
+    label: str
+    rest: str
+    voice: Voice
+    names: tuple[Named, ...]
+    is_third: bool
+    is_plural: bool = False
+
+    @property
+    def is_own(self) -> bool:
+        return self.voice.is_own
+
+
+_ALL = "|".join(sorted(PERSON_RELATIONS | ANIMAL_RELATIONS | PLURAL_RELATIONS | GROUP_RELATIONS, key=len, reverse=True))
+_FIRST = re.compile(
+    rf"(?:(?P<one>I)|[Ww]e(?: all| both)?|[Mm]e and my (?:{_ALL})|[Mm]y (?:{_ALL}) and (?:I|me)|{PERSON} and I) (?P<rest>.+)"
+)
+_RELATED = re.compile(
+    rf"(?:[Mm]y|(?P<our>[Oo]ur)) (?P<who>(?:(?:{ADJECTIVES}) )*(?P<relation>{_ALL}))(?:,? (?P<name>{PERSON}),?)? (?P<rest>.+)"
+)
+_PARENT = re.compile(rf"(?P<parent>{'|'.join(PARENTS)}) (?P<rest>.+)")
+_PERSON_VERB = re.compile(rf"(?P<name>{PERSON}) (?P<rest>[a-z].*)")
+
+
+def subject_of(text: str, speaker: Speaker, names: Names) -> Subject | None:
+    if match := _FIRST.fullmatch(text):
+        voice = Voice(speaker=speaker.label, is_own=True)
+        return Subject(label=speaker.label, rest=match["rest"], voice=voice, names=speaker.names, is_third=False)
+    voice = Voice(speaker=speaker.label, is_own=False)
+    if match := _RELATED.fullmatch(text):
+        return _related(match, speaker, voice, names)
+    if match := _PARENT.fullmatch(text):
+        label = f"{_begin(possessive(speaker.label))} {PARENTS[match['parent']]}"
+        return Subject(label=label, rest=match["rest"], voice=voice, names=speaker.names, is_third=True)
+    return _named(text, speaker, voice, names)
+
+
+def _related(match: re.Match[str], speaker: Speaker, voice: Voice, names: Names) -> Subject | None:
+    relation, name = match["relation"], match["name"] or ""
+    if name and not is_name(name):
+        return None
+    label = name or f"{_begin(possessive(speaker.label))} {match['who']}"
+    type_ = names.type_of(name) if name else ""
+    named = (Named(name=names.form_of(name), type=type_),) if type_ else ()
+    is_plural = relation in PLURAL_RELATIONS
+    return Subject(
+        label=label,
+        rest=match["rest"],
+        voice=voice,
+        names=named if name else speaker.names,
+        is_third=not is_plural,
+        is_plural=is_plural,
+    )
+
+
+def _named(text: str, speaker: Speaker, voice: Voice, names: Names) -> Subject | None:
+    match = _PERSON_VERB.fullmatch(text)
+    if match is None or names.type_of(match["name"]) != "person":
+        return None
+    name = names.form_of(match["name"])
+    if name == speaker.person:
+        return None
+    named = (Named(name=name, type="person"),)
+    return Subject(label=name, rest=match["rest"], voice=voice, names=named, is_third=True)
+
+
+def _begin(words: str) -> str:
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,250 @@
+"""The verbs that the rules know, and how a predicate's form says when something was, is, or is meant to be."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memory.extraction.rules.words import ADVERBS, HEDGES
+
+
+class Form(StrEnum):
+    PRESENT = "present"
+    PAST = "past"
+    PERFECT = "perfect"
+    """ "has visited" """
+    LASTING = "lasting"
+    """ "has been learning" """
+    PROGRESSIVE = "progressive"
+    FUTURE = "future"
+    INTENT = "intent"
+    """ "plans to visit" """
+    USED_TO = "used to"
+    NEGATED = "negated"
+    """ "does not like" """
+    NO_LONGER = "no longer"
+    COPULA = "copula"
+    COPULA_PAST = "copula past"
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    base: str
+    past: str
+    participle: str
+    gerund: str
+
+    @property
+    def present(self) -> str:
+        """The third person's."""
+        return {"be": "is", "have": "has"}.get(self.base) or _with_s(self.base)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicate:
+    """A verb in a form, and what follows it. `modal` is the verb before it ("wants to"), in the third person."""
+
+    form: Form
+    verb: str
+    rest: str
+    modal: str = ""
+
+    def words(self, *, is_plural: bool) -> str:
+        """The verb as it stands in a claim about a third person, or about several."""
+        verb = VERBS.get(self.verb)
+        if verb is None:
+            return _COPULAS[self.form][is_plural]
+        has, is_ = ("have", "are") if is_plural else ("has", "is")
+        does, present = ("do", verb.base) if is_plural else ("does", verb.present)
+        return {
+            Form.PRESENT: present,
+            Form.PAST: verb.past,
+            Form.PERFECT: f"{has} {verb.participle}",
+            Form.LASTING: f"{has} been {verb.gerund}",
+            Form.PROGRESSIVE: f"{is_} {verb.gerund}",
+            Form.FUTURE: f"will {verb.base}",
+            Form.INTENT: f"{_plural(self.modal) if is_plural else self.modal} {verb.base}",
+            Form.USED_TO: f"used to {verb.base}",
+            Form.NEGATED: f"{does} not {verb.base}",
+            Form.NO_LONGER: f"no longer {present}",
+        }[self.form]
+
+
+_COPULAS = {Form.COPULA: ("is", "are"), Form.COPULA_PAST: ("was", "were"), Form.NO_LONGER: ("is no longer",) * 2}
+
+
+def _plural(modal: str) -> str:
+    first, _, rest = modal.partition(" ")
+    return f"{'are' if first == 'is' else first.removesuffix('s')} {rest}"
+
+
+def _with_s(base: str) -> str:
+    first, _, rest = base.partition(" ")
+    if first.endswith(("s", "x", "z", "ch", "sh", "o")):
+        form = f"{first}es"
+    else:
+        form = f"{first[:-1]}ies" if first.endswith("y") and first[-2] not in "aeiou" else f"{first}s"
+    return f"{form} {rest}".strip()
+
+
+_IRREGULAR = """
+be was been being|become became become becoming|begin began begun beginning|break broke broken breaking
+bring brought brought bringing|build built built building|buy bought bought buying|catch caught caught catching
+choose chose chosen choosing|come came come coming|dig dug dug digging|draw drew drawn drawing
+drink drank drunk drinking|drive drove driven driving|eat ate eaten eating|feed fed fed feeding
+find found found finding|fly flew flown flying|get got gotten getting|give gave given giving|go went gone going
+grow grew grown growing|have had had having|hold held held holding|keep kept kept keeping|lead led led leading
+leave left left leaving|lose lost lost losing|make made made making|meet met met meeting|quit quit quit quitting
+ride rode ridden riding|run ran run running|see saw seen seeing|sell sold sold selling|sew sewed sewn sewing
+speak spoke spoken speaking|spend spent spent spending|swim swam swum swimming|take took taken taking
+teach taught taught teaching|throw threw thrown throwing|wear wore worn wearing|win won won winning
+write wrote written writing|sing sang sung singing|read read read reading|put put put putting
+plan planned planned planning|knit knitted knitted knitting|hate hated hated hating|jog jogged jogged jogging
+"""
+_REGULAR = """
+live work like love enjoy prefer adore dislike own study play move visit travel join start finish complete attend
+adopt paint bake cook watch try hike camp volunteer organize organise host apply graduate pass receive donate plant
+celebrate perform launch open create design publish compose record produce invent found develop learn collect
+practice practise train coach garden drive sign rescue marry retire explore climb surf ski skate dance paint
+photograph order rent renovate decorate repair restore sponsor mentor foster raise help support teach research
+interview present compete enroll enter exhibit sculpt carve program code attend need want use manage direct
+babysit crochet pursue tour discover purchase stop switch transfer volunteer participate
+"""
+_DOUBLED = frozenset("plan stop prefer program transfer chat shop hop".split())
+
+
+def _regular(base: str) -> Verb:
+    stem = base + base[-1] if base in _DOUBLED else base
+    if base.endswith("e"):
+        return Verb(base, f"{base}d", f"{base}d", f"{base[:-1]}ing")
+    if base.endswith("y") and base[-2] not in "aeiou":
+        return Verb(base, f"{base[:-1]}ied", f"{base[:-1]}ied", f"{base}ing")
+    return Verb(base, f"{stem}ed", f"{stem}ed", f"{stem}ing")
+
+
+def _verbs() -> Iterator[Verb]:
+    yield from map(_regular, _REGULAR.split())
+    for line in _IRREGULAR.replace("\n", "|").split("|"):
+        if line:
+            yield Verb(*line.split())
+
+
+VERBS = {verb.base: verb for verb in _verbs()} | {"babysit": Verb("babysit", "babysat", "babysat", "babysitting")}
+_BY_PRESENT = {verb.present: verb.base for verb in VERBS.values() if verb.base != "be"}
+_BY_PAST = {verb.past: verb.base for verb in VERBS.values() if verb.past not in ("was", "read", "put", "found")} | {
+    "found": "find",
+    "founded": "found",
+}
+_BY_PARTICIPLE = {verb.participle: verb.base for verb in VERBS.values()} | {"got": "get", "found": "find"}
+_BY_GERUND = {verb.gerund: verb.base for verb in VERBS.values()}
+_SKIPPED = ADVERBS | HEDGES
+_INTENTS = {
+    "want": "wants to",
+    "plan": "plans to",
+    "hope": "hopes to",
+    "intend": "intends to",
+    "decide": "decided to",
+}
+_INTENT_VERBS = {verb: base for base in _INTENTS for verb in (base, f"{base}s")} | {"decided": "decide"}
+
+
+def predicate_of(words: str, *, is_third: bool) -> Predicate | None:
+    """The predicate that these words are, after a subject. `is_third` for "she", not for "I" and several."""
+    tokens = words.split()
+    first = _next(tokens, 0)
+    if first >= len(tokens):
+        return None
+    word = tokens[first].lower()
+    if word in ("am", "is", "are"):
+        return _after_be(tokens, first + 1)
+    if word in ("was", "were"):
+        return _made(Form.COPULA_PAST, "", tokens, first + 1)
+    if word in ("has", "have"):
+        return _after_have(tokens, first + 1)
+    if word in ("do", "does"):
+        return _after_do(tokens, first + 1)
+    return _finite(tokens, first, is_third=is_third)
+
+
+def _next(tokens: list[str], place: int) -> int:
+    while place < len(tokens) and tokens[place].lower() in _SKIPPED:
+        place += 1
+    return place
+
+
+def _made(form: Form, verb: str, tokens: list[str], place: int, modal: str = "") -> Predicate:
+    return Predicate(form=form, verb=verb, rest=" ".join(tokens[place:]), modal=modal)
+
+
+def _word(tokens: list[str], place: int) -> str:
+    return tokens[place].lower() if place < len(tokens) else ""
+
+
+def _after_be(tokens: list[str], start: int) -> Predicate | None:
+    place = _next(tokens, start)
+    word, following = _word(tokens, place), _word(tokens, place + 1)
+    if word == "not":
+        return None
+    if word == "no" and following == "longer":
+        return _made(Form.NO_LONGER, "", tokens, place + 2)
+    if word == "going" and following == "to" and _word(tokens, place + 2) in VERBS:
+        return _made(Form.FUTURE, _word(tokens, place + 2), tokens, place + 3)
+    if word in ("planning", "hoping") and following == "to" and _word(tokens, place + 2) in VERBS:
+        return _made(Form.INTENT, _word(tokens, place + 2), tokens, place + 3, f"is {word} to")
+    gerund = _BY_GERUND.get(_word(tokens, place + 2))
+    if (word, following) in (("planning", "on"), ("thinking", "about"), ("thinking", "of")) and gerund:
+        modal = "plans to" if word == "planning" else "is thinking about whether to"
+        return _made(Form.INTENT, gerund, tokens, place + 3, modal)
+    if word in _BY_GERUND:
+        return _made(Form.PROGRESSIVE, _BY_GERUND[word], tokens, place + 1)
+    return _made(Form.COPULA, "", tokens, place)
+
+
+def _after_have(tokens: list[str], start: int) -> Predicate | None:
+    place = _next(tokens, start)
+    word = _word(tokens, place)
+    if word in ("not", "never", "to"):
+        return None
+    if word == "been":
+        place = _next(tokens, place + 1)
+        gerund = _BY_GERUND.get(_word(tokens, place))
+        return _made(Form.LASTING, gerund, tokens, place + 1) if gerund else None
+    if word == "got":
+        # "I've got a dog" is what one has, "I've got tired" is not looked at
+        return _made(Form.PRESENT, "have", tokens, place + 1)
+    if word in _BY_PARTICIPLE and _word(tokens, place + 1):
+        return _made(Form.PERFECT, _BY_PARTICIPLE[word], tokens, place + 1)
+    return _made(Form.PRESENT, "have", tokens, place)
+
+
+def _after_do(tokens: list[str], start: int) -> Predicate | None:
+    place = _next(tokens, start)
+    if _word(tokens, place) != "not":
+        return None
+    place = _next(tokens, place + 1)
+    verb = _word(tokens, place)
+    if verb not in VERBS:
+        return None
+    ends = _word(tokens, len(tokens) - 1).strip(".!") in ("anymore", "longer")
+    return _made(Form.NO_LONGER if ends else Form.NEGATED, verb, tokens, place + 1)
+
+
+def _finite(tokens: list[str], place: int, *, is_third: bool) -> Predicate | None:
+    word, following = _word(tokens, place), _word(tokens, place + 1)
+    if word == "used" and following == "to" and _word(tokens, place + 2) in VERBS:
+        return _made(Form.USED_TO, _word(tokens, place + 2), tokens, place + 3)
+    if word == "will":
+        verb = _word(tokens, _next(tokens, place + 1))
+        return _made(Form.FUTURE, verb, tokens, _next(tokens, place + 1) + 1) if verb in VERBS else None
+    if word in _INTENT_VERBS and following == "to":
+        verb, modal = _word(tokens, place + 2), _INTENTS[_INTENT_VERBS[word]]
+        return _made(Form.INTENT, verb, tokens, place + 3, modal) if verb in VERBS else None
+    if word == "no" and following == "longer":
+        later = _finite(tokens, _next(tokens, place + 2), is_third=is_third)
+        is_now = later is not None and later.form is Form.PRESENT
+        return _made(Form.NO_LONGER, later.verb, later.rest.split(), 0) if is_now and later else None
+    if word in _BY_PAST:
+        return _made(Form.PAST, _BY_PAST[word], tokens, place + 1)
+    present = _BY_PRESENT if is_third else VERBS
+    if word in present:
+        return _made(Form.PRESENT, _BY_PRESENT[word] if is_third else word, tokens, place + 1)
+    return None

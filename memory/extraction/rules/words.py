@@ -1,0 +1,137 @@
+"""Closed lists of English words that the rules go by. What is not in them is not found: precise rather than broad."""
+
+PERSON_RELATIONS = frozenset(
+    "sister brother wife husband partner fiancé fiancée fiance fiancee spouse son daughter mother father mom mum dad "
+    "stepmother stepfather stepson stepdaughter stepsister stepbrother grandmother grandfather grandma grandpa granny "
+    "grandson granddaughter aunt uncle cousin niece nephew friend boyfriend girlfriend roommate flatmate housemate "
+    "neighbor neighbour colleague coworker co-worker boss manager supervisor mentor mentee coach teacher professor "
+    "therapist doctor dentist classmate teammate godmother godfather landlord landlady assistant sibling twin".split()
+)
+ANIMAL_RELATIONS = frozenset(
+    "dog cat puppy kitten horse parrot rabbit hamster bird fish turtle tortoise pony bunny pet".split()
+)
+PLURAL_RELATIONS = frozenset(
+    "sisters brothers sons daughters kids children parents grandparents grandkids grandchildren siblings friends "
+    "cousins aunts uncles nieces nephews colleagues coworkers neighbors neighbours roommates classmates teammates "
+    "students dogs cats puppies kittens pets in-laws".split()
+)
+GROUP_RELATIONS = frozenset({"family", "team"})
+SINGLE_RELATIONS = frozenset("wife husband mother father mom mum dad spouse fiancé fiancée fiance fiancee".split())
+"""Of which nobody has two at a time, as far as claims that differ in them cannot both hold."""
+
+RELATION_ADJECTIVES = (
+    "older younger elder little big best old new twin eldest oldest youngest late close dear good childhood former "
+    "adopted middle baby first second third"
+).split()
+
+ADVERBS = frozenset(
+    "also just really recently finally actually currently still now always usually often absolutely totally definitely "
+    "truly already even both all genuinely certainly mostly mainly even once simply deeply thoroughly happily "
+    "eventually originally previously formerly soon ever personally honestly officially successfully proudly luckily "
+    "fortunately quickly immediately normally typically generally regularly especially particularly".split()
+)
+HEDGES = frozenset("maybe perhaps probably possibly presumably".split())
+
+PROFESSIONS = frozenset(
+    "accountant actor actress actuary analyst anthropologist archaeologist architect archivist artist astronomer "
+    "attorney auditor author baker banker barber barista bartender biologist bookkeeper botanist builder butcher "
+    "carpenter cartographer cashier chef chemist chiropractor choreographer cleaner coach comedian composer conductor "
+    "consultant contractor cook copywriter counselor counsellor curator dancer dentist dermatologist designer "
+    "developer dietitian diplomat director doctor economist editor electrician engineer entrepreneur farmer "
+    "filmmaker firefighter fisherman florist forester freelancer gardener geologist goldsmith hairdresser historian "
+    "housekeeper illustrator inspector interpreter investigator jeweler jeweller journalist judge laborer landscaper "
+    "lawyer lecturer librarian lifeguard linguist locksmith machinist manager mathematician mechanic meteorologist "
+    "midwife miner musician nanny neurologist notary novelist nurse nutritionist optician optometrist painter "
+    "paralegal paramedic pediatrician pharmacist photographer physician physicist physiotherapist pianist pilot "
+    "plumber poet politician postman potter principal producer professor programmer psychiatrist psychologist "
+    "realtor receptionist recruiter researcher retailer sailor salesman salesperson saleswoman scientist sculptor "
+    "seamstress secretary shopkeeper singer soldier songwriter statistician stylist superintendent surgeon surveyor "
+    "tailor teacher technician therapist trader trainer translator tutor undertaker veterinarian vet violinist waiter "
+    "waitress webmaster welder writer zoologist student graduate intern apprentice trainee freshman sophomore junior "
+    "postdoc volunteer officer instructor administrator caregiver guitarist drummer nun priest pastor rabbi imam monk "
+    "veteran".split()
+)
+
+STATES = frozenset(
+    "married divorced single widowed engaged pregnant retired unemployed vegetarian vegan pescatarian bilingual "
+    "trilingual left-handed right-handed diabetic asthmatic deaf blind self-employed colorblind colourblind "
+    "lactose-intolerant gluten-free gay lesbian bisexual transgender nonbinary non-binary atheist catholic jewish "
+    "muslim buddhist hindu christian".split()
+)
+
+POSSESSIONS = frozenset(
+    "dog dogs cat cats puppy puppies kitten kittens horse horses parrot rabbit rabbits hamster bird birds fish turtle "
+    "tortoise chickens hens pet pets snake lizard goat goats sheep cow cows pony ponies bees aquarium "
+    "car truck van motorcycle motorbike bike bicycle scooter boat sailboat kayak canoe camper caravan trailer "
+    "house apartment flat cottage cabin farm garden greenhouse studio workshop balcony "
+    "piano guitar violin cello drums keyboard flute ukulele camera telescope microscope laptop tablet printer console "
+    "kid kids child children son sons daughter daughters brother brothers sister sisters sibling siblings twins "
+    "husband wife boyfriend girlfriend roommate roommates grandchildren grandkids niece nephew cousin cousins "
+    "degree degrees diploma certificate license licence doctorate phd bachelor's master's "
+    "allergy asthma diabetes insomnia dyslexia adhd anxiety depression migraine migraines arthritis tattoo tattoos "
+    "restaurant bakery shop store blog podcast company business startup collection".split()
+)
+
+LANGUAGES = frozenset(
+    "Afrikaans Albanian Amharic Arabic Armenian Basque Bengali Bosnian Bulgarian Burmese Cantonese Catalan Chinese "
+    "Croatian Czech Danish Dutch English Esperanto Estonian Farsi Finnish Flemish French Galician Georgian German Greek "
+    "Gujarati Hausa Hebrew Hindi Hungarian Icelandic Igbo Indonesian Irish Italian Japanese Kazakh Khmer Korean Kurdish "
+    "Lao Latin Latvian Lithuanian Macedonian Malay Maltese Mandarin Marathi Mongolian Nepali Norwegian Pashto Persian "
+    "Polish Portuguese Punjabi Romanian Russian Sanskrit Serbian Sinhala Slovak Slovenian Somali Spanish Swahili "
+    "Swedish Tagalog Tamil Telugu Thai Tibetan Turkish Ukrainian Urdu Uzbek Vietnamese Welsh Xhosa Yiddish Yoruba "
+    "Zulu".split()
+)
+
+COUNTRIES = frozenset(
+    name.strip()
+    for name in (
+        "Afghanistan, Albania, Algeria, Andorra, Angola, Argentina, Armenia, Australia, Austria, Azerbaijan, Bahrain, "
+        "Bangladesh, Belarus, Belgium, Belize, Benin, Bhutan, Bolivia, Botswana, Brazil, Bulgaria, Cambodia, Cameroon, "
+        "Canada, Cape Verde, Chile, China, Colombia, Costa Rica, Croatia, Cuba, Cyprus, Denmark, Ecuador, Egypt, "
+        "England, Eritrea, Estonia, Ethiopia, Fiji, Finland, France, Gabon, Germany, Ghana, Greece, Greenland, "
+        "Guatemala, Guinea, Haiti, Honduras, Hungary, Iceland, India, Indonesia, Iran, Iraq, Ireland, Israel, Italy, "
+        "Jamaica, Japan, Kazakhstan, Kenya, Kosovo, Kuwait, Laos, Latvia, Lebanon, Liberia, Libya, Liechtenstein, "
+        "Lithuania, Luxembourg, Madagascar, Malaysia, Maldives, Mali, Malta, Mauritius, Mexico, Moldova, Monaco, "
+        "Mongolia, Montenegro, Morocco, Mozambique, Myanmar, Namibia, Nepal, Netherlands, New Zealand, Nicaragua, "
+        "Nigeria, North Macedonia, Norway, Oman, Pakistan, Panama, Paraguay, Peru, Philippines, Poland, Portugal, "
+        "Qatar, Romania, Russia, Rwanda, Saudi Arabia, Scotland, Senegal, Serbia, Singapore, Slovakia, Slovenia, "
+        "Somalia, South Africa, South Korea, Spain, Sri Lanka, Sudan, Sweden, Switzerland, Syria, Taiwan, Tanzania, "
+        "Thailand, Tunisia, Uganda, Ukraine, Uruguay, Uzbekistan, Venezuela, Vietnam, Wales, Yemen, Zambia, Zimbabwe"
+    ).split(",")
+)
+
+COMMON_CAPITALS = frozenset(
+    "I A An The This That These Those He She It We You They My Your His Her Its Our Their Mine Yours Who What When "
+    "Where Why How Which And But Or So If Then Because Since While After Before Also Just Really Maybe Perhaps "
+    "Probably Actually Yes Yeah Yep No Nope Not Never Always Sometimes Often Hey Hi Hello Oh Wow Well Thanks Thank "
+    "Please Sorry Sure Okay Ok Great Good Nice Awesome Cool Amazing Everyone Everybody Someone Somebody Nobody Anyone "
+    "Anybody People Nothing Something Everything Anything One Two Three Some Many Most All Both Each Every Another "
+    "Other Such Same Here There Now Today Yesterday Tomorrow Tonight Last Next Mom Mum Dad Mommy Daddy Grandma Grandpa "
+    "Granny Sir Madam Man Dude Guys Folks Friend Love Dear Honey God Jesus Lord Monday Tuesday Wednesday Thursday "
+    "Friday Saturday Sunday January February March April May June July August September October November December "
+    "Christmas Easter Thanksgiving Halloween Hanukkah Diwali Ramadan Spring Summer Autumn Fall Winter Internet TV AI "
+    "Mr Mrs Ms Dr Prof User Assistant Agent System Bot Human Customer Support Team Admin Lol Haha Bye Goodbye "
+    "Congrats Congratulations Cheers Absolutely Definitely Totally Exactly Indeed Glad Happy Excited Looking Take "
+    "Keep Let Been Being Have Has Had Do Does Did Is Are Was Were Be Can Could Will Would Should Might Must "
+    "Life Time Work Home School Family Nature Art Music Yoga".split()
+)
+"""Words that are capitalized at the start of a sentence, or by habit, and name nobody."""
+
+MACHINE_NAMES = frozenset(
+    "assistant agent user bot ai system model human customer chatgpt gpt claude gemini copilot llama mistral grok siri "
+    "alexa cortana bard developer tool function planner operator admin support helper chatbot server client me you "
+    "person speaker anonymous unknown guest test i".split()
+)
+"""Names that speakers have who are nobody in particular, or machines."""
+
+ORGANIZATION_ENDINGS = (
+    "Inc Ltd LLC GmbH AG SA PLC Corp Corporation Company Co University College Institute Institut Bank Hospital "
+    "School Academy Foundation Association Agency Ministry Department Group Holdings Labs Laboratories Museum "
+    "Library Council Committee Society Union Clinic Airlines Airways Records Studios Partners Ventures Technologies "
+    "Systems Software Industries Pharmaceuticals Insurance Press Bakery Publishers"
+).split()
+
+PLACE_ENDINGS = (
+    "Street Avenue Road Boulevard Square Park Beach Lake River Island Islands Mountain Mountains Valley Bay Coast "
+    "County City Village Hills Forest Desert Canyon Peninsula"
+).split()
