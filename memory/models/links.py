@@ -32,8 +32,9 @@ class Link(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["account", "target", "type"], name="link_backwards"),
-            # walks take the weightiest first, and leave a hub's others alone
+            # walks take the weightiest first, of some types or of all, and leave a hub's others alone
+            models.Index(fields=["account", "source", "type", "-weight", "id"], name="link_out_by_type"),
+            models.Index(fields=["account", "target", "type", "-weight", "id"], name="link_in_by_type"),
             models.Index(fields=["account", "source", "-weight", "id"], name="link_out_by_weight"),
             models.Index(fields=["account", "target", "-weight", "id"], name="link_in_by_weight"),
         ]
