@@ -93,7 +93,7 @@ class ToolInvocation(models.Model):
             models.Index(fields=["account", "conversation_id", "timestamp"], name="invocation_conversation"),
             models.Index(fields=["account", "tool_name", "timestamp"], name="invocation_tool"),
             models.Index(fields=["account", "channel", "timestamp"], name="invocation_channel"),
-            models.Index(fields=["account", "agent_id", "timestamp"], name="invocation_agent"),
+            models.Index(fields=["account", "timestamp", "id"], name="invocation_latest"),
         ]
 
     def __str__(self) -> str:
