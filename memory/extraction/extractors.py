@@ -1,17 +1,9 @@
 """Which extractor looks for knowledge: the language model's where one is set, else the rules."""
 
-from memory.extraction.knowledge import Chunk, Extraction, Extractor
+from memory.extraction.knowledge import Extractor
 from memory.extraction.model_extractor import ModelExtractor
-from memory.providers.language_models import Meter, language_model
-
-
-class RuleExtractor:
-    """Finds nothing."""
-
-    is_remote = False
-
-    def extract(self, chunk: Chunk, *, meter: Meter, deadline_seconds: float) -> Extraction:
-        return Extraction(source="rules")
+from memory.extraction.rules import RuleExtractor
+from memory.providers.language_models import language_model
 
 
 def knowledge_extractor() -> Extractor:

@@ -200,14 +200,14 @@ ANSWERS = (
     ),
     by_user(
         "evidence in turns that there are none of",
-        "Mallory told me something a long while ago.",
+        "Somebody told me something a long while ago.",
         answer(
             entities=[
                 entity("Mallory", evidence=[99]),
                 entity("Mallory", evidence=[]),
                 entity("Mallory", evidence=[-9]),
             ],
-            facts=[fact("Mallory told something", evidence=[10**30])],
+            facts=[fact("Somebody told something", evidence=[10**30])],
             preferences=[preference("something", "likes", evidence=[0, 7_000])],
         ),
     ),
