@@ -75,7 +75,7 @@ class Profiles(OwnerViewSet):
     bodies = {"partial_update": ProfileChange}
     queries = {"retrieve": ProfileQuery, "destroy": ProfileQuery}
     answers = {"retrieve": ProfileAnswer, "partial_update": ProfileAnswer}
-    statuses = {"destroy": 204}
+    statuses = {"partial_update": (201, 200), "destroy": 204}
     conditional = frozenset({"retrieve", "partial_update", "destroy"})
 
     def retrieve(self, request: Request, user_id: str) -> Response:

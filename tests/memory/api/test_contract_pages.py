@@ -82,7 +82,7 @@ def test_a_position_reads_back_as_it_was(agents: list[str]) -> None:
     agent = Agent.objects.get(agent_id=agents[0])
     at = Position(values=(datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC), agent.id), backwards=True)
 
-    assert decode_position(at.encode(), Agent, ["created_at", "id"]) == at
+    assert decode_position(at.encode(), Agent.objects.all(), ["created_at", "id"]) == at
 
 
 SCORED = Scored(name="relevance", score=lambda moment: Value(0.5))
@@ -92,7 +92,7 @@ def test_a_position_in_an_order_of_scores_keeps_their_moment(agents: list[str]) 
     agent, moment = Agent.objects.get(agent_id=agents[0]), datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     at = Position(values=(0.1 + 0.2, agent.id), backwards=False, moment=moment)
 
-    assert decode_position(at.encode(), Agent, ["id"], scored=SCORED) == at
+    assert decode_position(at.encode(), Agent.objects.all(), ["id"], scored=SCORED) == at
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_cursor_without_a_moment_or_a_score_is_refused(plain: Any) -> None:
     cursor = base64.urlsafe_b64encode(json.dumps(whole).encode()).decode()
 
     with pytest.raises(ValidationError):
-        decode_position(cursor, Agent, ["id"], scored=SCORED)
+        decode_position(cursor, Agent.objects.all(), ["id"], scored=SCORED)
 
 
 def path_of(url: str) -> str:
