@@ -34,9 +34,9 @@ from memory.models.facts import Certainty, Temporal
 from memory.providers.language_models import LanguageModel, Meter, Question
 from memory.providers.material import encode_line
 
-ANSWER_TOKENS = 12_000
-"""What an answer may have: a fact takes about a hundred."""
-MOST_ASKED_FOR = 40
+ANSWER_TOKENS = 8_000
+"""What an answer may have: a fact takes about a hundred, and smaller models refuse to be asked for more."""
+MOST_ASKED_FOR = 30
 """Of each kind, so that answers end before their tokens do."""
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
