@@ -20,7 +20,10 @@ from memory.errors import NotFound, StaleVersion, Unprocessable
 from memory.models import ContextEntry, EpisodicMemory, Goal, Kind, Memory, Strategy, Turn, Vector, writer
 from memory.owner import Owner
 from memory.services.embedding import content_hash
+from memory.services.entity_corrections import merged_among
 from memory.services.entry_corrections import spread_entry_correction
+from memory.services.goal_corrections import hold_goals, waited_for
+from memory.services.goal_links import settle_waiters
 from memory.services.memories import MEMORY_TYPES
 from memory.services.strategy_corrections import spread_strategy_correction
 from memory.services.turn_corrections import spread_correction, spread_quarantine
@@ -59,6 +62,9 @@ MARKS: dict[str, dict[str, bool]] = {
     "unpin": {"pinned": False},
 }
 """What can be done to many memories at once; the names are the operations in the audit log."""
+
+HIDING = frozenset({"archived", "quarantined"})
+"""Columns that take a goal out of the way of those that wait for it."""
 
 ROWS_A_TRANSACTION = 1_000
 
@@ -120,7 +126,8 @@ def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: d
     changed = 0
     for ids in chunks(memory_ids):
         with transaction.atomic():
-            rows = lock_memories(owner, ids)
+            goal_ids = hold_goals(owner, ids) if HIDING & MARKS[mark].keys() else []
+            rows = without_merged(lock_memories(owner, ids), mark)
             rows = [row for row in rows if any(getattr(row, name) != value for name, value in MARKS[mark].items())]
             Memory.objects.filter(id__in=[row.id for row in rows]).update(
                 **MARKS[mark], version=F("version") + 1, updated_at=now
@@ -128,9 +135,19 @@ def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: d
             turn_ids = [row.id for row in rows if row.kind == Kind.TURN]
             if turn_ids and "quarantined" in MARKS[mark]:
                 spread_quarantine(turn_ids)
+            if goal_ids:
+                settle_waiters(owner, goal_ids, now=now)
             record_correction(owner, mark, rows)
         changed += len(rows)
     return changed
+
+
+def without_merged(rows: Sequence[Memory], mark: str) -> list[Memory]:
+    """An entity that was merged into another has no name of its own: it comes back by a split, and by no mark."""
+    if mark != "unarchive" or not any(row.kind == Kind.ENTITY for row in rows):
+        return list(rows)
+    merged = merged_among([row.id for row in rows])
+    return [row for row in rows if row.id not in merged]
 
 
 def mark_all(rows: QuerySet[Memory], *, mark: str, now: datetime) -> int:
@@ -162,12 +179,14 @@ def embed_again(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> i
 def delete_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:
     """Delete memories with their vectors and links; how many there were. The audit log keeps their ids only.
 
-    Raises Unprocessable for a turn: its conversation would have a gap.
+    Raises Unprocessable for a turn: its conversation would have a gap; and for a goal that others wait for.
     """
     deleted = 0
     for ids in chunks(memory_ids):
         if Memory.objects.visible_to(owner, Kind.TURN).filter(id__in=ids).exists():
             raise Unprocessable("a turn goes with its conversation only; correct its text to be rid of what it says")
+        if waited_for(owner, ids):
+            raise Unprocessable("others wait for one of these goals: delete it from the list of goals")
         deleted += erase_memories(owner, ids)
     return deleted
 
