@@ -164,6 +164,16 @@ class JSONListField(ShapedJSONField):
     shape_name = "a list"
 
 
+class JSONTextsField(JSONListField):
+    """A list of texts."""
+
+    def clean(self, value: Any) -> Any:
+        texts = super().clean(value)
+        if not all(isinstance(text, str) for text in texts):
+            raise ValidationError("Each of the list is a text.")
+        return texts
+
+
 class JSONValueField(StrictJSONField):
     """Any JSON value, `null` and empty ones included; an empty box is no value."""
 

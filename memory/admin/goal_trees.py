@@ -101,7 +101,8 @@ def walk(statement: str, **values: Any) -> list[tuple[UUID, UUID | None]]:
     """Goals and the parents that they were reached from, level by level."""
     with connection.cursor() as cursor:
         cursor.execute(statement, {**values, "deepest": DEEPEST, "most": MOST_GOALS + 1})
-        return cursor.fetchall()
+        found: list[tuple[UUID, UUID | None]] = cursor.fetchall()
+    return found
 
 
 def grow(account_id: UUID, found: Sequence[tuple[UUID, UUID | None]], *, beyond: Iterable[UUID], now: datetime) -> Tree:

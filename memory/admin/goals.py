@@ -27,8 +27,10 @@ MOST_ACCOUNTS = 50
 
 
 class GoalForm(MemoryForm):
-    """Its status follows from what is done on the page."""
+    """Whose it is stays, and its status follows from what is done on the page."""
 
+    user_id = None  # type: ignore[assignment]
+    channel = None  # type: ignore[assignment]
     priority = forms.IntegerField(
         min_value=-LARGEST_PRIORITY, max_value=LARGEST_PRIORITY, help_text="The greater, the more it matters."
     )

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from memory.admin.base import BoundedAdmin, ServedForm, describe_deletion, staff_owner
 from memory.admin.documents import beginning_of, show_json
-from memory.admin.fields import ExternalIdField, JSONListField, JSONObjectField
+from memory.admin.fields import ExternalIdField, JSONObjectField, JSONTextsField
 from memory.admin.text import mark_invisible, shorten
 from memory.models import UserProfile
 from memory.services.profiles import DOCUMENTS, ProfileChanges, delete_profile, write_profile
@@ -22,22 +22,12 @@ from memory_project.admin_lists import AccountFilter
 CHANGEABLE = ("preferences", "expertise_areas", "communication_style", "metadata")
 
 
-class AreasField(JSONListField):
-    """A list of texts."""
-
-    def clean(self, value: Any) -> Any:
-        areas = super().clean(value)
-        if not all(isinstance(area, str) for area in areas):
-            raise forms.ValidationError("Each area is a text.")
-        return areas
-
-
 class ProfileForm(ServedForm):
     """The documents, and the version that was seen when the page was opened."""
 
     user_id = ExternalIdField(label="User")
     preferences = JSONObjectField(required=False)
-    expertise_areas = AreasField(required=False)
+    expertise_areas = JSONTextsField(required=False)
     communication_style = JSONObjectField(required=False)
     metadata = JSONObjectField(required=False)
     seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)

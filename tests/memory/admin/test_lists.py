@@ -38,6 +38,7 @@ from memory.models import (
     WorkflowRun,
 )
 from memory.owner import Owner
+from memory.services.fact_reviews import open_review
 from memory.services.fact_tombstones import bury
 from memory.services.goals import GoalDraft, add_goal
 from memory.services.profiles import ProfileChanges, update_profile
@@ -48,7 +49,9 @@ from memory_project.admin_lists import MOST_COUNTED, BoundedPaginator
 from memory_project.ids import uuid7
 from tests.memory.admin.pages import list_url, page_url, queries_of, shown
 from tests.memory.contexts import context_of, entry, keep
+from tests.memory.entities import entities_of
 from tests.memory.episodes import NOTHING, NOW, draft, store
+from tests.memory.facts import fact_draft, know
 from tests.memory.learnings import learn, team_of
 from tests.memory.pools import make_pool
 from tests.memory.turns import talk
@@ -198,6 +201,25 @@ def make_profiles(account: Account, numbers: range) -> None:
         update_profile(owner, f"u{number}", ProfileChanges(preferences={"tea": "black"}), now=NOW)
 
 
+def make_entities(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    entities_of(owner, *(f"person {number}" for number in numbers))
+
+
+def make_facts(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    for number in numbers:
+        know(owner, f"claim {number}")
+
+
+def make_reviews(account: Account, numbers: range) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    for number in numbers:
+        old = know(owner, f"Ana lives at {number}.")
+        draft = fact_draft(f"Ana lives elsewhere than at {number}.")
+        open_review(owner, old=old, draft=draft, similarity=0.9, embedded=NOTHING, now=NOW)
+
+
 MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "agentshorttermmemory": lambda account, numbers: AgentShortTermMemory.objects.bulk_create(
         AgentShortTermMemory(account=account, agent_id="a", memory_key=f"k{n}", ttl_seconds=1, expires_at=NOW)
@@ -221,6 +243,9 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
         Conversation(account=account, conversation_id=f"c{n}", started_at=NOW) for n in numbers
     ),
     "episodicmemory": make_episodes,
+    "entity": make_entities,
+    "fact": make_facts,
+    "factreview": make_reviews,
     "facttombstone": make_tombstones,
     "goal": make_goals,
     "idempotentrequest": make_answers,

@@ -1,0 +1,295 @@
+"""Facts in the admin: who believed what when and why, and what staff make of it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memory.models import Account, AuditEntry, Fact, FactTombstone, FactVersion, Turn, Vector
+from memory.owner import Owner
+from memory.services.embedding import embed_texts
+from memory.services.fact_changes import correct_fact, supersede_fact
+from memory.services.facts import FactDraft, learn_fact
+from tests.memory.admin.chats import HOSTILE, allow
+from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
+from tests.memory.entities import entity_of
+from tests.memory.episodes import NOTHING, NOW
+from tests.memory.facts import CLAIM, day, fact_draft, know
+from tests.memory.turns import say, turn
+
+
+def said(owner: Owner, text: str = "I moved to Berlin last spring.") -> Turn:
+    say(owner, turn(text))
+    return Turn.objects.get(text=text)
+
+
+@pytest.fixture
+def fact(owner: Owner) -> Fact:
+    """Said in a turn, about Ana."""
+    return know(owner, entity_ids=[entity_of(owner).pk], turn_ids=[said(owner).pk], certainty="implied", angle=0.1)
+
+
+def stored(fact: Fact) -> Any:
+    return Fact.objects.get(pk=fact.pk)
+
+
+def save(client: Client, fact: Fact, **edits: Any) -> Any:
+    url = page_url("fact", fact.pk)
+    return client.post(url, form_values(client.get(url)) | edits, follow=True)
+
+
+def do(client: Client, fact: Fact, deed: str, **data: Any) -> Any:
+    return client.post(page_url("fact", fact.pk), {"deed": deed, **data}, follow=True)
+
+
+def last_entry() -> AuditEntry:
+    return AuditEntry.objects.order_by("-id")[0]
+
+
+def test_a_page_shows_what_says_so_and_what_it_is_about(staff: Client, fact: Fact) -> None:
+    page = shown(staff.get(page_url("fact", fact.pk)))
+
+    assert "I moved to Berlin last spring." in page
+    assert "?turn=0#turn-0" in page
+    assert "Ana Lima" in page
+    assert "0.85 (implied)" in page
+
+
+def test_a_correction_is_the_next_belief(staff: Client, fact: Fact) -> None:
+    save(staff, fact, text="Ana lives in Bern.", confidence="0.5")
+
+    row = stored(fact)
+    assert (row.text, row.confidence, row.belief_number, row.embed_after is not None) == (
+        "Ana lives in Bern.",
+        0.5,
+        2,
+        True,
+    )
+    assert not Vector.objects.filter(memory_id=fact.pk).exists()
+    versions = FactVersion.objects.order_by("number").values_list("claim", "reason", "actor")
+    assert list(versions)[1] == ("Ana lives in Bern.", "corrected", "staff:chief")
+    assert (last_entry().actor, last_entry().operation) == ("staff:chief", "correct")
+
+
+def test_columns_that_are_no_belief_are_corrected_beside_it(staff: Client, fact: Fact) -> None:
+    save(staff, fact, salience="0.9", confidence="0.4")
+
+    row = stored(fact)
+    assert (row.salience, row.confidence, row.belief_number) == (0.9, 0.4, 2)
+
+
+def test_saving_without_an_edit_believes_nothing_anew(staff: Client, fact: Fact) -> None:
+    save(staff, fact)
+
+    assert (stored(fact).belief_number, stored(fact).version) == (1, 1)
+
+
+def test_a_fact_that_changed_meanwhile_is_not_corrected(staff: Client, owner: Owner, fact: Fact) -> None:
+    values = form_values(staff.get(page_url("fact", fact.pk)))
+    correct_fact(owner, fact.pk, changes={"confidence": 0.1}, embedded=NOTHING, now=day(1))
+
+    response = staff.post(page_url("fact", fact.pk), values | {"text": "Ana lives in Rome."})
+
+    assert "Not saved" in shown(response)
+    assert stored(fact).text == CLAIM
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        {"confidence": "1.2"},
+        {"text": "   "},
+        {"text": "x" * 10_001},
+        {"temporal": "someday"},
+        {"valid_from_0": "2026-05-02", "valid_from_1": "00:00", "valid_to_0": "2026-05-01", "valid_to_1": "00:00"},
+    ],
+)
+def test_what_no_fact_can_be_is_refused(staff: Client, fact: Fact, edits: dict[str, str]) -> None:
+    response = save(staff, fact, **edits)
+
+    assert response.status_code == 200
+    assert (stored(fact).text, stored(fact).belief_number) == (CLAIM, 1)
+
+
+def test_the_claim_is_not_changed_past_the_beliefs(staff: Client, fact: Fact) -> None:
+    url = page_url("memory", fact.pk)
+
+    response = staff.post(url, form_values(staff.get(url)) | {"text": "Ana lives in Rome."})
+
+    assert "not corrected here: text" in shown(response)
+    assert stored(fact).text == CLAIM
+
+
+def test_history_shows_every_belief_and_why(staff: Client, owner: Owner, fact: Fact) -> None:
+    correct_fact(owner, fact.pk, changes={"claim": "Ana lives in Bern."}, embedded=NOTHING, now=day(1))
+    correct_fact(owner, fact.pk, changes={"confidence": 0.5}, embedded=NOTHING, now=day(2))
+
+    history = staff.get(page_url("fact", fact.pk)).context["history"]
+
+    told = [(version.row.number, version.row.reason, version.claim) for version in history.versions]
+    assert told == [(3, "corrected", ""), (2, "corrected", "Ana lives in Bern."), (1, "learned", CLAIM)]
+
+
+def test_a_fact_is_superseded_when_the_world_has_changed(staff: Client, fact: Fact) -> None:
+    do(
+        staff,
+        fact,
+        "supersede",
+        claim="Ana lives in Rome.",
+        confidence="0.9",
+        temporal="current",
+        valid_from="2026-05-20",
+    )
+
+    new: Any = Fact.objects.get(status="active")
+    assert (new.text, new.source, new.valid_from) == ("Ana lives in Rome.", "staff", datetime(2026, 5, 20, tzinfo=UTC))
+    assert (stored(fact).status, stored(fact).valid_to) == ("superseded", new.valid_from)
+    assert Vector.objects.filter(memory_id=new.pk).exists()
+    assert CLAIM in shown(staff.get(page_url("fact", new.pk)))
+    assert "Was superseded by" in shown(staff.get(page_url("fact", fact.pk)))
+
+
+def test_a_fact_is_retracted_and_may_be_learnt_again(staff: Client, owner: Owner, fact: Fact) -> None:
+    do(staff, fact, "retract")
+
+    assert stored(fact).status == "retracted"
+    assert last_entry().operation == "retract"
+    assert know(owner, now=datetime.now(UTC)).pk != fact.pk
+
+
+def test_a_fact_is_rejected_and_its_tombstone_lifted(staff: Client, fact: Fact) -> None:
+    do(staff, fact, "reject")
+    tombstone = FactTombstone.objects.get()
+    choose(staff, list_url("facttombstone"), "lift", tombstone.pk)
+
+    assert stored(fact).status == "rejected"
+    assert tombstone.rejected_by == "staff:chief"
+    assert not FactTombstone.objects.exists()
+    assert (last_entry().actor, last_entry().operation) == ("staff:chief", "lift")
+
+
+def test_a_tombstone_says_how_often_it_was_met_and_nothing_of_the_claim(staff: Client, fact: Fact) -> None:
+    do(staff, fact, "reject")
+    FactTombstone.objects.update(met_count=3)
+
+    page = shown(staff.get(page_url("facttombstone", FactTombstone.objects.get().pk)))
+
+    assert "3×" in page
+    assert "Berlin" not in page
+
+
+def test_a_tombstone_is_lifted_on_its_page(staff: Client, fact: Fact) -> None:
+    do(staff, fact, "reject")
+
+    staff.post(page_url("facttombstone", FactTombstone.objects.get().pk, "delete"), {"post": "yes"})
+
+    assert not FactTombstone.objects.exists()
+
+
+def test_selected_facts_are_rejected_and_others_told(staff: Client, owner: Owner, fact: Fact) -> None:
+    other = know(owner, "Ana has a boat.")
+    do(staff, other, "retract")
+
+    response = choose(staff, list_url("fact"), "reject_selected", fact.pk, other.pk)
+
+    assert (stored(fact).status, stored(other).status) == ("rejected", "retracted")
+    assert "Rejected: 1." in shown(response)
+    assert "the fact is retracted, not active" in shown(response)
+
+
+def test_a_fact_is_promoted_with_a_reason(staff: Client, account: Account) -> None:
+    owner = Owner(account_id=account.id, user_id="ana", agent_id="assistant", channel="garden")
+    fact = know(owner)
+
+    do(staff, fact, "promote", reason="Holds everywhere.")
+
+    copy: Any = Fact.objects.get(channel="_global")
+    page = shown(staff.get(page_url("fact", copy.pk)))
+    assert "Promoted from" in page
+    assert "Holds everywhere." in page
+
+
+def test_what_is_believed_no_longer_is_not_corrected(staff: Client, fact: Fact) -> None:
+    do(staff, fact, "retract")
+
+    save(staff, fact, text="Ana lives in Rome.", salience="0.3")
+
+    assert (stored(fact).text, stored(fact).salience) == (CLAIM, 0.3)
+    assert "Supersede" not in shown(staff.get(page_url("fact", fact.pk)))
+
+
+def test_a_refused_deed_is_shown_as_it_was_typed(staff: Client, fact: Fact) -> None:
+    response = do(staff, fact, "supersede", claim="Ana lives in Rome.", confidence="7", temporal="current")
+
+    page = shown(response)
+    assert "Ana lives in Rome." in page
+    assert '<details class="deed" open>' in page
+    assert stored(fact).status == "active"
+
+
+def test_the_list_is_narrowed_by_truth(staff: Client, owner: Owner, fact: Fact) -> None:
+    now = datetime.now(UTC)
+    know(owner, "Ana will sail.", now=now, valid_from=now + timedelta(days=9))
+    supersede_fact(owner, fact.pk, fact_draft("Ana lives in Rome."), embedded=NOTHING, now=now)
+
+    found = {
+        truth: [row.text for row in Fact.objects.filter(pk__in=[row.pk for row in listed(staff, truth)])]
+        for truth in ("now", "past", "future")
+    }
+
+    assert found == {"now": ["Ana lives in Rome."], "past": [CLAIM], "future": ["Ana will sail."]}
+
+
+def listed(client: Client, truth: str) -> Any:
+    return client.get(list_url("fact", truth=truth)).context["cl"].result_list
+
+
+def test_facts_are_found_by_meaning(staff: Client, account: Account, owner: Owner) -> None:
+    claims = ["The pump in the garden leaks.", "The bakery needs almond flour."]
+    embedded = embed_texts(claims)
+    for claim in claims:
+        learn_fact(owner, FactDraft(claim=claim), embedded=embedded, now=NOW)
+
+    response = staff.get(list_url("fact", account=account.id, meaning=claims[0]))
+
+    assert response.context["cl"].result_list[0].text == claims[0]
+
+
+def test_pages_and_lists_cost_as_many_queries_for_many_as_for_few(staff: Client, owner: Owner, fact: Fact) -> None:
+    url = page_url("fact", fact.pk)
+    few = queries_of(staff, url)
+
+    for number in range(1, 5):
+        entity, evidence = entity_of(owner, f"person {number}"), said(owner, f"Berlin, {number}")
+        know(owner, entity_ids=[entity.pk], turn_ids=[evidence.pk], now=day(number), confidence=0.9 + number / 100)
+
+    assert queries_of(staff, url) == few <= 15
+
+
+def test_whatever_a_fact_says_is_shown_as_text(staff: Client, owner: Owner) -> None:
+    entity, evidence = entity_of(owner, HOSTILE[:90]), said(owner, HOSTILE)
+    fact = know(owner, HOSTILE, entity_ids=[entity.pk], turn_ids=[evidence.pk])
+    do(staff, fact, "supersede", claim=f"{HOSTILE} no more", confidence="1", temporal="current")
+
+    for url in (list_url("fact"), page_url("fact", fact.pk)):
+        page = shown(staff.get(url))
+        assert "<script>alert" not in page
+        assert "⟦U+202E⟧" in page
+
+
+def test_who_may_only_look_sees_no_turns_and_changes_nothing(newcomer: Client, fact: Fact) -> None:
+    allow("newcomer", "view_fact")
+
+    page = shown(newcomer.get(page_url("fact", fact.pk)))
+
+    assert CLAIM in page
+    assert "You may not read turns" in page
+    assert "Ana Lima" not in page
+    assert do(newcomer, fact, "reject").status_code == 403
+    assert stored(fact).status == "active"
+
+
+def test_who_may_not_see_facts_sees_none(newcomer: Client, fact: Fact) -> None:
+    assert newcomer.get(page_url("fact", fact.pk)).status_code == 403
+    assert do(newcomer, fact, "retract").status_code == 403

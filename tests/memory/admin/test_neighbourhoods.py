@@ -1,0 +1,103 @@
+"""Pictures of what is near an entity: bounded, in place, and harmless whatever it is called."""
+
+import math
+from itertools import combinations
+from uuid import UUID
+from xml.etree import ElementTree
+
+import pytest
+from django.template.loader import render_to_string
+
+from memory.admin.neighbourhoods import HEIGHT, MOST_EDGES, MOST_NODES, WIDTH, Edge, Node, draw
+from tests.memory.admin.chats import HOSTILE
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def node(number: int, *, depth: int = 1, kind: str = "entity", text: str = "") -> Node:
+    return Node(id=UUID(int=number), kind=kind, sort="person", text=text or f"node {number}", depth=depth)
+
+
+def edge(source: int, target: int, type: str = "KNOWS") -> Edge:  # noqa: A002
+    return Edge(source_id=UUID(int=source), target_id=UUID(int=target), type=type)
+
+
+def star(count: int) -> tuple[list[Node], list[Edge]]:
+    """One in the middle, so many around it."""
+    return [node(0, depth=0), *map(node, range(1, count + 1))], [edge(0, number) for number in range(1, count + 1)]
+
+
+def render(nodes: list[Node], edges: list[Edge]) -> ElementTree.Element:
+    """Parsed as XML, which would refuse what is not escaped."""
+    text = render_to_string("admin/memory/entity/neighbourhood.svg", {"drawing": draw(nodes, edges)})
+    return ElementTree.fromstring(text.strip())
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 25, 39])
+def test_nodes_stand_apart_and_within_the_picture(count: int) -> None:
+    nodes, edges = star(count)
+
+    spots = draw(nodes, edges).spots
+
+    assert all(10 <= spot.x <= WIDTH - 10 and 10 <= spot.label_y <= HEIGHT - 5 for spot in spots)
+    assert all(math.dist((a.x, a.y), (b.x, b.y)) > 20 for a, b in combinations(spots, 2))
+
+
+def test_the_further_away_the_further_out() -> None:
+    nodes = [node(0, depth=0), node(1), node(2, depth=2), node(3, depth=3)]
+
+    spots = draw(nodes, [edge(0, 1), edge(1, 2), edge(2, 3)]).spots
+
+    distances = [math.dist((spot.x, spot.y), (spots[0].x, spots[0].y)) for spot in spots]
+    assert distances[0] < distances[1] < min(distances[2:])
+
+
+def test_nodes_stand_near_those_that_they_are_linked_to() -> None:
+    nodes = [node(0, depth=0), *(node(number) for number in range(1, 5)), *(node(n, depth=2) for n in range(5, 9))]
+    edges = [edge(0, number) for number in range(1, 5)] + [edge(number, number + 4) for number in (3, 1, 4, 2)]
+
+    spots = {spot.id.int: spot for spot in draw(nodes, edges).spots}
+
+    for number in range(1, 5):
+        inner, outer = (math.atan2(spots[n].y - spots[0].y, spots[n].x - spots[0].x) for n in (number, number + 4))
+        assert math.cos(inner - outer) > 0.7
+
+
+def test_a_picture_holds_so_much_and_says_that_there_is_more() -> None:
+    nodes, edges = star(100)
+
+    drawing = draw(nodes, edges)
+
+    assert (len(drawing.spots), drawing.is_cut) == (MOST_NODES, True)
+    assert len(drawing.lines) <= MOST_EDGES
+
+
+def test_types_of_one_pair_share_a_line_and_links_to_what_is_not_drawn_have_none() -> None:
+    drawing = draw([node(0, depth=0), node(1)], [edge(0, 1), edge(0, 1, "WORKS_FOR"), edge(1, 0), edge(1, 7)])
+
+    assert [line.label for line in drawing.lines] == ["KNOWS, WORKS_FOR", "KNOWS"]
+
+
+def test_it_is_described_to_who_does_not_see_it() -> None:
+    svg = render([node(0, depth=0, text="Ana"), node(1, text="Ben")], [edge(0, 1)])
+
+    told = {part.get("id"): part.text for part in svg if part.tag in (f"{SVG}title", f"{SVG}desc")}
+    assert list(told.values()) == ["What is near Ana", "1 memories near it, 1 links between them. Ana KNOWS Ben"]
+    assert svg.get("aria-labelledby") == " ".join(map(str, told))
+
+
+def test_every_node_leads_to_its_page() -> None:
+    svg = render([node(0, depth=0), node(1, kind="fact"), node(2, kind="goal")], [edge(0, 1), edge(0, 2)])
+
+    urls = [link.get("href", "").split("/")[3] for link in svg.iter(f"{SVG}a")]
+    assert urls == ["entity", "fact", "memory"]
+
+
+def test_names_are_text_whatever_they_are() -> None:
+    nodes = [node(0, depth=0, text=HOSTILE), node(1, text='"/><a href="javascript:x">')]
+
+    svg = render(nodes, [edge(0, 1, "</text><script>")])
+
+    assert not list(svg.iter(f"{SVG}script"))
+    assert all(link.get("href", "").startswith("/admin/") for link in svg.iter(f"{SVG}a"))
+    assert "⟦U+202E⟧" in "".join(svg.itertext())
