@@ -99,6 +99,8 @@ _YEAR = r"(?P<year>(?:19|20)[0-9]{2})"
 _AMOUNT = r"(?P<amount>[0-9]{1,3}|" + "|".join(sorted(NUMBERS, key=len, reverse=True)) + ")"
 _UNITS = r"(?P<unit>day|week(?:end)?|month|year)s?"
 _WEEKDAY = "|".join(WEEKDAYS)
+# "last Fri" is a day, "at last sat" is none
+_SHORT_WEEKDAY = r"(?-i:Mon|Tues?|Wed|Thurs?|Thu|Fri|Sat|Sun)"
 _WHEN = r"(?:(?:on|in|over|by|until|till|since|from|before|after) )?"
 
 _Resolve = Callable[[re.Match[str], date, Tense | None], tuple[date, Unit] | None]
@@ -262,7 +264,7 @@ def _near_unit(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[d
 
 
 def _near_weekday(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, Unit] | None:
-    number = WEEKDAYS.index(match["weekday"].lower())
+    number = [name[:3] for name in WEEKDAYS].index(match["weekday"][:3].lower())
     lead = " ".join((match["lead"] or "").lower().split())
     back, ahead = (day.weekday() - number - 1) % 7 + 1, (number - day.weekday() - 1) % 7 + 1
     if lead in ("last", "this past") or (not lead and tense is Tense.PAST):
@@ -315,7 +317,7 @@ _FORMS = (
         _named_day,
     ),
     _form(rf"{_WHEN}{_LEAD} (?P<unit>week(?:end)?|month|year)", _near_unit),
-    _form(rf"{_WHEN}{_LEAD} (?P<weekday>{_WEEKDAY}){_PART_OF_DAY}", _near_weekday),
+    _form(rf"{_WHEN}{_LEAD} (?P<weekday>{_WEEKDAY}|{_SHORT_WEEKDAY}){_PART_OF_DAY}", _near_weekday),
     _form(rf"on (?P<lead>)(?P<weekday>{_WEEKDAY}){_PART_OF_DAY}", _near_weekday),
     _form(rf"(?:about |around )?{_AMOUNT} {_UNITS} ago", _ago),
     _form(rf"in (?:about |around )?{_AMOUNT} {_UNITS}(?:['’]s? time)?", _ahead),

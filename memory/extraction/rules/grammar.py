@@ -93,9 +93,6 @@ STATES = (
           refuses=r".{0,40}\b(?:in common|on my mind|day|time|night)\b"),
     _rule("have", r"been (?:married|divorced|vegetarian|vegan)", "state", frozenset({Form.PRESENT})),
     _rule("drive", r"an? [\w-]+", "drives", frozenset({Form.PRESENT, Form.USED_TO}), refuses="a (?:lot|bit|hard)"),
-    _rule("need", r"(?:an?|to (?:buy|find|finish|get)) ", "needs", frozenset({Form.PRESENT}),
-          refuses=r"a (?:break|hug|moment|minute|bit|lot|hand|good|little|change)|to (?:find (?:a )?(?:way|time|balance|out)"
-          r"|get (?:back|away|out|some|going|it|better|more|through|used|my))|to finish up"),
 )  # fmt: skip
 
 HABITS = (
@@ -245,15 +242,38 @@ EVENTS = (
           refuses="with the (?:same|process)"),
     _rule("marry", r"(?:my|an?|[A-Z])\w* ?\w*"),
     _rule("bring", r"(?:my|our|some|a) (?:[\w'-]+ ){0,3}(?:kids|dog|dogs|cat|family|son|daughter|mom|friend) (?:to|on|along)", refuses="my mind"),
-    _rule("exhibit", _MADE), _rule("produce", _MADE), _rule("use", r"to", forms=frozenset()),
+    _rule("exhibit", _MADE), _rule("produce", _MADE),
     _rule("research", r"(?:an?|the|my|[a-z]+) \w", forms=frozenset({Form.PAST, Form.PROGRESSIVE, Form.LASTING})),
     _rule("discover", r"an? \w", refuses="a (?:lot|way|new (?:way|love|sense|passion))"),
     _rule("tour", _A_THING),
-    _rule("chose", r"to", forms=frozenset()),
     _rule("pursue", r"(?:an?|my|our|the|[a-z]+) \w?", refuses="my (?:dreams?|passions?|goals)|the (?:things|dream)|what"),
     _rule("sing", r"(?:in|at|with|an?) (?:an?|the|my|choir|[a-z])"),
     _rule("dance", r"(?:in|at|with|since) "),
     _rule("swim", r"(?:in|at|with) "),
+)  # fmt: skip
+
+_YOGA = r"yoga|pilates|karate|judo|taekwondo|kickboxing|ballet|aerobics|crossfit|gymnastics|meditation|pottery|aerial yoga|volunteer work"
+MORE = (
+    _rule("do", rf"(?:{_YOGA})\b|(?:an?|my|some) (?:[\w-]+ ){{0,3}}?(?:retreat|class|course|event|workshop|marathon|race|triathlon|charity|fundraiser|painting|presentation|internship|project"
+          r"|performance|experiment|survey|interview|yoga|meditation|volunteering|show|degree|PhD|run|walk|hike|puzzle|drawing|sculpture)\b", forms=HABIT),
+    _rule("look", r"into (?:an?|the|my|some|[a-z]+) \w", forms=frozenset({Form.PROGRESSIVE, Form.LASTING, Form.INTENT})),
+    _rule("set", r"up (?:an?|the|my|our) \w", refuses="up (?:a time)"),
+    _rule("check", rf"out (?:{_A_THING})", "event", frozenset({Form.PAST, Form.PERFECT})),
+    _rule("have", r"(?:an?|my|so much) (?:[\w-]+ )?(?:great|good|awesome|amazing|wonderful|fun|fantastic|lovely|blast|nice|fun|tough|hard|rough|bad|terrible)?(?: ?(?:time|experience|day|weekend|evening|night|blast|fun)) (?:at|in|on|visiting|exploring|hiking|camping) (?:an?|the|my|our|[A-Z])",
+          forms=frozenset({Form.PAST})),
+    _rule("have", r"(?:an?|some) (?:[\w-]+ ){0,3}(?:event|class|meetup|show|exam|deadline|trip|party|wedding|appointment|conference|tournament|competition|gig|concert|meeting)s?\b.{0,40}", "plan", frozenset({Form.FUTURE, Form.PROGRESSIVE})),
+    *(_rule(verb, rf"(?:{_A_THING})", forms=frozenset({Form.PAST, Form.PERFECT})) for verb in (
+        "contact invite upload install fix clean schedule book reserve cancel borrow hire submit edit film assemble "
+        "replace upgrade harvest trim deliver injure sprain fracture share".split())),
+    *(_rule(verb, r"(?:with|to|for|from|in|at|on|out|up) (?:an?|the|my|our|[A-Z]) ?\w", forms=frozenset({Form.PAST, Form.PERFECT}),
+            refuses=r"(?:to|for|in|on) (?:the (?:point|conclusion|best|way)|my (?:head|mind))|.{0,20}my (?:journey|struggles)") for verb in (
+        "reconnect bond collaborate register subscribe campaign protest march vote lecture tutor audition rehearse arrive settle relocate "
+        "immigrate emigrate qualify dive backpack stroll cycle paddle snorkel chat talk serve contribute speak".split())),
+    *(_rule(verb, r"(?:about|on) [a-z]", forms=frozenset({Form.LASTING, Form.PROGRESSIVE})) for verb in ("blog", "write")),
+    *(_rule(verb, r"(?!you\b|ya\b|it\b|my best|me\b|more$|a lot$)[\w$]", "goal", frozenset({Form.INTENT})) for verb in (
+        "help make create build start work teach learn find improve inspire spread raise support become be get give provide "
+        "contribute volunteer advocate continue encourage motivate promote change turn open study serve travel visit try "
+        "explore write paint go buy have join run organize host move adopt develop design focus pursue expand grow add".split())),
 )  # fmt: skip
 
 ONGOING = (
@@ -265,11 +285,10 @@ ONGOING = (
     _rule("write", r"(?:an?|my|about|songs|poetry)\b", "event", frozenset({Form.PROGRESSIVE, Form.LASTING})),
     _rule("study", r"(?:for|to) (?:an?|my|the|be|become)", "event"),
     _rule("watch", r"(?:an?|the|[A-Z]\w+) ?\w", "event", frozenset({Form.PROGRESSIVE, Form.LASTING})),
-    _rule("need", r"surgery", "needs", frozenset({Form.PRESENT})),
 )  # fmt: skip
 
 RULES: dict[str, list[Rule]] = {}
-for _each in (*STATES, *HABITS, *EVENTS, *ONGOING):
+for _each in (*STATES, *HABITS, *EVENTS, *ONGOING, *MORE):
     RULES.setdefault(_each.verb, []).append(_each)
 
 PROFESSION = re.compile(

@@ -69,6 +69,7 @@ _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )  # fmt: skip
 _FIRST_WORDS = re.compile(r"^(?:The|A|An|My|Our|At|In|To|From|With|And|But|So|Oh|Hey|Hi|Dear|Thanks) ")
+_SMALL_WORDS = frozenset("de da do dos del la le van von der of the".split())
 _NO_NAME = COMMON_CAPITALS | LANGUAGES | frozenset(MONTHS)
 _PERSONAL = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+){0,3}\.?")
 
@@ -82,9 +83,10 @@ def personal_name(turn: ChunkTurn) -> str:
 
 def is_name(name: str) -> bool:
     """Whether every word of it but small ones is capitalized, and none is a word that names nobody."""
-    words = [word for word in name.split() if not word.islower()]
+    words = [word for word in name.split() if word not in _SMALL_WORDS]
     return (
         bool(words)
+        and name[0].isupper()
         and len(name) <= MOST_NAME_CHARACTERS
         and all(word[0].isupper() and word.split("'")[0] not in _NO_NAME for word in words)
     )

@@ -103,6 +103,10 @@ _JOINT = re.compile(
     r"|\s+(?:and|but|so|yet|because|'?cause|plus|as|though)\s+(?:then\s+)?|\s+[-–—]+\s*|\s*—\s*)"
     r"(?=(?:also |then |now |recently |actually )?(?:I|[Ww]e|[Mm]y|[Oo]ur)(?:\b|'))"
 )
+_HALF_A_SUBJECT = re.compile(
+    r"(?:^|[,;:!] |\b(?:yesterday|ago|today|recently|night|week|weekend|month|year|\w+day) )"
+    r"(?:[Mm]e|[Mm]y(?: [\w'-]+){1,3}|(?:[Ss]ome|[Aa] few|[Aa]) (?:[\w'-]+ ){0,2}friends?(?: from [\w'-]+){0,1}|[A-Z][\w'-]+)$"
+)
 _CONTRACTED = (
     (re.compile(r"\bI'm\b"), "I am"),
     (re.compile(r"\bIm\b"), "I am"),
@@ -173,11 +177,21 @@ def clauses_of(sentence: str) -> list[Clause]:
     for contracted, full in _CONTRACTED:
         sentence = contracted.sub(full, sentence)
     is_hedged = _HEDGED.search(sentence) is not None
-    pieces = _JOINT.split(sentence)
+    pieces = _pieces(sentence)
     return [
         _clause(piece, sentence, lead=pieces[place - 1] if place else "", is_hedged=is_hedged)
         for place, piece in enumerate(pieces)
     ]
+
+
+def _pieces(sentence: str) -> list[str]:
+    """The sentence cut where a subject follows, but not within one: "my partner and I"."""
+    pieces, start = [], 0
+    for joint in _JOINT.finditer(sentence):
+        if not (joint[0].strip() == "and" and _HALF_A_SUBJECT.search(sentence, start, joint.start())):
+            pieces.append(sentence[start : joint.start()])
+            start = joint.end()
+    return [*pieces, sentence[start:]]
 
 
 def _clause(piece: str, sentence: str, *, lead: str, is_hedged: bool) -> Clause:

@@ -19,10 +19,12 @@ from memory.extraction.rules.preferences import liking_of
 from memory.extraction.rules.readings import TEMPORAL, Said, made
 from memory.extraction.rules.statements import LIKINGS, Named, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject, subject_of
-from memory.extraction.rules.verbs import Form, Predicate, predicate_of
+from memory.extraction.rules.verbs import Form, Predicate, is_past, predicate_of
 from memory.models.facts import Temporal
 
 _HAPPENED = frozenset({Form.PAST, Form.PERFECT})
+_JUST = re.compile(r"(?:(?:[Jj]ust|[Oo]nly|[Bb]ack) )?")
+_AND_THEN = re.compile(r",? (?:and|then) (?:(?:even|also|then|just|finally) )?(?P<verb>[a-z]+)\b")
 _LATELY = re.compile(r"\b(?:just|recently|finally|now)\b")
 _FIRST_MARK = 0xE000
 _MARKS = re.compile("[\ue000-\uf8ff]")
@@ -40,19 +42,45 @@ class Times:
 
 def statements_of(said: Said) -> Iterator[Statement]:
     """What the clause says, one statement or none, or two where it names somebody on the way."""
+    said = _dated_before(said)
     yield from owned(said)
     subject = subject_of(said.clause.text, said.speaker, said.names)
-    predicate = predicate_of(subject.rest, is_third=subject.is_third) if subject else None
-    if subject is None or predicate is None:
+    if subject is None:
         return
+    for words in _done(subject.rest):
+        predicate = predicate_of(words, is_third=subject.is_third)
+        statement = _statement(said, subject, predicate) if predicate else None
+        if statement is not None:
+            yield statement
+
+
+def _dated_before(said: Said) -> Said:
+    """The clause without the time that it begins with, which becomes its lead: "Last week I …"."""
+    text = said.clause.text
+    start = _JUST.match(text).end()  # type: ignore[union-attr]
+    for dated in find_dates(text[start : start + 60], at=said.turn.timestamp, tense=Tense.PAST)[:1]:
+        if dated.begin == 0:
+            clause = replace(said.clause, text=text[start + dated.stop :].lstrip(" ,"), lead=text[start:][: dated.stop])
+            return replace(said, clause=clause)
+    return said
+
+
+def _done(words: str) -> Iterator[str]:
+    """The predicates that "and" joins: "visited a museum and bought a print"."""
+    start = 0
+    for match in _AND_THEN.finditer(words):
+        if is_past(match["verb"]) and is_past(words[start:].split(maxsplit=1)[0]):
+            yield words[start : match.start()]
+            start = match.start("verb")
+    yield words[start:]
+
+
+def _statement(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
     if predicate.form in (Form.COPULA, Form.COPULA_PAST) or not predicate.verb:
-        statement = copula(said, subject, predicate)
-    elif predicate.verb in LIKINGS or predicate.verb == "prefer":
-        statement = _liking(said, subject, predicate)
-    else:
-        statement = _by_rules(said, subject, predicate)
-    if statement is not None:
-        yield statement
+        return copula(said, subject, predicate)
+    if predicate.verb in LIKINGS or predicate.verb == "prefer":
+        return _liking(said, subject, predicate)
+    return _by_rules(said, subject, predicate)
 
 
 def _liking(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
@@ -148,7 +176,7 @@ def _marked(said: Said, predicate: Predicate) -> tuple[str, list[Dated]]:
         end = dated.stop
     text = "".join((*pieces, predicate.rest[end:]))
     leading = find_dates(said.clause.lead, at=said.turn.timestamp, tense=tense)
-    if len(leading) == 1 and leading[0].begin == 0 and leading[0].stop == len(said.clause.lead):
+    if len(leading) == 1 and leading[0].begin == 0 and leading[0].stop == len(said.clause.lead) and not dates:
         text = f"{chr(_FIRST_MARK + len(dates))} {text}"
     return text, dates + leading
 

@@ -9,7 +9,7 @@ _END = re.compile(
     r"\s*(?:[,;:!?…()\[\]{}—–\ufffc~*=<>|/\\\"]|\.(?=\s|$|\.)|\s-+\s|--|[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
 _CONNECTED = re.compile(
-    r"\s+(?:because|'?cause|cuz|so|since|although|though|when|whenever|while|where|who|which|whom|whose|that|until"
+    r"\s+(?:because|'cause|cause(?= (?:i|we|it|he|she|they|the|my|there)\b)|cuz|so|since|although|though|when|whenever|while|where|who|which|whom|whose|that|until"
     r"|till|as|than|but|plus|before|after|during|despite|without|unlike|like|how|what|why|yet|except|including)(?=\s|$)"
 )
 _AND = re.compile(r"\s+(?:and|&)\s+", re.IGNORECASE)
@@ -31,6 +31,7 @@ _NOT_ALONE = re.compile(
     r"|else|if|would|could|other|others|whatever|whole|bit|kind|sort|thought|idea|so|too|etc|latter|former)\b",
     re.IGNORECASE,
 )
+_HALF = re.compile(r"(?:both|either|neither|whether|all|even|just|only|as|really|so|too|very|quite)\b", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"\b(?:his|her|their)\b", re.IGNORECASE)
 _MINE = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _ME = re.compile(r"\b(?:me|us|mine|ours|i|we|myself|ourselves|i'd|i'm|let's)\b", re.IGNORECASE)
@@ -68,6 +69,8 @@ def phrase(text: str, voice: Voice) -> str:
         text = text[: match.start()]
     is_plain = _SHAPE.fullmatch(text) is not None and len(text.split()) <= MOST_WORDS
     if not is_plain or _NOT_ALONE.search(text) or _ME.search(text):
+        return ""
+    if _HALF.match(text):
         return ""
     if voice.is_own and _OF_OTHERS.search(text):
         return ""

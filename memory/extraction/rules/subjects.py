@@ -42,7 +42,8 @@ class Subject:
 
 _ALL = "|".join(sorted(PERSON_RELATIONS | ANIMAL_RELATIONS | PLURAL_RELATIONS | GROUP_RELATIONS, key=len, reverse=True))
 _FIRST = re.compile(
-    rf"(?:(?P<one>I)|[Ww]e(?: all| both)?|[Mm]e and my (?:{_ALL})|[Mm]y (?:{_ALL}) and (?:I|me)|{PERSON} and I) (?P<rest>.+)"
+    rf"(?:(?P<one>I)|[Ww]e(?: all| both)?|[Mm]e and my (?:{_ALL})|[Mm]y (?:{_ALL}) and (?:I|me)|{PERSON} and I|(?:[Ss]ome|[Aa] few|[Aa]) (?:[\w'-]+ ){{0,2}}friends?(?: from [\w'-]+)? and I"
+    rf"|[Mm]y (?:{ADJECTIVES})?(?: ?[\w'-]+){{1,2}} and I) (?P<rest>.+)"
 )
 _RELATED = re.compile(
     rf"(?:[Mm]y|(?P<our>[Oo]ur)) (?P<who>(?:(?:{ADJECTIVES}) )*(?P<relation>{_ALL}))(?:,? (?P<name>{PERSON}),?)? (?P<rest>.+)"

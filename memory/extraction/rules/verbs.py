@@ -62,7 +62,7 @@ class Predicate:
             Form.LASTING: f"{has} been {verb.gerund}",
             Form.PROGRESSIVE: f"{is_} {verb.gerund}",
             Form.FUTURE: f"will {verb.base}",
-            Form.INTENT: f"{_plural(self.modal) if is_plural else self.modal} {verb.base}",
+            Form.INTENT: _intent(self.modal, verb, is_plural=is_plural),
             Form.USED_TO: f"used to {verb.base}",
             Form.NEGATED: f"{does} not {verb.base}",
             Form.NO_LONGER: f"no longer {present}",
@@ -70,6 +70,11 @@ class Predicate:
 
 
 _COPULAS = {Form.COPULA: ("is", "are"), Form.COPULA_PAST: ("was", "were"), Form.NO_LONGER: ("is no longer",) * 2}
+
+
+def _intent(modal: str, verb: "Verb", *, is_plural: bool) -> str:
+    following = verb.base if modal.endswith(" to") else verb.gerund
+    return f"{_plural(modal) if is_plural else modal} {following}"
 
 
 def _plural(modal: str) -> str:
@@ -97,7 +102,7 @@ leave left left leaving|lose lost lost losing|make made made making|meet met met
 ride rode ridden riding|run ran run running|see saw seen seeing|sell sold sold selling|sew sewed sewn sewing
 speak spoke spoken speaking|spend spent spent spending|swim swam swum swimming|take took taken taking
 teach taught taught teaching|throw threw thrown throwing|wear wore worn wearing|win won won winning
-write wrote written writing|sing sang sung singing|read read read reading|put put put putting
+write wrote written writing|sing sang sung singing|do did done doing|set set set setting|read read read reading|put put put putting
 plan planned planned planning|knit knitted knitted knitting|hate hated hated hating|jog jogged jogged jogging
 """
 _REGULAR = """
@@ -107,6 +112,12 @@ celebrate perform launch open create design publish compose record produce inven
 practice practise train coach garden drive sign rescue marry retire explore climb surf ski skate dance paint
 photograph order rent renovate decorate repair restore sponsor mentor foster raise help support teach research
 interview present compete enroll enter exhibit sculpt carve program code attend need want use manage direct
+look check contact reconnect invite bond collaborate upload post install fix clean schedule book reserve cancel
+borrow hire register subscribe submit revise edit film assemble replace upgrade harvest trim deliver fundraise campaign
+protest march vote demonstrate lecture tutor audition rehearse arrive settle relocate immigrate emigrate transition
+challenge injure sprain fracture recover qualify score row dive row backpack roam stroll cycle paddle snorkel blog
+chat talk teach advocate improve inspire spread capture show express share continue focus improve motivate encourage
+promote bring change turn settle provide address serve contribute
 babysit crochet pursue tour discover purchase stop switch transfer volunteer participate
 """
 _DOUBLED = frozenset("plan stop prefer program transfer chat shop hop".split())
@@ -130,21 +141,30 @@ def _verbs() -> Iterator[Verb]:
 
 VERBS = {verb.base: verb for verb in _verbs()} | {"babysit": Verb("babysit", "babysat", "babysat", "babysitting")}
 _BY_PRESENT = {verb.present: verb.base for verb in VERBS.values() if verb.base != "be"}
-_BY_PAST = {verb.past: verb.base for verb in VERBS.values() if verb.past not in ("was", "read", "put", "found")} | {
+_BY_PAST = {
+    verb.past: verb.base for verb in VERBS.values() if verb.past not in ("was", "read", "put", "found", "set")
+} | {
     "found": "find",
     "founded": "found",
 }
 _BY_PARTICIPLE = {verb.participle: verb.base for verb in VERBS.values()} | {"got": "get", "found": "find"}
 _BY_GERUND = {verb.gerund: verb.base for verb in VERBS.values()}
 _SKIPPED = ADVERBS | HEDGES
+_TRYING = ("planning", "hoping", "aiming", "trying", "looking", "preparing", "determined")
 _INTENTS = {
     "want": "wants to",
+    "aim": "aims to",
     "plan": "plans to",
     "hope": "hopes to",
     "intend": "intends to",
     "decide": "decided to",
 }
 _INTENT_VERBS = {verb: base for base in _INTENTS for verb in (base, f"{base}s")} | {"decided": "decide"}
+
+
+def is_past(word: str) -> bool:
+    """Whether it is the past of a verb, and nothing else."""
+    return word.lower() in _BY_PAST
 
 
 def predicate_of(words: str, *, is_third: bool) -> Predicate | None:
@@ -188,11 +208,13 @@ def _after_be(tokens: list[str], start: int) -> Predicate | None:
         return _made(Form.NO_LONGER, "", tokens, place + 2)
     if word == "going" and following == "to" and _word(tokens, place + 2) in VERBS:
         return _made(Form.FUTURE, _word(tokens, place + 2), tokens, place + 3)
-    if word in ("planning", "hoping") and following == "to" and _word(tokens, place + 2) in VERBS:
+    if word in _TRYING and following == "to" and _word(tokens, place + 2) in VERBS:
         return _made(Form.INTENT, _word(tokens, place + 2), tokens, place + 3, f"is {word} to")
+    if word == "considering" and following in _BY_GERUND:
+        return _made(Form.INTENT, _BY_GERUND[following], tokens, place + 2, "is considering")
     gerund = _BY_GERUND.get(_word(tokens, place + 2))
     if (word, following) in (("planning", "on"), ("thinking", "about"), ("thinking", "of")) and gerund:
-        modal = "plans to" if word == "planning" else "is thinking about whether to"
+        modal = "plans to" if word == "planning" else "is thinking about"
         return _made(Form.INTENT, gerund, tokens, place + 3, modal)
     if word in _BY_GERUND:
         return _made(Form.PROGRESSIVE, _BY_GERUND[word], tokens, place + 1)
@@ -219,7 +241,8 @@ def _after_have(tokens: list[str], start: int) -> Predicate | None:
 def _after_do(tokens: list[str], start: int) -> Predicate | None:
     place = _next(tokens, start)
     if _word(tokens, place) != "not":
-        return None
+        is_verb = _word(tokens, place) not in VERBS
+        return _made(Form.PRESENT, "do", tokens, place) if is_verb else None
     place = _next(tokens, place + 1)
     verb = _word(tokens, place)
     if verb not in VERBS:
