@@ -34,7 +34,8 @@ from memory.owner import Owner
 
 FUZZY_NAME_SCORE = 90.0
 FUZZY_SIMILARITY = 0.85
-NEAREST = 5
+MOST_LETTERS_APART = 4
+"""By which names differ in length at most, punctuation and blanks counted, to be compared at all."""
 SHORTEST_MISSPELT = 3
 """Letters that a word has at least, of which one may be missing."""
 
@@ -46,19 +47,25 @@ BETWEEN_WORDS = re.compile(r"[\s.,;:!?'’\"()/_-]+")
 
 HOLDER_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
-# exact: an index would look among all of the account's memories for the few entities of one type
-NEAREST_ENTITIES = """
-SELECT sought.number, near.memory_id, near.names FROM unnest(%s::int[], %s::text[], %s::text[])
-    AS sought (number, type, vector)
-CROSS JOIN LATERAL (
-    SELECT v.memory_id, jsonb_build_array(e.name) || e.aliases AS names, v.vector <=> sought.vector::halfvec AS distance
-    FROM memory_vectors v JOIN entities e ON e.memory_ptr_id = v.memory_id
-    WHERE v.account_id = %s AND v.kind = 'entity' AND v.live AND v.model = %s AND v.width = %s
-        AND v.user_id = %s AND (v.user_id <> '' OR v.agent_id = %s) AND v.channel = ANY(%s)
-        AND e.type = sought.type AND e.merged_into_id IS NULL
-    ORDER BY distance, v.memory_id LIMIT %s
+# names first, which are cheap to compare: only of what begins alike and is about as long are vectors looked at
+NEARLY = """
+WITH sought AS MATERIALIZED (
+    SELECT number, type, name, left(name, 1) AS begins, length(name) AS letters, vector::halfvec AS vector
+    FROM unnest(%s::int[], %s::text[], %s::text[], %s::text[]) AS given (number, type, name, vector)
+), alike AS MATERIALIZED (
+    SELECT sought.number, sought.vector, n.entity_id, n.name
+    FROM memories m JOIN entities e ON e.memory_ptr_id = m.id
+    JOIN entity_names n ON n.entity_id = m.id AND n.account_id = m.account_id
+    JOIN sought ON sought.type = e.type AND sought.begins = left(n.name, 1)
+        AND abs(sought.letters - length(n.name)) <= %s
+    WHERE m.account_id = %s AND m.kind = 'entity' AND m.user_id = %s AND (m.user_id <> '' OR m.agent_id = %s)
+        AND m.channel = ANY(%s) AND NOT m.archived AND NOT m.quarantined
+)
+SELECT number, entity_id, name FROM (
+    SELECT number, entity_id, name, v.vector <=> alike.vector AS distance
+    FROM alike JOIN memory_vectors v ON v.memory_id = alike.entity_id AND v.model = %s AND v.width = %s
 ) AS near
-WHERE near.distance <= %s ORDER BY sought.number, near.distance, near.memory_id
+WHERE distance <= %s ORDER BY number, distance, entity_id, name
 """
 
 
@@ -133,26 +140,26 @@ def find_misspelt(owner: Owner, sought: Sequence[Sought], *, model: str) -> list
     Of several the one nearest in meaning.
     """
     found: list[UUID | None] = [None] * len(sought)
-    for number, entity_id, names in nearest_entities(owner, sought, model=model):
-        if found[number] is None and any(is_nearly(sought[number].name, name) for name in names):
+    for number, entity_id, name in near_in_meaning(owner, sought, model=model):
+        if found[number] is None and is_nearly(sought[number].name, name):
             found[number] = entity_id
     return found
 
 
-def nearest_entities(owner: Owner, sought: Sequence[Sought], *, model: str) -> list[tuple[int, UUID, list[str]]]:
-    """Number, entity and names of the NEAREST of each that are near enough, nearest first."""
+def near_in_meaning(owner: Owner, sought: Sequence[Sought], *, model: str) -> list[tuple[int, UUID, str]]:
+    """Number, entity and one of its names, for those that begin alike and whose meaning is near, nearest first."""
     if not sought:
         return []
-    vectors = [half_vector(each.vector).to_text() for each in sought]
+    columns = [
+        list(range(len(sought))),
+        [each.type for each in sought],
+        [normalize_name(each.name) for each in sought],
+        [half_vector(each.vector).to_text() for each in sought],
+    ]
+    holds = (owner.account_id, owner.user_id, owner.agent_id, list(owner.channels))
+    near = (model, len(sought[0].vector), 1 - FUZZY_SIMILARITY)
     with binary_cursor() as cursor:
-        cursor.execute(
-            NEAREST_ENTITIES,
-            [
-                *(list(range(len(sought))), [each.type for each in sought], vectors),
-                *(owner.account_id, model, len(sought[0].vector), owner.user_id, owner.agent_id),
-                *(list(owner.channels), NEAREST, 1 - FUZZY_SIMILARITY),
-            ],
-        )
+        cursor.execute(NEARLY, [*columns, MOST_LETTERS_APART, *holds, *near])
         return list(cursor.fetchall())
 
 

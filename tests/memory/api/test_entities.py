@@ -1,4 +1,4 @@
-"""`/entities`: upsert by name, list, read, change, merge, split, delete; hidden from other agents, users and accounts."""
+"""`/entities`: upsert by name, list, change, merge, split, delete; hidden from other agents, users and accounts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,7 +45,7 @@ def act(api: ServiceClient, entity_id: str, action: str, **fields: Any) -> Any:
 
 
 def test_a_new_entity_is_answered_as_it_is_read(api: ServiceClient) -> None:
-    said = {"aliases": ["Anita"], "description": "A baker.", "properties": {"age": 4}, "salience": 0.7}
+    said: dict[str, Any] = {"aliases": ["Anita"], "description": "A baker.", "properties": {"a": 4}, "salience": 0.7}
 
     made = upsert(api, type="Person", user_id="ana", channel="shop", **said)
 
