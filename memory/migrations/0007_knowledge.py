@@ -2,7 +2,6 @@
 
 import django.contrib.postgres.indexes
 import django.db.models.deletion
-import django.db.models.expressions
 import django.db.models.functions.datetime
 import memory_project.fields
 import memory_project.ids
@@ -483,7 +482,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='tool',
-            constraint=models.CheckConstraint(condition=models.Q(('usage_count__gte', django.db.models.expressions.CombinedExpression(models.F('success_count'), '+', models.F('failure_count')))), name='tool_counts_add_up'),
+            constraint=models.CheckConstraint(condition=models.Q(('usage_count__gte', models.F('success_count') + models.F('failure_count'))), name='tool_counts_add_up'),
         ),
         migrations.AddIndex(
             model_name='strategytool',

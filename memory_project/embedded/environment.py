@@ -101,6 +101,9 @@ def ensure_secret(secret: Secret, folder: Path, environ: Environ) -> None:
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "w") as file:
         file.write(secret.make())
+        file.flush()
+        # what is sealed under a key that a power cut took away is lost
+        os.fsync(file.fileno())
     # complete or not there at all, and the first one stays where two start at once
     with suppress(FileExistsError):
         os.link(scratch, kept)

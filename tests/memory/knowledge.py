@@ -42,8 +42,8 @@ def look_through(now: datetime) -> WorkedBatch:
 
 
 def claims(**filters: Any) -> list[str]:
-    """Of all facts, oldest first."""
-    rows: Any = Fact.objects.filter(**filters).order_by("id")
+    """Of all facts, whatever became of them since."""
+    rows: Any = Fact.objects.filter(**filters).order_by("text")
     return [fact.text for fact in rows]
 
 
