@@ -13,7 +13,7 @@ for another's misspelling only where
   all-MiniLM-L6-v2: "Jon Smith" and "John Smith" 0.86, "Philip Miller" and "Phillip Miller" 0.95, but "Jon Smith" and
   "Joan Smith" 0.66, "Baker Street" and "Barker Street" 0.80; with descriptions of two men "Jon" and "John" 0.48.
 
-Without a vector on both sides there is no guess.
+Without a vector on both sides there is no guess, and none about names that begin with different characters.
 """
 
 import re
@@ -150,7 +150,7 @@ def near_in_meaning(owner: Owner, sought: Sequence[Sought], *, model: str) -> li
     """Number, entity and one of its names, for those that begin alike and whose meaning is near, nearest first."""
     if not sought:
         return []
-    columns = [
+    columns: list[list[Any]] = [
         list(range(len(sought))),
         [each.type for each in sought],
         [normalize_name(each.name) for each in sought],
