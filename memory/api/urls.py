@@ -20,6 +20,7 @@ from memory.api.conversations import ConversationLives, Conversations
 from memory.api.entities import Entities, EntityMerges
 from memory.api.entries import ContextEntries, Entries, EntrySearches, EntryVersions
 from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
+from memory.api.facts import FactChanges, Facts
 from memory.api.goals import GoalProgress, Goals
 from memory.api.graph import Graphs
 from memory.api.jobs import Jobs
@@ -159,6 +160,11 @@ urlpatterns = [
     path("entries/<uuid:entry_id>/reduce", Entries.as_view({"post": "reduce"})),
     path("entries/<uuid:entry_id>/versions", EntryVersions.as_view({"get": "list"})),
     path("entries/<uuid:entry_id>/versions/<int:number>/restore", EntryVersions.as_view({"post": "restore"})),
+    path("facts", Facts.as_view({"get": "list", "post": "create"})),
+    path("facts/<uuid:fact_id>", Facts.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"})),
+    path("facts/<uuid:fact_id>/supersede", FactChanges.as_view({"post": "supersede"})),
+    path("facts/<uuid:fact_id>/promote", FactChanges.as_view({"post": "promote"})),
+    path("facts/<uuid:fact_id>/reject", FactChanges.as_view({"post": "reject"})),
     path("relationships", Relationships.as_view({"get": "list", "post": "create"})),
     path(
         "relationships/<uuid:relationship_id>",

@@ -271,12 +271,6 @@ def visible_facts(
     return cast("QuerySet[Fact]", rows)
 
 
-def facts_of_status(owner: Owner, status: str, *, now: datetime) -> QuerySet[Fact]:
-    """Those of a status in the owner's channels, whatever is true now."""
-    rows: Any = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).live(now)
-    return cast("QuerySet[Fact]", rows.filter(status=status))
-
-
 def find_fact(owner: Owner, fact_id: UUID) -> Fact:
     """Whatever its status, time and channel, as it is believed now, or was last. Raises NotFound."""
     rows: Any = Fact.objects.visible_to(owner, Kind.FACT).filter(archived=False, quarantined=False, id=fact_id)

@@ -14,6 +14,7 @@ from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.memory.contexts import entry, keep
 from tests.memory.episodes import NOW, draft, store
+from tests.memory.facts import know
 from tests.memory.graphs import entity, link
 from tests.memory.procedures import invoke, learn
 from tests.memory.turns import say, turn
@@ -96,7 +97,7 @@ def real(
     talk |= {"source_agent_id": "lender", "learning_id": learnt}
     talk |= {"context_id": str(context.id), "snapshot_id": str(snapshot.id)}
     talk |= {"entry_id": str(noted.id), "number": FIRST_VERSION}
-    talk |= {"goal_id": goal, "user_id": "ana"}
+    talk |= {"goal_id": goal, "user_id": "ana", "fact_id": str(know(owner, "secret").id)}
     talk |= {"invocation_id": str(invoke(owner, tool_input="secret", conversation_id="talk-1").id)}
     talk |= {"strategy_id": str(learn(owner, "secret").id)}
     talk |= {"entity_id": str(entity(owner, "secret entity").id)}
@@ -111,7 +112,7 @@ def unknown() -> Ids:
     talk |= {"source_agent_id": "no-one", "learning_id": str(uuid4())}
     talk |= {"context_id": str(uuid4()), "snapshot_id": str(uuid4())}
     talk |= {"entry_id": str(uuid4()), "number": FIRST_VERSION}
-    talk |= {"goal_id": str(uuid4()), "user_id": "bob"}
+    talk |= {"goal_id": str(uuid4()), "user_id": "bob", "fact_id": str(uuid4())}
     talk |= {"invocation_id": str(uuid4()), "strategy_id": str(uuid4())}
     talk |= {"relationship_id": str(uuid4()), "entity_id": str(uuid4())}
     return {"agent_id": "nobody!", "team_id": str(uuid4()), "job_id": str(uuid4()), "memory_id": str(uuid4())} | talk
