@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from redis import RedisError
 
 from memory.models import Conversation, JobRun, Memory, ModelUsage
+from memory.services.conversation_queue import EXTRACTION, SUMMARIES, Queue
 from memory.tiers import access_log
 from memory_project.counters import VARIABLE
 from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
@@ -24,6 +25,8 @@ from memory_project.http.metrics import LATENCY, REQUESTS
 from memory_project.redis import client
 
 MOST_SECONDS = 2.5
+TO_SUMMARIZE = "Conversations to be summarized, now or when they fall idle."
+TO_EXTRACT = "Conversations with turns that nobody looked through for knowledge yet."
 RECENT = timedelta(days=1)
 USAGE = {
     "calls": "Requests to language models.",
@@ -79,25 +82,28 @@ def read_rows() -> list[Metric]:
     for row in recent.values("job", "status").annotate(count=Count("id")).order_by("job", "status"):
         runs.add_metric([row["job"], row["status"]], row["count"])
     embeddings = GaugeMetricFamily("memory_pending_embeddings", "Memories without their vector.", value=pending)
-    return [embeddings, runs, *count_summaries(), *sum_usage()]
+    return [
+        embeddings,
+        runs,
+        *count_queue(SUMMARIES, "summaries", TO_SUMMARIZE),
+        *count_queue(EXTRACTION, "extractions", TO_EXTRACT),
+        *sum_usage(),
+    ]
 
 
-def count_summaries() -> list[Metric]:
+def count_queue(queue: Queue, noun: str, pending: str) -> list[Metric]:
+    """A queue that conversations are: how many wait, and how many of them failed."""
     # an attempt is counted when it begins: a first one that a worker is at has not failed
-    is_at_work = Q(summary_error="", summary_lease_until__gt=timezone.now())
-    queue = Conversation.objects.awaiting_summary().aggregate(
-        pending=Count("id"), failing=Count("id", filter=Q(summary_attempts__gt=0) & ~is_at_work)
+    is_at_work = Q(**{queue.error: "", f"{queue.lease}__gt": timezone.now()})
+    waiting = Conversation.objects.filter(**{f"{queue.due}__isnull": False}).aggregate(
+        pending=Count("id"), failing=Count("id", filter=Q(**{f"{queue.attempts}__gt": 0}) & ~is_at_work)
     )
     return [
+        GaugeMetricFamily(f"memory_pending_{noun}", pending, value=waiting["pending"]),
         GaugeMetricFamily(
-            "memory_pending_summaries",
-            "Conversations to be summarized, now or when they fall idle.",
-            value=queue["pending"],
-        ),
-        GaugeMetricFamily(
-            "memory_failing_summaries",
+            f"memory_failing_{noun}",
             "Those of them whose last attempt failed, or whose worker died.",
-            value=queue["failing"],
+            value=waiting["failing"],
         ),
     ]
 

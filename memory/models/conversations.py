@@ -53,9 +53,6 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         mine = Participant.objects.of_agent(owner).filter(conversation_id=OuterRef("conversation_id"))
         return rows.filter(Exists(mine))
 
-    def awaiting_summary(self) -> Self:
-        return self.filter(summarize_after__isnull=False)
-
     def ended_uncleared(self) -> Self:
         """Ended, but their live side (session, working memory, ledger) is still there."""
         return self.filter(ended_at__isnull=False, cleared_at=None)

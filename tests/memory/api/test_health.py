@@ -97,27 +97,29 @@ def test_metrics_sum_what_language_models_were_asked_for_over_accounts_and_days(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_metrics_count_the_conversations_to_be_summarized_and_those_that_failed() -> None:
+@pytest.mark.parametrize(
+    ("noun", "due", "prefix"),
+    [("summaries", "summarize_after", "summary"), ("extractions", "extract_after", "extract")],
+)
+def test_metrics_count_the_conversations_that_wait_in_a_queue_and_those_that_failed(
+    noun: str, due: str, prefix: str
+) -> None:
     account = Account.objects.create(name="workshop")
     now = timezone.now()
     soon, lately = now + timedelta(minutes=5), now - timedelta(minutes=5)
+    attempts, error, lease = f"{prefix}_attempts", f"{prefix}_error", f"{prefix}_lease_until"
     states: dict[str, dict[str, Any]] = {
         "not due": {},
-        "due": {"summarize_after": now},
-        "at work": {"summarize_after": now, "summary_attempts": 1, "summary_lease_until": soon},
-        "failed": {"summarize_after": soon, "summary_attempts": 1, "summary_error": "provider_refused"},
-        "tried again": {
-            "summarize_after": now,
-            "summary_attempts": 2,
-            "summary_error": "x",
-            "summary_lease_until": soon,
-        },
-        "died": {"summarize_after": now, "summary_attempts": 1, "summary_lease_until": lately},
+        "due": {due: now},
+        "at work": {due: now, attempts: 1, lease: soon},
+        "failed": {due: soon, attempts: 1, error: "provider_refused"},
+        "tried again": {due: now, attempts: 2, error: "x", lease: soon},
+        "died": {due: now, attempts: 1, lease: lately},
     }
     for name, state in states.items():
         Conversation.objects.create(account=account, conversation_id=name, started_at=now, **state)
 
     figures = Client().get("/metrics").content.decode()
 
-    assert "memory_pending_summaries 5.0" in figures
-    assert "memory_failing_summaries 3.0" in figures
+    assert f"memory_pending_{noun} 5.0" in figures
+    assert f"memory_failing_{noun} 3.0" in figures
