@@ -27,10 +27,10 @@ from memory.extraction.knowledge import (
 from memory.extraction.rules.corrections import Bearing, Earlier, as_earlier, bearing_of, read_known, replaced
 from memory.extraction.rules.names import Names, names_of, personal_name
 from memory.extraction.rules.passages import clauses_of, prose, sentences_of
-from memory.extraction.rules.patterns import statements_of
+from memory.extraction.rules.patterns import spoken_of, statements_of
 from memory.extraction.rules.readings import Said
 from memory.extraction.rules.statements import Statement
-from memory.extraction.rules.subjects import THE_USER, Speaker
+from memory.extraction.rules.subjects import THE_USER, Speaker, Subject
 from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
@@ -81,13 +81,25 @@ class _Reader:
         speaker = _speaker(turn)
         if speaker is None:
             return
+        before, people = "", list[Subject]()
         for sentence in sentences_of(text):
+            met: list[Subject] = []
             for clause in clauses_of(sentence):
-                said = Said(clause=clause, turn=turn, speaker=speaker, names=self.names)
+                one = met or people
+                said = Said(
+                    clause=clause,
+                    turn=turn,
+                    speaker=speaker,
+                    names=self.names,
+                    before=before,
+                    spoken_of=one[0] if len(one) == 1 else None,
+                )
                 statements = list(statements_of(said))
+                met = list({each.label: each for each in (*met, *spoken_of(said, statements))}.values())
                 if not statements and (again := replaced(clause, self.last_of.get(speaker.label))):
                     statements = [replace(again, turn=turn.index)]
                 yield from statements
+            before, people = sentence, met
 
     def keep(self, statement: Statement) -> None:
         key = (normalize_claim(statement.claim), statement.valid_from, statement.valid_to)
@@ -127,9 +139,10 @@ class _Reader:
             yield ExtractedEntity(name=name, type=self.names.types[key], aliases=written, evidence=tuple(sorted(turns)))
 
     def named(self, statement: Statement) -> tuple[str, ...]:
-        """The names of a statement whose types nothing speaks against."""
+        """The names of a statement whose types nothing speaks against, and those that its claim holds."""
         sure = (named for named in statement.names if self.names.type_of(named.name) == named.type)
-        return tuple(dict.fromkeys(self.names.form_of(named.name) for named in sure))
+        names = (self.names.form_of(named.name) for named in sure)
+        return tuple(dict.fromkeys((*names, *self.names.mentioned(statement.claim))))
 
     def fact(self, found: _Found) -> ExtractedFact:
         statement = found.statement

@@ -26,11 +26,12 @@ _STATE = re.compile(
 _RELATED_TO = re.compile(
     r"(?P<words>allergic to|married to|engaged to|interested in|afraid of|scared of|terrified of|good at|fluent in"
     r"|a member of|a fan of|a (?:big|huge|massive) fan of|(?:so |really |very )?passionate about|fond of|(?:really )?into"
-    r"|obsessed with|an? (?:single |proud )?(?:mom|mum|mother|dad|father|parent) of|the (?:owner|founder) of"
+    r"|obsessed with|crazy about|keen on|(?:so |really |super |pretty )?(?:excited (?:about|for)|looking forward to|worried about|nervous about)"
+    r"|involved (?:in|with)|fascinated by|inspired by|familiar with|drawn to|friends with|an? (?:single |proud )?(?:mom|mum|mother|dad|father|parent) of|the (?:owner|founder) of"
     r"|majoring in|the president of|the captain of|a volunteer at|a resident of|named after) (?P<rest>.+)"
 )
 _ATTRIBUTES = {"allergic to": "allergy", "married to": "spouse", "engaged to": "engaged", "fluent in": "language"}
-_LIKED = re.compile(r"fan of|passionate about|fond of|into|obsessed with")
+_LIKED = re.compile(r"fan of|passionate about|fond of|into|obsessed with|crazy about")
 _ORIGIN = re.compile(rf"(?:originally )?from (?P<place>{NAME})(?=[.,!;]|$| (?:and|but|originally)\b)")
 _HAPPENED = re.compile(
     r"(?P<words>born in|born on|raised in|diagnosed with|promoted to|accepted (?:in)?to|hired (?:as|by|at)|laid off"
@@ -41,7 +42,7 @@ _BORN = {"born in": "birthplace", "born on": "birthday"}
 
 def copula(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
     """What "is" or "was" says of a subject."""
-    for read in _PAST if predicate.form is Form.COPULA_PAST else _PRESENT:
+    for read in _READINGS.get(predicate.form, _PRESENT):
         statement = read(said, subject, predicate)
         if statement is not None:
             temporal = TEMPORAL.get(predicate.form, Temporal.CURRENT)
@@ -101,7 +102,7 @@ def _relation(said: Said, subject: Subject, predicate: Predicate) -> Statement |
     value = phrase(cut(match["rest"]), subject.voice) if match else ""
     if match is None or not value:
         return None
-    words = re.sub(r"^(?:so|really|very) ", "", match["words"])
+    words = re.sub(r"^(?:so|really|very|super|pretty) ", "", match["words"])
     claim = _claim(subject, predicate, f"{words} {value}")
     if _LIKED.search(words):
         attribute = attitude_to(value)
@@ -152,4 +153,7 @@ def _born_on(said: Said, subject: Subject, words: str, when: str) -> Statement |
 
 _Reading = Callable[[Said, Subject, Predicate], Statement | None]
 _PRESENT: tuple[_Reading, ...] = (_age, _state, _origin, _profession, _relation)
-_PAST: tuple[_Reading, ...] = (_happened, _profession, _origin, _relation)
+_READINGS: dict[Form, tuple[_Reading, ...]] = {
+    Form.COPULA_PAST: (_happened, _profession, _origin, _relation),
+    Form.COPULA_PERFECT: (_state, _relation),
+}

@@ -76,7 +76,8 @@ _MADE = r"(?:an?|my|our|my first|my own|the|some) \w"
 STATES = (
     _rule("live", r"(?P<prep>in) ", "residence", HELD, makes=_PLACE, refuses=r"in (?:the (?:moment|present|past|now)"
           r"|peace|fear|harmony|a (?:world|society|dream|bubble|way)|my head|pain|denial|constant|hope)\b"),
-    _rule("live", r"(?:near|on|at|with|by|alone) ?", "home", HELD, refuses=r"(?:on|with) (?:the edge|it|a|an|my|what)"),
+    _rule("live", r"alone|with (?:my|an?|the|two|three) \w", "home", HELD),
+    _rule("live", r"(?:near|on|at|by) ", "home", HELD, refuses=r"(?:on|with) (?:the edge|it|a|an|my|what)"),
     _rule("work", r"(?P<prep>for|at) ", "employer", HELD, makes=_ORGANIZATION,
           refuses=r"(?:for|at) (?:me|us|it|the (?:moment|same|best)|home|night|my(?:self)?|a while|free|hours|\d)\b"),
     _rule("work", r"as an? ", "profession", HELD, refuses=r"as a (?:team|way|group|result|distraction)"),
@@ -84,14 +85,15 @@ STATES = (
           refuses=r"in (?:the (?:morning|evening|end|same|past|right)|a (?:way|team)|progress|silence|general|this)"),
     _rule("speak", "|".join(sorted(LANGUAGES)), "language", HELD - {Form.PAST}),
     _rule("study", r"(?P<prep>at) (?:the )?[A-Z]|[a-z]", "studies", HELD, makes=("organization", ""),
-          refuses=r"(?:hard|all|a lot|late|together|with|for hours|every|the (?:map|menu))\b"),
-    _rule("play", rf"(?:the |some )?(?:{_INSTRUMENTS})\b", "plays", HELD),
-    _rule("play", rf"(?:{_GAMES})\b", "plays", HELD),
+          refuses=r"(?:hard|all|a lot|late|together|with|for hours|every|real|really|so|very|the (?:map|menu))\b"),
+    _rule("play", rf"(?:the |some |acoustic |electric |classical )*(?:{_INSTRUMENTS})\b", "plays", HELD),
+    _rule("play", rf"(?:some |a lot of )?(?:{_GAMES})\b", "plays", HELD),
     _rule("own", r"(?:an?|two|three|\d+|several|my own) \w", "owns", HELD - {Form.PROGRESSIVE, Form.LASTING}),
     _rule("have", rf"(?:an?|one|two|three|four|five|six|seven|\d+|some|several) (?:[\w'-]+ ){{0,3}}?(?:{_NOUNS})\b",
           "has", frozenset({Form.PRESENT, Form.USED_TO, Form.NO_LONGER, Form.INTENT}),
           refuses=r".{0,40}\b(?:in common|on my mind|day|time|night)\b"),
-    _rule("have", r"been (?:married|divorced|vegetarian|vegan)", "state", frozenset({Form.PRESENT})),
+    _rule("have", r"an? (?:[\w-]+ )?(?:passion|love|soft spot|interest|talent|fear) (?:for|in|of) ", "passion",
+          frozenset({Form.PRESENT, Form.PAST, Form.PERFECT})),
     _rule("drive", r"an? [\w-]+", "drives", frozenset({Form.PRESENT, Form.USED_TO}), refuses="a (?:lot|bit|hard)"),
 )  # fmt: skip
 
@@ -171,7 +173,8 @@ EVENTS = (
     _rule("compose", _MADE, "created"),
     _rule("publish", _MADE, "created"),
     _rule("record", _MADE, "created", refuses="the (?:moment|whole)"),
-    _rule("found", rf"{_CAPITAL}|an? \w", "created", HAPPENED, makes=("organization", "CREATED_BY")),
+    _rule("found", rf"(?:(?P<prep>){_CAPITAL}|an? \w)", "created", HAPPENED, makes=("organization", "CREATED_BY")),
+    _rule("turn", r"\d{1,2}$", forms=frozenset({Form.PAST})),
     _rule("develop", r"an? (?:[\w-]+ )?(?:app|game|website|program|tool|library|course|curriculum|prototype|product|plan|recipe)\b", "created"),
     _rule("build", r"(?:an?|my|our|some|the) \w", "created", refuses=r"(?:an?|my|our|the|some) (?:[\w-]+ ){0,2}(?:relationships?|trust|confidence"
           r"|life|connection|community|bond|network|family|future|strength|portfolio|career|brand|foundation|environment|muscle)\b"),
@@ -183,10 +186,11 @@ EVENTS = (
     _rule("order", _A_THING),
     _rule("rent", _A_THING),
     _rule("sell", _A_THING),
+    _rule("get", r"back from (?:an?|the|my|our) \w", forms=frozenset({Form.PAST, Form.PERFECT})),
     _rule("get", r"(?:engaged|married|divorced|promoted|laid off|fired|accepted (?:in)?to|hired)\b", "event"),
     _rule("get", r"(?:an?|my|our|two|three|some|this|the) (?:[\w'-]+ ){0,3}?(?:job|dog|cat|puppy|kitten|car|bike|house|apartment|degree|license|promotion"
           r"|raise|scholarship|tattoo|haircut|piano|guitar|laptop|phone|camera|ticket|tickets|internship|offer|certificate|diploma|plant|plants|bed"
-          r"|necklace|ring|console|book|books|tank|fish|pet|pets|visa|passport|grant|award|medal|trophy|ticket|concert tickets|shoes|jacket)\b",
+          r"|necklace|ring|console|dress|bouquet|book|books|tank|fish|pet|pets|visa|passport|grant|award|medal|trophy|ticket|concert tickets|shoes|jacket)\b",
           refuses=r"a (?:good|great|better) (?:feeling|idea)"),
     _rule("take", r"(?:an?|the|my|our|some|two|several|[a-z]+) (?:[\w'-]+ ){0,4}?(?:class|classes|course|courses|trip|vacation|test|exam|lesson|lessons|workshop"
           r"|workshops|photo|photos|picture|pictures|pics|pic|train|flight|ferry|bus|hike|walk|cruise|tour|sabbatical|job)\b",
@@ -204,7 +208,7 @@ EVENTS = (
     _rule("climb", _A_THING, refuses="the (?:ladder|ranks)"),
     _rule("surf", r"[a-z]|$", refuses="the (?:web|internet|net)"),
     _rule("lead", r"(?:an?|the|our) \w", refuses="a (?:happy|healthy|full|good|better|more|balanced|double)|the way"),
-    _rule("hold", r"(?:an?|our) \w", refuses="a (?:special|grudge|lot|place|certain|conversation)"),
+    _rule("hold", r"(?:an?|our|some) \w", refuses="a (?:special|grudge|lot|place|certain|conversation)"),
     _rule("raise", r"(?:money|funds|awareness|\$?\d|an? \w|two|three|\w+ dollars)", refuses="a (?:question|point|good|toast|lot|hand|glass)"),
     _rule("enroll", r"in "),
     _rule("enter", r"(?:an?|the) (?:[\w-]+ ){0,4}(?:contest|competition|tournament|race|program|marathon|raffle|art show|show|workforce)\b"),
@@ -216,15 +220,17 @@ EVENTS = (
           r"|summer|time|hours|holidays?|vacation|christmas|dollars) (?:with|at|in|on|hiking|camping|reading|playing|painting|working|volunteering|exploring|studying|writing)\b",
           refuses="some (?:time in my head)"),
     _rule("have", r"(?:an?|my|our|the) (?:[\w'-]+ ){0,4}?(?:baby|party|picnic|surgery|operation|accident|interview|miscarriage|wedding|honeymoon|setback|barbecue|bbq|cookout|dinner|lunch|brunch|breakfast"
-          r"|concert|recital|competition|exhibition|show|performance|appointment|check-up|checkup|exam|injury|heart attack|reunion|sleepover|breakup|fundraiser|meeting|date night|workshop|campfire|bonfire|family dinner)\b",
+          r"|concert|recital|competition|exhibition|show|performance|appointment|check-up|checkup|exam|injury|heart attack|reunion|sleepover|breakup|fundraiser|breakthrough|milestone|trip|vacation|retreat|meeting|date night|workshop|campfire|bonfire|family dinner)\b",
           "event", frozenset({Form.PAST, Form.PERFECT, Form.PROGRESSIVE, Form.FUTURE})),
-    _rule("give", r"(?:an?|my|the) (?:[\w-]+ ){0,3}(?:talk|speech|presentation|lecture|concert|performance|workshop|interview|tour)\b",
+    _rule("give", r"(?:an?|my|the|some|several|two|three|a few) (?:[\w-]+ ){0,3}(?:talk|speech|presentation|lecture|concert|performance|workshop|interview|tour)s?\b",
           refuses="(?:a speech to you)"),
-    _rule("find", r"(?:an?|my|the|some) (?:[\w'-]+ ){0,3}(?:job|house|apartment|flat|dog|cat|puppy|kitten|recipe|book|park|church|gym|studio|group|shelter|agency|therapist|roommate|trail|cafe|café|restaurant|beach|spot|store|shop)\b",
+    _rule("find", r"(?:an?|my|the|some) (?:[\w'-]+ ){0,3}(?:job|house|apartment|flat|dog|cat|puppy|kitten|recipe|book|park|church|gym|studio|group|shelter|agency|therapist|roommate|trail|concert|cafe|café|restaurant|beach|spot|store|shop)\b",
           refuses="the (?:book|park) (?:so|really)"),
     _rule("quit", r"(?:my|the|our|smoking|drinking|a|an) ?\w"),
     _rule("leave", r"(?:my|our|the) (?:[\w-]+ ){0,3}(?:job|company|house|home|country|church|team|band|apartment|husband|wife|city|school)\b"),
     _rule("break", r"(?:my|an?) (?:[\w-]+ )?(?:leg|arm|ankle|wrist|foot|toe|finger|nose|rib|collarbone|hip|hand|elbow|shoulder|phone|laptop|glasses|record)\b"),
+    _rule("use", r"(?:an?|the|my|[a-z-]+) \w", "uses", frozenset({Form.PRESENT, Form.PROGRESSIVE, Form.LASTING}), refuses="(?:to|my (?:voice|platform|time|power|talents?|skills)|the (?:word|time|opportunity)|a lot)"),
+    _rule("struggle", r"with (?:an?|my|[a-z]+)", forms=frozenset({Form.PAST, Form.LASTING, Form.PERFECT})),
     _rule("knit", _MADE), _rule("crochet", _MADE), _rule("sew", _MADE), _rule("sculpt", _MADE), _rule("carve", _MADE), _rule("draw", _MADE, refuses="the line|a line"),
     _rule("renovate", _A_THING), _rule("restore", _A_THING, refuses="my (?:faith|energy)|the balance"), _rule("decorate", _A_THING), _rule("repair", _A_THING, refuses="my relation"),
     _rule("grow", r"(?:an?|some|my own|vegetables|tomatoes|flowers|herbs|[a-z]+s\b)", refuses="(?:a lot|a bit|some|as|my own (?:person|way)|[a-z]+(?:ness|ss)\\b)"),
@@ -269,9 +275,13 @@ MORE = (
             refuses=r"(?:to|for|in|on) (?:the (?:point|conclusion|best|way)|my (?:head|mind))|.{0,20}my (?:journey|struggles)") for verb in (
         "reconnect bond collaborate register subscribe campaign protest march vote lecture tutor audition rehearse arrive settle relocate "
         "immigrate emigrate qualify dive backpack stroll cycle paddle snorkel chat talk serve contribute speak".split())),
+    _rule("keep", r"[a-z]+ing \w", "goal", frozenset({Form.INTENT}), refuses="(?:going|pushing|trying|improving)\\b"),
+    _rule("help", r"(?:people|kids|others who|children|my|our|students|animals|the|an?|more|folks|those) ?\w|make (?:an?|the|my|our) \w", "goal", frozenset({Form.INTENT})),
+    *(_rule(verb, r"[a-z]{3,}", "habit", frozenset({Form.PRESENT, Form.USED_TO}), refuses="(?:for|up|out|away|the (?:way|line)|on and on|myself|along|down|over)\\b") for verb in (
+        "bake cook paint hike swim ride draw sing dance knit sew meditate photograph grow brew sail ski surf watch jog cycle write read".split())),
     *(_rule(verb, r"(?:about|on) [a-z]", forms=frozenset({Form.LASTING, Form.PROGRESSIVE})) for verb in ("blog", "write")),
     *(_rule(verb, r"(?!you\b|ya\b|it\b|my best|me\b|more$|a lot$)[\w$]", "goal", frozenset({Form.INTENT})) for verb in (
-        "help make create build start work teach learn find improve inspire spread raise support become be get give provide "
+        "make create build start work teach learn find improve inspire spread raise support become be get give provide "
         "contribute volunteer advocate continue encourage motivate promote change turn open study serve travel visit try "
         "explore write paint go buy have join run organize host move adopt develop design focus pursue expand grow add".split())),
 )  # fmt: skip

@@ -12,11 +12,13 @@ from memory.extraction.dates import MONTHS
 from memory.extraction.knowledge import ChunkTurn
 from memory.extraction.rules.words import (
     ANIMAL_RELATIONS,
+    CITIES,
     COMMON_CAPITALS,
     COUNTRIES,
     LANGUAGES,
     MACHINE_NAMES,
     ORGANIZATION_ENDINGS,
+    PEOPLES,
     PERSON_RELATIONS,
     PLACE_ENDINGS,
     RELATION_ADJECTIVES,
@@ -29,7 +31,7 @@ MOST_NAMES = 200
 MOST_NAME_CHARACTERS = 60
 
 # a capital of any script: what is a letter and no small Latin one; `is_name` asks it to be upper case
-_WORD = r"[^\W\d_a-zß-öø-ÿ][\w'-]{1,30}"
+_WORD = r"(?:St\. )?[^\W\d_a-zß-öø-ÿ][\w'-]{1,30}"
 NAME = rf"{_WORD}(?: (?:(?:de|da|do|dos|del|la|le|van|von|der|of|the) ){{0,2}}{_WORD}){{0,3}}"
 PERSON = rf"{_WORD}(?: (?:(?:de|da|van|von|der) )?{_WORD}){{0,2}}"
 
@@ -38,7 +40,7 @@ _PEOPLE = "|".join(sorted(PERSON_RELATIONS, key=len, reverse=True))
 _ANIMALS = "|".join(sorted(ANIMAL_RELATIONS, key=len, reverse=True))
 _HUMAN = (
     "said|says|told|asked|thinks|laughed|smiled|replied|suggested|recommended|invited|called|texted|emailed|married"
-    "|works (?:for|at|as)|worked (?:for|at|as)|lives (?:in|with)|lived in|was born|speaks|studies|studied|loves|likes"
+    "|works (?:for|at|as)|worked (?:for|at|as)|lives (?:in|with)|lived in|was born|studied|loves|likes"
     "|enjoys|hates|prefers|wants to|decided to|is married|got married|moved to"
 )
 _ENDINGS = "|".join(ORGANIZATION_ENDINGS)
@@ -47,11 +49,11 @@ _GREETING = r"(?:Hey|Hi|Hello|Thanks|Thank you|Bye|Goodbye|Congrats|Congratulati
 _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (type_, re.compile(pattern))
     for type_, pattern in (
-        ("person", rf"\b[Mm]y (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})(?:'s name is|, named| named| called|,)? (?P<name>{PERSON})"),
+        ("person", rf"\b[Mm]y (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})(?:'s name is| is called| is|, named| named| called|,)? (?P<name>{PERSON})"),
         ("person", rf"\b(?:friend|sister|brother|son|daughter|colleague|neighbou?r) (?:named|called) (?P<name>{PERSON})"),
-        ("person", rf"\b(?P<name>{PERSON}), (?:who is )?my (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})\b"),
+        ("person", rf"\b(?P<name>{PERSON}), (?:who is )?my (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})[,.]"),
         ("person", rf"^(?P<name>{PERSON}) (?:also |just |really |once |always )?(?:{_HUMAN})\b"),
-        ("person", rf"^(?P<name>{PERSON}) is (?:my|our) (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})\b"),
+        ("person", rf"^(?P<name>{PERSON}) is (?:my|our) (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})\b(?!')"),
         ("person", rf"^{_GREETING},? (?P<name>{_WORD})(?=[,!.:]| and )"),
         ("person", rf"\b[Mm]y name is (?P<name>{PERSON})"),
         ("person", rf"\bis married to (?P<name>{PERSON})"),
@@ -62,7 +64,7 @@ _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("place", rf"\b(?:city|town|village|island|country|state|province|suburb) of (?P<name>{NAME})"),
         ("place", rf"\b(?P<name>{_WORD}(?: {_WORD})?), (?:{'|'.join(sorted(COUNTRIES))})\b"),
         ("place", rf"\b(?P<name>{_WORD}(?: {_WORD}){{0,2}} (?:{'|'.join(PLACE_ENDINGS)}))\b"),
-        ("place", rf"\b(?P<name>{'|'.join(sorted(COUNTRIES, key=len, reverse=True))})\b"),
+        ("place", rf"\b(?P<name>{'|'.join(sorted(COUNTRIES | CITIES, key=len, reverse=True))})\b(?! [A-Z])"),
         ("organization", rf"\b(?:work|works|worked|working|job) (?:for|at) (?P<name>{NAME})"),
         ("organization", rf"\b(?P<name>{_WORD}(?: {_WORD}){{0,3}} (?:{_ENDINGS}))\b"),
         ("organization", rf"\b(?P<name>(?:University|Bank|Ministry|Institute|Museum) of (?:the )?{_WORD}(?: {_WORD}){{0,2}})"),
@@ -70,7 +72,7 @@ _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )  # fmt: skip
 _FIRST_WORDS = re.compile(r"^(?:The|A|An|My|Our|At|In|To|From|With|And|But|So|Oh|Hey|Hi|Dear|Thanks) ")
 _SMALL_WORDS = frozenset("de da do dos del la le van von der of the".split())
-_NO_NAME = COMMON_CAPITALS | LANGUAGES | frozenset(MONTHS)
+_NO_NAME = COMMON_CAPITALS | PEOPLES | LANGUAGES | frozenset(MONTHS)
 _PERSONAL = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+){0,3}\.?")
 
 

@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from memory.extraction.rules.phrases import GAP
 from memory.extraction.rules.words import HEDGES
 from memory.providers.sentences import is_question, split_sentences
 
 MOST_TURN_CHARACTERS = 100_000
 """What follows is not read: nobody says so much of themselves in one turn."""
 MOST_SENTENCE_CHARACTERS = 400
-GAP = "\ufffc"
-"""Stands where text was taken out, so that what was around it is no sentence of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +35,8 @@ class Clause:
 
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "\u00a0": " ", "\t": " "})
 _CURLY = re.compile(r"[“„«][^“”„«»]*+[”»“]?+")
+_TITLE = re.compile(r"(?<= )[\"“](?P<title>[A-Z][\w':&-]*(?: [\w':&-]+){0,6})[\"”](?=[\s.,!?;)]|$)")
+_SMALL_WORDS = frozenset("a an and by for from in of on the to with".split())
 _SINGLE_QUOTED = re.compile(r"(?<![\w'])'(?!cause\b|em\b|til\b|bout\b)[^'\n]{1,300}'(?![\w'])")
 _TAG = re.compile(r"</?[A-Za-z!?][^<>]{0,200}>")
 _BRACKETED = re.compile(r"\[[^\[\]\n]{0,500}\]")
@@ -92,7 +93,7 @@ _SAYING = (
     "|cool|great|nice|awesome|amazing|true|agreed|glad to hear that|how cool|congrats|hmm+|uh|um+|er|ha"
 )
 _INTRODUCTION = re.compile(
-    rf"(?:(?P<hedge>{_HEDGE})|(?P<saying>{_SAYING})(?:,? [A-Z]\w{{1,20}}(?=[,!.]))?)(?:\s*[,!.:;…—–-]+\s*|\s+)",
+    rf"(?:(?P<hedge>{_HEDGE})|(?P<saying>{_SAYING})(?:(?<!mean)(?<!meant)(?<!say)(?<!correction),? (?-i:[A-Z])\w{{1,20}}(?=[,!.]))?)(?:\s*[,!.:;…—–-]+\s*|\s+)",
     re.IGNORECASE,
 )
 _VOCATIVE = re.compile(r"[A-Z]\w{1,20}[,!]\s+(?=(?:I|[Ww]e|[Mm]y)\b)")
@@ -101,7 +102,7 @@ _RETRACTING = re.compile(r"correction|i misspoke|my mistake|my bad|i meant|i mea
 _JOINT = re.compile(
     r"(?:\s*[,;:…]\s*(?:(?:and|but|so|yet|then|because|'?cause|plus|as|though|which is why)\s+)?"
     r"|\s+(?:and|but|so|yet|because|'?cause|plus|as|though)\s+(?:then\s+)?|\s+[-–—]+\s*|\s*—\s*)"
-    r"(?=(?:also |then |now |recently |actually )?(?:I|[Ww]e|[Mm]y|[Oo]ur)(?:\b|'))"
+    r"(?=(?:also |then |now |recently |actually )?(?:I|[Ww]e|[Mm]y|[Oo]ur|[Ss]he|[Hh]e)(?:\b|'))"
 )
 _HALF_A_SUBJECT = re.compile(
     r"(?:^|[,;:!] |\b(?:yesterday|ago|today|recently|night|week|weekend|month|year|\w+day) )"
@@ -113,6 +114,10 @@ _CONTRACTED = (
     (re.compile(r"\b([Ww]e|[Tt]hey)'re\b"), r"\1 are"),
     (re.compile(r"\b(I|[Ww]e|[Tt]hey)'ve\b"), r"\1 have"),
     (re.compile(r"\b(I|[Ww]e|[Tt]hey)'ll\b"), r"\1 will"),
+    (re.compile(r"\b([Ss]he|[Hh]e)'s (?=(?:also |just |recently |always )?(?:been|got)\b)"), r"\1 has "),
+    (re.compile(r"\b([Ss]he|[Hh]e)'s\b"), r"\1 is"),
+    (re.compile(r"(?<=\w)'s (?=(?:an?|from|allergic|married|engaged|\d+ years|[a-z]+ing)\b(?! of))"), " is "),
+    (re.compile(r"\b([Ss]he|[Hh]e)'ll\b"), r"\1 will"),
     (re.compile(r"\b[Cc]an't\b"), "can not"),
     (re.compile(r"\b[Ww]on't\b"), "will not"),
     (re.compile(r"(?<=\w)n't\b"), " not"),
@@ -146,11 +151,18 @@ def _without_tags(text: str) -> str:
 
 
 def _without_quotes(text: str) -> str:
+    text = _TITLE.sub(lambda match: match["title"] if _is_title(match["title"]) else match[0], text)
     pieces = _CURLY.sub(GAP, text).split('"')
     if len(pieces) % 2 == 0:
         # one of the marks is missing: what follows the first of them may be quoted
         pieces = pieces[:1] + [""]
     return _SINGLE_QUOTED.sub(GAP, GAP.join(pieces[0::2]))
+
+
+def _is_title(words: str) -> bool:
+    """Whether every word is capitalized that is no small one: a title, or a name, and no sentence."""
+    large = [word for word in words.split() if word not in _SMALL_WORDS]
+    return words.split()[0] not in ("I", "My", "We") and all(word[0].isupper() or word.isdecimal() for word in large)
 
 
 def _prose_lines(text: str) -> Iterator[str]:

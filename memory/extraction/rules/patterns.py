@@ -5,7 +5,7 @@ and the phrase behind it what of. A clause that no rule reads to the end of its 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -13,8 +13,8 @@ from memory.extraction.dates import Bound, Dated, Tense, find_dates
 from memory.extraction.rules.copulas import copula
 from memory.extraction.rules.relations import owned
 from memory.extraction.rules.grammar import RULES, Rule
-from memory.extraction.rules.names import bare_name, is_name
-from memory.extraction.rules.phrases import cut, phrase
+from memory.extraction.rules.names import NAME, bare_name, is_name
+from memory.extraction.rules.phrases import Voice, cut, phrase, trimmed
 from memory.extraction.rules.preferences import liking_of
 from memory.extraction.rules.readings import TEMPORAL, Said, made
 from memory.extraction.rules.statements import LIKINGS, Named, Statement, attitude_to
@@ -25,6 +25,12 @@ from memory.models.facts import Temporal
 _HAPPENED = frozenset({Form.PAST, Form.PERFECT})
 _JUST = re.compile(r"(?:(?:[Jj]ust|[Oo]nly|[Bb]ack) )?")
 _AND_THEN = re.compile(r",? (?:and|then) (?:(?:even|also|then|just|finally) )?(?P<verb>[a-z]+)\b")
+_PLANNED = frozenset("go visit travel fly move have host attend perform".split())
+"""What somebody "is going" to do, they do not do yet."""
+_WORK = re.compile(
+    rf"\b(?:book|novel|poem|story|song|album|symphony|play|film|movie|documentary|game|paper|article|painting|musical)"
+    rf" (?:called|titled|named|entitled) (?P<name>{NAME})$"
+)
 _LATELY = re.compile(r"\b(?:just|recently|finally|now)\b")
 _FIRST_MARK = 0xE000
 _MARKS = re.compile("[\ue000-\uf8ff]")
@@ -44,7 +50,7 @@ def statements_of(said: Said) -> Iterator[Statement]:
     """What the clause says, one statement or none, or two where it names somebody on the way."""
     said = _dated_before(said)
     yield from owned(said)
-    subject = subject_of(said.clause.text, said.speaker, said.names)
+    subject = subject_of(said.clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
     if subject is None:
         return
     for words in _done(subject.rest):
@@ -52,6 +58,22 @@ def statements_of(said: Said) -> Iterator[Statement]:
         statement = _statement(said, subject, predicate) if predicate else None
         if statement is not None:
             yield statement
+
+
+def spoken_of(said: Said, statements: Sequence[Statement]) -> list[Subject]:
+    """The people whom a clause is about, or names as somebody's own; animals, too."""
+    subject = subject_of(_dated_before(said).clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
+    people = [subject] if subject and not subject.is_own and subject.is_third else []
+    for statement in statements:
+        if statement.attribute.startswith(("relation:", "only:")):
+            people.append(_person(said, statement))
+    return list({person.label: person for person in people}.values())
+
+
+def _person(said: Said, statement: Statement) -> Subject:
+    voice = Voice(speaker=said.speaker.label, is_own=False)
+    names = tuple(named for named in statement.names if named.name == statement.value)
+    return Subject(label=statement.value, rest="", voice=voice, names=names, is_third=True)
 
 
 def _dated_before(said: Said) -> Said:
@@ -76,7 +98,7 @@ def _done(words: str) -> Iterator[str]:
 
 
 def _statement(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
-    if predicate.form in (Form.COPULA, Form.COPULA_PAST) or not predicate.verb:
+    if not predicate.verb:
         return copula(said, subject, predicate)
     if predicate.verb in LIKINGS or predicate.verb == "prefer":
         return _liking(said, subject, predicate)
@@ -101,31 +123,46 @@ def _liking(said: Said, subject: Subject, predicate: Predicate) -> Statement | N
 
 
 def _by_rules(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+    """By the first rule that fits what follows the verb, dates taken out."""
+    text, dates = _marked(said, predicate)
+    text = cut(text)
+    words = trimmed(_MARKS.sub(" ", text))
+    dates = [dates[ord(mark) - _FIRST_MARK] for mark in _MARKS.findall(text)]
     for rule in RULES.get(predicate.verb, ()):
-        if predicate.form in rule.forms:
-            match = rule.needs.match(predicate.rest)
-            if match and not (rule.refuses and rule.refuses.match(predicate.rest)):
-                return _by_rule(said, subject, predicate, rule)
+        match = rule.needs.match(words) if predicate.form in rule.forms else None
+        if match and not (rule.refuses and rule.refuses.match(words)):
+            return _by_rule(said, subject, predicate, Fit(rule=rule, match=match, words=words, dates=dates))
     return None
 
 
-def _by_rule(said: Said, subject: Subject, predicate: Predicate, rule: Rule) -> Statement | None:
-    text, dates = _marked(said, predicate)
-    text = cut(text)
-    times = times_of(predicate.form, rule, [dates[ord(mark) - _FIRST_MARK] for mark in _MARKS.findall(text)], said)
-    words = phrase(" ".join(_MARKS.sub(" ", text).split()), subject.voice)
-    if times is None or not (words or rule.needs.fullmatch("")):
-        return None
-    if words and not rule.needs.match(words):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A rule, how it fits the words behind a verb, and the dates that stood among them."""
+
+    rule: Rule
+    match: re.Match[str]
+    words: str
+    dates: list[Dated]
+
+    @property
+    def named(self) -> str:
+        """What follows the preposition of the rule; nothing where it has none."""
+        has_preposition = "prep" in self.rule.needs.groupindex and self.match["prep"] is not None
+        return self.words[self.match.end("prep") :].strip() if has_preposition else ""
+
+
+def _by_rule(said: Said, subject: Subject, predicate: Predicate, fit: Fit) -> Statement | None:
+    rule, times = fit.rule, times_of(predicate.form, fit.rule, fit.dates, said)
+    words = phrase(fit.words, subject.voice)
+    if times is None or bool(words) != bool(fit.words):
         return None
     form = Form.PRESENT if times.temporal == Temporal.CURRENT and rule.is_state else predicate.form
     verb = replace(predicate, form=form).words(is_plural=subject.is_plural)
-    preposition, value = _parted(rule, words)
     statement = made(
         said,
         subject,
         attribute=rule.attribute if rule.attribute != "event" else f"event:{rule.verb}",
-        value=value,
+        value=phrase(fit.named, subject.voice) or words,
         claim=" ".join(filter(None, (verb, words, times.words))),
     )
     statement = replace(
@@ -135,7 +172,9 @@ def _by_rule(said: Said, subject: Subject, predicate: Predicate, rule: Rule) -> 
         valid_to=times.valid_to,
         is_recent=_is_recent(said, times.valid_from),
     )
-    return _with_name(statement, subject, rule, value) if preposition else statement
+    if match := _WORK.search(fit.words):
+        return _with_work(statement, subject, match)
+    return _with_name(statement, subject, rule, fit.named) if fit.named else statement
 
 
 def _is_recent(said: Said, valid_from: datetime | None) -> bool:
@@ -144,21 +183,26 @@ def _is_recent(said: Said, valid_from: datetime | None) -> bool:
     return said.turn.timestamp - valid_from < timedelta(days=366)
 
 
-def _parted(rule: Rule, words: str) -> tuple[str, str]:
-    """The preposition of a rule, and what follows it; all of the words without one."""
-    match = rule.needs.match(words)
-    if match is None or "prep" not in rule.needs.groupindex or match["prep"] is None:
-        return "", words
-    return match["prep"], words[match.end("prep") :].strip()
+def _with_work(statement: Statement, subject: Subject, match: re.Match[str]) -> Statement:
+    """The statement with the book, song or the like that it names, if its subject made it."""
+    makes = statement.attribute in ("created", "event:write") and statement.temporal == Temporal.PAST
+    name = bare_name(match["name"])
+    if not makes or not is_name(name):
+        return statement
+    named = (*statement.names, Named(name=name, type="work"))
+    person = next((each.name for each in subject.names if each.name == subject.label), "")
+    return replace(statement, names=named, relationship=(name, person, "CREATED_BY") if person else None)
 
 
 def _with_name(statement: Statement, subject: Subject, rule: Rule, value: str) -> Statement:
     """The statement with the place or organisation that it names, if it does, and how its subject stands to it."""
-    name = bare_name(value)
-    if not rule.type or not is_name(name) or name != value:
+    name = bare_name(value.removeprefix("the "))
+    if not rule.type or not is_name(name) or name != value.removeprefix("the "):
         return statement
     named = (*statement.names, Named(name=name, type=rule.type))
     person = next((each.name for each in subject.names if each.name == subject.label), "")
+    if person and rule.relationship == "CREATED_BY" and statement.temporal == Temporal.PAST:
+        return replace(statement, names=named, relationship=(name, person, rule.relationship))
     holds = statement.temporal == Temporal.CURRENT or rule.attribute == "residence" and rule.verb == "move"
     if not (rule.relationship and person and holds) or statement.temporal == Temporal.FUTURE:
         return replace(statement, names=named)
@@ -190,7 +234,7 @@ def times_of(form: Form, rule: Rule, dates: list[Dated], said: Said) -> Times | 
     date = within[0] if within else None
     if form in _HAPPENED and (lasting := _beginning(form, rule, dates)):
         return Times(temporal=Temporal.CURRENT, valid_from=lasting)
-    if form is Form.PROGRESSIVE and date and date.start > today:
+    if form is Form.PROGRESSIVE and (rule.verb in _PLANNED or (date and date.start > today)):
         form = Form.FUTURE
     temporal = TEMPORAL.get(form, Temporal.CURRENT)
     if temporal == Temporal.CURRENT:

@@ -3,15 +3,21 @@
 import re
 from dataclasses import dataclass
 
+GAP = "\ufffc"
+"""Stands where text was taken out (`passages`): a phrase that meets one has lost its end."""
 MOST_WORDS = 12
 
 _END = re.compile(
-    r"\s*(?:[,;:!?…()\[\]{}—–\ufffc~*=<>|/\\\"]|\.(?=\s|$|\.)|\s-+\s|--|[\U0001f000-\U0001faff\u2600-\u27bf])"
+    r"\s*(?:[;:!?…()\[\]{}—–\ufffc~*=<>|/\\\"]|,(?!\d{3})|(?<!\bSt)(?<!\bDr)(?<!\bMt)\.(?=\s|$|\.)"
+    r"|\s-+\s|--|[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
 _CONNECTED = re.compile(
     r"\s+(?:because|'cause|cause(?= (?:i|we|it|he|she|they|the|my|there)\b)|cuz|so|since|although|though|when|whenever|while|where|who|which|whom|whose|that|until"
-    r"|till|as|than|but|plus|before|after|during|despite|without|unlike|like|how|what|why|yet|except|including)(?=\s|$)"
+    r"|till|as|than|but|plus|before|after|during|despite|without|unlike|like|how|what|why|yet|except|including|I|we)(?=\s|$)"
+    r"|\s+to \w+ (?:me|us|myself|ourselves)\b"
 )
+_LOOSE = re.compile(r"(?:\s+to \w+|\s+(?:with|for|at|in|of|on) the \w+)$")
+"""What a relative clause leaves hanging: "a retreat to see (where …)", "time with the friends (I have)"."""
 _AND = re.compile(r"\s+(?:and|&)\s+", re.IGNORECASE)
 _PLAIN_PAIR = re.compile(r"(?:[a-z-]+ ){0,1}[\w'-]+ (?:and|&) (?:[a-z-]+ ){0,1}[\w'-]+")
 _PRONOUN = re.compile(r"i|me|we|us|he|she|they|it|you|my|our|his|her|their|your", re.IGNORECASE)
@@ -27,15 +33,22 @@ _TRAILING = re.compile(
 _NOT_ALONE = re.compile(
     r"\b(?:you|your|yours|yourself|y'all|it|its|this|that|these|those|him|he|she|they|them|theirs|hers|there|here"
     r"|something|someone|somewhere|somebody|anything|anyone|anybody|everything|everyone|everybody|stuff|things?|ones?"
-    r"|what|how|why|such|same|another|else|lots?|bunch|way|ton|tons|nothing|none|no|never|not|or|nor|neither|either"
-    r"|else|if|would|could|other|others|whatever|whole|bit|kind|sort|thought|idea|so|too|etc|latter|former)\b",
+    r"|what|how|why|such|same|another|else|lots?(?! of)|bunch(?! of)|way|ton|tons(?! of)|nothing|none|no|never|not|or|nor|neither|either"
+    r"|else|if|would|could|other|others|whatever|whole|bit(?! of)|kind(?! of)|sort(?! of)|thought|idea|so|too|etc|latter|former|certain|various)\b",
+    re.IGNORECASE,
+)
+_VAGUE = re.compile(
+    r"(?:(?:an?|the|my|our|new|to|some|many|really|great|good|cool|nice|big|few|special|important|different) )*"
+    r"(?:places?|people|person|folks|time|times|day|days|to|it|difference|methods?|changes?|part|areas?|points?|event|events"
+    r"|happen|happening|spending time|playing|doing|making|having|being|getting|going|one day|moments?|experiences?)?",
     re.IGNORECASE,
 )
 _HALF = re.compile(r"(?:both|either|neither|whether|all|even|just|only|as|really|so|too|very|quite)\b", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"\b(?:his|her|their)\b", re.IGNORECASE)
+_ANOTHER = re.compile(r"\banother (?P<vowel>(?=[aeiou]))?")
 _MINE = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _ME = re.compile(r"\b(?:me|us|mine|ours|i|we|myself|ourselves|i'd|i'm|let's)\b", re.IGNORECASE)
-_SHAPE = re.compile(r"[\w$€£#'&+.%-]+(?: [\w$€£#'&+.%-]+)*")
+_SHAPE = re.compile(r"[\w$€£#'&+.,%-]+(?: [\w$€£#'&+.,%-]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +78,7 @@ def phrase(text: str, voice: Voice) -> str:
     What is the speaker's becomes "their", or theirs by name where the
     sentence is about somebody else. Pronouns for others, "this" and "there" refer to what a claim does not hold.
     """
-    while match := _TRAILING.search(text):
-        text = text[: match.start()]
-    is_plain = _SHAPE.fullmatch(text) is not None and len(text.split()) <= MOST_WORDS
+    is_plain = not _VAGUE.fullmatch(text) and _SHAPE.fullmatch(text) is not None and len(text.split()) <= MOST_WORDS
     if not is_plain or _NOT_ALONE.search(text) or _ME.search(text):
         return ""
     if _HALF.match(text):
@@ -77,16 +88,26 @@ def phrase(text: str, voice: Voice) -> str:
     return _MINE.sub(voice.possessive, text)
 
 
+def trimmed(text: str) -> str:
+    """A phrase without what trails behind it."""
+    text = " ".join(text.split())
+    while match := _TRAILING.search(text):
+        text = text[: match.start()]
+    return _ANOTHER.sub(lambda match: "an " if match["vowel"] else "a ", text)
+
+
 def cut(words: str) -> str:
     """The words up to where the phrase that they begin with ends, at a mark or a connective."""
     text = " ".join(words.split())
     for end in (_END, _CONNECTED):
-        if match := end.search(f"{text} ", 1):
-            text = text[: match.start()]
+        if match := end.search(f"{text} "):
+            if GAP in match[0] or not match.start():
+                return ""
+            text = _LOOSE.sub("", text[: match.start()]) if end is _CONNECTED else text[: match.start()]
     match = _AND.search(text)
     if match and not _is_pair(text, match):
         text = text[: match.start()]
-    return text.strip(" '.-")
+    return trimmed(text.strip(" '.-"))
 
 
 def _is_pair(text: str, match: re.Match[str]) -> bool:

@@ -7,10 +7,10 @@ from memory.extraction.rules.statements import LIKINGS
 from memory.extraction.rules.verbs import Form, Predicate
 
 _NO_TOPIC = re.compile(
-    r"(?:how|that|when|what|where|who|to be able|to see|to hear|to know|to think|to say|the way|the idea|the fact|being"
-    r"|having been|all|every|my life|myself|seeing|hearing|knowing|catching up|talking|chatting|the sound of|the look"
-    r"|to (?:help|try|get|go|come|join|have|do|learn|share)|being able|getting to|helping|making a difference"
-    r"|spending time|hanging|watching them|the support|me)\b"
+    r"(?:how|that|when|what|where|who|to be able|to see|to hear|to know|to think|to say|the way|the idea|the fact|being able"
+    r"|having been|all|every|my life|myself|catching up|talking|chatting|the (?:sound|look|experience|support|vibe|vibes"
+    r"|idea|colors?|feeling|way|view|energy|atmosphere|memories|concept|passion|enthusiasm|painting|picture|photo)"
+    r"|to (?:see|hear|go|come|join|have|do|know|be)|getting to|watching them|me)\b"
 )
 _OVER = re.compile(r"(?P<topic>.{1,80}?) (?:over|to|more than|rather than|instead of) (?P<other>.{1,80})")
 

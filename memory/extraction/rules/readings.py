@@ -23,12 +23,17 @@ TEMPORAL = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A clause, where it stands, who says it, and what names its chunk knows."""
+    """A clause, where it stands, who says it, and what names its chunk knows.
+
+    `before` is the sentence before it in its turn, `spoken_of` the one person that was just spoken of there.
+    """
 
     clause: Clause
     turn: ChunkTurn
     speaker: Speaker
     names: Names
+    before: str = ""
+    spoken_of: Subject | None = None
 
 
 def made(said: Said, subject: Subject, *, attribute: str, value: str, claim: str) -> Statement:

@@ -19,10 +19,17 @@ _HERS = (
     re.compile(rf"\b(?:[Mm]y|[Oo]ur) {_WHO}(?P<comma>,?) (?P<name>{PERSON})(?=[ .,!;]|$)"),
     re.compile(rf"^(?P<name>{PERSON}) is (?:my|our) {_WHO}(?=[.,!;]|$)"),
     re.compile(
-        rf"^(?:I|[Ww]e) (?:(?:also|just|recently) )?(?:have|have got|got|adopted|had) an? (?:(?!ex)[a-z-]+ ){{0,2}}?{_WHO},? (?:named|called)"
+        rf"^(?:I|[Ww]e)\b.{{1,80}}?\b(?:have|got|adopted|had|and) an? (?:(?!ex)[a-z-]+ ){{0,2}}?{_WHO},? (?:named|called)"
         rf" (?P<name>{PERSON})(?=[ .,!;]|$)"
     ),
 )  # fmt: skip
+_IS_CALLED = re.compile(
+    rf"(?:(?:[Hh]er|[Hh]is|[Ii]ts) name(?:'s| is)|I (?:named|called) (?:her|him|it)|(?:[Ss]he|[Hh]e) is (?:called|named)) (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)"
+)
+_ONE_OF_MINE = re.compile(
+    rf"\b(?:have|has|got|adopted|rescued|bought|is|met|my|our|this is) (?:my |our |an? |this )?(?:[\w-]+ ){{0,2}}?(?P<relation>{_RELATIONS})\b"
+)
+_THEIRS = re.compile(rf"(?P<owner>{PERSON})'s {_WHO}(?:'s name)? is (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)")
 _FAVORITE = re.compile(
     r"(?:[Mm]y|(?P<our>[Oo]ur)) (?:all-time )?favou?rite (?P<what>[a-z][a-z' -]{1,40}?) (?:is|are) (?P<value>.+)"
 )
@@ -37,6 +44,8 @@ def owned(said: Said) -> Iterator[Statement]:
     for match in _people(said.clause.text):
         if statement := _person(said, match):
             yield statement
+    if statement := _anothers(said) or _named_now(said):
+        yield statement
     for read in (_favorite, _own_name, _birthday, _part):
         if statement := read(said):
             yield statement
@@ -78,12 +87,47 @@ def _person(said: Said, match: re.Match[str]) -> Statement | None:
     name = said.names.form_of(name)
     attribute = f"only:{relation}" if match["who"] in SINGLE_RELATIONS else f"relation:{match['who']}"
     statement = _own(said, attribute=attribute, value=name, what=f"{match['who']} is")
-    person, link = said.speaker.person, "RELATED_TO" if type_ == "animal" else "KNOWS"
     return replace(
         statement,
         names=(*said.speaker.names, Named(name=name, type=type_)),
-        relationship=(person, name, link) if person and person != name else None,
+        relationship=_tie(said, name, type_),
     )
+
+
+def _anothers(said: Said) -> Statement | None:
+    """ "Anna's brother is Tom": where both are people that the chunk knows."""
+    match = _THEIRS.match(said.clause.text)
+    if match is None or not all(said.names.type_of(match[name]) == "person" for name in ("owner", "name")):
+        return None
+    owner, name = said.names.form_of(match["owner"]), said.names.form_of(match["name"])
+    voice = Voice(speaker=said.speaker.label, is_own=False)
+    people = (Named(name=owner, type="person"), Named(name=name, type="person"))
+    subject = Subject(label=owner, rest="", voice=voice, names=people, is_third=True)
+    attribute = f"only:{match['relation']}" if match["who"] in SINGLE_RELATIONS else f"relation:{match['who']}"
+    statement = made(said, subject, attribute=attribute, value=name, claim="")
+    claim = f"{possessive(owner)} {match['who']} is {name}"
+    return replace(statement, claim=claim, relationship=(owner, name, "KNOWS") if owner != name else None)
+
+
+def _named_now(said: Said) -> Statement | None:
+    """ "We got a puppy. Her name is Luna." """
+    match = _IS_CALLED.match(said.clause.text)
+    own = list(_ONE_OF_MINE.finditer(said.before)) if match else []
+    name = bare_name(match["name"]) if match else ""
+    if len(own) != 1 or not is_name(name):
+        return None
+    type_ = "animal" if own[0]["relation"] in ANIMAL_RELATIONS else "person"
+    statement = _own(said, attribute=f"relation:{own[0]['relation']}", value=name, what=f"{own[0]['relation']} is")
+    return replace(
+        statement,
+        names=(*said.speaker.names, Named(name=name, type=type_)),
+        relationship=_tie(said, name, type_),
+    )
+
+
+def _tie(said: Said, name: str, type_: str) -> tuple[str, str, str] | None:
+    person, link = said.speaker.person, "RELATED_TO" if type_ == "animal" else "KNOWS"
+    return (person, name, link) if person and person != name else None
 
 
 def _is_speaker(said: Said, name: str, match: re.Match[str]) -> bool:

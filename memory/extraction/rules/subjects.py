@@ -1,7 +1,7 @@
 """Whom a clause is about: its speaker, one of the speaker's people, or a person by name."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory.extraction.rules.names import ADJECTIVES, PERSON, Names, is_name
 from memory.extraction.rules.phrases import Voice, possessive
@@ -9,6 +9,12 @@ from memory.extraction.rules.statements import Named
 from memory.extraction.rules.words import ANIMAL_RELATIONS, GROUP_RELATIONS, PERSON_RELATIONS, PLURAL_RELATIONS
 
 THE_USER = "The user"
+MEN = frozenset(
+    "brother husband son father dad stepfather stepson stepbrother grandfather grandpa grandson uncle nephew boyfriend".split()
+)
+WOMEN = frozenset(
+    "sister wife daughter mother mom mum stepmother stepdaughter stepsister grandmother grandma granny granddaughter aunt niece girlfriend".split()
+)
 PARENTS = {"Mom": "mom", "Mum": "mum", "Dad": "dad", "Grandma": "grandma", "Grandpa": "grandpa", "Granny": "granny"}
 
 
@@ -49,10 +55,21 @@ _RELATED = re.compile(
     rf"(?:[Mm]y|(?P<our>[Oo]ur)) (?P<who>(?:(?:{ADJECTIVES}) )*(?P<relation>{_ALL}))(?:,? (?P<name>{PERSON}),?)? (?P<rest>.+)"
 )
 _PARENT = re.compile(rf"(?P<parent>{'|'.join(PARENTS)}) (?P<rest>.+)")
+_PRONOUN = re.compile(r"(?P<pronoun>[Ss]he|[Hh]e) (?P<rest>.+)")
+# "Just got back from Rome": who says so did it
+_DID = re.compile(
+    r"(?:(?:Just|Finally|Recently) |(?=(?:Went|Took|Got|Bought|Visited|Attended|Signed|Started|Finished|Joined)\b))"
+    r"(?P<rest>[A-Z]?[a-z]+(?<=[a-z]{2}) .+)"
+)
 _PERSON_VERB = re.compile(rf"(?P<name>{PERSON}) (?P<rest>[a-z].*)")
 
 
-def subject_of(text: str, speaker: Speaker, names: Names) -> Subject | None:
+def subject_of(text: str, speaker: Speaker, names: Names, *, spoken_of: Subject | None = None) -> Subject | None:
+    """Whom a clause is about; "she" is who was `spoken_of`. Nobody where it does not begin with a subject."""
+    if spoken_of is not None and (match := _PRONOUN.fullmatch(text)):
+        return _again(spoken_of, match)
+    if match := _DID.fullmatch(text):
+        text = f"I {match['rest']}"
     if match := _FIRST.fullmatch(text):
         voice = Voice(speaker=speaker.label, is_own=True)
         return Subject(label=speaker.label, rest=match["rest"], voice=voice, names=speaker.names, is_third=False)
@@ -81,6 +98,13 @@ def _related(match: re.Match[str], speaker: Speaker, voice: Voice, names: Names)
         is_third=not is_plural,
         is_plural=is_plural,
     )
+
+
+def _again(subject: Subject, match: re.Match[str]) -> Subject | None:
+    """The same subject, unless the pronoun tells that it is another."""
+    relation = subject.label.rsplit(" ", 1)[-1]
+    others = MEN if match["pronoun"].lower() == "she" else WOMEN
+    return None if relation in others else replace(subject, rest=match["rest"])
 
 
 def _named(text: str, speaker: Speaker, voice: Voice, names: Names) -> Subject | None:

@@ -24,6 +24,8 @@ class Form(StrEnum):
     NO_LONGER = "no longer"
     COPULA = "copula"
     COPULA_PAST = "copula past"
+    COPULA_PERFECT = "copula perfect"
+    """ "has been married" """
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,12 @@ class Predicate:
         }[self.form]
 
 
-_COPULAS = {Form.COPULA: ("is", "are"), Form.COPULA_PAST: ("was", "were"), Form.NO_LONGER: ("is no longer",) * 2}
+_COPULAS = {
+    Form.COPULA: ("is", "are"),
+    Form.COPULA_PAST: ("was", "were"),
+    Form.NO_LONGER: ("is no longer", "are no longer"),
+}
+_COPULAS |= {Form.COPULA_PERFECT: ("has been", "have been")}
 
 
 def _intent(modal: str, verb: "Verb", *, is_plural: bool) -> str:
@@ -106,7 +113,7 @@ write wrote written writing|sing sang sung singing|do did done doing|set set set
 plan planned planned planning|knit knitted knitted knitting|hate hated hated hating|jog jogged jogged jogging
 """
 _REGULAR = """
-live work like love enjoy prefer adore dislike own study play move visit travel join start finish complete attend
+meditate brew sail struggle live work like love enjoy prefer adore dislike own study play move visit travel join start finish complete attend
 adopt paint bake cook watch try hike camp volunteer organize organise host apply graduate pass receive donate plant
 celebrate perform launch open create design publish compose record produce invent found develop learn collect
 practice practise train coach garden drive sign rescue marry retire explore climb surf ski skate dance paint
@@ -141,9 +148,7 @@ def _verbs() -> Iterator[Verb]:
 
 VERBS = {verb.base: verb for verb in _verbs()} | {"babysit": Verb("babysit", "babysat", "babysat", "babysitting")}
 _BY_PRESENT = {verb.present: verb.base for verb in VERBS.values() if verb.base != "be"}
-_BY_PAST = {
-    verb.past: verb.base for verb in VERBS.values() if verb.past not in ("was", "read", "put", "found", "set")
-} | {
+_BY_PAST = {verb.past: verb.base for verb in VERBS.values() if verb.past not in ("was", "read", "put", "found")} | {
     "found": "find",
     "founded": "found",
 }
@@ -229,7 +234,7 @@ def _after_have(tokens: list[str], start: int) -> Predicate | None:
     if word == "been":
         place = _next(tokens, place + 1)
         gerund = _BY_GERUND.get(_word(tokens, place))
-        return _made(Form.LASTING, gerund, tokens, place + 1) if gerund else None
+        return _made(Form.LASTING if gerund else Form.COPULA_PERFECT, gerund or "", tokens, place + bool(gerund))
     if word == "got":
         # "I've got a dog" is what one has, "I've got tired" is not looked at
         return _made(Form.PRESENT, "have", tokens, place + 1)
@@ -248,7 +253,9 @@ def _after_do(tokens: list[str], start: int) -> Predicate | None:
     if verb not in VERBS:
         return None
     ends = _word(tokens, len(tokens) - 1).strip(".!") in ("anymore", "longer")
-    return _made(Form.NO_LONGER if ends else Form.NEGATED, verb, tokens, place + 1)
+    if ends:
+        return _made(Form.NO_LONGER, verb, tokens[:-1], place + 1)
+    return _made(Form.NEGATED, verb, tokens, place + 1)
 
 
 def _finite(tokens: list[str], place: int, *, is_third: bool) -> Predicate | None:

@@ -60,7 +60,7 @@ STATES = frozenset(
 )
 
 POSSESSIONS = frozenset(
-    "dog dogs cat cats puppy puppies kitten kittens horse horses parrot rabbit rabbits hamster bird birds fish turtle "
+    "dog dogs cat cats pup pups doggy kitty kitties puppy puppies kitten kittens horse horses parrot rabbit rabbits hamster bird birds fish turtle "
     "tortoise chickens hens pet pets snake lizard goat goats sheep cow cows pony ponies bees aquarium "
     "car truck van motorcycle motorbike bike bicycle scooter boat sailboat kayak canoe camper caravan trailer "
     "house apartment flat cottage cabin farm garden greenhouse studio workshop balcony "
@@ -69,6 +69,7 @@ POSSESSIONS = frozenset(
     "husband wife boyfriend girlfriend roommate roommates grandchildren grandkids niece nephew cousin cousins "
     "degree degrees diploma certificate license licence doctorate phd bachelor's master's "
     "allergy asthma diabetes insomnia dyslexia adhd anxiety depression migraine migraines arthritis tattoo tattoos "
+    "necklace bracelet pendant watch pool fireplace tent plant plants bookshelf scar bearded "
     "restaurant bakery shop store blog podcast company business startup collection".split()
 )
 
@@ -100,6 +101,22 @@ COUNTRIES = frozenset(
     ).split(",")
 )
 
+CITIES = frozenset(
+    name.strip()
+    for name in (
+        "Amsterdam, Athens, Atlanta, Auckland, Baghdad, Bangkok, Barcelona, Beijing, Belgrade, Berlin, Bogota, Boston, "
+        "Brasilia, Bratislava, Brisbane, Brussels, Bucharest, Budapest, Buenos Aires, Cairo, Calgary, Cape Town, Caracas, "
+        "Casablanca, Chicago, Cologne, Copenhagen, Cracow, Dakar, Delhi, Detroit, Dubai, Dublin, Edinburgh, Frankfurt, "
+        "Geneva, Glasgow, Hamburg, Hanoi, Havana, Helsinki, Hong Kong, Istanbul, Jakarta, Jerusalem, Johannesburg, "
+        "Karachi, Kathmandu, Kyiv, Kyoto, Lagos, Lima, Lisbon, Liverpool, London, Los Angeles, Lyon, Madrid, Manila, "
+        "Marrakesh, Marseille, Melbourne, Mexico City, Miami, Milan, Minsk, Montevideo, Montreal, Moscow, Mumbai, Munich, "
+        "Nairobi, Naples, New Delhi, New Orleans, New York, Osaka, Oslo, Ottawa, Paris, Philadelphia, Prague, Quito, "
+        "Recife, Reykjavik, Riga, Rio de Janeiro, Rome, Rotterdam, San Diego, San Francisco, Santiago, Sao Paulo, Seattle, "
+        "Seoul, Seville, Shanghai, Sofia, Stockholm, Stuttgart, Taipei, Tallinn, Tehran, Tel Aviv, Tokyo, Toronto, Tunis, "
+        "Turin, Valencia, Vancouver, Venice, Vienna, Vilnius, Warsaw, Washington, Zagreb, Zurich"
+    ).split(",")
+)
+
 COMMON_CAPITALS = frozenset(
     "I A An The This That These Those He She It We You They My Your His Her Its Our Their Mine Yours Who What When "
     "Where Why How Which And But Or So If Then Because Since While After Before Also Just Really Maybe Perhaps "
@@ -116,6 +133,15 @@ COMMON_CAPITALS = frozenset(
     "Life Time Work Home School Family Nature Art Music Yoga".split()
 )
 """Words that are capitalized at the start of a sentence, or by habit, and name nobody."""
+
+PEOPLES = frozenset(
+    "American Canadian Mexican Brazilian Argentinian Colombian Chilean Peruvian Cuban Australian Austrian Belgian Swiss "
+    "Indian Egyptian Nigerian Kenyan Ethiopian African Asian European Latino Latina Hispanic Israeli Iraqi Iranian "
+    "Pakistani Afghan Syrian Lebanese Moroccan Filipino Filipina British Scottish Catholic Christian Jewish Muslim "
+    "Buddhist Hindu Protestant Orthodox Mormon Republican Democrat Black White Aries Taurus Leo Virgo Libra Scorpio "
+    "Sagittarius Capricorn Aquarius Pisces".split()
+)
+"""What people are, not what they are called."""
 
 MACHINE_NAMES = frozenset(
     "assistant agent user bot ai system model human customer chatgpt gpt claude gemini copilot llama mistral grok siri "
