@@ -25,7 +25,7 @@ from tests.embedding_server import WIDTH
 from tests.language_model_server import KEY, MODEL, Asked, LanguageModelServer
 from tests.memory.episodes import NOW
 from tests.memory.maintenance.jobs import clock
-from tests.memory.maintenance.workers import Worker, wait_until, worker_started
+from tests.memory.maintenance.workers import Worker, is_somebody_waiting_for_a_lock, wait_until, worker_started
 from tests.memory.summaries import conversation, covered, progress, summaries, superseding
 from tests.memory.turns import talk
 
@@ -155,12 +155,6 @@ def test_a_worker_killed_while_the_model_thinks_leaves_the_stretch_to_another(
 
     assert [covered(row) for row in summaries()] == [(0, 42, 43)]
     assert (conversation().summary_attempts, conversation().summary_lease_until) == (0, None)
-
-
-def is_somebody_waiting_for_a_lock() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
-        return bool(cursor.fetchone()[0])
 
 
 @pytest.mark.django_db(transaction=True)
