@@ -12,6 +12,7 @@ from ledger import store as ledger
 from ledger.journal import ledger_keys
 from memory import conf
 from memory.management.benchmarks.conversations import read_messages, store_one_turn
+from memory.management.benchmarks.facts import learn_one, read_true_now
 from memory.management.benchmarks.graph import walk_links
 from memory.management.benchmarks.measure import Case, Way
 from memory.management.benchmarks.scratch import CONVERSATION, Scratch, clustered_vectors
@@ -54,6 +55,8 @@ def all_cases(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> It
         ("router, GET from short_term", read_routed(scratch, client, now=now)),
         ("pool, PATCH", merge_pool(scratch, client, now=now)),
         ("long-term search, 1,000 entries", search_context(scratch, client, now=now)),
+        ("fact, POST", learn_one(scratch, client, now=now)),
+        ("facts true now of one entity, GET", read_true_now(scratch, client, now=now)),
         ("graph, depth 2 of 25,000 links", walk_links(scratch, client, now=now)),
     ):
         nothing = Way(name="a view that does nothing", run=lambda _round: client.request("GET", EMPTY_VIEW))
