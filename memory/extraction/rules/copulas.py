@@ -5,29 +5,37 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from memory.extraction.dates import Bound, Tense, find_dates
-from memory.extraction.rules.grammar import PROFESSION
 from memory.extraction.rules.names import NAME, bare_name, is_name
 from memory.extraction.rules.phrases import cut, phrase
 from memory.extraction.rules.readings import TEMPORAL, Said, made
 from memory.extraction.rules.statements import Named, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject
 from memory.extraction.rules.verbs import Form, Predicate
-from memory.extraction.rules.words import STATES
+from memory.extraction.rules.words import PROFESSIONS, STATES
 from memory.models.facts import Temporal
 
 OLDEST_YEARS = 120
 YOUNGEST_WITHOUT_YEARS = 13
 """ "I'm 30" is an age; "I'm 5" may be minutes away."""
 
+_JOBS = "|".join(sorted(PROFESSIONS, key=len, reverse=True))
+_PROFESSION = re.compile(
+    rf"(?P<all>an? (?:(?!great|good|bad|terrible|better|natural|true|real)[\w'-]+ ){{0,3}}?(?:{_JOBS}))\b"
+    rf"(?: (?:for|at) (?P<org>.+))?"
+)
 _AGE = re.compile(r"(?P<years>\d{1,3})(?P<unit> years? old)?(?=[.,!;]|$| (?:and|but|now)\b)")
 _STATE = re.compile(
     rf"(?P<state>{'|'.join(sorted(STATES, key=len, reverse=True))})(?=[.,!;]|$| (?:and|now|since|for)\b)"
 )
 _RELATED_TO = re.compile(
     r"(?P<words>allergic to|married to|engaged to|interested in|afraid of|scared of|terrified of|good at|fluent in"
-    r"|a member of|a fan of|a (?:big|huge|massive) fan of|(?:so |really |very )?passionate about|fond of|(?:really )?into"
-    r"|obsessed with|crazy about|keen on|(?:so |really |super |pretty )?(?:excited (?:about|for)|looking forward to|worried about|nervous about)"
-    r"|involved (?:in|with)|fascinated by|inspired by|familiar with|drawn to|friends with|an? (?:single |proud )?(?:mom|mum|mother|dad|father|parent) of|the (?:owner|founder) of"
+    r"|a member of|a fan of|a (?:big|huge|massive) fan of|(?:so |really "
+    r"|very )?passionate about|fond of|(?:really )?into"
+    r"|obsessed with|crazy about|keen on|(?:so |really |super "
+    r"|pretty )?(?:excited (?:about|for)|looking forward to|worried about|nervous about)"
+    r"|involved (?:in|with)|fascinated by|inspired by|familiar with|drawn to|friends with"
+    r"|an? (?:single |proud )?(?:mom|mum|mother|dad|father|parent) of|the (?:owner"
+    r"|founder) of"
     r"|majoring in|the president of|the captain of|a volunteer at|a resident of|named after) (?P<rest>.+)"
 )
 _ATTRIBUTES = {"allergic to": "allergy", "married to": "spouse", "engaged to": "engaged", "fluent in": "language"}
@@ -83,7 +91,7 @@ def _origin(said: Said, subject: Subject, predicate: Predicate) -> Statement | N
 
 def _profession(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
     text = cut(predicate.rest)
-    match = PROFESSION.fullmatch(text)
+    match = _PROFESSION.fullmatch(text)
     if match is None or subject.is_plural or not phrase(text, subject.voice):
         return None
     claim = _claim(subject, predicate, phrase(text, subject.voice))

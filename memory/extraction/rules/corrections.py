@@ -122,7 +122,7 @@ def _is_alike(new: str, old: str) -> bool:
 
 def _with_value(statement: Statement, old: str, new: str) -> Statement | None:
     at = re.search(rf"(?<!\w){re.escape(old)}(?!\w)", statement.value, re.IGNORECASE)
-    if at is None or not statement.claim.endswith(statement.value) and statement.value not in statement.claim:
+    if at is None or (not statement.claim.endswith(statement.value) and statement.value not in statement.claim):
         return None
     value = statement.value[: at.start()] + new + statement.value[at.end() :]
     before, _, after = statement.claim.rpartition(statement.value)

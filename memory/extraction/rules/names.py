@@ -49,17 +49,32 @@ _GREETING = r"(?:Hey|Hi|Hello|Thanks|Thank you|Bye|Goodbye|Congrats|Congratulati
 _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (type_, re.compile(pattern))
     for type_, pattern in (
-        ("person", rf"\b[Mm]y (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})(?:'s name is| is called| is|, named| named| called|,)? (?P<name>{PERSON})"),
-        ("person", rf"\b(?:friend|sister|brother|son|daughter|colleague|neighbou?r) (?:named|called) (?P<name>{PERSON})"),
+        ("person", (
+            rf"\b[Mm]y (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})(?:'s name is| is called| is|, named"
+            rf"| named| called|,)? (?P<name>{PERSON})"
+        )),
+        ("person", (
+            r"\b(?:friend|sister|brother|son|daughter|colleague|neighbou?r) (?:named"
+            rf"|called) (?P<name>{PERSON})"
+        )),
         ("person", rf"\b(?P<name>{PERSON}), (?:who is )?my (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})[,.]"),
         ("person", rf"^(?P<name>{PERSON}) (?:also |just |really |once |always )?(?:{_HUMAN})\b"),
         ("person", rf"^(?P<name>{PERSON}) is (?:my|our) (?:(?:{ADJECTIVES}) )*(?:{_PEOPLE})\b(?!')"),
         ("person", rf"^{_GREETING},? (?P<name>{_WORD})(?=[,!.:]| and )"),
         ("person", rf"\b[Mm]y name is (?P<name>{PERSON})"),
         ("person", rf"\bis married to (?P<name>{PERSON})"),
-        ("animal", rf"\b(?:[Mm]y|[Oo]ur|[Aa]n?|the) (?:[a-z]+ )?(?:{_ANIMALS})(?:'s name is|,? named|,? called|,)? (?P<name>{_WORD})"),
-        ("place", rf"\b(?:live|lives|lived|living|reside|resides|grew up|born|raised|vacation|holiday) in (?P<name>{NAME})"),
-        ("place", rf"\b(?:move|moves|moved|moving|trip|travel|travell?ed|travel+ing|flew|fly|flying|flight) to (?P<name>{NAME})"),
+        ("animal", (
+            rf"\b(?:[Mm]y|[Oo]ur|[Aa]n?|the) (?:[a-z]+ )?(?:{_ANIMALS})(?:'s name is|,? named"
+            rf"|,? called|,)? (?P<name>{_WORD})"
+        )),
+        ("place", (
+            r"\b(?:live|lives|lived|living|reside|resides|grew up|born|raised|vacation"
+            rf"|holiday) in (?P<name>{NAME})"
+        )),
+        ("place", (
+            r"\b(?:move|moves|moved|moving|trip|travel|travell?ed|travel+ing|flew|fly|flying"
+            rf"|flight) to (?P<name>{NAME})"
+        )),
         ("place", rf"\b(?:I am|I'm|is|are|was|were|originally|comes?|came) from (?P<name>{NAME})"),
         ("place", rf"\b(?:city|town|village|island|country|state|province|suburb) of (?P<name>{NAME})"),
         ("place", rf"\b(?P<name>{_WORD}(?: {_WORD})?), (?:{'|'.join(sorted(COUNTRIES))})\b"),
@@ -67,11 +82,14 @@ _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("place", rf"\b(?P<name>{'|'.join(sorted(COUNTRIES | CITIES, key=len, reverse=True))})\b(?! [A-Z])"),
         ("organization", rf"\b(?:work|works|worked|working|job) (?:for|at) (?P<name>{NAME})"),
         ("organization", rf"\b(?P<name>{_WORD}(?: {_WORD}){{0,3}} (?:{_ENDINGS}))\b"),
-        ("organization", rf"\b(?P<name>(?:University|Bank|Ministry|Institute|Museum) of (?:the )?{_WORD}(?: {_WORD}){{0,2}})"),
+        ("organization", (
+            r"\b(?P<name>(?:University|Bank|Ministry|Institute"
+            rf"|Museum) of (?:the )?{_WORD}(?: {_WORD}){{0,2}})"
+        )),
     )
 )  # fmt: skip
 _FIRST_WORDS = re.compile(r"^(?:The|A|An|My|Our|At|In|To|From|With|And|But|So|Oh|Hey|Hi|Dear|Thanks) ")
-_SMALL_WORDS = frozenset("de da do dos del la le van von der of the".split())
+_SMALL_WORDS = frozenset(["de", "da", "do", "dos", "del", "la", "le", "van", "von", "der", "of", "the"])
 _NO_NAME = COMMON_CAPITALS | PEOPLES | LANGUAGES | frozenset(MONTHS)
 _PERSONAL = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+){0,3}\.?")
 
@@ -101,7 +119,10 @@ def bare_name(text: str) -> str:
 
 @dataclass(slots=True)
 class Names:
-    """The names of a chunk by their normalized form; `forms` keeps how each is written, `aliases` what else it is called."""
+    """The names of a chunk by their normalized forms.
+
+    `forms` keeps how each is written, `aliases` what else it is called; `torn` are those that contexts tell apart.
+    """
 
     types: dict[str, str] = field(default_factory=dict)
     forms: dict[str, str] = field(default_factory=dict)

@@ -36,7 +36,7 @@ class Clause:
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "\u00a0": " ", "\t": " "})
 _CURLY = re.compile(r"[“„«][^“”„«»]*+[”»“]?+")
 _TITLE = re.compile(r"(?<= )[\"“](?P<title>[A-Z][\w':&-]*(?: [\w':&-]+){0,6})[\"”](?=[\s.,!?;)]|$)")
-_SMALL_WORDS = frozenset("a an and by for from in of on the to with".split())
+_SMALL_WORDS = frozenset(["a", "an", "and", "by", "for", "from", "in", "of", "on", "the", "to", "with"])
 _SINGLE_QUOTED = re.compile(r"(?<![\w'])'(?!cause\b|em\b|til\b|bout\b)[^'\n]{1,300}'(?![\w'])")
 _TAG = re.compile(r"</?[A-Za-z!?][^<>]{0,200}>")
 _BRACKETED = re.compile(r"\[[^\[\]\n]{0,500}\]")
@@ -55,7 +55,8 @@ _NOT_MEANT = re.compile(
     r"|\b(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|autocomplete)\b"
     r"|\bcorrect (?:this|the|my)\b|\bfix (?:this|the|my) (?:text|grammar|sentence|email|paragraph)"
     r"|\bfollowing (?:text|sentences?|email|paragraph|story|passage|message|letter|statements?)\b"
-    r"|\bwrite (?:me )?(?:a|an|the|some) (?:short |little |funny )?(?:stor(?:y|ies)|poem|essay|letter|email|scene|dialog"
+    r"|\bwrite (?:me )?(?:a|an|the|some) (?:short |little |funny )?(?:stor(?:y|ies)|poem"
+    r"|essay|letter|email|scene|dialog"
     r"|script|bio|song|speech|novel|post|tweet|joke|example)"
     r"|\b(?:example|sample) (?:sentences?|texts?|dialog(?:ue)?s?)\b|\bonce upon a time\b",
     re.IGNORECASE,
@@ -93,7 +94,11 @@ _SAYING = (
     "|cool|great|nice|awesome|amazing|true|agreed|glad to hear that|how cool|congrats|hmm+|uh|um+|er|ha"
 )
 _INTRODUCTION = re.compile(
-    rf"(?:(?P<hedge>{_HEDGE})|(?P<saying>{_SAYING})(?:(?<!mean)(?<!meant)(?<!say)(?<!correction),? (?-i:[A-Z])\w{{1,20}}(?=[,!.]))?)(?:\s*[,!.:;…—–-]+\s*|\s+)",
+    (
+        rf"(?:(?P<hedge>{_HEDGE})"
+        rf"|(?P<saying>{_SAYING})(?:(?<!mean)(?<!meant)(?<!say)(?<!correction),?"
+        r" (?-i:[A-Z])\w{1,20}(?=[,!.]))?)(?:\s*[,!.:;…—–-]+\s*|\s+)"
+    ),
     re.IGNORECASE,
 )
 _VOCATIVE = re.compile(r"[A-Z]\w{1,20}[,!]\s+(?=(?:I|[Ww]e|[Mm]y)\b)")
@@ -106,7 +111,8 @@ _JOINT = re.compile(
 )
 _HALF_A_SUBJECT = re.compile(
     r"(?:^|[,;:!] |\b(?:yesterday|ago|today|recently|night|week|weekend|month|year|\w+day) )"
-    r"(?:[Mm]e|[Mm]y(?: [\w'-]+){1,3}|(?:[Ss]ome|[Aa] few|[Aa]) (?:[\w'-]+ ){0,2}friends?(?: from [\w'-]+){0,1}|[A-Z][\w'-]+)$"
+    r"(?:[Mm]e|[Mm]y(?: [\w'-]+){1,3}|(?:[Ss]ome|[Aa] few"
+    r"|[Aa]) (?:[\w'-]+ ){0,2}friends?(?: from [\w'-]+){0,1}|[A-Z][\w'-]+)$"
 )
 _CONTRACTED = (
     (re.compile(r"\bI'm\b"), "I am"),
@@ -155,7 +161,7 @@ def _without_quotes(text: str) -> str:
     pieces = _CURLY.sub(GAP, text).split('"')
     if len(pieces) % 2 == 0:
         # one of the marks is missing: what follows the first of them may be quoted
-        pieces = pieces[:1] + [""]
+        pieces = [pieces[0], ""]
     return _SINGLE_QUOTED.sub(GAP, GAP.join(pieces[0::2]))
 
 

@@ -10,22 +10,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from memory.extraction.dates import Bound, Dated, Tense, find_dates
+from memory.extraction.rules import events, states
 from memory.extraction.rules.copulas import copula
-from memory.extraction.rules.relations import owned
-from memory.extraction.rules.grammar import RULES, Rule
+from memory.extraction.rules.grammar import Rule, by_verb
 from memory.extraction.rules.names import NAME, bare_name, is_name
 from memory.extraction.rules.phrases import Voice, cut, phrase, trimmed
 from memory.extraction.rules.preferences import liking_of
 from memory.extraction.rules.readings import TEMPORAL, Said, made
+from memory.extraction.rules.relations import owned
 from memory.extraction.rules.statements import LIKINGS, Named, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject, subject_of
 from memory.extraction.rules.verbs import Form, Predicate, is_past, predicate_of
 from memory.models.facts import Temporal
 
+RULES = by_verb((*states.STATES, *states.HABITS, *events.EVENTS, *states.ONGOING, *events.MORE))
 _HAPPENED = frozenset({Form.PAST, Form.PERFECT})
 _JUST = re.compile(r"(?:(?:[Jj]ust|[Oo]nly|[Bb]ack) )?")
 _AND_THEN = re.compile(r",? (?:and|then) (?:(?:even|also|then|just|finally) )?(?P<verb>[a-z]+)\b")
-_PLANNED = frozenset("go visit travel fly move have host attend perform".split())
+_PLANNED = frozenset(["go", "visit", "travel", "fly", "move", "have", "host", "attend", "perform"])
 """What somebody "is going" to do, they do not do yet."""
 _WORK = re.compile(
     rf"\b(?:book|novel|poem|story|song|album|symphony|play|film|movie|documentary|game|paper|article|painting|musical)"
@@ -203,7 +205,7 @@ def _with_name(statement: Statement, subject: Subject, rule: Rule, value: str) -
     person = next((each.name for each in subject.names if each.name == subject.label), "")
     if person and rule.relationship == "CREATED_BY" and statement.temporal == Temporal.PAST:
         return replace(statement, names=named, relationship=(name, person, rule.relationship))
-    holds = statement.temporal == Temporal.CURRENT or rule.attribute == "residence" and rule.verb == "move"
+    holds = statement.temporal == Temporal.CURRENT or (rule.attribute == "residence" and rule.verb == "move")
     if not (rule.relationship and person and holds) or statement.temporal == Temporal.FUTURE:
         return replace(statement, names=named)
     return replace(statement, names=named, relationship=(person, name, rule.relationship))

@@ -12,8 +12,10 @@ _END = re.compile(
     r"|\s-+\s|--|[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
 _CONNECTED = re.compile(
-    r"\s+(?:because|'cause|cause(?= (?:i|we|it|he|she|they|the|my|there)\b)|cuz|so|since|although|though|when|whenever|while|where|who|which|whom|whose|that|until"
-    r"|till|as|than|but|plus|before|after|during|despite|without|unlike|like|how|what|why|yet|except|including|I|we)(?=\s|$)"
+    r"\s+(?:because|'cause|cause(?= (?:i|we|it|he|she|they|the|my|there)\b)|cuz|so|since"
+    r"|although|though|when|whenever|while|where|who|which|whom|whose|that|until"
+    r"|till|as|than|but|plus|before|after|during|despite|without|unlike|like|how|what|why"
+    r"|yet|except|including|I|we)(?=\s|$)"
     r"|\s+to \w+ (?:me|us|myself|ourselves)\b"
 )
 _LOOSE = re.compile(r"(?:\s+to \w+|\s+(?:with|for|at|in|of|on) the \w+)$")
@@ -33,13 +35,16 @@ _TRAILING = re.compile(
 _NOT_ALONE = re.compile(
     r"\b(?:you|your|yours|yourself|y'all|it|its|this|that|these|those|him|he|she|they|them|theirs|hers|there|here"
     r"|something|someone|somewhere|somebody|anything|anyone|anybody|everything|everyone|everybody|stuff|things?|ones?"
-    r"|what|how|why|such|same|another|else|lots?(?! of)|bunch(?! of)|way|ton|tons(?! of)|nothing|none|no|never|not|or|nor|neither|either"
-    r"|else|if|would|could|other|others|whatever|whole|bit(?! of)|kind(?! of)|sort(?! of)|thought|idea|so|too|etc|latter|former|certain|various)\b",
+    r"|what|how|why|such|same|another|else|lots?(?! of)|bunch(?! of)|way|ton|tons(?! of)"
+    r"|nothing|none|no|never|not|or|nor|neither|either"
+    r"|else|if|would|could|other|others|whatever|whole|bit(?! of)|kind(?! of)|sort(?! of)"
+    r"|thought|idea|so|too|etc|latter|former|certain|various)\b",
     re.IGNORECASE,
 )
 _VAGUE = re.compile(
     r"(?:(?:an?|the|my|our|new|to|some|many|really|great|good|cool|nice|big|few|special|important|different) )*"
-    r"(?:places?|people|person|folks|time|times|day|days|to|it|difference|methods?|changes?|part|areas?|points?|event|events"
+    r"(?:places?|people|person|folks|time|times|day|days|to|it|difference|methods?"
+    r"|changes?|part|areas?|points?|event|events"
     r"|happen|happening|spending time|playing|doing|making|having|being|getting|going|one day|moments?|experiences?)?",
     re.IGNORECASE,
 )

@@ -7,8 +7,10 @@ from memory.extraction.rules.statements import LIKINGS
 from memory.extraction.rules.verbs import Form, Predicate
 
 _NO_TOPIC = re.compile(
-    r"(?:how|that|when|what|where|who|to be able|to see|to hear|to know|to think|to say|the way|the idea|the fact|being able"
-    r"|having been|all|every|my life|myself|catching up|talking|chatting|the (?:sound|look|experience|support|vibe|vibes"
+    r"(?:how|that|when|what|where|who|to be able|to see|to hear|to know|to think|to say"
+    r"|the way|the idea|the fact|being able"
+    r"|having been|all|every|my life|myself|catching up|talking|chatting|the (?:sound"
+    r"|look|experience|support|vibe|vibes"
     r"|idea|colors?|feeling|way|view|energy|atmosphere|memories|concept|passion|enthusiasm|painting|picture|photo)"
     r"|to (?:see|hear|go|come|join|have|do|know|be)|getting to|watching them|me)\b"
 )
@@ -16,7 +18,7 @@ _OVER = re.compile(r"(?P<topic>.{1,80}?) (?:over|to|more than|rather than|instea
 
 
 def liking_of(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str, str] | None:
-    """(topic, how it is liked, the verb as a claim has it) of a verb of liking with what follows it, dates taken out."""
+    """Topic, how it is liked, and the verb of the claim where it is another than what was said."""
     if predicate.verb == "prefer":
         return _preference(predicate, text, voice)
     is_told = predicate.form in (Form.PRESENT, Form.NEGATED, Form.NO_LONGER, Form.USED_TO, Form.PAST, Form.PERFECT)

@@ -1,4 +1,4 @@
-"""Who or what is somebody's own, or a part of something: "my sister Anna", "my favorite book is …", "X is part of Y"."""
+"""Who or what is somebody's own, or a part of something: "my sister Anna", "my favorite book is Emma"."""
 
 import re
 from collections.abc import Iterator
@@ -15,19 +15,25 @@ from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, SI
 _RELATIONS = "|".join(sorted(PERSON_RELATIONS | ANIMAL_RELATIONS, key=len, reverse=True))
 _WHO = rf"(?P<who>(?:(?:{ADJECTIVES}) )*(?P<relation>{_RELATIONS}))"
 _HERS = (
-    re.compile(rf"\b[Mm]y {_WHO}(?:'s name is| is called| is named|,? named|,? called| is) (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)"),
+    re.compile(
+        rf"\b[Mm]y {_WHO}(?:'s name is| is called| is named|,? named|,? called"
+        rf"| is) (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)"
+    ),
     re.compile(rf"\b(?:[Mm]y|[Oo]ur) {_WHO}(?P<comma>,?) (?P<name>{PERSON})(?=[ .,!;]|$)"),
     re.compile(rf"^(?P<name>{PERSON}) is (?:my|our) {_WHO}(?=[.,!;]|$)"),
     re.compile(
-        rf"^(?:I|[Ww]e)\b.{{1,80}}?\b(?:have|got|adopted|had|and) an? (?:(?!ex)[a-z-]+ ){{0,2}}?{_WHO},? (?:named|called)"
+        r"^(?:I|[Ww]e)\b.{1,80}?\b(?:have|got|adopted|had"
+        rf"|and) an? (?:(?!ex)[a-z-]+ ){{0,2}}?{_WHO},? (?:named|called)"
         rf" (?P<name>{PERSON})(?=[ .,!;]|$)"
     ),
 )  # fmt: skip
 _IS_CALLED = re.compile(
-    rf"(?:(?:[Hh]er|[Hh]is|[Ii]ts) name(?:'s| is)|I (?:named|called) (?:her|him|it)|(?:[Ss]he|[Hh]e) is (?:called|named)) (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)"
+    r"(?:(?:[Hh]er|[Hh]is|[Ii]ts) name(?:'s| is)|I (?:named|called) (?:her|him|it)"
+    rf"|(?:[Ss]he|[Hh]e) is (?:called|named)) (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)"
 )
 _ONE_OF_MINE = re.compile(
-    rf"\b(?:have|has|got|adopted|rescued|bought|is|met|my|our|this is) (?:my |our |an? |this )?(?:[\w-]+ ){{0,2}}?(?P<relation>{_RELATIONS})\b"
+    r"\b(?:have|has|got|adopted|rescued|bought|is|met|my|our|this is) (?:my |our |an? "
+    rf"|this )?(?:[\w-]+ ){{0,2}}?(?P<relation>{_RELATIONS})\b"
 )
 _THEIRS = re.compile(rf"(?P<owner>{PERSON})'s {_WHO}(?:'s name)? is (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)")
 _FAVORITE = re.compile(
@@ -36,7 +42,10 @@ _FAVORITE = re.compile(
 _NAME = re.compile(rf"[Mm]y (?:(?:first|full) )?name is (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)")
 _BIRTHDAY = re.compile(r"[Mm]y birthday is (?P<when>.+)")
 _PART = re.compile(rf"(?P<part>{NAME}) is (?:a )?part of (?P<whole>{NAME})(?=[.,!;]|$)")
-_LOCATED = re.compile(rf"(?P<part>{NAME}) is an? (?:[a-z]+ )?(?P<kind>city|town|village|suburb|district|neighbou?rhood|region|island) (?:in|near|of) (?P<whole>{NAME})(?=[.,!;]|$)")  # fmt: skip
+_LOCATED = re.compile(
+    rf"(?P<part>{NAME}) is an? (?:[a-z]+ )?(?P<kind>city|town|village|suburb|district"
+    rf"|neighbou?rhood|region|island) (?:in|near|of) (?P<whole>{NAME})(?=[.,!;]|$)"
+)  # fmt: skip
 
 
 def owned(said: Said) -> Iterator[Statement]:

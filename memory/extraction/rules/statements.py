@@ -94,7 +94,8 @@ _OWNED = re.compile(
     rf"{_SUBJECT}'s (?P<what>name|favou?rite [^\d]{{1,60}}?|[a-zé-]{{2,20}}) is (?P<value>.{{1,80}}?)\.?"
 )
 _LIKING = re.compile(
-    rf"{_SUBJECT} (?P<liking>likes|loves|enjoys|adores|dislikes|hates|no longer likes|no longer loves) (?P<value>.{{1,120}}?)\.?"
+    rf"{_SUBJECT} (?P<liking>likes|loves|enjoys|adores|dislikes|hates|no longer likes"
+    r"|no longer loves) (?P<value>.{1,120}?)\.?"
 )
 LIKINGS = {
     "like": "likes", "love": "likes", "enjoy": "likes", "adore": "likes", "dislike": "dislikes", "hate": "dislikes",
@@ -102,7 +103,7 @@ LIKINGS = {
 
 
 def read_claim(claim: str, *, only_relations: frozenset[str]) -> Read | None:
-    """What a claim says, where it is worded as the rules word theirs; `only_relations` are those of which one has one."""
+    """What a claim says, where it is worded as the rules word theirs. One has one at most of `only_relations`."""
     claim = " ".join(claim[:300].split())
     for attribute, temporal, pattern in _READERS:
         if match := pattern.fullmatch(claim):

@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from memory.extraction.rules.names import ADJECTIVES, PERSON, Names, is_name
 from memory.extraction.rules.phrases import Voice, possessive
 from memory.extraction.rules.statements import Named
-from memory.extraction.rules.words import ANIMAL_RELATIONS, GROUP_RELATIONS, PERSON_RELATIONS, PLURAL_RELATIONS
+from memory.extraction.rules.words import ANIMAL_RELATIONS, GROUP_RELATIONS, PERSON_RELATIONS, PLURAL_RELATIONS, words
 
 THE_USER = "The user"
-MEN = frozenset(
-    "brother husband son father dad stepfather stepson stepbrother grandfather grandpa grandson uncle nephew boyfriend".split()
+MEN = words(
+    "brother husband son father dad stepfather stepson stepbrother grandfather grandpa grandson uncle nephew boyfriend"
 )
-WOMEN = frozenset(
-    "sister wife daughter mother mom mum stepmother stepdaughter stepsister grandmother grandma granny granddaughter aunt niece girlfriend".split()
+WOMEN = words(
+    "sister wife daughter mother mom mum stepmother stepdaughter stepsister grandmother grandma granny "
+    "granddaughter aunt niece girlfriend"
 )
 PARENTS = {"Mom": "mom", "Mum": "mum", "Dad": "dad", "Grandma": "grandma", "Grandpa": "grandpa", "Granny": "granny"}
 
@@ -48,11 +49,15 @@ class Subject:
 
 _ALL = "|".join(sorted(PERSON_RELATIONS | ANIMAL_RELATIONS | PLURAL_RELATIONS | GROUP_RELATIONS, key=len, reverse=True))
 _FIRST = re.compile(
-    rf"(?:(?P<one>I)|[Ww]e(?: all| both)?|[Mm]e and my (?:{_ALL})|[Mm]y (?:{_ALL}) and (?:I|me)|{PERSON} and I|(?:[Ss]ome|[Aa] few|[Aa]) (?:[\w'-]+ ){{0,2}}friends?(?: from [\w'-]+)? and I"
+    rf"(?:(?P<one>I)|[Ww]e(?: all| both)?|[Mm]e and my (?:{_ALL})"
+    rf"|[Mm]y (?:{_ALL}) and (?:I|me)|{PERSON} and I|(?:[Ss]ome|[Aa] few"
+    r"|[Aa]) (?:[\w'-]+ ){0,2}friends?(?: from [\w'-]+)? and I"
     rf"|[Mm]y (?:{ADJECTIVES})?(?: ?[\w'-]+){{1,2}} and I) (?P<rest>.+)"
 )
 _RELATED = re.compile(
-    rf"(?:[Mm]y|(?P<our>[Oo]ur)) (?P<who>(?:(?:{ADJECTIVES}) )*(?P<relation>{_ALL}))(?:,? (?P<name>{PERSON}),?)? (?P<rest>.+)"
+    r"(?:[Mm]y"
+    rf"|(?P<our>[Oo]ur)) (?P<who>(?:(?:{ADJECTIVES}) )*(?P<relation>{_ALL}))(?:,?"
+    rf" (?P<name>{PERSON}),?)? (?P<rest>.+)"
 )
 _PARENT = re.compile(rf"(?P<parent>{'|'.join(PARENTS)}) (?P<rest>.+)")
 _PRONOUN = re.compile(r"(?P<pronoun>[Ss]he|[Hh]e) (?P<rest>.+)")
@@ -89,7 +94,7 @@ def _related(match: re.Match[str], speaker: Speaker, voice: Voice, names: Names)
     label = name or f"{_begin(possessive(speaker.label))} {match['who']}"
     type_ = names.type_of(name) if name else ""
     named = (Named(name=names.form_of(name), type=type_),) if type_ else ()
-    is_plural = relation in PLURAL_RELATIONS
+    is_plural = relation in PLURAL_RELATIONS, words
     return Subject(
         label=label,
         rest=match["rest"],

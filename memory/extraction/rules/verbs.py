@@ -109,25 +109,26 @@ leave left left leaving|lose lost lost losing|make made made making|meet met met
 ride rode ridden riding|run ran run running|see saw seen seeing|sell sold sold selling|sew sewed sewn sewing
 speak spoke spoken speaking|spend spent spent spending|swim swam swum swimming|take took taken taking
 teach taught taught teaching|throw threw thrown throwing|wear wore worn wearing|win won won winning
-write wrote written writing|sing sang sung singing|do did done doing|set set set setting|read read read reading|put put put putting
+write wrote written writing|sing sang sung singing
+do did done doing|set set set setting|read read read reading|put put put putting
 plan planned planned planning|knit knitted knitted knitting|hate hated hated hating|jog jogged jogged jogging
 """
 _REGULAR = """
-meditate brew sail struggle live work like love enjoy prefer adore dislike own study play move visit travel join start finish complete attend
-adopt paint bake cook watch try hike camp volunteer organize organise host apply graduate pass receive donate plant
-celebrate perform launch open create design publish compose record produce invent found develop learn collect
-practice practise train coach garden drive sign rescue marry retire explore climb surf ski skate dance paint
-photograph order rent renovate decorate repair restore sponsor mentor foster raise help support teach research
-interview present compete enroll enter exhibit sculpt carve program code attend need want use manage direct
+meditate brew sail struggle live work like love enjoy prefer adore dislike own study play move visit travel join
+start finish complete attend adopt paint bake cook watch try hike camp volunteer organize organise host apply
+graduate pass receive donate plant celebrate perform launch open create design publish compose record produce invent
+found develop learn collect practice practise train coach garden drive sign rescue marry retire explore climb surf
+ski skate dance photograph order rent renovate decorate repair restore sponsor mentor foster raise help support
+teach research interview present compete enroll enter exhibit sculpt carve program code need want use manage direct
 look check contact reconnect invite bond collaborate upload post install fix clean schedule book reserve cancel
-borrow hire register subscribe submit revise edit film assemble replace upgrade harvest trim deliver fundraise campaign
-protest march vote demonstrate lecture tutor audition rehearse arrive settle relocate immigrate emigrate transition
-challenge injure sprain fracture recover qualify score row dive row backpack roam stroll cycle paddle snorkel blog
-chat talk teach advocate improve inspire spread capture show express share continue focus improve motivate encourage
-promote bring change turn settle provide address serve contribute
-babysit crochet pursue tour discover purchase stop switch transfer volunteer participate
+borrow hire register subscribe submit revise edit film assemble replace upgrade harvest trim deliver fundraise
+campaign protest march vote demonstrate lecture tutor audition rehearse arrive settle relocate immigrate emigrate
+transition challenge injure sprain fracture recover qualify score row dive backpack roam stroll cycle paddle snorkel
+blog chat talk advocate improve inspire spread capture show express share continue focus motivate encourage promote
+bring change turn provide address serve contribute babysit crochet pursue tour discover purchase stop switch
+transfer participate
 """
-_DOUBLED = frozenset("plan stop prefer program transfer chat shop hop".split())
+_DOUBLED = frozenset(["plan", "stop", "prefer", "program", "transfer", "chat", "shop", "hop"])
 
 
 def _regular(base: str) -> Verb:

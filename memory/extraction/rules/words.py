@@ -1,38 +1,46 @@
 """Closed lists of English words that the rules go by. What is not in them is not found: precise rather than broad."""
 
-PERSON_RELATIONS = frozenset(
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def names(text: str) -> frozenset[str]:
+    """Names, separated by commas."""
+    return frozenset(map(str.strip, text.split(",")))
+
+
+PERSON_RELATIONS = words(
     "sister brother wife husband partner fiancé fiancée fiance fiancee spouse son daughter mother father mom mum dad "
     "stepmother stepfather stepson stepdaughter stepsister stepbrother grandmother grandfather grandma grandpa granny "
     "grandson granddaughter aunt uncle cousin niece nephew friend boyfriend girlfriend roommate flatmate housemate "
     "neighbor neighbour colleague coworker co-worker boss manager supervisor mentor mentee coach teacher professor "
-    "therapist doctor dentist classmate teammate godmother godfather landlord landlady assistant sibling twin".split()
+    "therapist doctor dentist classmate teammate godmother godfather landlord landlady assistant sibling twin"
 )
-ANIMAL_RELATIONS = frozenset(
-    "dog cat puppy kitten horse parrot rabbit hamster bird fish turtle tortoise pony bunny pet".split()
-)
-PLURAL_RELATIONS = frozenset(
+ANIMAL_RELATIONS = words("dog cat puppy kitten horse parrot rabbit hamster bird fish turtle tortoise pony bunny pet")
+PLURAL_RELATIONS = words(
     "sisters brothers sons daughters kids children parents grandparents grandkids grandchildren siblings friends "
     "cousins aunts uncles nieces nephews colleagues coworkers neighbors neighbours roommates classmates teammates "
-    "students dogs cats puppies kittens pets in-laws".split()
+    "students dogs cats puppies kittens pets in-laws"
 )
 GROUP_RELATIONS = frozenset({"family", "team"})
-SINGLE_RELATIONS = frozenset("wife husband mother father mom mum dad spouse fiancé fiancée fiance fiancee".split())
+SINGLE_RELATIONS = words("wife husband mother father mom mum dad spouse fiancé fiancée fiance fiancee")
 """Of which nobody has two at a time, as far as claims that differ in them cannot both hold."""
 
-RELATION_ADJECTIVES = (
+RELATION_ADJECTIVES = words(
     "older younger elder little big best old new twin eldest oldest youngest late close dear good childhood former "
     "adopted middle baby first second third"
-).split()
+)
 
-ADVERBS = frozenset(
+ADVERBS = words(
     "also just really recently finally actually currently still now always usually often absolutely totally definitely "
     "truly already even both all genuinely certainly mostly mainly even once simply deeply thoroughly happily "
     "eventually originally previously formerly soon ever personally honestly officially successfully proudly luckily "
-    "fortunately quickly immediately normally typically generally regularly especially particularly".split()
+    "fortunately quickly immediately normally typically generally regularly especially particularly"
 )
-HEDGES = frozenset("maybe perhaps probably possibly presumably".split())
+HEDGES = words("maybe perhaps probably possibly presumably")
 
-PROFESSIONS = frozenset(
+PROFESSIONS = words(
     "accountant actor actress actuary analyst anthropologist archaeologist architect archivist artist astronomer "
     "attorney auditor author baker banker barber barista bartender biologist bookkeeper botanist builder butcher "
     "carpenter cartographer cashier chef chemist chiropractor choreographer cleaner coach comedian composer conductor "
@@ -49,18 +57,19 @@ PROFESSIONS = frozenset(
     "tailor teacher technician therapist trader trainer translator tutor undertaker veterinarian vet violinist waiter "
     "waitress webmaster welder writer zoologist student graduate intern apprentice trainee freshman sophomore junior "
     "postdoc volunteer officer instructor administrator caregiver guitarist drummer nun priest pastor rabbi imam monk "
-    "veteran".split()
+    "veteran"
 )
 
-STATES = frozenset(
+STATES = words(
     "married divorced single widowed engaged pregnant retired unemployed vegetarian vegan pescatarian bilingual "
     "trilingual left-handed right-handed diabetic asthmatic deaf blind self-employed colorblind colourblind "
     "lactose-intolerant gluten-free gay lesbian bisexual transgender nonbinary non-binary atheist catholic jewish "
-    "muslim buddhist hindu christian".split()
+    "muslim buddhist hindu christian"
 )
 
-POSSESSIONS = frozenset(
-    "dog dogs cat cats pup pups doggy kitty kitties puppy puppies kitten kittens horse horses parrot rabbit rabbits hamster bird birds fish turtle "
+POSSESSIONS = words(
+    "dog dogs cat cats pup pups doggy kitty kitties puppy puppies kitten kittens horse"
+    " horses parrot rabbit rabbits hamster bird birds fish turtle "
     "tortoise chickens hens pet pets snake lizard goat goats sheep cow cows pony ponies bees aquarium "
     "car truck van motorcycle motorbike bike bicycle scooter boat sailboat kayak canoe camper caravan trailer "
     "house apartment flat cottage cabin farm garden greenhouse studio workshop balcony "
@@ -70,54 +79,54 @@ POSSESSIONS = frozenset(
     "degree degrees diploma certificate license licence doctorate phd bachelor's master's "
     "allergy asthma diabetes insomnia dyslexia adhd anxiety depression migraine migraines arthritis tattoo tattoos "
     "necklace bracelet pendant watch pool fireplace tent plant plants bookshelf scar bearded "
-    "restaurant bakery shop store blog podcast company business startup collection".split()
+    "restaurant bakery shop store blog podcast company business startup collection"
 )
 
-LANGUAGES = frozenset(
+LANGUAGES = words(
     "Afrikaans Albanian Amharic Arabic Armenian Basque Bengali Bosnian Bulgarian Burmese Cantonese Catalan Chinese "
-    "Croatian Czech Danish Dutch English Esperanto Estonian Farsi Finnish Flemish French Galician Georgian German Greek "
-    "Gujarati Hausa Hebrew Hindi Hungarian Icelandic Igbo Indonesian Irish Italian Japanese Kazakh Khmer Korean Kurdish "
+    "Croatian Czech Danish Dutch English Esperanto Estonian Farsi Finnish Flemish French"
+    " Galician Georgian German Greek "
+    "Gujarati Hausa Hebrew Hindi Hungarian Icelandic Igbo Indonesian Irish Italian"
+    " Japanese Kazakh Khmer Korean Kurdish "
     "Lao Latin Latvian Lithuanian Macedonian Malay Maltese Mandarin Marathi Mongolian Nepali Norwegian Pashto Persian "
     "Polish Portuguese Punjabi Romanian Russian Sanskrit Serbian Sinhala Slovak Slovenian Somali Spanish Swahili "
     "Swedish Tagalog Tamil Telugu Thai Tibetan Turkish Ukrainian Urdu Uzbek Vietnamese Welsh Xhosa Yiddish Yoruba "
-    "Zulu".split()
+    "Zulu"
 )
 
-COUNTRIES = frozenset(
-    name.strip()
-    for name in (
-        "Afghanistan, Albania, Algeria, Andorra, Angola, Argentina, Armenia, Australia, Austria, Azerbaijan, Bahrain, "
-        "Bangladesh, Belarus, Belgium, Belize, Benin, Bhutan, Bolivia, Botswana, Brazil, Bulgaria, Cambodia, Cameroon, "
-        "Canada, Cape Verde, Chile, China, Colombia, Costa Rica, Croatia, Cuba, Cyprus, Denmark, Ecuador, Egypt, "
-        "England, Eritrea, Estonia, Ethiopia, Fiji, Finland, France, Gabon, Germany, Ghana, Greece, Greenland, "
-        "Guatemala, Guinea, Haiti, Honduras, Hungary, Iceland, India, Indonesia, Iran, Iraq, Ireland, Israel, Italy, "
-        "Jamaica, Japan, Kazakhstan, Kenya, Kosovo, Kuwait, Laos, Latvia, Lebanon, Liberia, Libya, Liechtenstein, "
-        "Lithuania, Luxembourg, Madagascar, Malaysia, Maldives, Mali, Malta, Mauritius, Mexico, Moldova, Monaco, "
-        "Mongolia, Montenegro, Morocco, Mozambique, Myanmar, Namibia, Nepal, Netherlands, New Zealand, Nicaragua, "
-        "Nigeria, North Macedonia, Norway, Oman, Pakistan, Panama, Paraguay, Peru, Philippines, Poland, Portugal, "
-        "Qatar, Romania, Russia, Rwanda, Saudi Arabia, Scotland, Senegal, Serbia, Singapore, Slovakia, Slovenia, "
-        "Somalia, South Africa, South Korea, Spain, Sri Lanka, Sudan, Sweden, Switzerland, Syria, Taiwan, Tanzania, "
-        "Thailand, Tunisia, Uganda, Ukraine, Uruguay, Uzbekistan, Venezuela, Vietnam, Wales, Yemen, Zambia, Zimbabwe"
-    ).split(",")
+COUNTRIES = names(
+    "Afghanistan, Albania, Algeria, Andorra, Angola, Argentina, Armenia, Australia, Austria, Azerbaijan, Bahrain, "
+    "Bangladesh, Belarus, Belgium, Belize, Benin, Bhutan, Bolivia, Botswana, Brazil, Bulgaria, Cambodia, Cameroon, "
+    "Canada, Cape Verde, Chile, China, Colombia, Costa Rica, Croatia, Cuba, Cyprus, Denmark, Ecuador, Egypt, "
+    "England, Eritrea, Estonia, Ethiopia, Fiji, Finland, France, Gabon, Germany, Ghana, Greece, Greenland, "
+    "Guatemala, Guinea, Haiti, Honduras, Hungary, Iceland, India, Indonesia, Iran, Iraq, Ireland, Israel, Italy, "
+    "Jamaica, Japan, Kazakhstan, Kenya, Kosovo, Kuwait, Laos, Latvia, Lebanon, Liberia, Libya, Liechtenstein, "
+    "Lithuania, Luxembourg, Madagascar, Malaysia, Maldives, Mali, Malta, Mauritius, Mexico, Moldova, Monaco, "
+    "Mongolia, Montenegro, Morocco, Mozambique, Myanmar, Namibia, Nepal, Netherlands, New Zealand, Nicaragua, "
+    "Nigeria, North Macedonia, Norway, Oman, Pakistan, Panama, Paraguay, Peru, Philippines, Poland, Portugal, "
+    "Qatar, Romania, Russia, Rwanda, Saudi Arabia, Scotland, Senegal, Serbia, Singapore, Slovakia, Slovenia, "
+    "Somalia, South Africa, South Korea, Spain, Sri Lanka, Sudan, Sweden, Switzerland, Syria, Taiwan, Tanzania, "
+    "Thailand, Tunisia, Uganda, Ukraine, Uruguay, Uzbekistan, Venezuela, Vietnam, Wales, Yemen, Zambia, Zimbabwe"
 )
 
-CITIES = frozenset(
-    name.strip()
-    for name in (
-        "Amsterdam, Athens, Atlanta, Auckland, Baghdad, Bangkok, Barcelona, Beijing, Belgrade, Berlin, Bogota, Boston, "
-        "Brasilia, Bratislava, Brisbane, Brussels, Bucharest, Budapest, Buenos Aires, Cairo, Calgary, Cape Town, Caracas, "
-        "Casablanca, Chicago, Cologne, Copenhagen, Cracow, Dakar, Delhi, Detroit, Dubai, Dublin, Edinburgh, Frankfurt, "
-        "Geneva, Glasgow, Hamburg, Hanoi, Havana, Helsinki, Hong Kong, Istanbul, Jakarta, Jerusalem, Johannesburg, "
-        "Karachi, Kathmandu, Kyiv, Kyoto, Lagos, Lima, Lisbon, Liverpool, London, Los Angeles, Lyon, Madrid, Manila, "
-        "Marrakesh, Marseille, Melbourne, Mexico City, Miami, Milan, Minsk, Montevideo, Montreal, Moscow, Mumbai, Munich, "
-        "Nairobi, Naples, New Delhi, New Orleans, New York, Osaka, Oslo, Ottawa, Paris, Philadelphia, Prague, Quito, "
-        "Recife, Reykjavik, Riga, Rio de Janeiro, Rome, Rotterdam, San Diego, San Francisco, Santiago, Sao Paulo, Seattle, "
-        "Seoul, Seville, Shanghai, Sofia, Stockholm, Stuttgart, Taipei, Tallinn, Tehran, Tel Aviv, Tokyo, Toronto, Tunis, "
-        "Turin, Valencia, Vancouver, Venice, Vienna, Vilnius, Warsaw, Washington, Zagreb, Zurich"
-    ).split(",")
+CITIES = names(
+    "Amsterdam, Athens, Atlanta, Auckland, Baghdad, Bangkok, Barcelona, Beijing, Belgrade, Berlin, Bogota, Boston, "
+    "Brasilia, Bratislava, Brisbane, Brussels, Bucharest, Budapest, Buenos Aires, Cairo,"
+    " Calgary, Cape Town, Caracas, "
+    "Casablanca, Chicago, Cologne, Copenhagen, Cracow, Dakar, Delhi, Detroit, Dubai, Dublin, Edinburgh, Frankfurt, "
+    "Geneva, Glasgow, Hamburg, Hanoi, Havana, Helsinki, Hong Kong, Istanbul, Jakarta, Jerusalem, Johannesburg, "
+    "Karachi, Kathmandu, Kyiv, Kyoto, Lagos, Lima, Lisbon, Liverpool, London, Los Angeles, Lyon, Madrid, Manila, "
+    "Marrakesh, Marseille, Melbourne, Mexico City, Miami, Milan, Minsk, Montevideo,"
+    " Montreal, Moscow, Mumbai, Munich, "
+    "Nairobi, Naples, New Delhi, New Orleans, New York, Osaka, Oslo, Ottawa, Paris, Philadelphia, Prague, Quito, "
+    "Recife, Reykjavik, Riga, Rio de Janeiro, Rome, Rotterdam, San Diego, San Francisco,"
+    " Santiago, Sao Paulo, Seattle, "
+    "Seoul, Seville, Shanghai, Sofia, Stockholm, Stuttgart, Taipei, Tallinn, Tehran, Tel"
+    " Aviv, Tokyo, Toronto, Tunis, "
+    "Turin, Valencia, Vancouver, Venice, Vienna, Vilnius, Warsaw, Washington, Zagreb, Zurich"
 )
 
-COMMON_CAPITALS = frozenset(
+COMMON_CAPITALS = words(
     "I A An The This That These Those He She It We You They My Your His Her Its Our Their Mine Yours Who What When "
     "Where Why How Which And But Or So If Then Because Since While After Before Also Just Really Maybe Perhaps "
     "Probably Actually Yes Yeah Yep No Nope Not Never Always Sometimes Often Hey Hi Hello Oh Wow Well Thanks Thank "
@@ -130,34 +139,35 @@ COMMON_CAPITALS = frozenset(
     "Mr Mrs Ms Dr Prof User Assistant Agent System Bot Human Customer Support Team Admin Lol Haha Bye Goodbye "
     "Congrats Congratulations Cheers Absolutely Definitely Totally Exactly Indeed Glad Happy Excited Looking Take "
     "Keep Let Been Being Have Has Had Do Does Did Is Are Was Were Be Can Could Will Would Should Might Must "
-    "Life Time Work Home School Family Nature Art Music Yoga".split()
+    "Life Time Work Home School Family Nature Art Music Yoga"
 )
 """Words that are capitalized at the start of a sentence, or by habit, and name nobody."""
 
-PEOPLES = frozenset(
-    "American Canadian Mexican Brazilian Argentinian Colombian Chilean Peruvian Cuban Australian Austrian Belgian Swiss "
+PEOPLES = words(
+    "American Canadian Mexican Brazilian Argentinian Colombian Chilean Peruvian Cuban"
+    " Australian Austrian Belgian Swiss "
     "Indian Egyptian Nigerian Kenyan Ethiopian African Asian European Latino Latina Hispanic Israeli Iraqi Iranian "
     "Pakistani Afghan Syrian Lebanese Moroccan Filipino Filipina British Scottish Catholic Christian Jewish Muslim "
     "Buddhist Hindu Protestant Orthodox Mormon Republican Democrat Black White Aries Taurus Leo Virgo Libra Scorpio "
-    "Sagittarius Capricorn Aquarius Pisces".split()
+    "Sagittarius Capricorn Aquarius Pisces"
 )
 """What people are, not what they are called."""
 
-MACHINE_NAMES = frozenset(
+MACHINE_NAMES = words(
     "assistant agent user bot ai system model human customer chatgpt gpt claude gemini copilot llama mistral grok siri "
     "alexa cortana bard developer tool function planner operator admin support helper chatbot server client me you "
-    "person speaker anonymous unknown guest test i".split()
+    "person speaker anonymous unknown guest test i"
 )
 """Names that speakers have who are nobody in particular, or machines."""
 
-ORGANIZATION_ENDINGS = (
+ORGANIZATION_ENDINGS = words(
     "Inc Ltd LLC GmbH AG SA PLC Corp Corporation Company Co University College Institute Institut Bank Hospital "
     "School Academy Foundation Association Agency Ministry Department Group Holdings Labs Laboratories Museum "
     "Library Council Committee Society Union Clinic Airlines Airways Records Studios Partners Ventures Technologies "
     "Systems Software Industries Pharmaceuticals Insurance Press Bakery Publishers"
-).split()
+)
 
-PLACE_ENDINGS = (
+PLACE_ENDINGS = words(
     "Street Avenue Road Boulevard Square Park Beach Lake River Island Islands Mountain Mountains Valley Bay Coast "
     "County City Village Hills Forest Desert Canyon Peninsula"
-).split()
+)
