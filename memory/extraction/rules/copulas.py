@@ -134,16 +134,16 @@ def _happened(said: Said, subject: Subject, predicate: Predicate) -> Statement |
     match = _HAPPENED.match(predicate.rest)
     if match is None:
         return None
-    text, words = match["rest"] or "", match["words"]
     dates = find_dates(predicate.rest, at=said.turn.timestamp, tense=Tense.PAST)
     date = dates[0] if len(dates) == 1 and dates[0].bound is Bound.WITHIN else None
-    if date and date.begin <= match.start("rest") if match["rest"] else False:
+    words, begin = match["words"], match.end("words")
+    if date and date.begin < begin:
         return _born_on(said, subject, words, date.words)
-    end = date.begin - match.start("rest") if date and match["rest"] else len(text)
-    value = phrase(cut(text[:end]), subject.voice)
+    value = phrase(cut(predicate.rest[begin : date.begin if date else None].strip()), subject.voice)
     if not value and words not in ("laid off", "fired"):
         return None
-    claim = " ".join(filter(None, ("were" if subject.is_plural else "was", words, value, date.words if date else "")))
+    verb = predicate.words(is_plural=subject.is_plural)
+    claim = " ".join(filter(None, (verb, words, value, date.words if date else "")))
     statement = made(said, subject, attribute=_BORN.get(words, f"event:{words}"), value=value, claim=claim)
     statement = replace(statement, temporal=Temporal.PAST, valid_from=date.start if date else None)
     if words in ("born in", "raised in") and is_name(value):

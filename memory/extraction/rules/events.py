@@ -1,6 +1,7 @@
 """Rules of what happened, goes on, or is meant to: journeys, purchases, jobs begun and lost, things made, plans."""
 
-from memory.extraction.rules.grammar import A_THING, CAPITAL, DONE, HABIT, HAPPENED, MADE, PLACE, Form, rule, verbs
+from memory.extraction.rules.grammar import A_THING, CAPITAL, DONE, HABIT, HAPPENED, MADE, PLACE, rule, verbs
+from memory.extraction.rules.verbs import Form
 
 _YOGA = (
     "yoga|pilates|karate|judo|taekwondo|kickboxing|ballet|aerobics|crossfit|gymnastics|meditation|pottery|aerial yoga"

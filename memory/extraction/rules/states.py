@@ -1,6 +1,7 @@
 """Rules of what is, and of what is done again and again: homes, jobs, languages, belongings, habits."""
 
-from memory.extraction.rules.grammar import A_THING, HABIT, ORGANIZATION, PLACE, Form, rule, state
+from memory.extraction.rules.grammar import A_THING, HABIT, ORGANIZATION, PLACE, rule, state
+from memory.extraction.rules.verbs import Form
 from memory.extraction.rules.words import LANGUAGES, POSSESSIONS
 
 _NOUNS = "|".join(sorted(POSSESSIONS, key=len, reverse=True))

@@ -94,7 +94,7 @@ def _related(match: re.Match[str], speaker: Speaker, voice: Voice, names: Names)
     label = name or f"{_begin(possessive(speaker.label))} {match['who']}"
     type_ = names.type_of(name) if name else ""
     named = (Named(name=names.form_of(name), type=type_),) if type_ else ()
-    is_plural = relation in PLURAL_RELATIONS, words
+    is_plural = relation in PLURAL_RELATIONS
     return Subject(
         label=label,
         rest=match["rest"],
