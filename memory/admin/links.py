@@ -1,5 +1,6 @@
-"""Links: the graph's edges, to browse, add, weigh and delete."""
+"""Links: the graph's edges, to browse, add, weigh and delete. How goals hang together is their service's to say."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
@@ -10,9 +11,14 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from memory.admin.base import AuditedAdmin
+from memory.admin.episodes import NOT_YET
 from memory.admin.vectors import link_to_memory
 from memory.models import Link, Memory
+from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
+from memory.services.goals import change_goal, unblock_goal
 from memory_project.admin_lists import AccountFilter, read_uuid
+
+OF_GOALS = {SUBGOAL_OF, BLOCKED_BY}
 
 
 class LinkForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -30,6 +36,13 @@ class LinkForm(forms.ModelForm):  # type: ignore[type-arg]
         if self.instance._state.adding and not self.errors:
             self.connect(cleaned)
         return cleaned
+
+    def clean_type(self) -> str:
+        """What goals wait for shows in their status: a link by itself would not."""
+        link_type: str = self.cleaned_data["type"]
+        if link_type != self.instance.type and {link_type, self.instance.type} & OF_GOALS:
+            raise ValidationError("Goals are put below each other, and into each other's way, as goals.")
+        return link_type
 
     def connect(self, cleaned: dict[str, Any]) -> None:
         ends: list[Any] = [cleaned.get("source_memory"), cleaned.get("target_memory")]
@@ -65,6 +78,15 @@ class LinkAdmin(AuditedAdmin):
         if memory_id is None:
             return super().get_search_results(request, queryset, search_term)
         return queryset.filter(Q(source_id=memory_id) | Q(target_id=memory_id)), False
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        owner, now = self.owner_of(request, obj), datetime.now(UTC)
+        if obj.type == BLOCKED_BY:
+            unblock_goal(owner, obj.source_id, by=obj.target_id, now=now)
+        elif obj.type == SUBGOAL_OF:
+            change_goal(owner, obj.source_id, changes={"parent": None}, embedded=NOT_YET, now=now)
+        else:
+            super().delete_model(request, obj)
 
     @admin.display(description="From")
     def from_memory(self, link: Link) -> SafeString:

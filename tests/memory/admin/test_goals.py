@@ -8,11 +8,11 @@ import pytest
 from django.test import Client
 
 from memory.admin import goal_trees
-from memory.models import Account, AuditEntry, Goal
+from memory.models import Account, AuditEntry, Goal, Link
 from memory.owner import Owner
 from memory.services.goals import GoalDraft, add_goal
 from tests.memory.admin.chats import HOSTILE, allow
-from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
+from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, queries_of, shown
 from tests.memory.episodes import NOTHING
 
 
@@ -178,6 +178,23 @@ def test_a_goal_that_others_wait_for_is_deleted(staff: Client, house: Any) -> No
 
     assert status_of(house["roof"]) == "active"
     assert not Goal.objects.filter(pk=house["walls"].pk).exists()
+
+
+def test_deleting_the_links_of_goals_tells_the_goals(staff: Client, house: Any) -> None:
+    for link in Link.objects.filter(source_id=house["roof"].pk):
+        staff.post(page_url("link", link.pk, "delete"), {"post": "yes"})
+
+    assert not Link.objects.filter(source_id=house["roof"].pk).exists()
+    assert status_of(house["roof"]) == "active"
+
+
+def test_goals_are_not_linked_as_if_they_were_no_goals(staff: Client, house: Any) -> None:
+    ends = {"source_memory": house["house"].pk, "target_memory": house["walls"].pk}
+
+    response = staff.post(add_url("link"), {**ends, "type": "BLOCKED_BY", "weight": 1, "properties": "{}"})
+
+    assert "as goals" in shown(response)
+    assert status_of(house["house"]) == "active"
 
 
 def test_an_archived_goal_is_deleted_as_well(staff: Client, house: Any) -> None:
