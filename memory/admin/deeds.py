@@ -68,6 +68,10 @@ class DeedPages(Pages):
         """What the page's template shows beside the form."""
         return {}
 
+    def heading(self, row: Any) -> str:
+        """What the page is headed with."""
+        return shorten(row.text)
+
     def deed_owner(self, request: HttpRequest, row: Any) -> Owner:
         return holder_owner(request, row)
 
@@ -95,6 +99,7 @@ class DeedPages(Pages):
                 name: tried if tried is not None and name == asked else self.form_of(name, row) for name in self.deeds
             }
             extra_context = {
+                "subtitle": self.heading(row),
                 **self.describe(request, row),
                 "deeds": forms_of_deeds,
                 "tried": tried,

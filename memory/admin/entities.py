@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
-from memory.admin.base import staff_owner
+from memory.admin.base import describe_deletion, staff_owner
 from memory.admin.contexts import NameField
 from memory.admin.deeds import DeedPages
 from memory.admin.entity_actions import MOST_MERGED, merge_selected, split_view
@@ -25,6 +25,7 @@ from memory.admin.entity_pages import (
 )
 from memory.admin.episodes import NOT_YET, MeaningChangeList
 from memory.admin.fields import JSONObjectField, JSONTextsField, PlainTextField
+from memory.admin.meanings import MeaningPages
 from memory.admin.memories import LONG_COLUMNS, MemoryForm, MemoryPages
 from memory.admin.text import mark_invisible, shorten
 from memory.models import Entity
@@ -78,14 +79,13 @@ class TypeFilter(admin.SimpleListFilter):
 
 
 @admin.register(Entity)
-class EntityAdmin(DeedPages, MemoryPages):
+class EntityAdmin(MeaningPages, DeedPages, MemoryPages):
     """Met by agents and extraction. Two that are one are merged, one that is two is split, and either is undone."""
 
     form = EntityForm
-    change_list_template = "admin/memory/episodicmemory/change_list.html"
     change_form_template = "admin/memory/entity/change_form.html"
     list_display = (
-        "named", "similarity", "of_type", "also", "salience", "state", "first_seen", "agent_id", "user_id", "channel",
+        "named", "of_type", "also", "salience", "state", "first_seen", "agent_id", "user_id", "channel",
         "account",
     )  # fmt: skip
     list_filter = (AccountFilter, TypeFilter, *MemoryPages.list_filter[1:])
@@ -118,11 +118,6 @@ class EntityAdmin(DeedPages, MemoryPages):
     def named(self, entity: Entity) -> str:
         return shorten(entity.name, characters=LONGEST_NAME)
 
-    @admin.display(description="Similarity")
-    def similarity(self, entity: Entity) -> str:
-        similarity = getattr(entity, "similarity", None)
-        return "" if similarity is None else f"{similarity:.3f}"
-
     @admin.display(description="Type")
     def of_type(self, entity: Entity) -> str:
         return mark_invisible(entity.type)
@@ -143,6 +138,13 @@ class EntityAdmin(DeedPages, MemoryPages):
     def state(self, memory: Any) -> str:
         told: str = super().state(memory)
         return told if memory.merged_into_id is None else f"{told}, merged into another"
+
+    def heading(self, row: Any) -> str:
+        return shorten(row.name)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        also = "with their names, vectors and links, and those that were merged into them; facts about them stay"
+        return describe_deletion((mark_invisible(entity.name) for entity in objs), also)
 
     def describe(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Facts and turns only for who may look at them."""

@@ -186,4 +186,4 @@ def tell_link(entity_id: UUID, type_: str, source_id: UUID, source_kind: str, ta
     is_out = source_id == entity_id
     kind, text = (target_kind, texts[1]) if is_out else (source_kind, texts[0])
     name = mark_invisible(type_)
-    return f"{name} → {kind}: {shorten(text)}" if is_out else f"{kind}: {shorten(text)} → {name}"
+    return f"{name} → {kind}: {shorten(text)}" if is_out else f"{name} ← {kind}: {shorten(text)}"

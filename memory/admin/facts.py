@@ -22,6 +22,7 @@ from memory.admin.beliefs import (
 )
 from memory.admin.deeds import ClaimField, Deed, DeedPages
 from memory.admin.episodes import NOT_YET, MeaningChangeList
+from memory.admin.meanings import MeaningPages
 from memory.admin.memories import MemoryForm, MemoryPages
 from memory.admin.text import mark_invisible
 from memory.errors import MemoryServiceError
@@ -115,14 +116,13 @@ def reject(owner: Owner, fact: Fact, data: dict[str, Any]) -> str:
 
 
 @admin.register(Fact)
-class FactAdmin(DeedPages, MemoryPages):
+class FactAdmin(MeaningPages, DeedPages, MemoryPages):
     """Correcting one says that we were wrong about it; superseding it, that the world has changed."""
 
     form = FactForm
-    change_list_template = "admin/memory/episodicmemory/change_list.html"
     change_form_template = "admin/memory/fact/change_form.html"
     list_display = (
-        "excerpt", "similarity", "status", "sure", "valid", "temporal", "believed", "state", "agent_id", "user_id",
+        "excerpt", "status", "sure", "valid", "temporal", "believed", "state", "agent_id", "user_id",
         "channel", "account",
     )  # fmt: skip
     list_filter = (AccountFilter, "status", TruthFilter, "temporal", "certainty", *MemoryPages.list_filter[1:])
@@ -164,11 +164,6 @@ class FactAdmin(DeedPages, MemoryPages):
     @admin.display(description="Claim")
     def claim(self, fact: Fact) -> str:
         return mark_invisible(fact.text)
-
-    @admin.display(description="Similarity")
-    def similarity(self, fact: Fact) -> str:
-        similarity = getattr(fact, "similarity", None)
-        return "" if similarity is None else f"{similarity:.3f}"
 
     @admin.display(description="Confidence")
     def sure(self, fact: Fact) -> str:

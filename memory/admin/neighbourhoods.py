@@ -23,10 +23,11 @@ MOST_EDGE_LABELS = 24
 """Beyond so many edges only those at the middle say their type; all of them say it when they are pointed at."""
 
 NODE_RADIUS = 9.0
-LABEL_CHARACTERS = 18
-CROWDED = 10
-"""From so many nodes on a circle, every other one stands further out, so that their names have room."""
+SQUARE_SIDE = 15.0
+UNLABELLED = frozenset({"ABOUT"})
+"""Types that need not be said of each edge: only facts are about something."""
 
+LABEL_CHARACTERS = 18
 PAGES = {"entity": "admin:memory_entity_change", "fact": "admin:memory_fact_change"}
 
 
@@ -63,7 +64,19 @@ class Spot:
 
     @property
     def label_y(self) -> float:
-        return self.y + NODE_RADIUS + 13
+        return round(self.y + NODE_RADIUS + 13, 1)
+
+    @property
+    def left(self) -> float:
+        return round(self.x - SQUARE_SIDE / 2, 1)
+
+    @property
+    def top(self) -> float:
+        return round(self.y - SQUARE_SIDE / 2, 1)
+
+    @property
+    def side(self) -> float:
+        return SQUARE_SIDE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +111,9 @@ def draw(nodes: Sequence[Node], edges: Sequence[Edge], *, is_cut: bool = False) 
     """The first node is the one in the middle; of the others, and of the edges, no more than a picture holds."""
     kept = nodes[:MOST_NODES]
     angles = place_around(kept, edges)
-    spots = {node.id: make_spot(node, angles[node.id], place) for place, node in enumerate(kept)}
+    # as they stand beside each other
+    places = {node_id: place for place, node_id in enumerate(angles)}
+    spots = {node.id: make_spot(node, angles[node.id], places[node.id]) for node in kept}
     found = dict.fromkeys((edge.source_id, edge.target_id, edge.type) for edge in edges)
     inside = [edge for edge in found if edge[0] in spots and edge[1] in spots]
     lines = list(make_lines(inside[:MOST_EDGES], spots, middle=kept[0].id))
@@ -125,7 +140,7 @@ def ring_of(node: Node) -> int:
 
 
 def place_around(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[UUID, float]:
-    """The angle of each node, evenly on its circle, as near as may be to the nodes that it is linked to further in."""
+    """The angles of nodes, in their order: even on each circle, near to those that they are linked to further in."""
     angles: dict[UUID, float] = {}
     near = neighbours(edges)
     for ring in range(len(RINGS)):
@@ -164,6 +179,7 @@ def mean_angle(angles: Sequence[float]) -> float:
 
 def make_spot(node: Node, angle: float, place: int) -> Spot:
     across, down = RINGS[ring_of(node)]
+    # every other one stands further in, so that their names have room
     stretch = 1.0 if place % 2 else 0.86
     return Spot(
         id=node.id,
@@ -185,7 +201,7 @@ def make_lines(edges: Sequence[tuple[UUID, UUID, str]], spots: Mapping[UUID, Spo
     for (source_id, target_id), named in types.items():
         line = join(spots[source_id], spots[target_id], ", ".join(named))
         is_labelled = len(types) <= MOST_EDGE_LABELS or middle in (source_id, target_id)
-        yield line if is_labelled else replace(line, label="")
+        yield line if is_labelled and not UNLABELLED.issuperset(named) else replace(line, label="")
 
 
 def join(source: Spot, target: Spot, label: str) -> Line:
@@ -199,7 +215,7 @@ def join(source: Spot, target: Spot, label: str) -> Line:
         y2=round(target.y - dy * 1.4, 1),
         label=label,
         # nearer to where it points, so that the types of two directions do not stand on each other
-        label_x=round(source.x + across * 0.56, 1),
-        label_y=round(source.y + down * 0.56, 1),
+        label_x=round(source.x + across * 0.6, 1),
+        label_y=round(source.y + down * 0.6, 1),
         title=f"{source.label} {label} {target.label}",
     )

@@ -17,6 +17,7 @@ from memory.admin.base import ReadOnlyAdmin
 from memory.admin.deeds import Deed, DeedPages
 from memory.admin.episodes import MeaningChangeList
 from memory.admin.fields import ExternalIdField, PlainTextField
+from memory.admin.meanings import MeaningPages
 from memory.admin.memories import LONG_COLUMNS, MemoryForm, MemoryPages
 from memory.admin.text import mark_invisible, shorten
 from memory.admin.workflow_runs import AgentIdsField
@@ -59,14 +60,13 @@ def count_failure(owner: Owner, strategy: Any, data: dict[str, Any]) -> str:
 
 
 @admin.register(Strategy)
-class StrategyAdmin(DeedPages, MemoryPages):
+class StrategyAdmin(MeaningPages, DeedPages, MemoryPages):
     """Learnt by agents. What it does is corrected here; how often it worked is counted."""
 
     form = StrategyForm
-    change_list_template = "admin/memory/episodicmemory/change_list.html"
     change_form_template = "admin/memory/strategy/change_form.html"
     list_display = (
-        "excerpt", "similarity", "of_task", "tools", "rate", "last_used", "state", "agent_id", "user_id", "account",
+        "excerpt", "of_task", "tools", "rate", "last_used", "state", "agent_id", "user_id", "account",
     )  # fmt: skip
     long_columns = (*LONG_COLUMNS, "context_pattern")
     correctable = ("text", "context_pattern", "task_type", "tool_sequence", *MemoryPages.correctable[1:])
@@ -81,11 +81,6 @@ class StrategyAdmin(DeedPages, MemoryPages):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return StrategyChangeList
-
-    @admin.display(description="Similarity")
-    def similarity(self, strategy: Strategy) -> str:
-        similarity = getattr(strategy, "similarity", None)
-        return "" if similarity is None else f"{similarity:.3f}"
 
     @admin.display(description="Type of task")
     def of_task(self, strategy: Strategy) -> str:
