@@ -1,0 +1,129 @@
+"""Lists of facts: true at a time, as believed at a time, narrowed, page by page."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from memory.models import Fact
+from tests.api_client import ServiceClient
+from tests.embedding_server import EmbeddingServer
+from tests.memory.api.fact_requests import CLAIM, ME, MUNICH, act, correct, entity_of, learn, listed, read, said_by
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _embedder(embedding_server: EmbeddingServer) -> None:
+    """Every text has its vector."""
+
+
+@pytest.fixture
+def learnt(api: ServiceClient) -> str:
+    """What `assistant` learnt."""
+    return str(learn(api).json()["id"])
+
+
+def test_lists_are_of_what_is_true_now_or_at_a_time(api: ServiceClient) -> None:
+    learn(api, "was", valid_to="2020-01-01T00:00:00Z")
+    learn(api, "is", valid_from="2020-01-01T00:00:00Z")
+    learn(api, "will be", valid_from="2099-01-01T00:00:00Z")
+
+    assert listed(api) == ["is"]
+    assert listed(api, as_of="2019-01-01T00:00:00Z") == ["was"]
+    assert listed(api, as_of="2099-01-01T00:00:00Z") == ["will be", "is"]
+
+
+def test_lists_are_of_what_was_believed_at_a_time(api: ServiceClient, learnt: str) -> None:
+    recorded = read(api, learnt)["recorded_at"]
+    correct(api, learnt, claim=MUNICH, confidence=0.4, temporal="past")
+
+    [then] = api.get("/facts", {"agent_id": "assistant", "known_at": recorded}).json()["results"]
+
+    assert (then["claim"], then["confidence"], then["belief_number"], then["temporal"]) == (CLAIM, 1.0, 1, "current")
+    assert listed(api) == [MUNICH]
+    assert listed(api, known_at=recorded, temporal="past") == []
+    assert listed(api, known_at=recorded, temporal="current", min_confidence="0.9") == [CLAIM]
+    assert listed(api, known_at="2020-01-01T00:00:00Z") == []
+
+
+def test_lists_are_narrowed(api: ServiceClient) -> None:
+    ana, said = entity_of(api), said_by(api)
+    learn(api, "of Ana", entities=[ana], source_turn_id=said)
+    learn(api, "unsure", certainty="uncertain")
+    learn(api, "past", temporal="past", confidence=0.4)
+    learn(api, "of Ana, from elsewhere", source_turn_id=said_by(api, conversation_id="c2"))
+    learn(api, "of Ana, from elsewhere", source_turn_id=said)
+
+    assert listed(api, entity=ana) == ["of Ana"]
+    assert listed(api, certainty="uncertain") == ["unsure"]
+    assert listed(api, temporal="past") == ["past"]
+    assert listed(api, min_confidence="0.5") == ["of Ana, from elsewhere", "unsure", "of Ana"]
+    assert listed(api, conversation_id="c1") == ["of Ana, from elsewhere", "of Ana"]
+    assert listed(api, conversation_id="c2") == ["of Ana, from elsewhere"]
+    assert listed(api, source_turn_id=said) == ["of Ana"]
+    assert listed(api, entity=str(uuid4())) == []
+
+
+def test_other_statuses_are_listed_whatever_is_true_now(api: ServiceClient, learnt: str) -> None:
+    act(api, learnt, "supersede", claim=MUNICH)
+
+    assert (listed(api), listed(api, status="active")) == ([MUNICH], [MUNICH])
+    assert listed(api, status="superseded") == [CLAIM]
+    assert listed(api, status="superseded", min_confidence="0.5") == [CLAIM]
+    assert listed(api, status="superseded", as_of=timezone.now().isoformat()) == []
+    assert listed(api, status="rejected") == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"as_of": "now"},
+        {"as_of": "2026-01-01T00:00:00"},
+        {"known_at": ""},
+        {"min_confidence": "1.2"},
+        {"min_confidence": "nan"},
+        {"min_confidence": "1e-1"},
+        {"status": "believed"},
+        {"temporal": "soon"},
+        {"certainty": "sure"},
+        {"entity": "Ana"},
+        {"source_turn_id": "first"},
+        {"surprise": "1"},
+    ],
+    ids=str,
+)
+def test_a_list_of_what_nobody_can_mean_is_refused(api: ServiceClient, asked: dict[str, str]) -> None:
+    answer = api.get("/facts", asked)
+
+    assert (answer.status_code, set(answer.json()["errors"])) == (400, set(asked))
+
+
+def test_pages_neither_skip_nor_repeat_at_any_time(api: ServiceClient) -> None:
+    for number in range(5):
+        learn(api, f"number {number}")
+    moment, seen = timezone.now(), []
+    for fact in Fact.objects.all():
+        act(api, str(fact.id), "reject")
+    url = f"/facts?page_size=2&known_at={moment.isoformat().replace('+', '%2B')}"
+
+    while url:
+        page = api.get(url).json()
+        seen += [fact["claim"] for fact in page["results"]]
+        url = page["next"] and page["next"].split("/api/v1", 1)[1]
+
+    assert seen == [f"number {number}" for number in (4, 3, 2, 1, 0)]
+
+
+def test_reads_cost_as_many_queries_as_stated(
+    api: ServiceClient, learnt: str, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    moment = (timezone.now() + timedelta(minutes=1)).isoformat()
+
+    for asked in ({}, {"known_at": moment, "as_of": moment}, {"entity": str(uuid4()), "conversation_id": "c1"}):
+        with django_assert_num_queries(2):  # the key, and the page
+            api.get("/facts", {"agent_id": "assistant", **asked})
+    with django_assert_num_queries(5):  # the key, the fact, its versions, its links both ways
+        api.get(f"/facts/{learnt}?{ME}")
