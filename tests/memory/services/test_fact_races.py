@@ -22,7 +22,7 @@ from memory.services.facts import learn_facts
 from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
-from tests.memory.facts import fact_draft, know, reread, tell, versions_of
+from tests.memory.facts import CLAIM, fact_draft, know, reread, tell, versions_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
