@@ -16,6 +16,7 @@ from memory.admin.documents import beginning_of, show_json
 from memory.admin.fields import ExternalIdField, JSONObjectField, JSONTextsField
 from memory.admin.text import mark_invisible, shorten
 from memory.models import UserProfile
+from memory.services.json_documents import comparable_json
 from memory.services.profiles import DOCUMENTS, ProfileChanges, delete_profile, write_profile
 from memory_project.admin_lists import AccountFilter
 
@@ -131,10 +132,15 @@ class UserProfileAdmin(BoundedAdmin):
             self.delete_model(request, profile)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        return describe_deletion(objs)
+        return describe_deletion(mark_invisible(profile.user_id) for profile in objs)
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, obj: Any = None, **kwargs: Any) -> Any:
+        headed = context if obj is None else {**context, "subtitle": mark_invisible(obj.user_id)}
+        return super().render_change_form(request, headed, *args, obj=obj, **kwargs)
 
 
 def changes_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """What makes the one document of the other, by name; None for a name that is gone."""
     gone: dict[str, Any] = {name: None for name in before if name not in after}
-    return gone | {name: value for name, value in after.items() if name not in before or before[name] != value}
+    known = {name: comparable_json(value) for name, value in before.items()}
+    return gone | {name: value for name, value in after.items() if known.get(name) != comparable_json(value)}

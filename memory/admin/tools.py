@@ -79,7 +79,12 @@ class ToolAdmin(AuditedAdmin):
         return format_html_join("", '<div><a href="{}">{}</a></div>', named) or "none"
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        return describe_deletion(objs, "and all records of their use; strategies no longer name them as theirs")
+        also = "and all records of their use; strategies no longer name them as theirs"
+        return describe_deletion((mark_invisible(tool.name) for tool in objs), also)
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, obj: Any = None, **kwargs: Any) -> Any:
+        headed = context if obj is None else {**context, "subtitle": shorten(obj.name)}
+        return super().render_change_form(request, headed, *args, obj=obj, **kwargs)
 
 
 INVOCATIONS = "admin:memory_toolinvocation_changelist"
@@ -206,7 +211,8 @@ class ToolInvocationAdmin(AuditedAdmin):
         return unsealed(use, "error_message")
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        return describe_deletion(objs, "and what went in and came out; the tool's counts keep them")
+        also = "and what went in and came out; the tool's counts keep them"
+        return describe_deletion((f"{mark_invisible(use.tool_name)} in {tell_place(use)}" for use in objs), also)
 
 
 def tell_place(use: ToolInvocation) -> str:

@@ -39,7 +39,7 @@ class Entity(Memory):
         ]
 
     def __str__(self) -> str:
-        return self.name
+        return f"entity {self.pk}"
 
     @property
     def names(self) -> list[str]:
@@ -70,4 +70,4 @@ class EntityName(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.name
+        return f"name {self.pk}"

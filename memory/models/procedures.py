@@ -42,7 +42,7 @@ class Tool(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.name
+        return f"tool {self.pk}"
 
     @property
     def avg_latency_ms(self) -> float | None:
@@ -97,7 +97,7 @@ class ToolInvocation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.tool_name} in {self.conversation_id}"
+        return f"invocation {self.pk}"
 
 
 class Strategy(Memory):

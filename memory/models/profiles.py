@@ -34,4 +34,4 @@ class UserProfile(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.user_id
+        return f"profile {self.pk}"

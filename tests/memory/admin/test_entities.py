@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from memory.models import Account, AuditEntry, Entity, EntityName, Link
 from memory.owner import Owner
@@ -281,6 +282,15 @@ def test_whatever_an_entity_is_called_is_shown_as_text(staff: Client, owner: Own
         page = shown(response)
         assert "<script>alert" not in page
         assert "⟦U+202E⟧" in page
+
+
+def test_no_name_turns_a_line_where_django_writes_the_row(staff: Client, owner: Owner) -> None:
+    entity = entity_of(owner, HOSTILE[:90], type=HOSTILE[:40])
+    save(staff, entity, salience="0.9")
+
+    urls = [list_url("entity"), *(page_url("entity", entity.pk, page) for page in ("delete", "history"))]
+    for url in (*urls, reverse("admin:index")):
+        assert "\u202e" not in shown(staff.get(url)), url
 
 
 def test_who_may_only_look_merges_and_splits_nothing(newcomer: Client, owner: Owner, ana: Entity) -> None:

@@ -48,6 +48,14 @@ def test_what_staff_change_is_set_by_hand(staff: Client, profile: UserProfile) -
     assert (profile.preferences, profile.provenance) == ({"coffee": "likes"}, {})
 
 
+def test_a_change_of_the_type_alone_is_saved(staff: Client, profile: UserProfile) -> None:
+    for text in ('{"tea": 1}', '{"tea": true}'):
+        save(staff, profile, preferences=text)
+
+    profile.refresh_from_db()
+    assert profile.preferences["tea"] is True
+
+
 def test_saving_without_an_edit_changes_nothing(staff: Client, profile: UserProfile) -> None:
     save(staff, profile)
 
@@ -103,10 +111,11 @@ def test_whatever_a_profile_says_is_shown_as_text(staff: Client, owner: Owner) -
     changes = ProfileChanges(preferences={HOSTILE: HOSTILE}, expertise_areas=[HOSTILE], metadata={"a": HOSTILE})
     row = update_profile(owner, HOSTILE[:90], changes, now=NOW)
 
-    for url in (list_url("userprofile"), page_url("userprofile", row.pk)):
+    for url in (list_url("userprofile"), *(page_url("userprofile", row.pk, page) for page in ("change", "delete"))):
         page = shown(staff.get(url))
         assert "<script>alert" not in page
         assert "⟦U+202E⟧" in page
+        assert "\u202e" not in page
 
 
 def test_who_may_only_look_changes_nothing(newcomer: Client, profile: UserProfile) -> None:

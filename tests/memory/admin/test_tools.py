@@ -138,11 +138,22 @@ def test_whatever_was_recorded_is_shown_as_text(staff: Client, owner: Owner) -> 
     name = HOSTILE[:90]
     row = use(owner, name, tool_input=HOSTILE, task_type=name, error_message=HOSTILE)
 
-    pages = [list_url("tool"), list_url("toolinvocation"), page_url("tool", row.tool_id)]
-    for url in (*pages, page_url("toolinvocation", row.pk)):
+    lists = [list_url("tool"), list_url("toolinvocation")]
+    rows = [("tool", row.tool_id), ("toolinvocation", row.pk)]
+    pages = [page_url(model, pk, page) for model, pk in rows for page in ("change", "delete")]
+    for url in (*lists, *pages):
         page = shown(staff.get(url))
         assert "<script>alert" not in page
         assert "⟦U+202E⟧" in page
+        assert "\u202e" not in page
+
+
+def test_the_history_of_a_tool_names_it_by_its_id(staff: Client, owner: Owner) -> None:
+    url = page_url("tool", use(owner, HOSTILE[:90]).tool_id)
+    staff.post(url, form_values(staff.get(url)) | {"description": "Looks things up."})
+
+    for page in (shown(staff.get(other)) for other in (url, url.replace("/change/", "/history/"))):
+        assert "\u202e" not in page
 
 
 def test_who_may_only_look_deletes_and_describes_nothing(newcomer: Client, owner: Owner, account: Account) -> None:
