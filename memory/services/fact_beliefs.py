@@ -43,7 +43,9 @@ class KnownFact(ModelIterable):  # type: ignore[type-arg]
 
 def believed_versions(rows: QuerySet[Fact], versions: Q) -> QuerySet[Fact]:
     """The rows, each as the version that this condition (of at most one) picks; annotated with it (`KNOWN`)."""
-    known = rows.filter(versions).annotate(**{name: F(f"versions__{column}") for name, column in KNOWN.items()})
+    # with the account first, as their index has them
+    picked = rows.filter(versions, versions__account_id=F("account_id"))
+    known = picked.annotate(**{name: F(f"versions__{column}") for name, column in KNOWN.items()})
     known._iterable_class = KnownFact
     return known
 
