@@ -42,6 +42,7 @@ from memory.services.goal_rows import (
     save_goal,
     visible_goals,
 )
+from memory.services.json_documents import comparable_json
 from memory.services.memories import OwnVector, Rewording, reword_memories, store_memories
 from memory.services.recall import make_query, record_search
 from memory_project.ids import uuid7
@@ -233,7 +234,7 @@ def change_goal(
         goal = lock_goal(owner, goal_id, expected=expected, now=now)
         wanted = {"text" if name == "description" else name: value for name, value in changes.items()}
         parent = wanted.pop("parent", goal.parent_id)
-        columns = {name: value for name, value in wanted.items() if getattr(goal, name) != value}
+        columns = {name: value for name, value in wanted.items() if is_other(goal, name, value)}
         if parent != goal.parent_id:
             move_goal(owner, goal, parent, now=now)
         elif not columns:
@@ -244,6 +245,14 @@ def change_goal(
         save_goal(goal, now=now, **columns)
         record_goals(owner, "update", [goal], metadata={"columns": sorted(changes)})
     return goal
+
+
+def is_other(goal: Goal, name: str, value: Any) -> bool:
+    """Whether the goal has something else in this column."""
+    stored = getattr(goal, name)
+    if name == "metadata":
+        return comparable_json(stored) != comparable_json(value)
+    return bool(stored != value)
 
 
 def move_goal(owner: Owner, goal: Goal, parent_id: UUID | None, *, now: datetime) -> None:

@@ -3,6 +3,7 @@
 Values are what a JSON parser makes: dict, list, str, int, float, bool and None.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -129,6 +130,11 @@ def measure(document: dict[str, Any], *, limit_bytes: int) -> Measured:
         message = f"the data would have {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
         raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
     return Measured(text=text, size_bytes=size_bytes, entry_count=len(document))
+
+
+def comparable_json(value: Any) -> str:
+    """The same for what is one as JSON, where 1 is neither 1.0 nor true, and the order of names says nothing."""
+    return json.dumps(value, sort_keys=True)
 
 
 def json_text(value: Any) -> str:

@@ -4,7 +4,6 @@ What a client sets is set by hand. What extraction learns is beside it, with whe
 what was learnt before, never of what was set by hand.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,7 +18,7 @@ from memory.owner import Owner
 from memory.services.access import Versions, check_version
 from memory.services.accounts import note_agent
 from memory.services.conversations import LONGEST_ID, is_id
-from memory.services.json_documents import check_part, measure
+from memory.services.json_documents import check_part, comparable_json, measure
 
 DOCUMENTS = ("preferences", "communication_style", "metadata")
 COLUMNS = (*DOCUMENTS, "expertise_areas", "provenance")
@@ -142,8 +141,7 @@ def apply_change(owner: Owner, profile: UserProfile, change: Callable[[UserProfi
 
 
 def said_by(profile: UserProfile) -> str:
-    """As JSON, where 1 is neither 1.0 nor true, and the order of names says nothing."""
-    return json.dumps({name: getattr(profile, name) for name in COLUMNS}, sort_keys=True)
+    return comparable_json({name: getattr(profile, name) for name in COLUMNS})
 
 
 def lock_profile(owner: Owner, user_id: str) -> UserProfile | None:

@@ -225,6 +225,16 @@ def test_a_change_is_the_next_version_and_the_same_again_is_none(owner: Owner) -
     assert change(owner, goal, deadline=None).deadline is None
 
 
+@pytest.mark.parametrize("other", [{"a": True}, {"a": 1.0}])
+def test_a_change_of_the_type_alone_is_a_change(owner: Owner, other: dict[str, Any]) -> None:
+    goal = aim(owner, metadata={"a": 1})
+
+    change(owner, goal, metadata=other)
+
+    stored = find_goal(owner, goal.id, now=NOW)
+    assert (repr(stored.metadata), stored.version) == (repr(other), 2)
+
+
 def test_another_description_takes_its_vector_along(owner: Owner) -> None:
     goal = aim(owner, angle=0.0)
     own = OwnVector(model=MODEL, vector=direction(1.0))
