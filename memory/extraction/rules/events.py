@@ -3,23 +3,20 @@
 from memory.extraction.rules.grammar import A_THING, CAPITAL, DONE, HABIT, HAPPENED, MADE, PLACE, rule, verbs
 from memory.extraction.rules.verbs import Form
 
-_YOGA = (
-    "yoga|pilates|karate|judo|taekwondo|kickboxing|ballet|aerobics|crossfit|gymnastics|meditation|pottery|aerial yoga"
-    "|volunteer work"
-)
+_EXERCISE = "yoga|pilates|karate|judo|ballet|aerobics|gymnastics|archery|fencing|boxing|athletics|wrestling|calligraphy"
 
 EVENTS = (
     rule("move", r"(?:from .{2,40} )?(?:back )?(?P<prep>to) (?:an?|the|my|our|[A-Z])", "residence", makes=PLACE,
          refuses=r"(?:.{0,40} )?to (?:the (?:next|beat|music|top|rhythm|front|side|left|right)|tears)"),
     rule("move", r"(?:in with|into|out of|away from) (?:an?|the|my|our)", "event",
          refuses=r"out of the way|into the next"),
-    rule("visit", rf"{A_THING}|[a-z]+ (?:shelters|museums|parks|centers|galleries)", forms=DONE | {Form.PRESENT}),
+    rule("visit", rf"{A_THING}|[a-z]+ (?:museums|parks|galleries|castles|churches)", forms=DONE | {Form.PRESENT}),
     rule("travel", r"(?P<prep>to|around|through|across) (?:an?|the|my|our|[A-Z])", makes=("place", ""),
          refuses="through time"),
     rule("fly", r"(?P<prep>to|back to) (?:an?|the|my|our|[A-Z])", makes=("place", "")),
     rule("go", r"(?:back )?(?:(?P<prep>to) (?!the (?:next|same|bottom|top|heart|point|gym|effort"
          r"|trouble)\b)(?:an?|the|my|our|[A-Z]|college|therapy)"
-         r"|on (?:an?|my|our) (?:[\w-]+ ){0,3}(?:trip|hike|walk|vacation|cruise|tour|date|retreat"
+         r"|on (?:an?|my|our) (?:[\w-]+ ){0,3}(?:trip|hike|walk|vacation|cruise|tour|date"
          r"|road trip|ride|run|safari|honeymoon|holiday|camping|adventure|hunt)"
          r"|(?:camping|hiking|swimming|shopping|fishing|surfing|skiing|running|biking|kayaking"
          r"|dancing|bowling|sailing|climbing|snorkeling|diving|jogging|cycling|sightseeing|snowboarding|canoeing"
@@ -50,7 +47,7 @@ EVENTS = (
     rule("organize", A_THING, refuses="(?:my|the) (?:thoughts|time|day|schedule)"),
     rule("organise", A_THING, refuses="(?:my|the) (?:thoughts|time|day|schedule)"),
     rule("host", A_THING),
-    rule("apply", r"(?:to|for) (?:an?|the|my|some|several|[A-Z]|adoption|\w+ (?:jobs|agencies|programs|schools))",
+    rule("apply", r"(?:to|for) (?:an?|the|my|some|several|[A-Z]|\w+ (?:jobs|positions|programs|schools|grants))",
          refuses="to (?:my|the) (?:life|situation)"),
     rule("graduate", r"(?:from|with|in) \w|$", makes=("", "")),
     rule("pass", r"(?:an?|the|my) (?:[\w'-]+ ){0,3}(?:exam|exams|test|tests|interview|inspection"
@@ -98,15 +95,15 @@ EVENTS = (
          r"|car|bike|house|apartment|degree|license|promotion"
          r"|raise|scholarship|tattoo|haircut|piano|guitar|laptop|phone|camera|ticket|tickets"
          r"|internship|offer|certificate|diploma|plant|plants|bed"
-         r"|necklace|ring|console|dress|bouquet|book|books|tank|fish|pet|pets|visa|passport|grant"
-         r"|award|medal|trophy|ticket|concert tickets|shoes|jacket)\b",
+         r"|ring|book|books|fish|pet|pets|visa|passport|grant"
+         r"|award|medal|trophy|ticket|shoes|jacket)\b",
          refuses=r"a (?:good|great|better) (?:feeling|idea)"),
     rule("take", r"(?:an?|the|my|our|some|two|several|[a-z]+) (?:[\w'-]+ ){0,4}?(?:class|classes|course"
          r"|courses|trip|vacation|test|exam|lesson|lessons|workshop"
          r"|workshops|photo|photos|picture|pictures|pics|pic|train|flight|ferry|bus|hike|walk"
          r"|cruise|tour|sabbatical|job)\b", refuses=r"(?:a look|the job|pictures of you|a moment)"),
     rule("take", r"(?:my|our|the) (?:[\w'-]+ ){0,2}(?:kids|family|son|daughter|dog|cat|mom|mum|dad|grandma"
-         r"|children|kid|wife|husband|car|parents|dogs|sister|brother|niece|nephew|fam|pup"
+         r"|children|kid|wife|husband|car|parents|dogs|sister|brother|niece|nephew|pup"
          r"|puppy) (?:to|on|for|camping|hiking)\b"),
     rule("take up", r"[a-z]"),
     rule("win", A_THING, refuses="(?:the (?:day|hearts)|a (?:lot|few))"),
@@ -118,18 +115,18 @@ EVENTS = (
          refuses=(r"(?:my (?:needs|goals?|expectations)|the (?:needs|deadline|requirements|goal)"
          r"|a (?:lot|few|bunch)|my match|some (?:amazing|awesome|great|really|incredible|inspiring))")),
     rule("see", r"an? (?:[\w-]+ ){0,3}(?:concert|movie|film|show|play|musical|therapist|doctor|band"
-         r"|exhibit|exhibition|performance|game|match|counselor|meteor shower|sunset|whale|bear|deer)\b"),
+         r"|exhibit|exhibition|performance|game|match|sunset)\b"),
     rule("ride", r"(?:an?|my|the|our) \w|horses", refuses="the (?:wave|storm)"),
     rule("drive", r"(?:to|through|from|across|down|up|along) (?:an?|the|my|our|[A-Z])", refuses="to the point"),
     rule("climb", A_THING, refuses="the (?:ladder|ranks)"),
     rule("surf", r"[a-z]|$", refuses="the (?:web|internet|net)"),
     rule("lead", r"(?:an?|the|our) \w", refuses="a (?:happy|healthy|full|good|better|more|balanced|double)|the way"),
     rule("hold", r"(?:an?|our|some) \w", refuses="a (?:special|grudge|lot|place|certain|conversation)"),
-    rule("raise", r"(?:money|funds|awareness|\$?\d|an? \w|two|three|\w+ dollars)",
+    rule("raise", r"(?:money|funds|\$?\d|an? \w|two|three|\w+ dollars)",
          refuses="a (?:question|point|good|toast|lot|hand|glass)"),
     rule("enroll", r"in "),
     rule("enter", r"(?:an?|the) (?:[\w-]+ ){0,4}(?:contest|competition|tournament|race|program|marathon"
-         r"|raffle|art show|show|workforce)\b"),
+         r"|raffle|show|workforce)\b"),
     rule("compete", r"(?:in|at) "),
     rule("participate", r"in (?:an?|the|our|my|[A-Z])", refuses="in the (?:conversation|discussion)"),
     rule("retire", r"(?:from|as|in) \w|$"),
@@ -140,19 +137,19 @@ EVENTS = (
          r"|yesterday) (?:[\w'-]+ ){0,4}(?:day|days|weekend|week|weeks|month|months|year|years"
          r"|night|afternoon|morning|evening"
          r"|summer|time|hours|holidays?|vacation|christmas|dollars) (?:with|at|in|on|hiking"
-         r"|camping|reading|playing|painting|working|volunteering|exploring|studying|writing)\b",
+         r"|camping|reading|playing|painting|working|exploring|studying|writing)\b",
          refuses="some (?:time in my head)"),
     rule("have", r"(?:an?|my|our|the) (?:[\w'-]+ ){0,4}?(?:baby|party|picnic|surgery|operation|accident"
-         r"|interview|miscarriage|wedding|honeymoon|setback|barbecue|bbq|cookout|dinner|lunch|brunch|breakfast"
+         r"|interview|wedding|honeymoon|barbecue|bbq|cookout|dinner|lunch|brunch|breakfast"
          r"|concert|recital|competition|exhibition|show|performance|appointment|check-up|checkup"
-         r"|exam|injury|heart attack|reunion|sleepover|breakup|fundraiser|breakthrough|milestone"
-         r"|trip|vacation|retreat|meeting|date night|workshop|campfire|bonfire|family dinner)\b", "event",
+         r"|exam|injury|heart attack|reunion|breakup|fundraiser"
+         r"|trip|vacation|meeting|workshop)\b", "event",
          frozenset({Form.PAST, Form.PERFECT, Form.PROGRESSIVE, Form.FUTURE})),
     rule("give", r"(?:an?|my|the|some|several|two|three|a few) (?:[\w-]+ ){0,3}(?:talk|speech|presentation"
          r"|lecture|concert|performance|workshop|interview|tour)s?\b", refuses="(?:a speech to you)"),
     rule("find", r"(?:an?|my|the|some) (?:[\w'-]+ ){0,3}(?:job|house|apartment|flat|dog|cat|puppy|kitten"
-         r"|recipe|book|park|church|gym|studio|group|shelter|agency|therapist|roommate|trail"
-         r"|concert|cafe|café|restaurant|beach|spot|store|shop)\b", refuses="the (?:book|park) (?:so|really)"),
+         r"|recipe|book|park|church|gym|studio|group|therapist|roommate|trail"
+         r"|concert|cafe|café|restaurant|beach|store|shop)\b", refuses="the (?:book|park) (?:so|really)"),
     rule("quit", r"(?:my|the|our|smoking|drinking|a|an) ?\w"),
     rule("leave", r"(?:my|our|the) (?:[\w-]+ ){0,3}(?:job|company|house|home|country|church|team|band"
          r"|apartment|husband|wife|city|school)\b"),
@@ -175,7 +172,7 @@ EVENTS = (
          refuses="(?:a lot|a bit|some|as|my own (?:person|way)|[a-z]+(?:ness|ss)\\b)"),
     rule("grow", r"up (?P<prep>in) (?:an?|the|[A-Z])", "childhood", frozenset({Form.PAST}), makes=("place", "")),
     rule("grow", r"up (?:with|on) (?:an?|the|two|three|my)", "childhood", frozenset({Form.PAST})),
-    rule("catch", r"an? (?:[\w-]+ ){0,2}(?:fish|cold|flu|bus|train|flight|trout|bass|wave)\b"),
+    rule("catch", r"an? (?:[\w-]+ ){0,2}(?:fish|cold|flu|bus|train|flight|wave)\b"),
     rule("sign", r"up for (?:an?|the|my|some|two|\d+|[a-z]+ (?:class|classes|lessons))",
          refuses="up for (?:the (?:long|same))"),
     rule("stop", r"(?:[a-z]+ing) \w|(?:smoking|drinking|working|dancing|running)\b",
@@ -187,7 +184,7 @@ EVENTS = (
          "|tradition|kind)")),
     rule("interview", r"(?:for|at|with) (?:an?|the|[A-Z])"),
     rule("present", r"(?:an?|my|at|the) "),
-    rule("support", r"(?:an?|the|my|our) (?:[\w-]+ ){0,3}(?:charity|shelter|organization|campaign|cause"
+    rule("support", r"(?:an?|the|my|our) (?:[\w-]+ ){0,3}(?:charity|organization|campaign|cause"
          r"|foundation|fundraiser|school|team)\b"),
     rule("help", r"(?:out )?(?:at|with) (?:an?|the|my|our)|(?:my|an?|the) (?:[\w'-]+ ){0,2}(?:neighbou?r"
          r"|friend|kid|student|brother|sister|mom|mum|dad|cousin|family|colleague|teammate|community)\b",
@@ -207,11 +204,47 @@ EVENTS = (
     rule("swim", r"(?:in|at|with) "),
 )  # fmt: skip
 
+# what nobody has, gets or takes as an event of its own
+_IDIOM = (
+    r"(?:an?|the|my|our|some|two|three|several|many) (?:[\w'-]+ )?(?:look|breaks?|breath"
+    r"|breather|steps?|care|while|moments?|minute|chances?"
+    r"|turns?|lot|time|times|toll|risks?|nap|stand|part|place|point|idea|ideas|feelings?"
+    r"|sense|hang|best|most|message|hint|way|kick|glimpse|hold"
+    r"|opportunity|impact|effect|laugh|say|hand|bit|few|blast|ball|heart|eye|back|way"
+    r"|work|thoughts?|thing|memories|memory|fun|luck|trouble"
+    r"|problems?|issues?|doubts?|questions?|answers?|reason|need|urge|hope|clue|hunch"
+    r"|rest|experiences?|day|week|weekend|year|life|strength"
+    r"|courage|confidence|energy|support|help|love|news|stuff|influence|role|word|note"
+    r"|grip|edge|upper hand|talk|chat|difference|response)\b"
+)
 MORE = (
-    rule("do", rf"(?:{_YOGA})\b|(?:an?|my|some) (?:[\w-]+ ){{0,3}}?(?:retreat|class|course|event|workshop"
-         r"|marathon|race|triathlon|charity|fundraiser|painting|presentation|internship|project"
-         r"|performance|experiment|survey|interview|yoga|meditation|volunteering|show|degree|PhD"
-         r"|run|walk|hike|puzzle|drawing|sculpture)\b", forms=HABIT),
+    rule("have", A_THING, forms=frozenset({Form.PAST, Form.FUTURE}), refuses=_IDIOM),
+    rule("take", A_THING, forms=frozenset({Form.PAST}), refuses=_IDIOM),
+    rule("get", A_THING, forms=frozenset({Form.PAST}), refuses=_IDIOM),
+    rule("find", A_THING, forms=frozenset({Form.PAST}), refuses=_IDIOM),
+    rule("see", A_THING, forms=frozenset({Form.PAST}), refuses=_IDIOM),
+    rule("do", A_THING, forms=frozenset({Form.PAST}), refuses=rf"{_IDIOM}|an? (?:\w+ )?(?:job|favou?r|good)"),
+    rule("give", r"(?:my|our) [\w'-]+ (?:an?|the|my|some) \w",
+         forms=frozenset({Form.PAST}), refuses=r".{0,30}\b(?:hug|chance|hand)\b"),
+    rule("plan", A_THING,
+         forms=frozenset({Form.PRESENT, Form.PROGRESSIVE, Form.LASTING, Form.PAST, Form.PERFECT}), refuses=_IDIOM),
+    rule("plan", r"to [a-z]+ (?:an?|the|my|our|some|[A-Z])", forms=frozenset({Form.PAST})),
+    rule("work", r"(?:on|with) (?:an?|the|my|our) \w", "event", frozenset({Form.PAST, Form.PERFECT})),
+    rule("talk", r"(?:to|with) (?:an?|my|our|the) \w", forms=frozenset({Form.PAST}), refuses="to the point"),
+    rule("put", r"together (?:an?|the|my|our) \w|on (?:an?|the) (?:show|play|concert|exhibition)",
+         forms=DONE - {Form.PAST}),
+    rule("come", r"(?:back )?from (?:an?|the|my|our|[A-Z])",
+         forms=frozenset({Form.PAST}), refuses=r"from (?:the (?:idea|heart)|a place)"),
+    rule("come", r"up with (?:an?|the|some) \w", forms=frozenset({Form.PAST})),
+    rule("come", r"across (?:an?|the|some) \w", forms=frozenset({Form.PAST})),
+    rule("hang", r"out (?:with|at) (?:an?|the|my|our|some|[A-Z])", forms=DONE),
+    rule("feed", r"(?:my|the|our) \w", forms=frozenset({Form.PAST})),
+    rule("worry", r"about (?:my|the|our) \w", forms=frozenset({Form.PRESENT, Form.LASTING})),
+    rule("miss", r"(?:my|our) \w", "misses", frozenset({Form.PRESENT}), refuses="my (?:point|chance)"),
+    rule("do", rf"(?:{_EXERCISE})\b|(?:an?|my|some) (?:[\w-]+ ){{0,3}}?(?:retreat|class|course|event|workshop"
+         r"|marathon|race|triathlon|fundraiser|painting|presentation|internship|project"
+         r"|performance|experiment|survey|interview|show|degree|PhD"
+         r"|run|walk|hike|drawing|sculpture)\b", forms=HABIT),
     rule("look", r"into (?:an?|the|my|some|[a-z]+) \w",
          forms=frozenset({Form.PROGRESSIVE, Form.LASTING, Form.INTENT})),
     rule("set", r"up (?:an?|the|my|our) \w", refuses="up (?:a time)"),
@@ -231,10 +264,9 @@ MORE = (
         )
     ),
     *(
-        rule(verb, r"(?:with|to|for|from|in|at|on|out|up) (?:an?|the|my|our|[A-Z]) ?\w",
+        rule(verb, r"(?:with|to|for|from|in|at|on|out|up|about) (?:an?|the|my|our|[A-Z]) ?\w",
              forms=frozenset({Form.PAST, Form.PERFECT}),
-             refuses=(r"(?:to|for|in|on) (?:the (?:point|conclusion|best|way)|my (?:head|mind))"
-             r"|.{0,20}my (?:journey|struggles)"))
+             refuses=r"(?:to|for|in|on) (?:the (?:point|conclusion|best|way)|my (?:head|mind))")
         for verb in verbs(
             "reconnect bond collaborate register subscribe campaign protest march vote lecture tutor "
             "audition rehearse arrive settle relocate immigrate emigrate qualify dive backpack stroll cycle "

@@ -34,6 +34,7 @@ class Clause:
 
 
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "\u00a0": " ", "\t": " "})
+_WIDE = re.compile(r" {5,}")
 _CURLY = re.compile(r"[“„«][^“”„«»]*+[”»“]?+")
 _TITLE = re.compile(r"(?<= )[\"“](?P<title>[A-Z][\w':&-]*(?: [\w':&-]+){0,6})[\"”](?=[\s.,!?;)]|$)")
 _SMALL_WORDS = frozenset(["a", "an", "and", "by", "for", "from", "in", "of", "on", "the", "to", "with"])
@@ -134,7 +135,7 @@ _CONTRACTED = (
 
 def prose(text: str) -> str:
     """The text in its speaker's own words, on its lines; gaps where something else was. Empty where none is meant."""
-    text = text[:MOST_TURN_CHARACTERS].translate(_APOSTROPHES)
+    text = _WIDE.sub(" " * 4, text[:MOST_TURN_CHARACTERS].translate(_APOSTROPHES))
     if _NOT_MEANT.search(text):
         return ""
     for strip in (_without_code, _without_tags, _without_quotes):
@@ -173,7 +174,8 @@ def _is_title(words: str) -> bool:
 
 def _prose_lines(text: str) -> Iterator[str]:
     for match in _LINE.finditer(text):
-        line = _MAY_LEAD_A_LINE.sub(lambda lead: lead[0].replace(":", ","), match[0], count=1)
+        lead = _MAY_LEAD_A_LINE.match(match[0])
+        line = lead[0].replace(":", ",") + match[0][lead.end() :] if lead else match[0]
         yield f"{GAP}\n" if _NO_PROSE.match(line) else line
 
 

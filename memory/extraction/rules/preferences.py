@@ -14,6 +14,12 @@ _NO_TOPIC = re.compile(
     r"|idea|colors?|feeling|way|view|energy|atmosphere|memories|concept|passion|enthusiasm|painting|picture|photo)"
     r"|to (?:see|hear|go|come|join|have|do|know|be)|getting to|watching them|me)\b"
 )
+# "the ending" is that of what was just spoken of
+_THAT_ONE = re.compile(
+    r"the (?!(?:sea|ocean|beach|mountains|sun|rain|outdoors|cold|heat|snow|forest|woods|countryside|city|theat(?:er|re)|opera"
+    r"|cinema|circus|ballet|news|weekends?|night|desert|internet)\b|(?-i:[A-Z]))",
+    re.IGNORECASE,
+)
 _OVER = re.compile(r"(?P<topic>.{1,80}?) (?:over|to|more than|rather than|instead of) (?P<other>.{1,80})")
 
 
@@ -22,7 +28,7 @@ def liking_of(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str, 
     if predicate.verb == "prefer":
         return _preference(predicate, text, voice)
     is_told = predicate.form in (Form.PRESENT, Form.NEGATED, Form.NO_LONGER, Form.USED_TO, Form.PAST, Form.PERFECT)
-    topic = phrase(cut(text), voice) if is_told and not _NO_TOPIC.match(text) else ""
+    topic = phrase(cut(text), voice) if is_told and not (_NO_TOPIC.match(text) or _THAT_ONE.match(text)) else ""
     if not topic:
         return None
     how = LIKINGS[predicate.verb]

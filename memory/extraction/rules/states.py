@@ -44,10 +44,10 @@ STATES = (
 
 HABITS = (
     rule("collect", r"[a-z]{3,}", "hobby", HABIT, refuses="data|my thoughts|myself|dust"),
-    rule("teach", r"(?:an?|the|my|our|[a-z]+(?: [a-z]+)? (?:class|classes|to|at|in)|[A-Z]|yoga|math|science"
+    rule("teach", r"(?:an?|the|my|our|[a-z]+(?: [a-z]+)? (?:class|classes|to|at|in)|[A-Z]|math|science"
          r"|kids|children)\b", "event", HABIT, refuses="(?:me|us|the importance|my(?:self)? (?:a|to|that))"),
     rule("coach", r"(?:an?|the|my|our|kids|youth|girls|boys) ?\w", "event", HABIT),
-    rule("run", rf"(?:{A_THING}|for (?:office|mayor|\w+ council)|in (?:a|the))", "event", HABIT,
+    rule("run", rf"(?:{A_THING}|for (?:office|mayor)|in (?:a|the))", "event", HABIT,
          refuses=(r"(?:some|a (?:lot|bit|risk|few|tight|fever)|the (?:risk|show|other)|in the (?:same|family))")),
     rule("volunteer", r"(?:at|in|for|with|to|as) (?:an?|the|my|our|[a-z])", "event", HABIT),
     rule("attend", A_THING, "event", HABIT),

@@ -110,7 +110,9 @@ ride rode ridden riding|run ran run running|see saw seen seeing|sell sold sold s
 speak spoke spoken speaking|spend spent spent spending|swim swam swum swimming|take took taken taking
 teach taught taught teaching|throw threw thrown throwing|wear wore worn wearing|win won won winning
 write wrote written writing|sing sang sung singing
-do did done doing|set set set setting|read read read reading|put put put putting
+do did done doing|set set set setting
+hang hung hung hanging|miss missed missed missing
+worry worried worried worrying|read read read reading|put put put putting
 plan planned planned planning|knit knitted knitted knitting|hate hated hated hating|jog jogged jogged jogging
 """
 _REGULAR = """

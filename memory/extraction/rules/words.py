@@ -63,8 +63,7 @@ PROFESSIONS = words(
 STATES = words(
     "married divorced single widowed engaged pregnant retired unemployed vegetarian vegan pescatarian bilingual "
     "trilingual left-handed right-handed diabetic asthmatic deaf blind self-employed colorblind colourblind "
-    "lactose-intolerant gluten-free gay lesbian bisexual transgender nonbinary non-binary atheist catholic jewish "
-    "muslim buddhist hindu christian"
+    "lactose-intolerant gluten-free"
 )
 
 POSSESSIONS = words(
@@ -78,7 +77,7 @@ POSSESSIONS = words(
     "husband wife boyfriend girlfriend roommate roommates grandchildren grandkids niece nephew cousin cousins "
     "degree degrees diploma certificate license licence doctorate phd bachelor's master's "
     "allergy asthma diabetes insomnia dyslexia adhd anxiety depression migraine migraines arthritis tattoo tattoos "
-    "necklace bracelet pendant watch pool fireplace tent plant plants bookshelf scar bearded "
+    "necklace bracelet watch pool fireplace tent bookshelf scar "
     "restaurant bakery shop store blog podcast company business startup collection"
 )
 
@@ -139,7 +138,7 @@ COMMON_CAPITALS = words(
     "Mr Mrs Ms Dr Prof User Assistant Agent System Bot Human Customer Support Team Admin Lol Haha Bye Goodbye "
     "Congrats Congratulations Cheers Absolutely Definitely Totally Exactly Indeed Glad Happy Excited Looking Take "
     "Keep Let Been Being Have Has Had Do Does Did Is Are Was Were Be Can Could Will Would Should Might Must "
-    "Life Time Work Home School Family Nature Art Music Yoga"
+    "Life Time Work Home School Family Nature Art Music"
 )
 """Words that are capitalized at the start of a sentence, or by habit, and name nobody."""
 
