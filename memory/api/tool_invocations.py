@@ -17,10 +17,10 @@ from memory.services.tools import (
     CLOCK_SKEW,
     LARGEST_NUMBER,
     LARGEST_VALUE_BYTES,
+    SEALED,
     InvocationDraft,
     OpenedInvocation,
     find_invocation,
-    open_invocation,
     record_invocation,
     record_invocations,
     visible_invocations,
@@ -97,6 +97,13 @@ class InvocationAnswer(serializers.Serializer[Any]):
     turn_index = serializers.IntegerField(allow_null=True)
     tool_name = serializers.CharField()
     task_type = serializers.CharField(help_text="May be empty.")
+    success = serializers.BooleanField(allow_null=True)
+    latency_ms = serializers.IntegerField(allow_null=True)
+    timestamp = serializers.DateTimeField()
+    created_at = serializers.DateTimeField()
+
+
+class InvocationInFull(InvocationAnswer):
     tool_input = serializers.JSONField(allow_null=True)
     tool_output = serializers.JSONField(allow_null=True)
     error_message = serializers.CharField(allow_null=True)
@@ -104,10 +111,6 @@ class InvocationAnswer(serializers.Serializer[Any]):
         help_text="Whether some of input, output and error cannot be read, as the key they were sealed under is gone: "
         "those are null."
     )
-    success = serializers.BooleanField(allow_null=True)
-    latency_ms = serializers.IntegerField(allow_null=True)
-    timestamp = serializers.DateTimeField()
-    created_at = serializers.DateTimeField()
 
 
 class RecordedInvocations(serializers.Serializer[Any]):
@@ -120,15 +123,14 @@ COLUMNS = (
 )
 
 
-def represent_invocation(opened: OpenedInvocation) -> dict[str, Any]:
-    row = opened.invocation
-    values = {name: getattr(opened, name) for name in ("tool_input", "tool_output", "error_message", "sealed")}
-    return {"id": str(row.id)} | {name: getattr(row, name) for name in COLUMNS} | values
+def represent_invocation(row: ToolInvocation) -> dict[str, Any]:
+    """Nothing that is sealed: a page would be large, and what `once` keeps of an answer is in plain text."""
+    return {"id": str(row.id)} | {name: getattr(row, name) for name in COLUMNS}
 
 
-def represent_recorded(row: ToolInvocation) -> dict[str, Any]:
-    values = {name: getattr(row, name) for name in ("tool_input", "tool_output", "error_message")}
-    return represent_invocation(OpenedInvocation(invocation=row, sealed=False, **values))
+def represent_in_full(opened: OpenedInvocation) -> dict[str, Any]:
+    values = {name: getattr(opened, name) for name in (*SEALED, "sealed")}
+    return represent_invocation(opened.invocation) | values
 
 
 def draft_of(use: dict[str, Any], conversation_id: str) -> InvocationDraft:
@@ -144,24 +146,25 @@ class ToolInvocations(OwnerViewSet):
         "list": InvocationAnswer,
         "create": InvocationAnswer,
         "record_many": RecordedInvocations,
-        "retrieve": InvocationAnswer,
+        "retrieve": InvocationInFull,
     }
     statuses = {"create": 201, "record_many": 201}
     ordering = ("-timestamp", "-id")
 
     def list(self, request: Request) -> Response:
-        """Last called first."""
+        """Last called first. What went in and came out is told of one at a time."""
         query = self.query()
-        rows = narrowed(visible_invocations(self.owner(query)), query)
-        return self.page(rows, lambda row: represent_invocation(open_invocation(row)))
+        return self.page(narrowed(visible_invocations(self.owner(query)), query), represent_invocation)
 
     def create(self, request: Request) -> Response:
-        """Record that a tool was called in a conversation, and count it. A value may have 256 KiB (413 above)."""
+        """Record that a tool was called in a conversation, and count it. A value may have 256 KiB (413 above).
+
+        Input, output and error are encrypted at rest, and not answered."""
         body = self.body()
         owner, draft = self.owner(body), draft_of(body, body["conversation_id"])
 
         def write() -> Response:
-            return Response(represent_recorded(record_invocation(owner, draft, now=timezone.now())), status=201)
+            return Response(represent_invocation(record_invocation(owner, draft, now=timezone.now())), status=201)
 
         return self.once(write)
 
@@ -178,7 +181,8 @@ class ToolInvocations(OwnerViewSet):
         return self.once(write)
 
     def retrieve(self, request: Request, invocation_id: UUID) -> Response:
-        return Response(represent_invocation(find_invocation(self.owner(self.query()), invocation_id)))
+        """With what went in and came out."""
+        return Response(represent_in_full(find_invocation(self.owner(self.query()), invocation_id)))
 
 
 def narrowed(rows: QuerySet[ToolInvocation], query: dict[str, Any]) -> QuerySet[ToolInvocation]:

@@ -250,21 +250,26 @@ def record_recording(owner: Owner, rows: Sequence[ToolInvocation]) -> None:
 
 
 def visible_invocations(owner: Owner) -> QuerySet[ToolInvocation]:
-    """Those of the conversations in which the agent takes part; sealed, until `open_invocation` opens one of them."""
+    """Those of the conversations in which the agent takes part, without what is sealed: it may be a megabyte a row."""
+    return ToolInvocation.objects.visible_to(owner).defer(*SEALED)
+
+
+def sealed_invocations(owner: Owner) -> QuerySet[ToolInvocation]:
+    """`visible_invocations` with what is sealed of them, until `open_invocation` opens one."""
     sealed = {f"sealed_{name}": Cast(name, BinaryField()) for name in SEALED}
-    return ToolInvocation.objects.visible_to(owner).defer(*SEALED).annotate(**sealed)
+    return visible_invocations(owner).annotate(**sealed)
 
 
 def find_invocation(owner: Owner, invocation_id: UUID) -> OpenedInvocation:
     """Raises NotFound."""
-    found = visible_invocations(owner).filter(id=invocation_id).first()
+    found = sealed_invocations(owner).filter(id=invocation_id).first()
     if found is None:
         raise NotFound("no such invocation")
     return open_invocation(found)
 
 
 def open_invocation(row: ToolInvocation) -> OpenedInvocation:
-    """Decrypt what is sealed of a row of `visible_invocations`. What no key opens is told as such, not left out."""
+    """Decrypt what is sealed of a row of `sealed_invocations`. What no key opens is told as such, not left out."""
     opened: dict[str, Any] = {}
     sealed = False
     for name in SEALED:

@@ -29,6 +29,16 @@ def learn(owner: Owner, description: str = "Search, then read.", **fields: Any) 
     return learn_strategy(owner, StrategyDraft(description=description, own=own, **fields), embedded=NOTHING, now=now)
 
 
+def everything_stored() -> str:
+    """Every row of every table, as text; bytes stand in it in hexadecimal."""
+    with connection.cursor() as cursor:
+        rows = []
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT stored::text FROM "{table}" AS stored')
+            rows += [row for (row,) in cursor.fetchall()]
+    return "\n".join(rows)
+
+
 def sealed_bytes(column: str = "tool_input") -> list[bytes]:
     """What the table of invocations has in a column, where there is something, first recorded first."""
     with connection.cursor() as cursor:

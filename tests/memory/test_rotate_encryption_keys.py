@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from memory.owner import Owner
 from memory.services.sealing import rotate_tables, sealed_tables
-from memory.services.tools import OpenedInvocation, open_invocation, visible_invocations
+from memory.services.tools import OpenedInvocation, open_invocation, sealed_invocations
 from memory_project.encryption import is_current, read_keys
 from memory_project.fields import SealedJSONField
 from tests.beside import PATIENCE_SECONDS, Start, do_beside
@@ -60,7 +60,7 @@ def figures(*, rotated: int = 0, current: int = 0, unreadable: int = 0, rows: in
 
 
 def opened(owner: Owner) -> list[OpenedInvocation]:
-    return [open_invocation(row) for row in visible_invocations(owner).order_by("id")]
+    return [open_invocation(row) for row in sealed_invocations(owner).order_by("id")]
 
 
 def inputs(owner: Owner) -> list[Any]:

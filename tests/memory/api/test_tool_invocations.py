@@ -6,13 +6,16 @@ from uuid import uuid4
 
 import pytest
 from cryptography.fernet import Fernet
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from memory.models import AuditEntry, Tool, ToolInvocation
+from memory.models import AuditEntry, IdempotentRequest, Tool, ToolInvocation
 from memory.services.tools import LARGEST_VALUE_BYTES
 from tests.api_client import ServiceClient
 from tests.hostile import HOSTILE_IDS, HostileBody, each_hostile_body
+from tests.memory.procedures import everything_stored
 
 pytestmark = pytest.mark.django_db
 
@@ -27,6 +30,8 @@ SAID = {
     "turn_index": 3,
     "timestamp": "2026-05-04T12:00:00Z",
 }
+SEALED = ("tool_input", "tool_output", "error_message")
+SECRET = "hunter2"
 
 
 def record(api: ServiceClient, **fields: Any) -> Any:
@@ -44,17 +49,18 @@ def test_a_call_is_recorded_and_read_again(api: ServiceClient) -> None:
     read = api.get(f"/tool-invocations/{recorded.json()['id']}?agent_id=assistant")
 
     assert recorded.status_code == 201
-    whose = {"user_id": "ana", "channel": "web", "sealed": False}
-    assert recorded.json() | CALL | SAID | whose == recorded.json()
     assert read.status_code == 200
-    assert read.json() == recorded.json()
+    whose = {"user_id": "ana", "channel": "web", "sealed": False}
+    assert read.json() | CALL | SAID | whose == read.json()
+    assert read.json() == recorded.json() | {name: read.json()[name] for name in (*SEALED, "sealed")}
 
 
 def test_the_least_that_is_said_is_a_tool_and_a_conversation(api: ServiceClient) -> None:
     recorded = record(api).json()
+    read = api.get(f"/tool-invocations/{recorded['id']}").json()
 
-    empty = dict.fromkeys(["tool_input", "tool_output", "success", "latency_ms", "turn_index", "error_message"])
-    assert recorded | empty | {"task_type": "", "sealed": False} == recorded
+    empty = dict.fromkeys([*SEALED, "success", "latency_ms", "turn_index"])
+    assert read | empty | {"task_type": "", "sealed": False} == read
 
 
 @pytest.mark.parametrize(
@@ -135,6 +141,35 @@ def test_the_same_request_sent_twice_is_counted_once(api: ServiceClient) -> None
     assert Tool.objects.get().usage_count == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "more"),
+    [(201, {}), (400, {"latency_ms": -1}), (413, {"tool_input": [SECRET, "x" * LARGEST_VALUE_BYTES]})],
+)
+def test_an_answer_that_is_kept_holds_nothing_that_is_sealed(
+    api: ServiceClient, status: int, more: dict[str, Any]
+) -> None:
+    use = {"tool_name": "search", "tool_input": {"q": SECRET}, "tool_output": [SECRET], "error_message": SECRET} | more
+    bulk = {"agent_id": "assistant", "conversation_id": "c1", "invocations": [use]}
+    for path, body in (("/tool-invocations", CALL | use), ("/tool-invocations/bulk", bulk)):
+        assert api.post(path, body, HTTP_IDEMPOTENCY_KEY="k1").status_code == status
+
+    assert IdempotentRequest.objects.count() == 2
+    stored = everything_stored()
+    assert SECRET not in stored
+    assert SECRET.encode().hex() not in stored
+
+
+def test_lists_leave_out_what_is_sealed_and_do_not_read_it(api: ServiceClient) -> None:
+    recorded = record(api, **SAID).json()
+
+    with CaptureQueriesContext(connection) as captured:
+        page = api.get("/tool-invocations").json()
+
+    assert page["results"] == [recorded]
+    assert not {*SEALED, "sealed"} & set(recorded)
+    assert not [query for query in captured if "tool_input" in query["sql"]]
+
+
 def test_lists_are_of_the_last_first_and_narrowed_on_demand(api: ServiceClient) -> None:
     now = timezone.now()
     record(api, tool_name="old", timestamp=(now - timedelta(days=2)).isoformat(), success=True)
@@ -181,13 +216,14 @@ def test_other_agents_and_accounts_see_nothing(
 
 def test_a_row_whose_key_is_lost_is_answered_and_says_so(api: ServiceClient, settings: Settings) -> None:
     recorded = record(api, **SAID).json()
+    told = api.get(f"/tool-invocations/{recorded['id']}").json()
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
 
     read = api.get(f"/tool-invocations/{recorded['id']}")
 
     lost = {"tool_input": None, "error_message": None, "sealed": True}
     assert read.status_code == 200
-    assert read.json() == recorded | lost
+    assert read.json() == told | lost
     assert listed(api) == ["search"]
 
 
