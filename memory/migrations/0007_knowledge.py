@@ -8,6 +8,10 @@ import memory_project.ids
 from django.db import migrations, models
 
 
+# links that staff made before there were goals: whatever they are between, it is no goals
+NO_GOALS = "UPDATE memory_links SET type = 'WAS_' || type WHERE type IN ('SUBGOAL_OF', 'BLOCKED_BY')"
+
+
 class Migration(migrations.Migration):
 
     dependencies = [
@@ -15,6 +19,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.RunSQL(NO_GOALS, migrations.RunSQL.noop),
         migrations.CreateModel(
             name='Entity',
             fields=[

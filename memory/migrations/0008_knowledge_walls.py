@@ -94,6 +94,16 @@ DROP TRIGGER fact_version_closed_once ON fact_versions;
 DROP TRIGGER fact_version_written_once ON fact_versions;
 """
 
+# Going back drops what the kinds hold of their own: a memory that is a fact and nothing else is none. And whoever went
+# forward again could not learn what such a row stands for.
+NO_KNOWLEDGE = """
+DELETE FROM facts;
+DELETE FROM entities;
+DELETE FROM goals;
+DELETE FROM strategies;
+DELETE FROM memories WHERE kind IN ('fact', 'entity', 'goal', 'strategy');
+"""
+
 # what was said before there was extraction is extracted from as well
 QUEUE = """
 UPDATE conversations SET extract_after = now() WHERE turn_count > 0 AND extract_after IS NULL AND NOT archived;
@@ -104,6 +114,8 @@ class Migration(migrations.Migration):
     dependencies = [("memory", "0007_knowledge")]
 
     operations = [
+        # run last on the way back, before the tables go
+        migrations.RunSQL(migrations.RunSQL.noop, NO_KNOWLEDGE),
         migrations.RunSQL(REFERENCES, NO_REFERENCES),
         migrations.RunSQL(NO_RINGS, RINGS),
         migrations.RunSQL(UNCHANGING, CHANGING),

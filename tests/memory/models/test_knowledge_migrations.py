@@ -1,0 +1,63 @@
+"""The migrations of knowledge, forward over data of the version before, and back again."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from memory.models import Conversation, Entity, Fact, Link
+from memory.owner import Owner
+from memory.services.embedding import embed_texts
+from memory.services.entities import EntityDraft, upsert_entity
+from memory.services.facts import FactDraft, learn_fact
+from tests.memory.episodes import NOW
+from tests.memory.knowledge import tell
+from tests.memory.turns import say, turn
+
+BEFORE, AFTER = "0006_tier_walls", "0008_knowledge_walls"
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
+
+
+def migrate_to(name: str) -> Any:
+    """The models as they are there."""
+    executor = MigrationExecutor(connection)
+    executor.migrate([("memory", name)])
+    return MigrationExecutor(connection).loader.project_state([("memory", name)]).apps
+
+
+@pytest.fixture(autouse=True)
+def _come_back() -> Iterator[None]:
+    yield
+    migrate_to(AFTER)
+
+
+def know(owner: Owner) -> tuple[bool, bool]:
+    """Whether the fact, and the entity, are new."""
+    nothing = embed_texts([])
+    entity = upsert_entity(owner, EntityDraft(name="Ana", type="person"), embedded=nothing, now=NOW)
+    fact = learn_fact(owner, FactDraft(claim="Ana sings", entity_ids=[entity.entity.id]), embedded=nothing, now=NOW)
+    return fact.is_new, entity.is_new
+
+
+def test_the_data_of_the_version_before_comes_along_and_knowledge_can_be_learnt_after_going_back(owner: Owner) -> None:
+    """One test, since going back and forth takes seconds."""
+    tell(owner, "I live in Lisbon.")
+    child, parent, other = say(owner, turn("a"), turn("b"), turn("c"), conversation_id="c2").turns
+    know(owner)
+    old = migrate_to(BEFORE)
+    # as staff could, before there were goals
+    for target in (parent, other):
+        old.get_model("memory", "Link").objects.create(
+            account_id=owner.account_id, source_id=child.id, target_id=target.id, type="SUBGOAL_OF"
+        )
+
+    migrate_to(AFTER)
+
+    assert sorted(Link.objects.values_list("type", flat=True)) == ["WAS_SUBGOAL_OF", "WAS_SUBGOAL_OF"]
+    queued = Conversation.objects.filter(extract_after__isnull=False, extracted_count=0)
+    assert sorted(queued.values_list("conversation_id", flat=True)) == ["c1", "c2"]
+    assert (Fact.objects.count(), Entity.objects.count()) == (0, 0)
+    assert know(owner) == (True, True)
