@@ -1,6 +1,6 @@
 """Merging entities that are one, and splitting one that is two: pages that say beforehand what moves."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -22,13 +22,24 @@ from memory.admin.deeds import say_refusal
 from memory.admin.entity_pages import count_links
 from memory.admin.text import EXCERPT_CHARACTERS, mark_invisible, shorten
 from memory.errors import MemoryServiceError
-from memory.models import Entity, Link
+from memory.models import Entity, Kind, Link
 from memory.services.entity_merges import merge_entities, split_entity
 
 MOST_MERGED = 20
 """Entities at once."""
 
 MOST_LINKS_LISTED = 200
+
+MODELS_OF_KINDS = {
+    Kind.TURN: "turn",
+    Kind.EPISODE: "episodicmemory",
+    Kind.FACT: "fact",
+    Kind.STRATEGY: "strategy",
+    Kind.GOAL: "goal",
+    Kind.CONTEXT_ENTRY: "contextentry",
+    Kind.LEARNING: "learning",
+}
+"""Whose pages are looked at by a permission of their own; those of other kinds by that for all memories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +146,8 @@ def split_view(pages: Admin, request: HttpRequest, object_id: str) -> HttpRespon
     if entity is None:
         raise Http404("no such entity")
     names: list[str] = entity.names
-    form = SplitForm(
-        request.POST or None, names=names, links=list_links(entity), initial={"seen_version": entity.version}
-    )
+    links = list_links(entity, readable=readable_kinds(request))
+    form = SplitForm(request.POST or None, names=names, links=links, initial={"seen_version": entity.version})
     if request.method == "POST" and form.is_valid():
         other = split(pages, request, entity, form)
         if other is not None:
@@ -172,18 +182,26 @@ def split(pages: Admin, request: HttpRequest, entity: Entity, form: SplitForm) -
     return other
 
 
-def list_links(entity: Entity) -> list[tuple[str, str]]:
-    """Links of the entity by id, told from the other end, the latest first."""
+def readable_kinds(request: HttpRequest) -> set[str]:
+    """The kinds whose texts the user may read, on pages of entities."""
+    models = {kind: MODELS_OF_KINDS.get(kind, "memory") for kind in Kind}
+    return {Kind.ENTITY, *(kind for kind, model in models.items() if request.user.has_perm(f"memory.view_{model}"))}
+
+
+def list_links(entity: Entity, *, readable: Collection[str]) -> list[tuple[str, str]]:
+    """Links of the entity by id, told from the other end, the latest first; texts of readable kinds only."""
     links = Link.objects.filter(Q(source_id=entity.pk) | Q(target_id=entity.pk), account_id=entity.account_id)
-    texts = [Left(f"{end}__text", EXCERPT_CHARACTERS + 1) for end in ("source", "target")]
-    columns: list[Any] = ["id", "type", "source_id", "source__kind", "target__kind", *texts]
+    sides = [
+        (f"{end}_id", f"{end}__kind", Left(f"{end}__text", EXCERPT_CHARACTERS + 1)) for end in ("source", "target")
+    ]
+    columns: list[Any] = ["id", "type", *sides[0], *sides[1]]
     rows = links.order_by("-id").values_list(*columns)[:MOST_LINKS_LISTED]
-    return [(str(link_id), tell_link(entity.pk, *row)) for link_id, *row in rows]
+    return [(str(link_id), tell_link(entity.pk, type_, ends, readable)) for link_id, type_, *ends in rows]
 
 
-def tell_link(entity_id: UUID, type_: str, source_id: UUID, source_kind: str, target_kind: str, *texts: str) -> str:
-    """For people: the type, and what is at the other end."""
-    is_out = source_id == entity_id
-    kind, text = (target_kind, texts[1]) if is_out else (source_kind, texts[0])
-    name = mark_invisible(type_)
-    return f"{name} → {kind}: {shorten(text)}" if is_out else f"{name} ← {kind}: {shorten(text)}"
+def tell_link(entity_id: UUID, type_: str, ends: Sequence[Any], readable: Collection[str]) -> str:
+    """For people: the type, and what is at the other end; its id in place of a text that is not theirs to read."""
+    is_out = ends[0] == entity_id
+    other_id, kind, text = ends[3:] if is_out else ends[:3]
+    other = f"{kind}: {shorten(text)}" if kind in readable else f"{kind} {other_id}"
+    return f"{mark_invisible(type_)} {'→' if is_out else '←'} {other}"

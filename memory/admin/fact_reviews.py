@@ -70,15 +70,24 @@ FORMS: dict[str, type[forms.Form]] = {
 """What each decision asks for."""
 
 
+CLAIMS = ("new_claim", "old_claim")
+
+
 @admin.register(FactReview)
 class FactReviewAdmin(ReadOnlyAdmin):
     """Opened by extraction where the policy is to ask. Deciding takes the permission to change reviews."""
 
-    list_display = ("new_claim", "old_claim", "similarity", "status", "decided_by", "account", "created_at")
+    list_display = (*CLAIMS, "similarity", "status", "decided_by", "account", "created_at")
     list_filter = (AccountFilter, DecisionFilter)
     list_select_related = ("account",)
     search_fields = ("decided_by__exact",)
     search_help_text = "Who decided, in full."
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        may_read = request.user.has_perm("memory.view_fact")
+        return (
+            self.list_display if may_read else ("__str__", *(name for name in self.list_display if name not in CLAIMS))
+        )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[FactReview]:
         rows: QuerySet[FactReview] = super().get_queryset(request)
@@ -143,9 +152,11 @@ class FactReviewAdmin(ReadOnlyAdmin):
         rows: Any = Fact.objects.filter(account_id=review.account_id, pk__in=[review.old_fact_id, review.new_fact_id])
         facts = {fact.pk: fact for fact in rows}
         old, new = facts[review.old_fact_id], facts[review.new_fact_id]
-        may_read_facts, may_read_turns = (request.user.has_perm(f"memory.view_{model}") for model in ("fact", "turn"))
+        may_read_facts, may_read_turns, may_see_entities = (
+            request.user.has_perm(f"memory.view_{model}") for model in ("fact", "turn", "entity")
+        )
         quotes = read_quotes([old, new]) if may_read_facts and may_read_turns else {}
-        entities = read_entities([old, new]) if may_read_facts else {}
+        entities = read_entities([old, new]) if may_read_facts and may_see_entities else {}
         return {
             **self.admin_site.each_context(request),
             "opts": self.opts,

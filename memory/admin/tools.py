@@ -44,7 +44,11 @@ class ToolAdmin(AuditedAdmin):
     search_help_text = "Part of a name."
     shown = ("named", "account", "uses", "latency", "invocations", "strategies", "created_at", "last_used", "id")
     readonly_fields = shown
-    fieldsets = (("What it is for", {"fields": ("description",)}), ("What it is", {"fields": shown}))
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any | None = None) -> Any:
+        may_read = request.user.has_perm("memory.view_strategy")
+        shown = [name for name in self.shown if may_read or name != "strategies"]
+        return (("What it is for", {"fields": ("description",)}), ("What it is", {"fields": shown}))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Tool]:
         rows: QuerySet[Tool] = super().get_queryset(request)

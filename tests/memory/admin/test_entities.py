@@ -304,3 +304,16 @@ def test_who_may_only_look_merges_and_splits_nothing(newcomer: Client, owner: Ow
     assert not any(told in page for told in (CLAIM, "Ana bakes well."))
     assert split(newcomer, ana, 1).status_code == 403
     assert not stored(other).archived
+
+
+def test_what_links_lead_to_is_read_by_who_may_read_it(newcomer: Client, ana: Entity) -> None:
+    url = page_url("entity", ana.pk, "split")
+    allow("newcomer", "change_entity")
+    blind = shown(newcomer.get(url))
+    allow("newcomer", "view_fact", "view_turn")
+    seeing = shown(newcomer.get(url))
+
+    fact_id = Link.objects.get(type="ABOUT").source_id
+    assert all(told in blind for told in ("Bakery", f"ABOUT ← fact {fact_id}", "MENTIONS ← turn "))
+    assert not any(told in blind for told in (CLAIM, "Ana bakes well."))
+    assert all(told in seeing for told in (f"ABOUT ← fact: {CLAIM}", "Ana bakes well."))

@@ -148,6 +148,26 @@ def test_whatever_facts_say_is_shown_as_text(staff: Client, owner: Owner) -> Non
         assert "⟦U+202E⟧" in page
 
 
+def test_claims_are_listed_for_who_may_read_facts(newcomer: Client, review: FactReview) -> None:
+    allow("newcomer", "view_factreview")
+    blind = shown(newcomer.get(list_url("factreview")))
+    allow("newcomer", "view_fact")
+    seeing = shown(newcomer.get(list_url("factreview")))
+
+    assert not any(claim in blind for claim in (CLAIM, NEW_CLAIM))
+    assert page_url("factreview", review.pk) in blind
+    assert all(claim in seeing for claim in (CLAIM, NEW_CLAIM))
+
+
+def test_what_facts_are_about_is_named_for_who_may_see_entities(newcomer: Client, review: FactReview) -> None:
+    allow("newcomer", "view_factreview", "view_fact")
+    blind = shown(newcomer.get(page_url("factreview", review.pk)))
+    allow("newcomer", "view_entity")
+
+    assert "Ana Lima" not in blind
+    assert "Ana Lima" in shown(newcomer.get(page_url("factreview", review.pk)))
+
+
 def test_who_may_only_look_decides_nothing(newcomer: Client, review: FactReview) -> None:
     allow("newcomer", "view_factreview")
     blind = shown(newcomer.get(page_url("factreview", review.pk)))

@@ -14,6 +14,7 @@ from memory.owner import Owner
 from memory.services.tools import InvocationDraft, record_invocation
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
+from tests.memory.procedures import learn
 
 
 def use(owner: Owner, tool_name: str = "search", **fields: Any) -> ToolInvocation:
@@ -163,3 +164,16 @@ def test_who_may_only_look_deletes_and_describes_nothing(newcomer: Client, owner
     assert newcomer.get(page_url("toolinvocation", row.pk)).status_code == 200
     assert newcomer.post(page_url("toolinvocation", row.pk, "delete"), {"post": "yes"}).status_code == 403
     assert newcomer.post(page_url("tool", row.tool_id), {"description": "x"}).status_code == 403
+
+
+def test_strategies_that_call_a_tool_are_read_by_who_may_read_them(
+    newcomer: Client, staff: Client, owner: Owner
+) -> None:
+    row = use(owner)
+    learn(owner, "Ask the librarian", tool_sequence=["search"])
+    allow("newcomer", "view_tool")
+
+    blind, seeing = (shown(client.get(page_url("tool", row.tool_id))) for client in (newcomer, staff))
+
+    assert "Ask the librarian" not in blind
+    assert "Ask the librarian" in seeing
