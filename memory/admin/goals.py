@@ -20,7 +20,8 @@ from memory.admin.memories import LONG_COLUMNS, MemoryForm, MemoryPages
 from memory.admin.text import mark_invisible
 from memory.models import Account, Goal
 from memory.owner import Owner
-from memory.services.goals import LARGEST_PRIORITY, block_goal, complete_goal, delete_goal, unblock_goal
+from memory.services.goal_corrections import erase_goal
+from memory.services.goals import LARGEST_PRIORITY, block_goal, complete_goal, unblock_goal
 from memory_project.admin_lists import AccountFilter, chosen_account
 
 MOST_ACCOUNTS = 50
@@ -80,7 +81,7 @@ class GoalAdmin(DeedPages, MemoryPages):
     list_filter = (AccountFilter, "status", *MemoryPages.list_filter[1:])
     long_columns = (*LONG_COLUMNS, "result")
     correctable = (
-        "text", "priority", "deadline", "result", "event_time", "expires_at", "salience", "trust", "source", "metadata",
+        "text", "priority", "deadline", "result", "event_time", "salience", "trust", "source", "metadata",
     )  # fmt: skip
     shown = ("status", "completed_at", "user_id", "channel", *MemoryPages.shown)
     deeds = {
@@ -102,11 +103,7 @@ class GoalAdmin(DeedPages, MemoryPages):
         return "-" if goal.deadline is None else f"{goal.deadline:%Y-%m-%d %H:%M}"
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        if not Goal.objects.live(datetime.now(UTC)).filter(pk=obj.pk).exists():
-            # nothing waits for it any more
-            super().delete_model(request, obj)
-            return
-        delete_goal(holder_owner(request, obj), obj.pk, now=datetime.now(UTC))
+        erase_goal(holder_owner(request, obj), obj.pk, now=datetime.now(UTC))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         for goal in queryset.defer(*self.long_columns):

@@ -49,9 +49,10 @@ CORRECTABLE_CHILDREN: dict[str, tuple[type[Memory], frozenset[str]]] = {
 KEPT_IN_STEP: dict[str, frozenset[str]] = {
     Kind.FACT: frozenset({"text", "user_id", "channel"}),
     Kind.ENTITY: frozenset({"text", "user_id", "channel"}),
-    Kind.GOAL: frozenset({"user_id"}),
+    Kind.GOAL: frozenset({"user_id", "expires_at"}),
 }
-"""By kind: columns of CORRECTABLE that say something elsewhere as well, and are left to the services of the kind."""
+"""By kind: columns of CORRECTABLE that say something elsewhere as well, and are left to the services of the kind.
+A goal is in the way of others until it is closed: it does not expire."""
 
 MARKS: dict[str, dict[str, bool]] = {
     "archive": {"archived": True},
@@ -185,9 +186,10 @@ def delete_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:
     for ids in chunks(memory_ids):
         if Memory.objects.visible_to(owner, Kind.TURN).filter(id__in=ids).exists():
             raise Unprocessable("a turn goes with its conversation only; correct its text to be rid of what it says")
-        if waited_for(owner, ids):
-            raise Unprocessable("others wait for one of these goals: delete it from the list of goals")
-        deleted += erase_memories(owner, ids)
+        with transaction.atomic():
+            if hold_goals(owner, ids) and waited_for(owner, ids):
+                raise Unprocessable("others wait for one of these goals: delete it from the list of goals")
+            deleted += erase_memories(owner, ids)
     return deleted
 
 

@@ -1,12 +1,17 @@
 """What marking and deleting memories by hand means for goals: those that waited for one are not left waiting."""
 
 from collections.abc import Collection
+from datetime import datetime
 from uuid import UUID
 
-from memory.models import Kind, Memory
+from django.db import transaction
+
+from memory.errors import NotFound
+from memory.models import Goal, Kind, Memory
 from memory.models.goals import BLOCKED_BY
 from memory.owner import Owner
-from memory.services.goal_links import links_of, take_turn
+from memory.services.goal_links import IS_WAITED_FOR, links_of, lock_with_waiters, take_turn
+from memory.services.goals import erase_locked
 
 
 def hold_goals(owner: Owner, memory_ids: Collection[UUID]) -> list[UUID]:
@@ -19,6 +24,19 @@ def hold_goals(owner: Owner, memory_ids: Collection[UUID]) -> list[UUID]:
 
 
 def waited_for(owner: Owner, memory_ids: Collection[UUID]) -> bool:
-    """Whether one of these memories is a goal that holds up another."""
-    waiting = links_of(owner.account_id, BLOCKED_BY).filter(target_id__in=memory_ids)
-    return bool(waiting.filter(target__archived=False, target__quarantined=False).exists())
+    """Whether one of these memories is a goal that is in the way of another. Ask in the account's turn."""
+    waiting = links_of(owner.account_id, BLOCKED_BY).filter(
+        target_id__in=memory_ids, source__goal__status__in=Goal.OPEN
+    )
+    return bool(waiting.filter(IS_WAITED_FOR).exists())
+
+
+def erase_goal(owner: Owner, goal_id: UUID, *, now: datetime) -> list[UUID]:
+    """`delete_goal` for staff: of one that is archived, quarantined or expired as well. Raises NotFound."""
+    with transaction.atomic():
+        take_turn(owner.account_id)
+        locked = lock_with_waiters(owner.account_id, [goal_id])
+        goal = locked.pop(goal_id, None)
+        if goal is None:
+            raise NotFound("no such goal")
+        return erase_locked(owner, goal, locked.keys(), now=now)

@@ -12,7 +12,8 @@ from uuid import UUID
 from django.db import IntegrityError, connection
 from django.db.models import Q
 
-from memory.errors import Conflict, NotFound, Unprocessable
+from memory.audit import record
+from memory.errors import Conflict, Unprocessable
 from memory.models import Goal, Link
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.owner import Owner
@@ -40,6 +41,7 @@ WITH wanted AS (
         SELECT FROM memory_links l JOIN memories m ON m.id = l.target_id JOIN goals b ON b.memory_ptr_id = m.id
         WHERE l.account_id = %(account_id)s AND l.source_id = g.memory_ptr_id AND l.type = 'BLOCKED_BY'
             AND b.completed_at IS NULL AND NOT m.archived AND NOT m.quarantined
+            AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
     ) THEN 'blocked' ELSE 'active' END AS status
     FROM goals g WHERE g.memory_ptr_id = ANY(%(ids)s) AND g.completed_at IS NULL
 ), changed AS (
@@ -50,6 +52,9 @@ WITH wanted AS (
 UPDATE memories m SET version = m.version + 1, updated_at = %(now)s FROM changed
 WHERE m.id = changed.id AND m.account_id = %(account_id)s RETURNING m.id, changed.status
 """
+
+IS_WAITED_FOR = Q(target__goal__status__in=Goal.OPEN, target__archived=False, target__quarantined=False)
+"""Of a BLOCKED_BY link: what it leads to is open, and has not been marked away. It may have expired."""
 
 
 class GoalLink(NamedTuple):
@@ -119,26 +124,26 @@ def raise_refusal(err: IntegrityError) -> NoReturn:
     raise err
 
 
-def settle(account_id: UUID, goal_ids: Collection[UUID], *, now: datetime) -> dict[UUID, str]:
+def settle(owner: Owner, goal_ids: Collection[UUID], *, now: datetime) -> dict[UUID, str]:
     """Make the open ones among these goals blocked or active, as their open blockers have it, each at its next version.
 
-    Comes back with those that are something else now, and what. One statement; lock them first.
+    Comes back with those that are something else now, and what; the audit log tells of them, too. Lock them first.
     """
     if not goal_ids:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(SETTLE, {"account_id": account_id, "ids": list(goal_ids), "now": now})
-        return dict(cursor.fetchall())
+        cursor.execute(SETTLE, {"account_id": owner.account_id, "ids": list(goal_ids), "now": now})
+        changed: dict[UUID, str] = dict(cursor.fetchall())
+    for operation, status in (("block", Goal.Status.BLOCKED), ("unblock", Goal.Status.ACTIVE)):
+        affected = sorted(goal_id for goal_id, is_now in changed.items() if is_now == status)
+        if affected:
+            record(owner, operation=operation, memory_type="semantic", affected_ids=affected)
+    return changed
 
 
 def settle_waiters(owner: Owner, goal_ids: Collection[UUID], *, now: datetime) -> None:
     """After goals were archived, quarantined, or taken out of it: what waits for them is blocked, or is not, as they
-    have it now. In the caller's transaction.
-
-    Raises NotFound where there is none of them.
+    have it now. In the caller's transaction. Nobody waits for those that are gone.
     """
     take_turn(owner.account_id)
-    locked = lock_with_waiters(owner.account_id, goal_ids)
-    if not locked:
-        raise NotFound("no such goal")
-    settle(owner.account_id, locked.keys(), now=now)
+    settle(owner, lock_with_waiters(owner.account_id, goal_ids).keys(), now=now)

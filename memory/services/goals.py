@@ -14,7 +14,6 @@ from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce
 
-from memory.audit import record
 from memory.errors import Conflict, Unprocessable
 from memory.identity import holder
 from memory.models import Goal, Kind, Link, Memory, writer
@@ -24,6 +23,7 @@ from memory.retrieval.goals import GoalsFound, search_goals
 from memory.services.access import Versions
 from memory.services.embedding import Embedded
 from memory.services.goal_links import (
+    IS_WAITED_FOR,
     GoalLink,
     insert_goal_links,
     links_of,
@@ -305,9 +305,8 @@ def unblock_goal(owner: Owner, goal_id: UUID, *, by: UUID, expected: Versions = 
         gone, _ = links.filter(target_id=by).delete()
         if not gone:
             return goal
-        waits = links.filter(
-            target__goal__completed_at=None, target__archived=False, target__quarantined=False
-        ).exists()
+        is_live = Q(target__expires_at=None) | Q(target__expires_at__gt=now)
+        waits = links.filter(IS_WAITED_FOR & is_live).exists()
         status = goal.status if goal.completed_at else (Status.BLOCKED if waits else Status.ACTIVE).value
         save_goal(goal, now=now, status=status)
         record_goals(owner, "unblock", [goal])
@@ -342,13 +341,18 @@ def delete_goal(owner: Owner, goal_id: UUID, *, expected: Versions = None, now: 
     """
     with transaction.atomic():
         goal, waiting = lock_for_end(owner, goal_id, expected=expected, now=now)
-        below = list(links_of(owner.account_id, SUBGOAL_OF).filter(target_id=goal.id).values_list("source_id"))
-        orphans = Memory.objects.filter(account_id=owner.account_id, id__in=[child for (child,) in below])
-        locked = list(orphans.order_by("id").select_for_update(no_key=True).values_list("id", flat=True))
-        writer.delete_memories([goal.id])
-        Memory.objects.filter(id__in=locked).update(version=F("version") + 1, updated_at=now)
-        record_goals(owner, "delete", [goal])
-        return release(owner, waiting, now=now)
+        return erase_locked(owner, goal, waiting, now=now)
+
+
+def erase_locked(owner: Owner, goal: Goal, waiting: Collection[UUID], *, now: datetime) -> list[UUID]:
+    """As `delete_goal` says, in the account's turn, the goal and those `waiting` for it locked."""
+    below = list(links_of(owner.account_id, SUBGOAL_OF).filter(target_id=goal.id).values_list("source_id"))
+    orphans = Memory.objects.filter(account_id=owner.account_id, id__in=[child for (child,) in below])
+    locked = list(orphans.order_by("id").select_for_update(no_key=True).values_list("id", flat=True))
+    writer.delete_memories([goal.id])
+    Memory.objects.filter(id__in=locked).update(version=F("version") + 1, updated_at=now)
+    record_goals(owner, "delete", [goal])
+    return release(owner, waiting, now=now)
 
 
 def lock_for_end(owner: Owner, goal_id: UUID, *, expected: Versions, now: datetime) -> tuple[Goal, Collection[UUID]]:
@@ -362,8 +366,5 @@ def lock_for_end(owner: Owner, goal_id: UUID, *, expected: Versions, now: dateti
 
 def release(owner: Owner, goal_ids: Collection[UUID], *, now: datetime) -> list[UUID]:
     """Let those of the locked goals go on that no open goal holds up; which these are, in order."""
-    settled = settle(owner.account_id, goal_ids, now=now)
-    unblocked = sorted(goal_id for goal_id, status in settled.items() if status == Status.ACTIVE)
-    if unblocked:
-        record(owner, operation="unblock", memory_type="semantic", affected_ids=unblocked)
-    return unblocked
+    settled = settle(owner, goal_ids, now=now)
+    return sorted(goal_id for goal_id, status in settled.items() if status == Status.ACTIVE)

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from memory.admin import goal_trees
-from memory.models import Account, AuditEntry, Goal, Link
+from memory.models import Account, AuditEntry, Goal, Link, Memory
 from memory.owner import Owner
 from memory.services.goals import GoalDraft, add_goal
 from tests.memory.admin.chats import HOSTILE, allow
@@ -203,6 +203,15 @@ def test_an_archived_goal_is_deleted_as_well(staff: Client, house: Any) -> None:
     choose(staff, list_url("goal"), "delete_selected", house["walls"].pk, post="yes")
 
     assert not Goal.objects.filter(pk=house["walls"].pk).exists()
+
+
+def test_an_expired_goal_is_deleted_and_frees_what_waited(staff: Client, house: Any) -> None:
+    Memory.objects.filter(pk=house["walls"].pk).update(expires_at=datetime.now(UTC) - timedelta(days=1))
+
+    choose(staff, list_url("goal"), "delete_selected", house["walls"].pk, post="yes")
+
+    assert not Goal.objects.filter(pk=house["walls"].pk).exists()
+    assert status_of(house["roof"]) == "active"
 
 
 def test_a_page_shows_what_is_around_a_goal(staff: Client, house: Any) -> None:

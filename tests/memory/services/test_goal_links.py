@@ -174,6 +174,24 @@ def test_an_archived_goal_blocks_nothing_until_it_is_back(owner: Owner) -> None:
         assert status_of(goal) == status
 
 
+def test_an_expired_goal_blocks_nothing(owner: Owner) -> None:
+    blocker, other = aim(owner), aim(owner)
+    goal = aim(owner, blocked_by=[blocker.id, other.id])
+    Memory.objects.filter(id=blocker.id).update(expires_at=LATER)
+
+    assert unblock(owner, goal, other).status == "active"
+    settle_waiters(owner, [blocker.id], now=NOW)
+    assert status_of(goal) == "blocked"
+    settle_waiters(owner, [blocker.id], now=LATER)
+    assert status_of(goal) == "active"
+
+
+def test_nobody_waits_for_goals_that_are_gone(owner: Owner) -> None:
+    settle_waiters(owner, [uuid4()], now=NOW)
+
+    assert not AuditEntry.objects.filter(operation="unblock").exists()
+
+
 def test_a_tree_is_told_by_depth_and_as_lists_are(owner: Owner) -> None:
     root = aim(owner, "root")
     low, high = aim(owner, "low", parent_id=root.id), aim(owner, "high", parent_id=root.id, priority=1)
