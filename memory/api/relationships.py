@@ -14,8 +14,8 @@ from rest_framework.response import Response
 from memory.api.fields import Metadata, OwnerFields
 from memory.api.views import OwnerViewSet
 from memory.models import Link
+from memory.models.links import STRUCTURAL_TYPES
 from memory.services.relationships import (
-    STRUCTURAL_TYPES,
     TYPE_SHAPE,
     RelationshipDraft,
     create_relationship,

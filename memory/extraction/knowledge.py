@@ -17,6 +17,7 @@ from memory.extraction.orders import gives_orders
 from memory.extraction.wording import LONGEST_CLAIM, LONGEST_TOPIC, LONGEST_VALUE, beyond_stance, is_name, is_text
 from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty, Temporal
+from memory.models.links import STRUCTURAL_TYPES
 from memory.providers.digests import SPOKEN_ROLES
 from memory.providers.language_models import Meter
 
@@ -27,10 +28,6 @@ ENTITY_TYPES = ("person", "organization", "place", "product", "event", "animal",
 """What extractors tell apart. Clients may give any type."""
 
 RELATIONSHIP_TYPE = re.compile(r"[A-Z][A-Z0-9_]{0,49}")
-STRUCTURAL_TYPES = frozenset(
-    ("DERIVED_FROM", "ABOUT", "SUPERSEDES", "PROMOTED_FROM", "MENTIONS", "SUBGOAL_OF", "BLOCKED_BY")
-) | {"CONTINUES", "MERGED_INTO"}
-"""What links of the service's own say: no extractor may."""
 
 MOST_ITEMS = 200
 """Of each kind, in an extraction."""

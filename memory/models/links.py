@@ -8,6 +8,15 @@ from memory.models.accounts import Account
 from memory.models.memory import Memory
 from memory_project.ids import uuid7
 
+STRUCTURAL_TYPES = frozenset(
+    {
+        *("DERIVED_FROM", "ABOUT", "SUPERSEDES", "PROMOTED_FROM", "MENTIONS", "SUBGOAL_OF", "BLOCKED_BY"),
+        *("CONTINUES", "MERGED_INTO"),
+    }
+)
+"""Links that the service makes itself, and that mean something to it: no relationship has such a type, and neither
+clients, extractors nor staff make one."""
+
 
 class Link(models.Model):
     """A typed, weighted edge. Both ends lie in the link's account: a foreign key over (account, id) sees to it."""

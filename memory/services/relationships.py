@@ -21,20 +21,13 @@ from memory.errors import Forbidden, NotFound, TooLarge, Unprocessable
 from memory.identity import holder
 from memory.models import Entity, Kind, Link
 from memory.models.binary import binary_cursor, fetch_dicts
+from memory.models.links import STRUCTURAL_TYPES
 from memory.owner import Owner
 from memory.retrieval.graph import Bounds, Graph, walk_graph
 from memory.services.entities import is_live, lock_entities, visible_entities
 from memory.services.entity_resolution import holder_of
 from memory.services.fact_references import holds
 from memory_project.ids import uuid7
-
-STRUCTURAL_TYPES = frozenset(
-    {
-        *("DERIVED_FROM", "ABOUT", "SUPERSEDES", "PROMOTED_FROM", "MENTIONS", "SUBGOAL_OF", "BLOCKED_BY"),
-        *("CONTINUES", "MERGED_INTO"),
-    }
-)
-"""Links that the service makes itself, and that mean something to it: no relationship has such a type."""
 
 TYPE_SHAPE = r"^[A-Z][A-Z0-9_]{0,49}\Z"
 LARGEST_PROPERTIES_BYTES = 65_536

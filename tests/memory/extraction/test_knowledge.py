@@ -13,7 +13,6 @@ from memory.extraction.knowledge import (
     ENTITY_TYPES,
     MOST_ITEMS,
     MOST_PARTS,
-    STRUCTURAL_TYPES,
     Chunk,
     ChunkTurn,
     ExtractedEntity,
@@ -26,6 +25,7 @@ from memory.extraction.knowledge import (
 )
 from memory.identity import normalize_name
 from memory.models.facts import Certainty, Temporal
+from memory.models.links import STRUCTURAL_TYPES
 from memory.scoring import CONFIDENCE_OF
 
 NOON = datetime(2024, 3, 4, 12, tzinfo=UTC)

@@ -13,9 +13,9 @@ from pytest_django import DjangoAssertNumQueries
 from memory import conf
 from memory.errors import Forbidden, NotFound, TooLarge, Unprocessable
 from memory.models import Account, AuditEntry, Entity, Kind, Link, Memory
+from memory.models.links import STRUCTURAL_TYPES
 from memory.owner import Owner
 from memory.services.relationships import (
-    STRUCTURAL_TYPES,
     Related,
     RelationshipDraft,
     create_relationship,
