@@ -224,7 +224,8 @@ class ConversationAdmin(BoundedAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         named = [
-            f"{row}, its {row.turn_count} turns with their vectors and links, who takes part, and its live side"
+            f"{row}, its {row.turn_count} turns with their vectors and links, "
+            "what tools were given and gave back in it, who takes part, and its live side"
             for row in objs
         ]
         return named, {"turns": sum(row.turn_count for row in objs)}, set(), []

@@ -11,11 +11,11 @@ from django.db import transaction
 
 from memory.audit import record
 from memory.errors import Unprocessable
-from memory.models import Conversation, Kind, Memory, Participant
+from memory.models import Conversation, Kind, Memory, Participant, ToolInvocation
 from memory.models.memory import OF_CONVERSATIONS
 from memory.owner import Owner
 from memory.services.conversations import erase_live_side, lock_found, lock_lineages
-from memory.services.corrections import chunks, erase_memories, mark_all
+from memory.services.corrections import ROWS_A_TRANSACTION, chunks, erase_memories, mark_all
 from memory.services.jobs import request_run
 from memory.services.summaries import request_summary
 
@@ -70,10 +70,11 @@ def retry_summary(owner: Owner, conversation_id: str, *, now: datetime) -> None:
 
 
 def delete_conversation(owner: Owner, conversation_id: str) -> int:
-    """Erase it: turns, their vectors and links, who took part, its live side; how many memories there were.
+    """Erase it: turns, their vectors and links, what tools were given and gave back in it, who took part, its live
+    side; how many memories there were.
 
-    Its episodes stay, and so does the ledger's journal, which holds no texts. What continued it continues what it
-    continued. Raises NotFound, and RedisError, after which everything is as it was.
+    Its episodes stay, and so do the counts of its tools and the ledger's journal, which hold no texts. What continued
+    it continues what it continued. Raises NotFound, and RedisError, after which everything is as it was.
     """
     return delete_with(owner, conversation_id, kinds=sorted(OF_CONVERSATIONS))
 
@@ -93,9 +94,31 @@ def delete_with(owner: Owner, conversation_id: str, *, kinds: Sequence[Kind]) ->
         Participant.objects.of_conversation(owner.account_id, conversation_id).delete()
         close_gap(conversation)
         Conversation.objects.filter(id=conversation.id).delete()
+        erase_invocations(owner, conversation)
         record_change(owner, "delete", conversation, result_count=deleted)
         erase_live_side(conversation)
     return deleted
+
+
+def erase_invocations(owner: Owner, conversation: Conversation) -> None:
+    """Erase the uses of tools in a conversation whose row is deleted already: who was recording one has ended by
+    then, and the next conversation of this id has none of them."""
+    rows = ToolInvocation.objects.filter(
+        account_id=conversation.account_id, conversation_id=conversation.conversation_id
+    )
+    # in the order in which they are sealed anew
+    locked = rows.order_by("id").select_for_update(of=("self",)).values_list("id", flat=True)
+    for ids in chunks(locked.iterator(ROWS_A_TRANSACTION)):
+        rows.filter(id__in=ids).delete()
+        record(
+            owner,
+            operation="delete",
+            memory_type="procedural",
+            affected_ids=ids,
+            conversation_id=conversation.conversation_id,
+            session_id=conversation.conversation_id,
+            result_count=len(ids),
+        )
 
 
 def close_gap(conversation: Conversation) -> None:

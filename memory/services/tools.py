@@ -36,6 +36,11 @@ GIVEN = (
 GROUPS = ("task_type", "channel")
 """What statistics of a tool may be told apart by."""
 
+# Django has no words for it: those who write beside are not waited for, an erasure is
+HOLD_CONVERSATIONS = """
+SELECT id FROM conversations WHERE account_id = %s AND id = ANY(%s) ORDER BY id FOR KEY SHARE
+"""
+
 # what many uses came to is added at once; in one order everywhere, since writers wait for each other's rows
 COUNT_USES = """
 INSERT INTO tools (id, account_id, name, description, usage_count, success_count, failure_count, timed_count,
@@ -158,14 +163,25 @@ def record_invocations(owner: Owner, drafts: Sequence[InvocationDraft], *, now: 
         check_draft(draft, now=now)
     rows = [make_invocation(owner, draft, now=now) for draft in drafts]
     with transaction.atomic():
-        for conversation_id in sorted({draft.conversation_id for draft in drafts}):
-            join_conversation(owner, conversation_id, now=now)
+        join_conversations(owner, {draft.conversation_id for draft in drafts}, now=now)
         tools = count_uses(owner, rows)
         for row in rows:
             row.tool_id = tools[row.tool_name]
         ToolInvocation.objects.bulk_create(rows)
         record_recording(owner, rows)
     return rows
+
+
+def join_conversations(owner: Owner, conversation_ids: Collection[str], *, now: datetime) -> None:
+    """Take part in conversations that last until the transaction ends: who erases one waits, and erases what was
+    written by then; one that is erased already begins anew."""
+    missing = sorted(conversation_ids)
+    while missing:
+        joined = {join_conversation(owner, name, now=now).id: name for name in missing}
+        with connection.cursor() as cursor:
+            cursor.execute(HOLD_CONVERSATIONS, [owner.account_id, list(joined)])
+            held = {row_id for (row_id,) in cursor.fetchall()}
+        missing = [name for row_id, name in joined.items() if row_id not in held]
 
 
 def check_draft(draft: InvocationDraft, *, now: datetime) -> None:

@@ -184,6 +184,7 @@ def test_deleting_may_take_the_episodes_too(staff: Client, owner: Owner, surroun
     delete(staff, surroundings, episodes="yes")
 
     assert "its 2 turns with their vectors" in question
+    assert "what tools were given and gave back in it" in question
     assert "And its 1 episode:" in question
     assert not Memory.objects.filter(account_id=owner.account_id, conversation_id="c1").exists()
 

@@ -1,6 +1,7 @@
 """Staff archive and erase conversations of their account, whole or not at all."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,16 @@ from django.test.utils import CaptureQueriesContext
 
 from ledger import store as ledger
 from memory.errors import NotFound, Unprocessable
-from memory.models import Account, AuditEntry, Conversation, EpisodicMemory, Memory, Turn
+from memory.models import (
+    Account,
+    AuditEntry,
+    Conversation,
+    EpisodicMemory,
+    Memory,
+    Tool,
+    ToolInvocation,
+    Turn,
+)
 from memory.owner import Owner
 from memory.services import corrections
 from memory.services.conversation_corrections import (
@@ -24,11 +34,13 @@ from memory.services.conversation_corrections import (
 from memory.services.corrections import mark_memories
 from memory.services.hybrid_memory import MemoryManager
 from memory.services.sessions import join_session
+from memory.services.tools import visible_invocations
 from memory.services.turns import get_conversation
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import Place, client
-from tests.beside import do_beside
+from tests.beside import PATIENCE_SECONDS, Start, do_beside
 from tests.memory.episodes import NOW, draft, store
+from tests.memory.procedures import invoke
 from tests.memory.turns import talk
 
 pytestmark = pytest.mark.usefixtures("empty_redis")
@@ -102,6 +114,68 @@ def test_the_same_id_begins_anew_after_an_erasure(staff: Owner, owner: Owner) ->
 
     assert (again.conversation.turn_count, again.turns[0].index) == (1, 0)
     assert Memory.objects.count() == 1
+
+
+def test_what_tools_were_given_in_it_is_erased_and_not_there_for_the_next(
+    staff: Owner, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corrections, "ROWS_A_TRANSACTION", 2)
+    recorded = [invoke(owner, tool_input="hunter2") for _ in range(3)]
+    invoke(owner, "read", conversation_id="c2")
+
+    assert delete_conversation(staff, "c1") == 0
+
+    newcomer = replace(owner, agent_id="newcomer")
+    talk(newcomer, 1)
+    assert not visible_invocations(newcomer).exists()
+    assert [row.tool_name for row in visible_invocations(owner)] == ["read"]
+    told = AuditEntry.objects.filter(operation="delete", memory_type="procedural").order_by("id")
+    assert [entry.affected_ids for entry in told] == [
+        [str(row.id) for row in rows] for rows in (recorded[:2], recorded[2:])
+    ]
+    # the tool keeps its counts
+    assert Tool.objects.get(name="search").usage_count == 3
+
+
+def test_a_namesake_of_another_account_keeps_what_its_tools_were_given(
+    staff: Owner, owner: Owner, stranger: Account
+) -> None:
+    for account in (owner, Owner(account_id=stranger.id, agent_id="assistant")):
+        invoke(account)
+
+    delete_conversation_and_episodes(staff, "c1")
+
+    assert ToolInvocation.objects.get().account_id == stranger.id
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_use_that_is_being_recorded_goes_along_with_its_conversation(
+    staff: Owner, owner: Owner, start_beside: Start
+) -> None:
+    invoke(owner)
+
+    with transaction.atomic():
+        invoke(owner)
+        erasing = start_beside(lambda: delete_conversation(staff, "c1"))
+
+    erasing.result(PATIENCE_SECONDS)
+    assert not ToolInvocation.objects.exists()
+    assert not Conversation.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_use_that_is_recorded_during_an_erasure_begins_the_next_conversation(
+    staff: Owner, owner: Owner, start_beside: Start
+) -> None:
+    invoke(owner)
+
+    with transaction.atomic():
+        delete_conversation(staff, "c1")
+        recording = start_beside(lambda: invoke(owner, "read"))
+
+    recording.result(PATIENCE_SECONDS)
+    assert [row.tool_name for row in visible_invocations(owner)] == ["read"]
+    assert Conversation.objects.count() == 1
 
 
 def test_one_of_a_ring_can_be_erased(staff: Owner, owner: Owner) -> None:

@@ -291,10 +291,11 @@ def test_recording_and_reading_cost_as_many_queries_as_stated(
 ) -> None:
     recorded = invoke(owner)
 
-    # a savepoint and its end (a transaction in real life), the conversation, the tools, the rows, the audit log
-    with django_assert_num_queries(6):
+    # a savepoint and its end (a transaction in real life), the conversation, found and held, the tools, the rows, the
+    # audit log
+    with django_assert_num_queries(7):
         invoke(owner)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         record_invocations(owner, [use(f"tool {number % 7}") for number in range(100)], now=NOW)
     with django_assert_num_queries(1):
         find_invocation(owner, recorded.id)
