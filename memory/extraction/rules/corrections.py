@@ -17,7 +17,6 @@ _NOT_BUT = re.compile(
     re.IGNORECASE,
 )
 _MEANT = re.compile(rf"(?P<new>{_VALUE})[.!]?", re.IGNORECASE)
-_CHANGED = re.compile(r"\b(?:now|these days|nowadays|moved|anymore|no longer|since|starting|from now on)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +63,7 @@ def bearing_of(statement: Statement, earlier: Sequence[Earlier]) -> Bearing:
     said in this chunk is taken back, and only outright ("sorry, I meant …").
     """
     against = [each for each in earlier if _is_against(statement, each.read)]
-    corrects_itself = statement.is_correction and statement.is_own and not _CHANGED.search(statement.claim)
-    if against and corrects_itself and statement.temporal == Temporal.CURRENT:
+    if against and statement.is_correction and statement.is_own and statement.temporal == Temporal.CURRENT:
         return Bearing(corrects=tuple(each.number for each in against))
     if against:
         return Bearing(contradicts=tuple(each.number for each in against))

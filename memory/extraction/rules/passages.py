@@ -21,8 +21,8 @@ MOST_SENTENCE_CHARACTERS = 400
 class Clause:
     """A statement without what introduces it. `sentence` is what it is of, without what was taken out.
 
-    `lead` is a time named before it ("Last week, I …"). `is_correction` after "actually", "no", "sorry" and the like;
-    `is_retraction` where the speaker says so outright ("I meant", "correction:").
+    `lead` is a time named before it ("Last week, I …"). `is_correction` after "actually", "no", "sorry" and the like,
+    where it does not say that something has changed; `is_retraction` where the speaker says so outright ("I meant").
     """
 
     text: str
@@ -43,7 +43,10 @@ _TAG = re.compile(r"</?[A-Za-z!?][^<>]{0,200}>")
 _BRACKETED = re.compile(r"\[[^\[\]\n]{0,500}\]")
 _LINE = re.compile(r"[^\n\r]*+[\n\r]?+")
 _NO_PROSE = re.compile(r"\s*(?:>|\||#|[-*•]\s|\d{1,3}[.)]\s| {4}|[\w .#-]{1,40}:(?:\s|$))")
-_MAY_LEAD_A_LINE = re.compile(r"\s*(?:correction|edit|update|ps|p\.s\.|btw|note to self)\s*:\s*", re.IGNORECASE)
+_MAY_LEAD_A_LINE = re.compile(
+    r"\s*(?:correction|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self)\s*:\s*",
+    re.IGNORECASE,
+)
 
 _NOT_MEANT = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,40}\b(?:instructions?|prompts?|rules|guidelines|above"
@@ -105,6 +108,7 @@ _INTRODUCTION = re.compile(
 _VOCATIVE = re.compile(r"[A-Z]\w{1,20}[,!]\s+(?=(?:I|[Ww]e|[Mm]y)\b)")
 _CORRECTING = re.compile(r"actually|no|nope|sorry|oops|wait|no wait|scratch that|edit|update|i mean", re.IGNORECASE)
 _RETRACTING = re.compile(r"correction|i misspoke|my mistake|my bad|i meant|i meant to say|scratch that", re.IGNORECASE)
+_CHANGED = re.compile(r"\b(?:now|these days|nowadays|moved|anymore|no longer|since|starting|from now on)\b")
 _JOINT = re.compile(
     r"(?:\s*[,;:…]\s*(?:(?:and|but|so|yet|then|because|'?cause|plus|as|though|which is why)\s+)?"
     r"|\s+(?:and|but|so|yet|because|'?cause|plus|as|though)\s+(?:then\s+)?|\s+[-–—]+\s*|\s*—\s*)"
@@ -226,7 +230,7 @@ def _clause(piece: str, sentence: str, *, lead: str, is_hedged: bool) -> Clause:
         sentence=sentence,
         lead=lead.strip(" ,;"),
         is_hedged=is_hedged,
-        is_correction=is_retraction or any(map(_CORRECTING.fullmatch, sayings)),
+        is_correction=is_retraction or (any(map(_CORRECTING.fullmatch, sayings)) and not _CHANGED.search(text)),
         is_retraction=is_retraction,
     )
 

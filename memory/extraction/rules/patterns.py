@@ -19,7 +19,7 @@ from memory.extraction.rules.preferences import liking_of
 from memory.extraction.rules.readings import TEMPORAL, Said, made
 from memory.extraction.rules.relations import owned
 from memory.extraction.rules.statements import LIKINGS, Named, Statement, attitude_to
-from memory.extraction.rules.subjects import Subject, subject_of
+from memory.extraction.rules.subjects import Subject, pronoun_of, subject_of
 from memory.extraction.rules.verbs import Form, Predicate, is_past, predicate_of
 from memory.models.facts import Temporal
 
@@ -75,7 +75,8 @@ def spoken_of(said: Said, statements: Sequence[Statement]) -> list[Subject]:
 def _person(said: Said, statement: Statement) -> Subject:
     voice = Voice(speaker=said.speaker.label, is_own=False)
     names = tuple(named for named in statement.names if named.name == statement.value)
-    return Subject(label=statement.value, rest="", voice=voice, names=names, is_third=True)
+    pronoun = pronoun_of(statement.attribute.rpartition(":")[2].rpartition(" ")[2])
+    return Subject(label=statement.value, rest="", voice=voice, names=names, is_third=True, pronoun=pronoun)
 
 
 def _dated_before(said: Said) -> Said:

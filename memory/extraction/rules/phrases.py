@@ -48,7 +48,7 @@ _VAGUE = re.compile(
     r"|happen|happening|spending time|playing|doing|making|having|being|getting|going|one day|moments?|experiences?)?",
     re.IGNORECASE,
 )
-_HALF = re.compile(r"(?:both|either|neither|whether|all|even|just|only|as|really|so|too|very|quite)\b", re.IGNORECASE)
+_HALF = re.compile(r"(?:both|either|neither|whether|all|even|just|only|really|so|too|very|quite)\b", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"\b(?:his|her|their)\b", re.IGNORECASE)
 _ANOTHER = re.compile(r"\banother (?P<vowel>(?=[aeiou]))?")
 _MINE = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)

@@ -16,8 +16,8 @@ _NO_TOPIC = re.compile(
 )
 # "the ending" is that of what was just spoken of
 _THAT_ONE = re.compile(
-    r"the (?!(?:sea|ocean|beach|mountains|sun|rain|outdoors|cold|heat|snow|forest|woods|countryside|city|theat(?:er|re)|opera"
-    r"|cinema|circus|ballet|news|weekends?|night|desert|internet)\b|(?-i:[A-Z]))",
+    r"the (?!(?:sea|ocean|beach|mountains|sun|rain|outdoors|cold|heat|snow|forest|woods|countryside|city"
+    r"|theat(?:er|re)|opera|cinema|circus|ballet|news|weekends?|night|desert|internet)\b|(?-i:[A-Z]))",
     re.IGNORECASE,
 )
 _OVER = re.compile(r"(?P<topic>.{1,80}?) (?:over|to|more than|rather than|instead of) (?P<other>.{1,80})")

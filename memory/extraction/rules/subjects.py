@@ -41,6 +41,8 @@ class Subject:
     names: tuple[Named, ...]
     is_third: bool
     is_plural: bool = False
+    pronoun: str = ""
+    """"she" or "he", where it is known which."""
 
     @property
     def is_own(self) -> bool:
@@ -102,14 +104,19 @@ def _related(match: re.Match[str], speaker: Speaker, voice: Voice, names: Names)
         names=named if name else speaker.names,
         is_third=not is_plural,
         is_plural=is_plural,
+        pronoun=pronoun_of(relation),
     )
 
 
 def _again(subject: Subject, match: re.Match[str]) -> Subject | None:
     """The same subject, unless the pronoun tells that it is another."""
-    relation = subject.label.rsplit(" ", 1)[-1]
-    others = MEN if match["pronoun"].lower() == "she" else WOMEN
-    return None if relation in others else replace(subject, rest=match["rest"])
+    is_other = subject.pronoun not in ("", match["pronoun"].lower())
+    return None if is_other else replace(subject, rest=match["rest"])
+
+
+def pronoun_of(relation: str) -> str:
+    """ "she" for a sister, "he" for a brother, nothing for a friend."""
+    return "she" if relation in WOMEN else "he" if relation in MEN else ""
 
 
 def _named(text: str, speaker: Speaker, voice: Voice, names: Names) -> Subject | None:

@@ -1,0 +1,141 @@
+"""What a statement does to what was said or known before it."""
+
+import pytest
+
+from memory.extraction.rules.statements import read_claim
+from memory.extraction.rules.words import SINGLE_RELATIONS
+from tests.memory.extraction.spoken import extracted, only, said, turn
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "claim"),
+    [
+        ("I live in Lisbon.", "Sorry, I live in Porto.", "The user lives in Porto"),
+        ("I live in Lisbon.", "Actually, I live in Porto.", "The user lives in Porto"),
+        ("I live in Lisbon.", "No, I meant Porto.", "The user lives in Porto"),
+        ("I live in Lisbon.", "Sorry, it's Porto, not Lisbon.", "The user lives in Porto"),
+        ("I live in Lisbon.", "I misspoke: I live in Porto.", "The user lives in Porto"),
+        ("I live in Lisbon.", "Correction: I live in Porto.", "The user lives in Porto"),
+        ("I'm 30 years old.", "Oops, I'm 31.", "The user is 31 years old"),
+        ("I work for Acme.", "Wait, no, I work for Globex.", "The user works for Globex"),
+        ("I'm married to Bruno.", "Sorry, I meant Otto.", "The user is married to Otto"),
+        ("My sister is called Rita.", "Sorry, I meant my sister is called Rosa.", "The user's sister is Rosa"),
+        ("I bought a red car.", "I misspoke, I bought a blue car.", "The user bought a blue car"),
+    ],
+)
+def test_a_correction_takes_back_what_was_said_before(first: str, second: str, claim: str) -> None:
+    wrong, right = said(first, second).facts
+
+    assert (right.claim, right.corrects, right.contradicts) == (claim, (wrong.number,), ())
+    assert wrong.corrects == wrong.contradicts == ()
+
+
+def test_a_correction_takes_back_a_known_fact() -> None:
+    fact = only(said("Actually, I live in Porto.", known=["The user sings", "The user lives in Lisbon"]))
+
+    assert (fact.number, fact.corrects) == (3, (2,))
+
+
+def test_a_correction_of_what_came_before_the_chunk_takes_back_the_known_fact() -> None:
+    before = [turn("I live in Lisbon.", index=1)]
+
+    extraction = extracted([turn("No, I meant Porto.", index=2)], before=before, known=["The user lives in Lisbon"])
+
+    assert (only(extraction).claim, only(extraction).corrects) == ("The user lives in Porto", (1,))
+
+
+def test_nobody_corrects_another_speaker() -> None:
+    turns = [turn("I live in Lisbon.", speaker="Lena"), turn("Sorry, I meant Porto.", speaker="Otto", index=1)]
+
+    assert [fact.claim for fact in extracted(turns).facts] == ["Lena lives in Lisbon"]
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("I live in Porto.", "The user lives in Lisbon"),
+        ("Actually, I live in Porto now.", "The user lives in Lisbon"),
+        ("I just moved to Porto.", "The user lives in Lisbon"),
+        ("I moved to Porto last month.", "The user moved to Lisbon in March 2020"),
+        ("I no longer live in Lisbon.", "The user lives in Lisbon"),
+        ("I used to live in Lisbon.", "The user lives in Lisbon."),
+        ("I work at Globex.", "The user works for Acme"),
+        ("I'm 31 years old.", "The user is 30"),
+        ("I was born in Porto.", "The user was born in Lisbon in 1990"),
+        ("I was born on 3 May 1990.", "The user was born on 4 May 1990"),
+        ("I'm married to Otto.", "The user is married to Bruno"),
+        ("My wife is called Rita.", "The user's wife is Rosa"),
+        ("My favorite color is green.", "The user's favorite color is red"),
+        ("I hate olives.", "The user loves olives"),
+        ("I don't like olives.", "The user likes olives"),
+        ("I like olives.", "The user no longer likes olives"),
+    ],
+)
+def test_another_value_of_what_there_is_one_of_contradicts_what_is_known(text: str, known: str) -> None:
+    fact = only(said(text, known=[known]))
+
+    assert (fact.contradicts, fact.corrects) == ((1,), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("I live in Porto.", "The user lives in Porto"),
+        ("I live in Porto.", "The user's sister lives in Lisbon"),
+        ("I live in Porto.", "The user works for Acme"),
+        ("I live in Porto.", "The user used to live in Lisbon"),
+        ("I moved to Porto in 1999.", "The user lives in Lisbon"),
+        ("I will move to Porto.", "The user lives in Lisbon"),
+        ("I used to live in Porto.", "The user lives in Lisbon"),
+        ("I like olives.", "The user loves olives"),
+        ("I used to like olives.", "The user dislikes olives"),
+        ("I like olives.", "The user hates figs"),
+        ("My sister is called Rita.", "The user's sister is Rosa"),
+        ("I'm a baker.", "The user is a nurse"),
+        ("I own a boat.", "The user owns a car"),
+        ("Actually, I own a boat.", "The user owns a car"),
+        ("I speak Danish.", "The user speaks German"),
+        ("My favorite color is green.", "The user's favorite food is rice"),
+        ("I live in Porto.", "Somebody says that lives in many places are good"),
+    ],
+)
+def test_what_can_be_true_beside_it_is_left_alone(text: str, known: str) -> None:
+    fact = only(said(text, known=[known]))
+
+    assert (fact.contradicts, fact.corrects) == ((), ())
+
+
+def test_facts_of_one_chunk_contradict_each_other_in_their_order() -> None:
+    first, second = said("I live in Lisbon.", "I live in Porto.").facts
+
+    assert (first.contradicts, second.contradicts) == ((), (first.number,))
+
+
+def test_only_users_take_back_what_was_said() -> None:
+    extraction = said("Actually, I live in Porto.", role="assistant", speaker="Lena", known=["Lena lives in Lisbon"])
+
+    assert all(fact.corrects == () for fact in extraction.facts)
+
+
+@pytest.mark.parametrize(
+    ("claim", "told"),
+    [
+        ("Lena lives in Porto.", ("Lena", "residence", "Porto")),
+        ("Lena moved to Porto in May 2023", ("Lena", "residence", "Porto")),
+        ("Lena is 30 years old", ("Lena", "age", "30")),
+        ("Lena's favourite food is rice", ("Lena", "favorite:food", "rice")),
+        ("Lena's wife is Rita", ("Lena", "only:wife", "Rita")),
+        ("The user's name is Bruno", ("The user", "name", "Bruno")),
+        ("Lena hates olives", ("Lena", "attitude:olives", "dislikes")),
+    ],
+)
+def test_claims_are_read_as_they_are_worded(claim: str, told: tuple[str, str, str]) -> None:
+    read = read_claim(claim, only_relations=SINGLE_RELATIONS)
+
+    assert read is not None
+    assert (read.subject, read.attribute, read.value) == told
+
+
+@pytest.mark.parametrize("claim", ["", " ", "lives in", "x" * 100_000, "a " * 50_000, "Lena sings", "is is is from"])
+def test_claims_in_other_words_are_passed_over(claim: str) -> None:
+    assert read_claim(claim, only_relations=SINGLE_RELATIONS) is None
