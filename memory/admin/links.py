@@ -1,4 +1,4 @@
-"""Links: the graph's edges, to browse, add, weigh and delete. How goals hang together is their service's to say."""
+"""Links: the graph's edges, to browse, add, weigh and delete. The service's own are not made here."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -11,14 +11,14 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from memory.admin.base import AuditedAdmin
-from memory.admin.episodes import NOT_YET
 from memory.admin.vectors import link_to_memory
 from memory.models import Link, Memory
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
-from memory.services.goals import change_goal, unblock_goal
+from memory.models.links import STRUCTURAL_TYPES
+from memory.services.goal_corrections import delete_goal_link
 from memory_project.admin_lists import AccountFilter, read_uuid
 
-OF_GOALS = {SUBGOAL_OF, BLOCKED_BY}
+WHERE_OWN_LINKS_ARE_MADE = "links of this type come of what is done on the pages of goals, facts and entities."
 
 
 class LinkForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -38,10 +38,11 @@ class LinkForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def clean_type(self) -> str:
-        """What goals wait for shows in their status: a link by itself would not."""
+        """What the service's own links say, rows say as well: the status of a goal, for one. A link alone would not."""
         link_type: str = self.cleaned_data["type"]
-        if link_type != self.instance.type and {link_type, self.instance.type} & OF_GOALS:
-            raise ValidationError("Goals are put below each other, and into each other's way, as goals.")
+        if link_type != self.instance.type:
+            for own in sorted({link_type, self.instance.type} & STRUCTURAL_TYPES):
+                raise ValidationError(f"{own} is the service's own: {WHERE_OWN_LINKS_ARE_MADE}")
         return link_type
 
     def connect(self, cleaned: dict[str, Any]) -> None:
@@ -80,11 +81,8 @@ class LinkAdmin(AuditedAdmin):
         return queryset.filter(Q(source_id=memory_id) | Q(target_id=memory_id)), False
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        owner, now = self.owner_of(request, obj), datetime.now(UTC)
-        if obj.type == BLOCKED_BY:
-            unblock_goal(owner, obj.source_id, by=obj.target_id, now=now)
-        elif obj.type == SUBGOAL_OF:
-            change_goal(owner, obj.source_id, changes={"parent": None}, embedded=NOT_YET, now=now)
+        if obj.type in (SUBGOAL_OF, BLOCKED_BY):
+            delete_goal_link(self.owner_of(request, obj), obj, now=datetime.now(UTC))
         else:
             super().delete_model(request, obj)
 

@@ -5,12 +5,15 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from memory.errors import NotFound
-from memory.models import Goal, Kind, Memory
+from memory.models import Goal, Kind, Link, Memory
 from memory.models.goals import BLOCKED_BY
 from memory.owner import Owner
-from memory.services.goal_links import IS_WAITED_FOR, links_of, lock_with_waiters, take_turn
+from memory.services.administration import delete_row
+from memory.services.goal_links import IS_WAITED_FOR, links_of, lock_rows, lock_with_waiters, settle, take_turn
+from memory.services.goal_rows import save_goal
 from memory.services.goals import erase_locked
 
 
@@ -40,3 +43,16 @@ def erase_goal(owner: Owner, goal_id: UUID, *, now: datetime) -> list[UUID]:
         if goal is None:
             raise NotFound("no such goal")
         return erase_locked(owner, goal, locked.keys(), now=now)
+
+
+def delete_goal_link(owner: Owner, link: Link, *, now: datetime) -> None:
+    """Take one goal from below another, or out of its way, whatever has become of both; it goes on where nothing else
+    holds it up."""
+    with transaction.atomic():
+        take_turn(owner.account_id)
+        linked = lock_rows(owner.account_id, Q(id=link.source_id))
+        delete_row(owner, link, memory_type="link")
+        settled = settle(owner, linked.keys(), now=now)
+        for goal in linked.values():
+            if goal.id not in settled:
+                save_goal(goal, now=now)

@@ -188,12 +188,28 @@ def test_deleting_the_links_of_goals_tells_the_goals(staff: Client, house: Any) 
     assert status_of(house["roof"]) == "active"
 
 
+@pytest.mark.parametrize("away", ["archive", "quarantine", "complete", "expire"])
+def test_the_links_of_goals_that_are_out_of_the_way_are_deleted(staff: Client, house: Any, away: str) -> None:
+    if away == "expire":
+        Memory.objects.filter(pk=house["roof"].pk).update(expires_at=datetime.now(UTC) - timedelta(days=1))
+    elif away == "complete":
+        do(staff, house["roof"], away)
+    else:
+        choose(staff, list_url("goal"), away, house["roof"].pk)
+
+    links = Link.objects.filter(source_id=house["roof"].pk).values_list("id", flat=True)
+    choose(staff, list_url("link"), "delete_selected", *links, post="yes")
+
+    assert not Link.objects.filter(source_id=house["roof"].pk).exists()
+    assert status_of(house["roof"]) == ("completed" if away == "complete" else "active")
+
+
 def test_goals_are_not_linked_as_if_they_were_no_goals(staff: Client, house: Any) -> None:
     ends = {"source_memory": house["house"].pk, "target_memory": house["walls"].pk}
 
     response = staff.post(add_url("link"), {**ends, "type": "BLOCKED_BY", "weight": 1, "properties": "{}"})
 
-    assert "as goals" in shown(response)
+    assert "the pages of goals" in shown(response)
     assert status_of(house["house"]) == "active"
 
 

@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.test import Client
 
 from memory.models import Account, AuditEntry, IdempotentRequest, JobRun, Link, Memory, Participant, Vector
+from memory.models.links import STRUCTURAL_TYPES
 from memory.owner import Owner
 from tests.memory.admin.pages import add_url, choose, list_url, page_url, shown
 from tests.memory.episodes import NOW, draft, store
@@ -43,7 +44,7 @@ def test_an_answer_is_shown_without_its_body(staff: Client, account: Account) ->
 
 
 def test_a_link_is_added_between_two_memories_of_one_account(staff: Client, ends: list[Any]) -> None:
-    values = {"source_memory": ends[0].id, "target_memory": ends[1].id, "type": "ABOUT", "weight": "1"}
+    values = {"source_memory": ends[0].id, "target_memory": ends[1].id, "type": "KNOWS", "weight": "1"}
 
     staff.post(add_url("link"), values)
 
@@ -57,10 +58,32 @@ def test_a_link_is_added_between_two_memories_of_one_account(staff: Client, ends
 def test_a_link_never_crosses_accounts(staff: Client, stranger: Account, ends: list[Any]) -> None:
     (other,) = store(Owner(account_id=stranger.id), draft("elsewhere"))
 
-    response = staff.post(add_url("link"), {"source_memory": ends[0].id, "target_memory": other.id, "type": "ABOUT"})
+    response = staff.post(add_url("link"), {"source_memory": ends[0].id, "target_memory": other.id, "type": "KNOWS"})
 
     assert response.status_code == 200
     assert not Link.objects.exists()
+
+
+@pytest.mark.parametrize("type_", sorted(STRUCTURAL_TYPES))
+def test_links_of_the_services_own_are_not_made_by_hand(staff: Client, ends: list[Any], type_: str) -> None:
+    given = {"type": type_, "weight": 1, "properties": "{}"}
+
+    added = staff.post(add_url("link"), {"source_memory": ends[0].id, "target_memory": ends[1].id, **given})
+    link = Link.objects.create(account_id=ends[0].account_id, source=ends[0], target=ends[1], type="KNOWS")
+    edited = staff.post(page_url("link", link.id), given)
+
+    assert list(Link.objects.values_list("type", flat=True)) == ["KNOWS"]
+    for response in (added, edited):
+        assert f"{type_} is the service&#x27;s own" in response.content.decode()
+
+
+def test_links_of_the_services_own_stay_what_they_are(staff: Client, ends: list[Any]) -> None:
+    link = Link.objects.create(account_id=ends[0].account_id, source=ends[0], target=ends[1], type="SUPERSEDES")
+
+    staff.post(page_url("link", link.id), {"type": "KNOWS", "weight": 1, "properties": "{}"})
+
+    link.refresh_from_db()
+    assert link.type == "SUPERSEDES"
 
 
 @pytest.mark.parametrize("weight", ["2.5", "nan", "x"])

@@ -8,10 +8,10 @@ import pytest
 from django.db import transaction
 
 from memory.errors import NotFound, Unprocessable
-from memory.models import Account, AuditEntry, Goal, Memory
+from memory.models import Account, AuditEntry, Goal, Link, Memory
 from memory.owner import Owner
 from memory.services.corrections import correct_memory, delete_memories, mark_memories
-from memory.services.goal_corrections import erase_goal
+from memory.services.goal_corrections import delete_goal_link, erase_goal
 from memory.services.goals import GoalDraft, add_goal, block_goal, complete_goal, delete_goal
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOTHING, NOW, draft, store
@@ -120,6 +120,21 @@ def test_a_goal_of_another_account_is_not_erased(stranger: Account, walls: Goal)
     for goal_id in (walls.pk, UUID(int=7)):
         with pytest.raises(NotFound):
             erase_goal(Owner(account_id=stranger.id), goal_id, now=NOW)
+
+
+def test_a_link_of_goals_is_deleted_at_the_goals_next_version(
+    owner: Owner, staff: Owner, walls: Goal, roof: Goal, shed: Goal
+) -> None:
+    block_goal(owner, roof.pk, by=shed.pk, now=NOW)
+    seen = []
+    for blocker in (walls, shed):
+        delete_goal_link(staff, Link.objects.get(source_id=roof.pk, target_id=blocker.pk), now=NOW)
+        row: Any = Goal.objects.get(pk=roof.pk)
+        seen.append((row.status, row.version))
+
+    assert seen == [("blocked", 3), ("active", 4)]
+    told = AuditEntry.objects.filter(actor="staff:chief").order_by("id").values_list("operation", "memory_type")
+    assert list(told) == [("delete", "link"), ("delete", "link"), ("unblock", "semantic")]
 
 
 @pytest.mark.django_db(transaction=True)
