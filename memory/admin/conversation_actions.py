@@ -13,8 +13,10 @@ from memory.admin.fields import JSONObjectField
 from memory.models import Conversation
 from memory.owner import Owner
 from memory.services.conversation_corrections import (
+    CONSOLIDATE,
     SUMMARIZE,
     archive_conversation,
+    ask_for_extraction,
     ask_for_summary,
     retry_summary,
     unarchive_conversation,
@@ -85,6 +87,14 @@ def retry(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str
     return "Queued: the summary is tried again now."
 
 
+def extract(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
+    asked = ask_for_extraction(owner, conversation.conversation_id, now=datetime.now(UTC))
+    if asked.extracted_count == asked.turn_count:
+        return "All turns have been looked through."
+    run_soon(CONSOLIDATE)
+    return "Queued: extraction from all turns that nobody looked through yet."
+
+
 def archive(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
     archive_conversation(owner, conversation.conversation_id, now=datetime.now(UTC))
     return "Archived with its turns: still read, no longer found by searches."
@@ -100,6 +110,7 @@ DEEDS = {
     "end": Deed(form=EndForm, run=end),
     "summarize": Deed(form=NothingForm, run=summarize),
     "retry": Deed(form=NothingForm, run=retry),
+    "extract": Deed(form=NothingForm, run=extract),
     "archive": Deed(form=NothingForm, run=archive),
     "unarchive": Deed(form=NothingForm, run=unarchive),
 }

@@ -22,15 +22,22 @@ from memory.admin.surroundings import (
     read_live_side,
     read_participants,
     tell_facts,
+    tell_progress,
     tell_state,
-    tell_summary,
 )
 from memory.admin.text import mark_invisible, shorten
 from memory.admin.transcripts import choose_window, read_turns
 from memory.errors import MemoryServiceError
 from memory.models import Conversation, Kind, Memory, Participant
 from memory.owner import Owner
-from memory.services.conversation_corrections import delete_conversation, delete_conversation_and_episodes
+from memory.services.conversation_corrections import (
+    CONSOLIDATE,
+    ask_for_extraction,
+    delete_conversation,
+    delete_conversation_and_episodes,
+)
+from memory.services.conversation_queue import EXTRACTION, SUMMARIES
+from memory.tasks import run_soon
 from memory_project.admin_lists import AccountFilter
 from memory_project.http.problems import REDIS_ERRORS
 
@@ -88,20 +95,57 @@ class SummaryFilter(admin.SimpleListFilter):
         return queryset if condition is None else queryset.filter(condition)
 
 
+class ExtractionFilter(admin.SimpleListFilter):
+    """By what is still to be looked through for knowledge."""
+
+    title = "extraction"
+    parameter_name = "extraction"
+    conditions = {
+        "waiting": Q(extract_after__isnull=False),
+        "failing": Q(extract_after__isnull=False) & ~Q(extract_error=""),
+    }
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+        return [(name, name.capitalize()) for name in self.conditions]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        condition = self.conditions.get(self.value() or "")
+        return queryset if condition is None else queryset.filter(condition)
+
+
 @admin.register(Conversation)
 class ConversationAdmin(BoundedAdmin):
     """Began by agents, never here. Turns are read in the transcript, and corrected on pages of their own."""
 
-    list_display = ("named", "account", "began_by", "user_and_channel", "turns", "state", "summary")
-    list_filter = (AccountFilter, StateFilter, "archived", SummaryFilter)
+    list_display = ("named", "account", "began_by", "user_and_channel", "turns", "state", "summary", "extraction")
+    list_filter = (AccountFilter, StateFilter, "archived", SummaryFilter, ExtractionFilter)
     list_select_related = ("account",)
     search_fields = ("conversation_id",)
     search_help_text = "A conversation, a user or an agent that takes part, in full."
-    actions = None
+    actions = ("extract",)
     delete_confirmation_template = "admin/memory/conversation/delete_confirmation.html"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Without the action that deletes: conversations are erased one by one."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    @admin.action(description="Extract from selected conversations now", permissions=["change"])
+    def extract(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        queued = 0
+        for row in queryset.only("account_id", "conversation_id"):
+            owner = staff_owner(request, row.account_id)
+            asked = ask_for_extraction(owner, row.conversation_id, now=datetime.now(UTC))
+            if asked.extracted_count < asked.turn_count:
+                self.log_change(request, row, "extract")
+                queued += 1
+        if queued:
+            run_soon(CONSOLIDATE)
+        self.message_user(request, f"Queued for extraction: {queued}.", messages.SUCCESS)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
         return super().get_queryset(request).defer("metadata", "saved_session")
@@ -142,7 +186,11 @@ class ConversationAdmin(BoundedAdmin):
 
     @admin.display(description="Summary")
     def summary(self, conversation: Conversation) -> str:
-        return tell_summary(conversation, datetime.now(UTC))
+        return tell_progress(conversation, SUMMARIES, datetime.now(UTC))
+
+    @admin.display(description="Extraction")
+    def extraction(self, conversation: Conversation) -> str:
+        return tell_progress(conversation, EXTRACTION, datetime.now(UTC))
 
     def change_view(
         self,
@@ -224,7 +272,7 @@ class ConversationAdmin(BoundedAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         named = [
-            f"{row}, its {row.turn_count} turns with their vectors and links, "
+            f"{mark_invisible(row.conversation_id)}, its {row.turn_count} turns with their vectors and links, "
             "what tools were given and gave back in it, who takes part, and its live side"
             for row in objs
         ]

@@ -11,6 +11,7 @@ from ledger import store
 from memory.admin.text import mark_invisible
 from memory.admin.transcripts import pretty
 from memory.models import Conversation, EpisodicMemory, Participant
+from memory.services.conversation_queue import EXTRACTION, SUMMARIES, Queue
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import place_of
 from memory.tiers.working import stored_fields
@@ -73,15 +74,16 @@ def tell_state(conversation: Conversation) -> str:
     return f"{told}, archived" if conversation.archived else told
 
 
-def tell_summary(conversation: Conversation, now: datetime) -> str:
-    """How far it reaches, and what comes next."""
-    done, count = conversation.summarized_count, conversation.turn_count
-    reach = f"{done} of {count} turns" if done else "none"
-    if conversation.summary_error:
-        return f"{reach}, failing: {conversation.summary_error} ({conversation.summary_attempts}×)"
-    if conversation.summary_lease_until and conversation.summary_lease_until > now:
+def tell_progress(conversation: Conversation, queue: Queue, now: datetime) -> str:
+    """How far the work of a queue reaches, and what comes next."""
+    done, error, lease, due = (
+        getattr(conversation, name) for name in (queue.done, queue.error, queue.lease, queue.due)
+    )
+    reach = f"{done} of {conversation.turn_count} turns" if done else "none"
+    if error:
+        return f"{reach}, failing: {error} ({getattr(conversation, queue.attempts)}×)"
+    if lease and lease > now:
         return f"{reach}, in the making"
-    due = conversation.summarize_after
     if due is None:
         return reach
     return f"{reach}, queued" if due <= now else f"{reach}, due {due:%Y-%m-%d %H:%M}"
@@ -103,7 +105,8 @@ def tell_facts(conversation: Conversation, now: datetime) -> list[tuple[str, str
         ("Began by", mark_invisible(conversation.agent_id) or "the account"),
         *((label, f"{at:%Y-%m-%d %H:%M} UTC") for label, at in times if at is not None),
         ("Turns", str(conversation.turn_count)),
-        ("Summary", tell_summary(conversation, now)),
+        ("Summary", tell_progress(conversation, SUMMARIES, now)),
+        ("Extraction", tell_progress(conversation, EXTRACTION, now)),
         ("Metadata", tell(conversation.metadata) if conversation.metadata else ""),
     ]
     return [(label, text) for label, text in facts if text]

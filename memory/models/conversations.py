@@ -156,4 +156,4 @@ class Conversation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.conversation_id
+        return f"conversation {self.pk}"

@@ -16,11 +16,15 @@ from memory.models.memory import OF_CONVERSATIONS
 from memory.owner import Owner
 from memory.services.conversations import erase_live_side, lock_found, lock_lineages
 from memory.services.corrections import ROWS_A_TRANSACTION, chunks, erase_memories, mark_all
+from memory.services.extraction import request_extraction
 from memory.services.jobs import request_run
 from memory.services.summaries import request_summary
 
 SUMMARIZE = "summarize"
 """The job that makes summaries."""
+
+CONSOLIDATE = "consolidate"
+"""The job that extracts knowledge."""
 
 
 def archive_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> None:
@@ -67,6 +71,14 @@ def retry_summary(owner: Owner, conversation_id: str, *, now: datetime) -> None:
         Conversation.objects.filter(id=conversation.id).update(summarize_after=now)
         record_change(owner, "retry", conversation)
         request_run(owner, job=SUMMARIZE)
+
+
+def ask_for_extraction(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
+    """`request_extraction`, by name, a failing one without its wait. The caller has the job run."""
+    with transaction.atomic():
+        conversation = request_extraction(owner, conversation_id, now=now)
+        record_change(owner, CONSOLIDATE, conversation)
+    return conversation
 
 
 def delete_conversation(owner: Owner, conversation_id: str) -> int:

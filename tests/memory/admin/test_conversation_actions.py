@@ -26,7 +26,7 @@ from memory.tiers.working import WorkingMemory
 from memory_project import redis
 from memory_project.redis import Place
 from tests.memory.admin.chats import allow
-from tests.memory.admin.pages import list_url, page_url, shown
+from tests.memory.admin.pages import choose, list_url, page_url, shown
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.turns import say, talk, turn
 
@@ -119,6 +119,61 @@ def test_there_is_nothing_to_retry_where_nothing_failed(staff: Client, conversat
 
     assert "No summary of this conversation waits after a failure." in shown(page)
     assert not JobRun.objects.exists()
+
+
+def test_extraction_is_asked_for(staff: Client, conversation: Conversation) -> None:
+    before = shown(staff.get(page_url("conversation", conversation.id)))
+    Conversation.objects.update(extract_after=None)
+
+    page = send(staff, conversation, "extract")
+
+    conversation.refresh_from_db()
+    assert "Extract now" in before
+    assert conversation.extract_after is not None
+    assert JobRun.objects.get().job == "consolidate"
+    assert (last_entry().operation, last_entry().actor) == ("consolidate", "staff:chief")
+    assert "Queued: extraction from all turns that nobody looked through yet." in shown(page)
+
+
+def test_failing_extraction_is_tried_again_now(staff: Client, conversation: Conversation) -> None:
+    later = NOW.replace(year=NOW.year + 10)
+    Conversation.objects.update(extract_error="provider_refused", extract_attempts=4, extract_after=later)
+    before = shown(staff.get(page_url("conversation", conversation.id)))
+
+    send(staff, conversation, "extract")
+
+    conversation.refresh_from_db()
+    assert "none, failing: provider_refused (4×)" in before
+    assert "Retry extraction now" in before
+    assert conversation.extract_after is not None
+    assert conversation.extract_after < later
+
+
+def test_where_all_turns_were_looked_through_there_is_nothing_to_extract(
+    staff: Client, conversation: Conversation
+) -> None:
+    Conversation.objects.update(extracted_count=2, extract_after=None)
+
+    page = shown(send(staff, conversation, "extract"))
+
+    assert "All turns have been looked through." in page
+    assert 'value="extract"' not in page
+    assert not JobRun.objects.exists()
+
+
+def test_extraction_is_asked_for_by_the_list(staff: Client, owner: Owner, conversation: Conversation) -> None:
+    done, _ = (talk(owner, 1, conversation_id=name).conversation for name in ("done", "left alone"))
+    later = NOW.replace(year=NOW.year + 10)
+    Conversation.objects.update(extract_error="provider_refused", extract_after=later)
+    Conversation.objects.filter(id=done.id).update(extracted_count=1, extract_after=None, extract_error="")
+
+    page = choose(staff, list_url("conversation"), "extract", conversation.id, done.id)
+
+    due: dict[str, Any] = dict(Conversation.objects.values_list("conversation_id", "extract_after"))
+    assert due.pop("c1") < later
+    assert due == {"done": None, "left alone": later}
+    assert JobRun.objects.get().job == "consolidate"
+    assert "Queued for extraction: 1." in shown(page)
 
 
 def test_archiving_takes_the_turns_along_and_unarchiving_brings_them_back(
@@ -235,7 +290,7 @@ def test_who_may_not_delete_episodes_deletes_none(newcomer: Client, surroundings
     assert Turn.objects.filter(log=surroundings).count() == 2
 
 
-@pytest.mark.parametrize("action", ["correct", "end", "summarize", "retry", "archive", "unarchive"])
+@pytest.mark.parametrize("action", ["correct", "end", "summarize", "retry", "extract", "archive", "unarchive"])
 def test_who_may_only_look_does_nothing(newcomer: Client, conversation: Conversation, action: str) -> None:
     allow("newcomer", "view_conversation", "view_turn")
     entries = AuditEntry.objects.count()
@@ -244,6 +299,7 @@ def test_who_may_only_look_does_nothing(newcomer: Client, conversation: Conversa
 
     assert refused.status_code == 403
     assert delete(newcomer, conversation).status_code == 403
+    choose(newcomer, list_url("conversation"), "extract", conversation.id)
     assert AuditEntry.objects.count() == entries
 
 

@@ -56,33 +56,38 @@ def test_a_list_tells_what_there_is_to_see_to(staff: Client, conversation: Conve
     Conversation.objects.update(
         title="The pump", user_id="ana", summarize_after=NOW, summary_error="provider_refused", summary_attempts=2
     )
+    Conversation.objects.update(extracted_count=3, extract_error="invalid_answer", extract_attempts=5)
 
     page = shown(staff.get(list_url("conversation")))
 
     for told in ("The pump (c1)", "workshop", "assistant", "ana, _global", "4, last 2026-05-04 12:00", "open"):
         assert told in page
     assert "none, failing: provider_refused (2×)" in page
+    assert "3 of 4 turns, failing: invalid_answer (5×)" in page
 
 
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ({"state": "open"}, {"plain"}),
+        ({"state": "open"}, {"plain", "unread"}),
         ({"state": "ended"}, {"failing", "archived"}),
         ({"archived__exact": "1"}, {"archived"}),
         ({"summary": "failing"}, {"failing"}),
         ({"summary": "queued"}, {"failing"}),
         ({"summary": "none"}, {"plain", "failing"}),
-        ({"summary": "nonsense"}, {"plain", "failing", "archived"}),
+        ({"summary": "nonsense"}, {"plain", "unread", "failing", "archived"}),
+        ({"extraction": "failing"}, {"unread"}),
+        ({"extraction": "waiting"}, {"unread", "plain"}),
     ],
 )
 def test_a_list_is_narrowed_to_what_is_looked_for(
     staff: Client, account: Account, query: dict[str, str], found: set[str]
 ) -> None:
-    rows = {
+    rows: dict[str, dict[str, Any]] = {
         "archived": {"archived": True, "ended_at": NOW, "turn_count": 9, "summarized_count": 9},
         "failing": {"summary_error": "provider_unavailable", "summarize_after": NOW, "ended_at": NOW},
-        "plain": {},
+        "plain": {"extract_after": NOW},
+        "unread": {"extract_error": "provider_refused", "extract_after": NOW, "summarized_count": 1, "turn_count": 1},
     }
     for name, columns in rows.items():
         Conversation.objects.create(account=account, conversation_id=name, started_at=NOW, **columns)
