@@ -134,9 +134,10 @@ class UserProfileAdmin(BoundedAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         return describe_deletion(mark_invisible(profile.user_id) for profile in objs)
 
-    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, obj: Any = None, **kwargs: Any) -> Any:
-        headed = context if obj is None else {**context, "subtitle": mark_invisible(obj.user_id)}
-        return super().render_change_form(request, headed, *args, obj=obj, **kwargs)
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        profile: Any = kwargs["obj"]
+        headed = {**context, "subtitle": mark_invisible(profile.user_id)} if profile else context
+        return super().render_change_form(request, headed, *args, **kwargs)
 
 
 def changes_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

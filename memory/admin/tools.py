@@ -86,9 +86,10 @@ class ToolAdmin(AuditedAdmin):
         also = "and all records of their use; strategies no longer name them as theirs"
         return describe_deletion((mark_invisible(tool.name) for tool in objs), also)
 
-    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, obj: Any = None, **kwargs: Any) -> Any:
-        headed = context if obj is None else {**context, "subtitle": shorten(obj.name)}
-        return super().render_change_form(request, headed, *args, obj=obj, **kwargs)
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        tool: Any = kwargs["obj"]
+        headed = {**context, "subtitle": shorten(tool.name)}
+        return super().render_change_form(request, headed, *args, **kwargs)
 
 
 INVOCATIONS = "admin:memory_toolinvocation_changelist"
