@@ -12,7 +12,17 @@ import unicodedata
 from memory.owner import Owner
 
 POSSESSIVE = re.compile(r"(?<=\w)['’]s$")
-NO_WORD = re.compile(r"[^\w]+")
+ONE_SIGN = str.maketrans(
+    dict.fromkeys("‘’‚‛ʼ", "'")
+    | dict.fromkeys("“”„‟", '"')
+    | dict.fromkeys("\u2010\u2011\u2212", "-")
+    # what nobody sees: soft hyphens, marks of width and direction
+    | dict.fromkeys(
+        map(chr, (0xAD, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF)), ""
+    )
+)
+"""What is written in several ways, or not seen at all."""
+PUNCTUATION = re.compile("[.,;:!?…\"'«»‹›()\\[\\]¡¿。、「」『』।؟،؛۔]+")
 
 
 def holder(owner: Owner) -> str:
@@ -32,13 +42,29 @@ def normalize_name(name: str) -> str:
 
 
 def normalize_claim(claim: str) -> str:
-    """A claim as its words alone: punctuation, case and spaces say nothing about what is claimed.
+    """A claim without what writers differ in: width, case, spaces, quotation marks, the punctuation of sentences.
 
-    >>> normalize_claim("Ana lives in  Berlin!")
-    'ana lives in berlin'
+    All else says something: signs (C++, C#, -5, $5, x < 5), vowel and tone marks, what stands inside of a word or
+    number. The same again is the same.
+
+    >>> normalize_claim('“Ana’s  rate” is -0.5, or $5!')
+    "ana's rate is -0.5 or $5"
     """
-    folded = unicodedata.normalize("NFKC", claim).casefold()
-    return NO_WORD.sub(" ", folded).strip() or " ".join(folded.split())
+    folded = " ".join(fold(claim).split())
+    return " ".join(PUNCTUATION.sub(keep_inner, folded).split()) or folded
+
+
+def fold(text: str) -> str:
+    """NFKC without case, each sign written in one way. Some letters fold, or decompose, to what folds again."""
+    once = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", text).casefold())
+    return unicodedata.normalize("NFKC", once.translate(ONE_SIGN).casefold())
+
+
+def keep_inner(run: re.Match[str]) -> str:
+    """Punctuation between two characters that are neither, and the point that begins a number or name (.5, .NET)."""
+    start, end = run.span()
+    before, after = run.string[max(start - 1, 0) : start].strip(), run.string[end : end + 1].strip()
+    return run.group() if after and (before or run.group() == ".") else " "
 
 
 def entity_identity(owner: Owner, *, type: str, name: str) -> str:  # noqa: A002 - the documented name of the field
