@@ -30,7 +30,8 @@ MOST_INLINE_MEMBERS = 100
 LISTS_OF_AN_ACCOUNT = (
     *("memory", "conversation", "turn", "episodicmemory", "agent", "team", "apikey"),
     *("memorypool", "workflowrun", "agentshorttermmemory", "learning", "savedworkingmemory"),
-    *("persistentcontext", "contextentry", "contextsnapshot", "contextaccesslog"),
+    *("entity", "fact", "factreview", "facttombstone", "strategy", "strategyuse", "tool", "toolinvocation"),
+    *("goal", "userprofile", "persistentcontext", "contextentry", "contextsnapshot", "contextaccesslog"),
     *("modelusage", "auditentry", "jobrun"),
 )
 

@@ -128,3 +128,13 @@ def test_a_revoked_key_opens_nothing(staff: Client, account: Account) -> None:
     key.refresh_from_db()
     assert key.revoked_at is not None
     assert last_entry().operation == "revoke"
+
+
+def test_the_page_of_an_account_leads_to_its_lists(staff: Client, account: Account) -> None:
+    page = shown(staff.get(page_url("account", account.id)))
+
+    for model in ("conversation", "entity", "fact", "factreview", "facttombstone", "goal", "tool", "toolinvocation",
+                  "strategy", "strategyuse", "userprofile"):  # fmt: skip
+        url = list_url(model, account=account.id)
+        assert url in page
+        assert staff.get(url).status_code == 200
