@@ -13,7 +13,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from redis import RedisError
 
-from memory.models import JobRun, Memory
+from memory.models import Conversation, JobRun, Memory
 from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
 from memory_project.redis import client
 
@@ -107,6 +107,7 @@ def measure_lag(now: datetime) -> dict[str, Any]:
     active = max((at for at in worked.values() if at), default=None)
     return {
         "pending_embeddings": Memory.objects.awaiting_embedding().count(),
+        "pending_extractions": Conversation.objects.filter(extract_after__isnull=False).count(),
         "oldest_queued_job_seconds": seconds_since(oldest, now),
         "last_worker_activity_seconds": seconds_since(active, now),
     }
@@ -126,4 +127,6 @@ def warnings_about(lag: Mapping[str, Any]) -> list[str]:
         warnings.append("a job has been waiting for a worker")
     if lag["pending_embeddings"] > LARGE_BACKLOG:
         warnings.append("many memories wait for their embedding")
+    if lag["pending_extractions"] > LARGE_BACKLOG:
+        warnings.append("many conversations wait for extraction")
     return warnings

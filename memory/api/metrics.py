@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from django.db import DatabaseError
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
@@ -18,6 +18,7 @@ from redis import RedisError
 
 from memory.models import Conversation, JobRun, Memory, ModelUsage
 from memory.services.conversation_queue import EXTRACTION, SUMMARIES, Queue
+from memory.services.statistics import count_waiting
 from memory.tiers import access_log
 from memory_project.counters import VARIABLE
 from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
@@ -93,17 +94,13 @@ def read_rows() -> list[Metric]:
 
 def count_queue(queue: Queue, noun: str, pending: str) -> list[Metric]:
     """A queue that conversations are: how many wait, and how many of them failed."""
-    # an attempt is counted when it begins: a first one that a worker is at has not failed
-    is_at_work = Q(**{queue.error: "", f"{queue.lease}__gt": timezone.now()})
-    waiting = Conversation.objects.filter(**{f"{queue.due}__isnull": False}).aggregate(
-        pending=Count("id"), failing=Count("id", filter=Q(**{f"{queue.attempts}__gt": 0}) & ~is_at_work)
-    )
+    waiting = count_waiting(queue, Conversation.objects.all(), now=timezone.now())
     return [
-        GaugeMetricFamily(f"memory_pending_{noun}", pending, value=waiting["pending"]),
+        GaugeMetricFamily(f"memory_pending_{noun}", pending, value=waiting.waiting),
         GaugeMetricFamily(
             f"memory_failing_{noun}",
             "Those of them whose last attempt failed, or whose worker died.",
-            value=waiting["failing"],
+            value=waiting.failing,
         ),
     ]
 

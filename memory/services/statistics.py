@@ -13,7 +13,21 @@ from redis.exceptions import RedisError
 
 from ledger import journal
 from ledger.models import Injection
-from memory.models import JobRun, Link, Memory, Participant, Vector
+from memory.models import (
+    Conversation,
+    Entity,
+    Fact,
+    FactReview,
+    FactTombstone,
+    Goal,
+    JobRun,
+    Link,
+    Memory,
+    Participant,
+    ToolInvocation,
+    Vector,
+)
+from memory.services.conversation_queue import EXTRACTION, SUMMARIES, Queue
 from memory_project import redis
 
 AUDIT_TABLE = "memory_audit_log"
@@ -56,6 +70,30 @@ class PendingEmbeddings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingConversations:
+    """How many conversations a queue holds, due or not; `failing`: the last attempt failed, or its worker died."""
+
+    waiting: int
+    failing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What is known, by `facts`' status; `entities` without those that were merged into another.
+
+    Of tombstones, `tombstones_met` are those whose claim extraction met since.
+    """
+
+    entities: int
+    facts: Mapping[str, int]
+    open_reviews: int
+    tombstones: int
+    tombstones_met: int
+    open_goals: int
+    invocations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableSize:
     """A table with its partitions. `rows` is an estimate."""
 
@@ -85,6 +123,9 @@ class Statistics:
     memories: Mapping[str, int]
     vectors: Sequence[VectorCount]
     pending: PendingEmbeddings
+    summaries: WaitingConversations
+    extractions: WaitingConversations
+    knowledge: Knowledge
     links: int
     participants: int
     injections: int
@@ -95,13 +136,16 @@ class Statistics:
 
 
 def gather_statistics(account_id: UUID | None, *, now: datetime) -> Statistics:
-    """Of one account, or of all of them. Nine queries and one round trip to Redis, however much is stored."""
+    """Of one account, or of all of them. A fixed number of queries and one round trip to Redis, however much is stored."""
     of = {} if account_id is None else {"account_id": account_id}
-    memories = Memory.objects.filter(**of)
+    memories, conversations = Memory.objects.filter(**of), Conversation.objects.filter(**of)
     return Statistics(
         memories=count_by(memories, "kind"),
         vectors=count_vectors(Vector.objects.filter(**of)),
         pending=count_pending(memories.awaiting_embedding(), now=now),
+        summaries=count_waiting(SUMMARIES, conversations, now=now),
+        extractions=count_waiting(EXTRACTION, conversations, now=now),
+        knowledge=count_knowledge(of),
         links=Link.objects.filter(**of).count(),
         participants=Participant.objects.filter(**of).count(),
         injections=Injection.objects.filter(**of).count(),
@@ -133,6 +177,31 @@ def count_pending(pending: "QuerySet[Memory]", *, now: datetime) -> PendingEmbed
         waiting=sum(count - due for _error, count, due, _oldest in groups),
         oldest=min((oldest for *_rest, oldest in groups), default=None),
         by_error={error: count for error, count, _due, _oldest in groups},
+    )
+
+
+def count_waiting(queue: Queue, conversations: "QuerySet[Conversation]", *, now: datetime) -> WaitingConversations:
+    """Those of the conversations that are in the queue."""
+    # an attempt is counted when it begins: a first one that a worker is at has not failed
+    is_at_work = Q(**{queue.error: "", f"{queue.lease}__gt": now})
+    failed = Q(**{f"{queue.attempts}__gt": 0}) & ~is_at_work
+    found = conversations.filter(**{f"{queue.due}__isnull": False}).aggregate(
+        waiting=Count("id"), failing=Count("id", filter=failed)
+    )
+    return WaitingConversations(**found)
+
+
+def count_knowledge(of: Mapping[str, Any]) -> Knowledge:
+    entities: Any = Entity.objects.filter(**of)
+    goals: Any = Goal.objects.filter(**of)
+    tombstones = FactTombstone.objects.filter(**of)
+    return Knowledge(
+        entities=entities.filter(merged_into=None).count(),
+        facts=count_by(Fact.objects.filter(**of), "status"),
+        open_reviews=FactReview.objects.filter(**of, status=FactReview.Status.OPEN).count(),
+        **tombstones.aggregate(tombstones=Count("id"), tombstones_met=Count("id", filter=Q(met_count__gt=0))),
+        open_goals=goals.filter(status__in=Goal.OPEN).count(),
+        invocations=ToolInvocation.objects.filter(**of).count(),
     )
 
 

@@ -12,16 +12,22 @@ from django.db import connection
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from ledger import store as ledger
-from memory.models import Account, JobRun, Link, Memory
+from memory.models import Account, Conversation, FactTombstone, Goal, JobRun, Link, Memory
 from memory.owner import Owner
-from memory.services.statistics import gather_statistics
+from memory.services.fact_changes import reject_fact
+from memory.services.fact_reviews import open_review
+from memory.services.goals import GoalDraft, add_goal, complete_goal
+from memory.services.statistics import WaitingConversations, gather_statistics
 from memory_project import redis
 from memory_project.redis import Place
-from tests.memory.episodes import MODEL, NOW, WIDTH, draft, store
+from tests.memory.entities import entity_of
+from tests.memory.episodes import MODEL, NOTHING, NOW, WIDTH, draft, store
+from tests.memory.facts import fact_draft, know
+from tests.memory.procedures import invoke
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
-QUERIES = 9
+QUERIES = 17
 
 
 @pytest.fixture
@@ -65,6 +71,55 @@ def test_pending_embeddings_are_told_apart(filled: Account) -> None:
     assert (pending.waiting, pending.by_error["provider_refused"]) == (1, 1)
     assert (pending.due, pending.by_error[""]) == (1, 1)
     assert pending.oldest is not None
+
+
+def test_conversations_that_wait_and_those_that_fail_are_told_by_queue(filled: Account) -> None:
+    soon = NOW + timedelta(minutes=5)
+    states: dict[str, dict[str, Any]] = {
+        "idle": {},
+        "new": {"summarize_after": NOW, "extract_after": NOW},
+        "at work": {"extract_after": NOW, "extract_attempts": 1, "extract_lease_until": soon},
+        "failed": {"extract_after": soon, "extract_attempts": 1, "extract_error": "provider_refused"},
+    }
+    Conversation.objects.all().delete()
+    for name, state in states.items():
+        Conversation.objects.create(account=filled, conversation_id=name, started_at=NOW, **state)
+
+    statistics = gather_statistics(filled.id, now=NOW)
+
+    assert statistics.summaries == WaitingConversations(waiting=1, failing=0)
+    assert statistics.extractions == WaitingConversations(waiting=3, failing=1)
+
+
+def test_what_is_known_is_counted(filled: Account, owner: Owner) -> None:
+    ana = entity_of(owner, "Ana Lima")
+    facts = [know(owner, claim, entity_ids=[ana.pk]) for claim in ("Ana lives in Berlin.", "Ana bakes.", "Ana sings.")]
+    open_review(owner, old=facts[0], draft=fact_draft("Ana lives in Rome."), similarity=None, embedded=NOTHING, now=NOW)
+    for fact in facts[1:]:
+        reject_fact(owner, fact.pk, now=NOW)
+    FactTombstone.objects.filter(fact_digest=FactTombstone.objects.order_by("id")[0].fact_digest).update(met_count=2)
+    goals = [add_goal(owner, GoalDraft(description=name), embedded=NOTHING, now=NOW) for name in ("bake", "sing")]
+    complete_goal(owner, goals[0].pk, status=Goal.Status.COMPLETED, now=NOW)
+    invoke(owner)
+
+    for figures in (run("--account", filled.name)["knowledge"], run()["knowledge"]):
+        assert figures == {
+            "entities": 1,
+            "facts": {"active": 1, "pending": 1, "rejected": 2},
+            "open_reviews": 1,
+            "tombstones": 2,
+            "tombstones_met": 1,
+            "open_goals": 1,
+            "invocations": 1,
+        }
+
+
+def test_what_is_known_to_another_account_is_not_counted(filled: Account, stranger: Account) -> None:
+    know(Owner(account_id=stranger.id, agent_id="spy"))
+
+    knowledge = run("--account", filled.name)["knowledge"]
+
+    assert not any(knowledge.values())
 
 
 def test_the_number_of_queries_does_not_grow(
@@ -124,7 +179,15 @@ def test_it_is_readable_too(filled: Account) -> None:
 
     call_command("memory_stats", stdout=out)
 
-    for title in ("Memories", "Vectors", "Pending embeddings", "Job runs", "Audit log", "Redis", "Tables"):
+    for title in (
+        "Memories",
+        "Vectors",
+        "Pending embeddings",
+        "Knowledge",
+        "Conversations that wait",
+        "Job runs",
+        "Redis",
+    ):
         assert title in out.getvalue()
 
 

@@ -14,13 +14,16 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from memory.models import Account
-from memory.services.statistics import PendingEmbeddings, RedisFigures, Statistics, gather_statistics
+from memory.services.statistics import Knowledge, PendingEmbeddings, RedisFigures, Statistics, gather_statistics
 
 WIDTH = 100
 
 
 class Command(BaseCommand):
-    help = "Print what is stored, and how much of it: memories, vectors, links, ledgers, audit log, jobs, sizes, Redis."
+    help = (
+        "Print what is stored, and how much of it: memories, vectors, knowledge, what waits, links, ledgers, audit log,"
+        " jobs, sizes, Redis."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--account", help="count this account's rows only; sizes and Redis stay those of all")
@@ -48,6 +51,10 @@ def draw_tables(statistics: Statistics) -> Iterable[Table]:
     yield draw("Memories", counts(statistics.memories))
     yield draw("Vectors", vectors)
     yield draw("Pending embeddings", describe_pending(statistics.pending))
+    yield draw("Knowledge", describe_knowledge(statistics.knowledge))
+    queues = {"a summary": statistics.summaries, "extraction": statistics.extractions}
+    waiting = ((f"for {name}", f"{each.waiting:,}", f"{each.failing:,}") for name, each in queues.items())
+    yield draw("Conversations that wait", waiting, ("", "in all", "failing"))
     yield draw(
         "Around them",
         counts(
@@ -88,6 +95,20 @@ def describe_pending(pending: PendingEmbeddings) -> Iterable[tuple[str, str]]:
         yield "oldest", f"{pending.oldest:%Y-%m-%d %H:%M:%S}"
     for error, count in pending.by_error.items():
         yield f"after {error}" if error else "not tried yet", f"{count:,}"
+
+
+def describe_knowledge(knowledge: Knowledge) -> Iterable[tuple[str, str]]:
+    yield from counts({f"facts, {status}": count for status, count in knowledge.facts.items()})
+    yield from counts(
+        {
+            "reviews of facts, open": knowledge.open_reviews,
+            "tombstones of facts": knowledge.tombstones,
+            "tombstones of facts, met since": knowledge.tombstones_met,
+            "entities": knowledge.entities,
+            "goals, open": knowledge.open_goals,
+            "invocations of tools": knowledge.invocations,
+        }
+    )
 
 
 def describe_redis(figures: RedisFigures | None) -> Iterable[tuple[str, str]]:

@@ -13,7 +13,12 @@ from memory.models import Account, Conversation, JobRun
 from memory.providers.language_models import Usage
 from memory.services.usage import record_usage
 
-NOTHING_WRONG = {"pending_embeddings": 0, "oldest_queued_job_seconds": None, "last_worker_activity_seconds": 1.0}
+NOTHING_WRONG = {
+    "pending_embeddings": 0,
+    "pending_extractions": 0,
+    "oldest_queued_job_seconds": None,
+    "last_worker_activity_seconds": 1.0,
+}
 
 
 def test_live_touches_no_store(django_assert_num_queries: Any, db: None) -> None:
@@ -42,6 +47,15 @@ def test_ready_warns_of_a_job_that_nobody_takes() -> None:
     assert "a job has been waiting for a worker" in answer.json()["warnings"]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_ready_counts_the_conversations_that_wait_for_extraction() -> None:
+    account, now = Account.objects.create(name="workshop"), timezone.now()
+    for name, due in (("read", None), ("unread", now), ("failing", now + timedelta(hours=1))):
+        Conversation.objects.create(account=account, conversation_id=name, started_at=now, extract_after=due)
+
+    assert Client().get("/health/ready").json()["lag"]["pending_extractions"] == 2
+
+
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/metrics"])
 def test_whoever_writes_to_them_is_told_what_they_allow(path: str) -> None:
     refused = Client(enforce_csrf_checks=True).post(path)
@@ -57,6 +71,7 @@ def test_whoever_writes_to_them_is_told_what_they_allow(path: str) -> None:
         ({"last_worker_activity_seconds": 601.0}, 1),
         ({"oldest_queued_job_seconds": 121.0}, 1),
         ({"pending_embeddings": 1_001}, 1),
+        ({"pending_extractions": 1_001}, 1),
     ],
 )
 def test_each_kind_of_lag_has_its_warning(lag: dict[str, Any], count: int) -> None:
