@@ -5,7 +5,7 @@ holder's knowledge take turns (`lock_holder`), then lock the entities in the ord
 database refuses a name that would stand for two.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -72,11 +72,16 @@ class EntityDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """What a draft came to. `refused_aliases` are names that it gave, and that stand for another entity."""
+    """What a draft came to. `refused_aliases` are names that it gave, and that the entity did not get.
+
+    `alias_owners` tell which other entity each of them stands for, a quarantined one perhaps; there is none for an
+    alias that was one too many. Whoever gave both names may mean both entities.
+    """
 
     entity: Entity
     is_new: bool
     refused_aliases: tuple[str, ...] = ()
+    alias_owners: Mapping[str, UUID] = field(default_factory=dict)
 
 
 def visible_entities(owner: Owner, *, now: datetime) -> QuerySet[Entity]:
@@ -143,7 +148,8 @@ def upsert_entities(
 def upsert_leniently(
     owner: Owner, drafts: Sequence[EntityDraft], *, embedded: Embedded, now: datetime
 ) -> list[Resolved | None]:
-    """`upsert_entities`, but for what nobody said on purpose: aliases that are taken are left out and reported.
+    """`upsert_entities`, but for what nobody said on purpose: aliases that are taken are left out and reported, with
+    whose they are.
 
     None stands for a draft whose name is that of a quarantined entity.
     """
@@ -276,7 +282,8 @@ class Upserts:
         refused = self.add_names(entity, [draft.name, *draft.aliases])
         if known is not None:
             add_details(entity, draft, now=now)
-        return Resolved(entity=entity, is_new=known is None, refused_aliases=tuple(refused))
+        owners = {name: owner_id for name, owner_id in refused.items() if owner_id is not None}
+        return Resolved(entity=entity, is_new=known is None, refused_aliases=tuple(refused), alias_owners=owners)
 
     def find(self, draft: EntityDraft, *, now: datetime) -> Entity | None:
         claimed = named(self.owner, draft, self.claims)
@@ -308,17 +315,19 @@ class Upserts:
             self.own[entity.id] = (draft.text, draft.own)
         return entity
 
-    def add_names(self, entity: Entity, names: Iterable[str]) -> list[str]:
-        """Give an entity those names that nobody goes by, and take no more than it may have; which were refused."""
-        refused = []
+    def add_names(self, entity: Entity, names: Iterable[str]) -> dict[str, UUID | None]:
+        """Give an entity those names that nobody goes by, and take no more than it may have; which were refused, with
+        who goes by them: of two, the one of the active channel."""
+        refused: dict[str, UUID | None] = {}
         for name in names:
             identities = identities_of(self.owner, type=entity.type, names=[name])
+            claimed = [self.claims[identity] for identity in identities if identity in self.claims]
             # one of an entity that is gone is free
-            claimed = {self.claims[identity] for identity in identities if identity in self.claims} & set(self.entities)
+            claimed = [entity_id for entity_id in claimed if entity_id in self.entities]
             if entity.id in claimed:
                 continue
             if claimed or len(entity.aliases) >= MOST_ALIASES:
-                refused.append(name)
+                refused[name] = claimed[0] if claimed else None
             else:
                 self.keep_name(entity, name)
         return refused

@@ -196,6 +196,18 @@ def test_extraction_leaves_an_alias_that_names_another_out(owner: Owner) -> None
     assert again is not None
     assert (ana.is_new, ana.refused_aliases, ana.entity.aliases) == (True, ("Bo",), ["Anita"])
     assert again.entity == bo
+    assert ana.alias_owners == {"Bo": bo.id}
+
+
+def test_of_two_whose_an_alias_is_the_active_channels_is_told(owner: Owner) -> None:
+    project = replace(owner, channel="project")
+    there = entity_of(project, "Bo")
+    entity_of(owner, "Bo")
+
+    [ana] = upsert_leniently(project, [entity_draft("Ana", aliases=["bo"])], embedded=NOTHING, now=NOW)
+
+    assert ana is not None
+    assert ana.alias_owners == {"bo": there.id}
 
 
 def test_an_alias_of_another_type_is_free(owner: Owner) -> None:
@@ -284,6 +296,7 @@ def test_an_entity_has_no_more_aliases_than_it_may(owner: Owner) -> None:
 
     assert lenient is not None
     assert (lenient.refused_aliases, len(stored(first).aliases)) == (("one more",), MOST_ALIASES)
+    assert lenient.alias_owners == {}
 
 
 def test_names_are_known_whatever_they_are_names_of(owner: Owner, stranger: Account) -> None:
