@@ -5,17 +5,19 @@ opens already is left alone, so another run goes on where this one stopped.
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.apps import apps
 from django.db import connection, models, transaction
 
+from memory.models.binary import binary_cursor
 from memory_project.encryption import SealBroken, is_current, seal_anew
 from memory_project.fields import SealedJSONField
 
 BATCH_ROWS = 100
-"""A row of invocations may hold a megabyte."""
+BATCH_BYTES = 8 * 1024 * 1024
+"""Of sealed values: a row of invocations may have a megabyte, and whoever writes to one waits for its batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,14 @@ class Rotated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSize:
+    """How much is sealed anew in a transaction at most; a single row, however large it is, goes by."""
+
+    rows: int = BATCH_ROWS
+    bytes: int = BATCH_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """What became of some rows of a table; `last` is the key of the last one."""
 
@@ -57,11 +67,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Which rows: behind a key (None: from the first on), up to another, at most so many."""
+    """Which rows: behind a key (None: from the first on), up to another."""
 
     after: Any
     until: Any
-    most: int
 
 
 Row = tuple[Any, ...]
@@ -95,31 +104,32 @@ def count_rows(table: SealedTable) -> int:
     return int(count)
 
 
-def rotate_tables(tables: Sequence[SealedTable], *, batch_rows: int = BATCH_ROWS) -> Generator[Batch, None, None]:
+def rotate_tables(tables: Sequence[SealedTable], *, size: BatchSize = BatchSize()) -> Generator[Batch, None, None]:
     """Seal under the first key whatever another one opens, beside those who write; each batch is committed with its
     step. What no key opens is left as it is, and counted. Raises ImproperlyConfigured without a key."""
     for table in tables:
-        yield from step_through(table, batch_rows=batch_rows, is_rehearsal=False)
+        yield from step_through(table, size=size, is_rehearsal=False)
 
 
-def rehearse_rotation(tables: Sequence[SealedTable], *, batch_rows: int = BATCH_ROWS) -> Generator[Batch, None, None]:
+def rehearse_rotation(tables: Sequence[SealedTable], *, size: BatchSize = BatchSize()) -> Generator[Batch, None, None]:
     """What `rotate_tables` would do; changes nothing, and nobody waits for it."""
     for table in tables:
-        yield from step_through(table, batch_rows=batch_rows, is_rehearsal=True)
+        yield from step_through(table, size=size, is_rehearsal=True)
 
 
-def step_through(table: SealedTable, *, batch_rows: int, is_rehearsal: bool) -> Iterator[Batch]:
+def step_through(table: SealedTable, *, size: BatchSize, is_rehearsal: bool) -> Iterator[Batch]:
     # no further: what is written from now on is under the first key, and might never end
     last, until = None, last_key(table)
     while until is not None:
+        left = Stretch(after=last, until=until)
         with transaction.atomic():
-            rows = read_rows(table, Stretch(after=last, until=until, most=batch_rows), locked=not is_rehearsal)
+            last = end_of_batch(table, left, size=size)
+            if last is None:
+                return
+            rows = read_rows(table, replace(left, until=last), locked=not is_rehearsal)
             anew, rotated = seal_rows(rows)
             if not is_rehearsal:
                 write_rows(table, anew)
-        if not rows:
-            return
-        last = rows[-1][0]
         yield Batch(table=table.name, last=last, rotated=rotated)
 
 
@@ -133,20 +143,39 @@ def last_key(table: SealedTable) -> Any:
     return found[0] if found else None
 
 
-def read_rows(table: SealedTable, stretch: Stretch, *, locked: bool) -> list[Row]:
-    """Rows in the order of the key. Locked ones wait for other rotations alone: nobody else changes these."""
-    key, columns = quoted(table.key), [quoted(name) for name in table.columns]
-    behind = "" if stretch.after is None else f"{key} > %s AND "
+def end_of_batch(table: SealedTable, left: Stretch, *, size: BatchSize) -> Any:
+    """The key of the last row that still goes into a batch; None where none is left. No value is read for it."""
+    key, (where, bounds) = quoted(table.key), bounded(table, left)
+    length = " + ".join(f"coalesce(octet_length({quoted(column)}), 0)" for column in table.columns)
     statement = (
-        f"SELECT {', '.join([key, *columns])} FROM {quoted(table.name)} "  # noqa: S608 - names of our own
-        f"WHERE {behind}{key} <= %s AND ({filled(table)}) ORDER BY {key} LIMIT %s"
-        f"{' FOR NO KEY UPDATE' if locked else ''}"
+        f"SELECT key FROM (SELECT key, length, sum(length) OVER (ORDER BY key) AS total FROM "  # noqa: S608 - our own
+        f"(SELECT {key} AS key, {length} AS length FROM {quoted(table.name)} WHERE {where} ORDER BY {key} LIMIT %s) "
+        "AS next) AS summed WHERE total <= %s OR total = length ORDER BY key DESC LIMIT 1"
     )
-    bounds = [] if stretch.after is None else [stretch.after]
     with connection.cursor() as cursor:
-        cursor.execute(statement, [*bounds, stretch.until, stretch.most])
+        cursor.execute(statement, [*bounds, size.rows, size.bytes])
+        found = cursor.fetchone()
+    return found[0] if found else None
+
+
+def read_rows(table: SealedTable, stretch: Stretch, *, locked: bool) -> list[Row]:
+    """Rows in the order of the key. Locked ones wait for other rotations and for erasures: nobody else touches these."""
+    key, (where, bounds) = quoted(table.key), bounded(table, stretch)
+    statement = (
+        f"SELECT {', '.join([key, *map(quoted, table.columns)])} FROM {quoted(table.name)} "  # noqa: S608 - our own
+        f"WHERE {where} ORDER BY {key}{' FOR NO KEY UPDATE' if locked else ''}"
+    )
+    with binary_cursor() as cursor:
+        cursor.execute(statement, bounds)
         found: list[Row] = cursor.fetchall()
     return found
+
+
+def bounded(table: SealedTable, stretch: Stretch) -> tuple[str, list[Any]]:
+    """A condition for the rows of a stretch that have something sealed, and its parameters."""
+    key = quoted(table.key)
+    behind, bounds = ("", []) if stretch.after is None else (f"{key} > %s AND ", [stretch.after])
+    return f"{behind}{key} <= %s AND ({filled(table)})", [*bounds, stretch.until]
 
 
 def filled(table: SealedTable) -> str:
@@ -195,7 +224,7 @@ def write_rows(table: SealedTable, rows: Sequence[Row]) -> None:
         f"UPDATE {quoted(table.name)} AS old SET {assignments} FROM unnest({arrays}) "  # noqa: S608 - names of our own
         f"AS anew ({', '.join(names)}) WHERE old.{names[0]} = anew.{names[0]}"
     )
-    with connection.cursor() as cursor:
+    with binary_cursor() as cursor:
         cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])
 
 

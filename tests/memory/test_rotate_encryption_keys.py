@@ -15,8 +15,9 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from memory.models import ToolInvocation
 from memory.owner import Owner
-from memory.services.sealing import rotate_tables, sealed_tables
+from memory.services.sealing import BatchSize, rotate_tables, sealed_tables
 from memory.services.tools import OpenedInvocation, open_invocation, sealed_invocations
 from memory_project.encryption import is_current, read_keys
 from memory_project.fields import SealedJSONField
@@ -136,7 +137,7 @@ def test_stopped_anywhere_another_run_goes_on(owner: Owner, settings: Settings) 
         invoke(owner, tool_input=number)
     settings.ENCRYPTION_KEYS = [NEW, OLD]
 
-    steps = rotate_tables(sealed_tables(), batch_rows=2)
+    steps = rotate_tables(sealed_tables(), size=BatchSize(rows=2))
     next(steps)
     steps.close()
 
@@ -150,10 +151,39 @@ def test_batches_go_through_all_rows_once(owner: Owner, settings: Settings) -> N
     invoke(owner)
     settings.ENCRYPTION_KEYS = [NEW, OLD]
 
-    batches = [batch.rotated.rows for batch in rotate_tables(sealed_tables(), batch_rows=2)]
+    batches = [batch.rotated.rows for batch in rotate_tables(sealed_tables(), size=BatchSize(rows=2))]
 
     assert batches == [2, 2, 1]
     assert all(map(is_current, sealed_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("most", "batches"),
+    [(1, [1, 1, 1, 1]), (3_983, [1, 1, 1, 1]), (3_984, [2, 2]), (7_967, [3, 1]), (7_968, [4])],
+)
+def test_a_batch_has_so_many_bytes_or_a_single_row(
+    owner: Owner, settings: Settings, most: int, batches: list[int]
+) -> None:
+    for _ in range(4):
+        invoke(owner, tool_input="x" * 680, tool_output="x" * 680)
+    assert {len(sealed) for column in ("tool_input", "tool_output") for sealed in sealed_bytes(column)} == {996}
+    settings.ENCRYPTION_KEYS = [NEW, OLD]
+
+    steps = rotate_tables(sealed_tables(), size=BatchSize(bytes=most))
+
+    assert [batch.rotated.rows for batch in steps] == batches
+    assert rotate() == figures(current=8, rows=4)
+
+
+def test_what_is_deleted_meanwhile_ends_no_rotation(owner: Owner, settings: Settings) -> None:
+    for number in range(4):
+        invoke(owner, tool_input=number)
+    settings.ENCRYPTION_KEYS = [NEW, OLD]
+
+    for batch in rotate_tables(sealed_tables(), size=BatchSize(rows=1)):
+        ToolInvocation.objects.filter(id=batch.last).delete()
+
+    assert not ToolInvocation.objects.exists()
 
 
 def test_every_model_with_a_sealed_field_is_gone_through() -> None:
@@ -217,7 +247,7 @@ def test_it_runs_beside_who_writes_and_comes_to_an_end(owner: Owner, settings: S
         invoke(owner, tool_input=number)
     settings.ENCRYPTION_KEYS = [NEW, OLD]
 
-    for _ in rotate_tables(sealed_tables(), batch_rows=2):
+    for _ in rotate_tables(sealed_tables(), size=BatchSize(rows=2)):
         do_beside(lambda: invoke(owner, tool_input="meanwhile"))
 
     settings.ENCRYPTION_KEYS = [NEW]
