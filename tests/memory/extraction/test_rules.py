@@ -17,6 +17,7 @@ from memory.extraction.rules.grammar import Rule
 from memory.extraction.rules.passages import MOST_SENTENCE_CHARACTERS
 from memory.extraction.rules.patterns import RULES
 from tests.hostile import HOSTILE_BODIES, HOSTILE_IDS
+from tests.memory.extraction.injections import INJECTIONS, KNOWN, Injection
 from tests.memory.extraction.spoken import claims, extracted, only, said, turn
 
 
@@ -233,6 +234,17 @@ def test_what_came_before_is_read_and_is_no_evidence() -> None:
 )
 def test_turns_that_instruct_their_reader_are_taken_for_nothing(text: str) -> None:
     extraction = said(text)
+
+    assert (extraction.facts, extraction.relationships, extraction.preferences) == ((), (), ())
+
+
+@pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: injection.name)
+def test_no_injection_is_believed(injection: Injection) -> None:
+    turns = [
+        turn(each.text, speaker=each.speaker, role=each.role, index=index) for index, each in enumerate(injection.turns)
+    ]
+
+    extraction = extracted(turns, known=KNOWN)
 
     assert (extraction.facts, extraction.relationships, extraction.preferences) == ((), (), ())
 
