@@ -159,7 +159,7 @@ def end_of_batch(table: SealedTable, left: Stretch, *, size: BatchSize) -> Any:
 
 
 def read_rows(table: SealedTable, stretch: Stretch, *, locked: bool) -> list[Row]:
-    """Rows in the order of the key. Locked ones wait for other rotations and for erasures: nobody else touches these."""
+    """Rows in the order of the key. Locked ones wait for other rotations and for erasures, nobody else."""
     key, (where, bounds) = quoted(table.key), bounded(table, stretch)
     statement = (
         f"SELECT {', '.join([key, *map(quoted, table.columns)])} FROM {quoted(table.name)} "  # noqa: S608 - our own
