@@ -136,7 +136,7 @@ class Statistics:
 
 
 def gather_statistics(account_id: UUID | None, *, now: datetime) -> Statistics:
-    """Of one account, or of all of them. A fixed number of queries and one round trip to Redis, however much is stored."""
+    """Of one account, or of all of them. A fixed number of queries and a trip to Redis, however much is stored."""
     of = {} if account_id is None else {"account_id": account_id}
     memories, conversations = Memory.objects.filter(**of), Conversation.objects.filter(**of)
     return Statistics(
