@@ -159,7 +159,7 @@ class Strategies(OwnerViewSet):
 
     def create(self, request: Request) -> Response:
         """Learn a strategy. Learnt before (same holder, channel, type of task and words), it is counted, and answered
-        with the id it has."""
+        with the id it has; 409 for one that is quarantined."""
         body = self.body()
         owner = self.owner(body)
         own = own_vector(owner, body, "embedding")

@@ -70,7 +70,8 @@ def learn_strategy(owner: Owner, draft: StrategyDraft, *, embedded: Embedded, no
     """Store a strategy, or count one that is known already; what that lacks, it takes over from the draft.
 
     Embed the description first (`embed_texts`), outside transactions. Tools are made where they are unknown. Raises
-    Unprocessable for a conversation that there is not, or in which the agent takes no part.
+    Conflict for one that is quarantined, Unprocessable for a conversation that there is not, or in which the agent
+    takes no part.
     """
     check_tools(draft)
     conversation = find_place(owner, draft.conversation_id)
@@ -139,6 +140,8 @@ def lock_known(owner: Owner, identity: str) -> Strategy:
     strategy: Strategy | None = lock_rows(rows).first()
     if strategy is None:
         raise Conflict("the strategy was removed a moment ago")
+    if strategy.quarantined:
+        raise Conflict("the strategy that says this is quarantined")
     return strategy
 
 
@@ -150,12 +153,14 @@ def lock_rows(rows: Any) -> Any:
 def take_over(owner: Owner, strategy: Strategy, draft: StrategyDraft, *, now: datetime) -> None:
     """Give a locked strategy what the draft knows and it does not: when it fits, which tools it calls.
 
-    One that was archived meanwhile is there again.
+    One that was archived or has expired meanwhile is there again.
     """
     given = {"context_pattern": draft.context_pattern, "tool_sequence": list(draft.tool_sequence)}
     missing: dict[str, Any] = {name: value for name, value in given.items() if value and not getattr(strategy, name)}
     if strategy.archived:
         missing["archived"] = False
+    if strategy.expires_at is not None and strategy.expires_at <= now:
+        missing["expires_at"] = None
     if not missing:
         return
     rows: Any = Strategy.objects.filter(pk=strategy.pk)

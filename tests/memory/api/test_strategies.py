@@ -64,6 +64,13 @@ def test_a_strategy_is_learnt_and_read_again(api: ServiceClient) -> None:
     assert read.json() == learnt.json()
 
 
+def test_a_quarantined_strategy_is_a_conflict_when_it_is_learnt_again(api: ServiceClient, learnt: str) -> None:
+    Strategy.objects.update(quarantined=True)
+
+    assert learn(api).status_code == 409
+    assert api.get(f"/strategies/{learnt}?agent_id=assistant").status_code == 404
+
+
 def test_learnt_again_it_is_counted_under_its_id(api: ServiceClient, learnt: str) -> None:
     again = learn(api, DESCRIPTION.upper(), success=False)
 

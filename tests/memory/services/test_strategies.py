@@ -10,7 +10,7 @@ import pytest
 from django.db import transaction
 from pytest_django import DjangoAssertNumQueries
 
-from memory.errors import Forbidden, NotFound, Unprocessable
+from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
 from memory.models import Account, Agent, AuditEntry, Conversation, Memory, Strategy, StrategyTool, StrategyUse, Tool
 from memory.owner import Owner
 from memory.services.strategies import (
@@ -237,6 +237,36 @@ def test_an_archived_strategy_is_there_again_once_it_is_learnt_again(owner: Owne
     learn(owner, success=True)
 
     assert counts(find_strategy(owner, learnt.id, now=NOW)) == (2, 0)
+
+
+def test_an_expired_strategy_is_there_again_once_it_is_learnt_again(owner: Owner) -> None:
+    learnt = learn(owner, success=True)
+    Memory.objects.update(expires_at=NOW)
+
+    again = learn(owner, success=True)
+
+    found = find_strategy(owner, learnt.id, now=LATER)
+    assert (counts(found), found.expires_at, again.expires_at) == ((2, 0), None, None)
+
+
+def test_one_that_is_yet_to_expire_does_so_though_it_is_learnt_again(owner: Owner) -> None:
+    learn(owner)
+    Memory.objects.update(expires_at=LATER)
+
+    learn(owner, success=True)
+
+    assert Memory.objects.get().expires_at == LATER
+
+
+def test_a_quarantined_strategy_is_not_learnt_again(owner: Owner) -> None:
+    learn(owner, success=True)
+    Memory.objects.update(quarantined=True)
+
+    with pytest.raises(Conflict, match="quarantined"):
+        learn(owner, context_pattern="a question", success=True)
+
+    stored = Strategy.objects.get()
+    assert (counts(stored), stored.context_pattern, stored.quarantined) == ((1, 0), "", True)
 
 
 def test_only_its_holder_and_the_account_remove_a_strategy(owner: Owner, ana: Owner, whole_account: Owner) -> None:
