@@ -25,7 +25,7 @@ from memory.services.entry_corrections import spread_entry_correction
 from memory.services.goal_corrections import hold_goals, waited_for
 from memory.services.goal_links import settle_waiters
 from memory.services.memories import MEMORY_TYPES
-from memory.services.strategy_corrections import spread_strategy_correction
+from memory.services.strategy_corrections import check_strategy_correction, spread_strategy_correction
 from memory.services.turn_corrections import spread_correction, spread_quarantine
 from memory.tokens import estimate_tokens
 
@@ -81,6 +81,8 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
         if row.version != version:
             raise StaleVersion("somebody else has changed it in the meantime")
         child, of_child = split_changes(row.kind, changes)
+        if row.kind == Kind.STRATEGY:
+            check_strategy_correction(of_child)
         columns = {name: value for name, value in changes.items() if name not in of_child}
         if "text" in columns:
             columns |= derive_from_text(columns["text"], now=now)

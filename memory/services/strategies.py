@@ -92,7 +92,9 @@ def learn_strategy(owner: Owner, draft: StrategyDraft, *, embedded: Embedded, no
 def check_tools(draft: StrategyDraft) -> None:
     """Raises Unprocessable."""
     names = [*draft.tool_sequence, *filter(None, [draft.task_type])]
-    if len(draft.tool_sequence) > MOST_TOOLS or not all(map(is_id, names)):
+    # a text is a sequence, too: of tools with names of one letter
+    is_list = not isinstance(draft.tool_sequence, str)
+    if not is_list or len(draft.tool_sequence) > MOST_TOOLS or not all(map(is_id, names)):
         raise Unprocessable(f"a strategy calls at most {MOST_TOOLS} tools; names have 1 to 100 characters and no NUL")
 
 

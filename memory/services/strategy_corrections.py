@@ -1,25 +1,34 @@
 """What a correction means for a strategy: what makes it the same again, and which tools it calls, follow from it."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from memory.errors import Conflict
+from memory.errors import Conflict, Unprocessable
 from memory.models import Memory, Strategy, StrategyTool
 from memory.owner import Owner
 from memory.services.strategies import StrategyDraft, check_tools, link_tools, strategy_identity
 
 
+def check_strategy_correction(changes: Mapping[str, Any]) -> None:
+    """Before anything is written. Raises Unprocessable for what is no type of task, or no list of names of tools."""
+    task_type, tool_sequence = changes.get("task_type", ""), changes.get("tool_sequence", [])
+    is_list = isinstance(tool_sequence, list) and all(isinstance(name, str) for name in tool_sequence)
+    if not is_list or not isinstance(task_type, str):
+        raise Unprocessable("task_type is a text, tool_sequence a list of names of tools")
+    check_tools(StrategyDraft(description="", task_type=task_type, tool_sequence=tool_sequence))
+
+
 def spread_strategy_correction(strategy_id: UUID) -> None:
     """Bring a locked strategy's identity and tools up to what its columns say by now, in the correction's transaction.
 
-    Raises Unprocessable for names that no tools have, Conflict where its holder knows another one that says the same.
+    Raises Conflict where its holder knows another one that says the same.
     """
     rows: Any = Strategy.objects
     strategy: Strategy = rows.get(pk=strategy_id)
     draft = StrategyDraft(description=strategy.text, task_type=strategy.task_type, tool_sequence=strategy.tool_sequence)
-    check_tools(draft)
     owner = Owner(
         account_id=strategy.account_id,
         agent_id=strategy.agent_id,

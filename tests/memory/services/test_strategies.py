@@ -13,6 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
 from memory.models import Account, Agent, AuditEntry, Conversation, Memory, Strategy, StrategyTool, StrategyUse, Tool
 from memory.owner import Owner
+from memory.services.corrections import correct_memory
 from memory.services.strategies import (
     MOST_TOOLS,
     find_strategies,
@@ -170,8 +171,14 @@ def test_a_strategy_is_not_learnt_from_a_conversation_of_others(owner: Owner, co
 
 @pytest.mark.parametrize(
     "fields",
-    [{"tool_sequence": [""]}, {"tool_sequence": ["x" * 101]}, {"tool_sequence": ["x"] * (MOST_TOOLS + 1)}],
-    ids=["empty", "long", "many"],
+    [
+        {"tool_sequence": [""]},
+        {"tool_sequence": ["x" * 101]},
+        {"tool_sequence": ["x"] * (MOST_TOOLS + 1)},
+        {"tool_sequence": "abc"},
+        {"task_type": "x" * 101},
+    ],
+    ids=["empty", "long", "many", "one name", "long type"],
 )
 def test_what_cannot_be_kept_is_refused(owner: Owner, fields: dict[str, Any]) -> None:
     with pytest.raises(Unprocessable):
@@ -278,6 +285,42 @@ def test_only_its_holder_and_the_account_remove_a_strategy(owner: Owner, ana: Ow
     remove_strategy(whole_account, second.id, now=NOW)
 
     assert known(owner) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"task_type": "x" * 101},
+        {"task_type": "a\0"},
+        {"task_type": None},
+        {"tool_sequence": "abc"},
+        {"tool_sequence": {"search": 1}},
+        {"tool_sequence": None},
+        {"tool_sequence": [7]},
+        {"tool_sequence": [["search"]]},
+        {"tool_sequence": ["x" * 101]},
+        {"tool_sequence": ["x"] * (MOST_TOOLS + 1)},
+    ],
+    ids=lambda changes: str(changes)[:40],
+)
+def test_a_correction_to_what_cannot_be_kept_is_refused(owner: Owner, changes: dict[str, Any]) -> None:
+    learnt = learn(owner, tool_sequence=["search"], task_type="look up")
+
+    with pytest.raises(Unprocessable):
+        correct_memory(owner, learnt.id, changes=changes, version=1, now=LATER)
+
+    stored = find_strategy(owner, learnt.id, now=NOW)
+    assert (stored.tool_sequence, stored.task_type, stored.version) == (["search"], "look up", 1)
+
+
+def test_a_correction_may_leave_no_tools_and_no_type_of_task(owner: Owner) -> None:
+    learnt = learn(owner, tool_sequence=["search"], task_type="look up")
+
+    correct_memory(owner, learnt.id, changes={"tool_sequence": [], "task_type": ""}, version=1, now=LATER)
+
+    stored = find_strategy(owner, learnt.id, now=NOW)
+    assert (stored.tool_sequence, stored.task_type) == ([], "")
+    assert not StrategyTool.objects.exists()
 
 
 def test_the_audit_log_tells_what_happened_and_no_strategy(owner: Owner) -> None:
