@@ -13,6 +13,7 @@ one of a plan is true until its date has passed; one of a state is true as long 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from memory.extraction.grounding import is_told, word_stems
 from memory.extraction.knowledge import (
     Chunk,
     ChunkTurn,
@@ -81,6 +82,7 @@ class _Reader:
         speaker = _speaker(turn)
         if speaker is None:
             return
+        told = word_stems(f"{turn.speaker} {text}")
         before, people = "", list[Subject]()
         for sentence in sentences_of(text):
             met: list[Subject] = []
@@ -98,7 +100,7 @@ class _Reader:
                 met = list({each.label: each for each in (*met, *spoken_of(said, statements))}.values())
                 if not statements and (again := replaced(clause, self.last_of.get(speaker.label))):
                     statements = [replace(again, turn=turn.index)]
-                yield from statements
+                yield from (_grounded(statement, told) for statement in statements)
             before, people = sentence, met
 
     def keep(self, statement: Statement) -> None:
@@ -183,11 +185,17 @@ def _speaker(turn: ChunkTurn) -> Speaker | None:
     return Speaker(label=THE_USER, person="") if turn.role == "user" else None
 
 
+def _grounded(statement: Statement, told: frozenset[str]) -> Statement:
+    """The statement without its date, where with it too few of the claim's words are the turn's (`checked`)."""
+    if not statement.when or is_told(statement.claim, told):
+        return statement
+    return replace(statement, claim=statement.claim.removesuffix(f" {statement.when}"))
+
+
 def _preferences(facts: Sequence[_Found], users_turns: set[int]) -> Iterator[ExtractedPreference]:
     """What users say of themselves that they like."""
     for found in facts:
         statement = found.statement
         turns = tuple(sorted(found.turns & users_turns))
         if statement.liking and statement.is_own and turns:
-            topic = statement.attribute.partition(":")[2]
-            yield ExtractedPreference(topic=topic, value=statement.liking, fact=found.number, evidence=turns)
+            yield ExtractedPreference(topic=statement.topic, value=statement.liking, fact=found.number, evidence=turns)

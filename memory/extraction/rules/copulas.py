@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 from memory.extraction.dates import Bound, Tense, find_dates
 from memory.extraction.rules.names import NAME, bare_name, is_name
-from memory.extraction.rules.phrases import cut, phrase
+from memory.extraction.rules.phrases import cut, cut_at_marks, phrase
 from memory.extraction.rules.readings import TEMPORAL, Said, made
 from memory.extraction.rules.statements import Named, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject
@@ -55,8 +56,20 @@ def copula(said: Said, subject: Subject, predicate: Predicate) -> Statement | No
         if statement is not None:
             temporal = TEMPORAL.get(predicate.form, Temporal.CURRENT)
             is_over = statement.temporal == Temporal.CURRENT and statement.attribute not in _BORN.values()
-            return replace(statement, temporal=temporal) if is_over else statement
+            return (
+                replace(statement, temporal=temporal, valid_from=_beginning(said, predicate)) if is_over else statement
+            )
     return None
+
+
+def _beginning(said: Said, predicate: Predicate) -> datetime | None:
+    """Since when it is so: "is vegan since 2015", "has been a nurse for ten years"."""
+    if predicate.form not in (Form.COPULA, Form.COPULA_PERFECT):
+        return None
+    dates = find_dates(cut_at_marks(predicate.rest), at=said.turn.timestamp)
+    bounds = (Bound.SINCE, Bound.LASTING) if predicate.form is Form.COPULA_PERFECT else (Bound.SINCE,)
+    began = [dated.start for dated in dates if dated.bound in bounds]
+    return began[0] if len(began) == 1 else None
 
 
 def _claim(subject: Subject, predicate: Predicate, words: str) -> str:
@@ -115,9 +128,8 @@ def _relation(said: Said, subject: Subject, predicate: Predicate) -> Statement |
     if _LIKED.search(words):
         attribute = attitude_to(value)
         is_now = predicate.form is Form.COPULA
-        return replace(
-            made(said, subject, attribute=attribute, value="likes", claim=claim), liking="likes" if is_now else ""
-        )
+        statement = made(said, subject, attribute=attribute, value="likes", claim=claim)
+        return replace(statement, topic=value, liking="likes" if is_now else "")
     statement = made(said, subject, attribute=_ATTRIBUTES.get(words, words), value=value, claim=claim)
     if words in ("married to", "engaged to") and is_name(value):
         return _knowing(statement, subject, value)
@@ -163,5 +175,5 @@ _Reading = Callable[[Said, Subject, Predicate], Statement | None]
 _PRESENT: tuple[_Reading, ...] = (_age, _state, _origin, _profession, _relation)
 _READINGS: dict[Form, tuple[_Reading, ...]] = {
     Form.COPULA_PAST: (_happened, _profession, _origin, _relation),
-    Form.COPULA_PERFECT: (_state, _relation),
+    Form.COPULA_PERFECT: (_state, _profession, _relation),
 }

@@ -78,7 +78,8 @@ EVENTS = (
          refuses=(r"(?:an?|my|our|the|some) (?:[\w-]+ ){0,2}(?:relationships?|trust|confidence"
          r"|life|connection|community|bond|network|family|future|strength|portfolio|career"
          r"|brand|foundation|environment|muscle)\b")),
-    rule("make", r"(?:an?|some|my own|our own) (?!(?:[\w-]+ )?(?:difference|decision|mistake|point|list"
+    rule("make", r"(?:an?|some|my own|our own) (?!(?:[\w-]+ )?(?:difference|decision|mistake"
+         r"|branch|commit|request|point|list"
          r"|impact|change|lot|living|effort|choice|plan|deal"
          r"|habit|wish|move|friend|friends|memories|mess|progress|connections?|comeback|bit|name"
          r"|good|note|contribution|family|life|new friends|place"
@@ -215,7 +216,8 @@ _IDIOM = (
     r"|problems?|issues?|doubts?|questions?|answers?|reason|need|urge|hope|clue|hunch"
     r"|rest|experiences?|day|week|weekend|year|life|strength"
     r"|courage|confidence|energy|support|help|love|news|stuff|influence|role|word|note"
-    r"|grip|edge|upper hand|talk|chat|difference|response)\b"
+    r"|grip|edge|upper hand|talk|chat|difference|response|errors?|bugs?|warnings?|exceptions?"
+    r"|messages?|results?|outputs?|files?|functions?|scripts?|tests?|build|\d+)\b"
 )
 MORE = (
     rule("have", A_THING, forms=frozenset({Form.PAST, Form.FUTURE}), refuses=_IDIOM),
@@ -289,7 +291,7 @@ MORE = (
         for verb in ("blog", "write")
     ),
     *(
-        rule(verb, r"(?!you\b|ya\b|it\b|my best|me\b|more$|a lot$)[\w$]", "goal", frozenset({Form.INTENT}))
+        rule(verb, r"(?!you\b|ya\b|as\b|sure\b|it\b|my best|me\b|more$|a lot$)[\w$]", "goal", frozenset({Form.INTENT}))
         for verb in verbs(
             "make create build start work teach learn find improve inspire spread raise support become be "
             "get give provide contribute volunteer advocate continue encourage motivate promote change turn "

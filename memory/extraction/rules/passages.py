@@ -116,9 +116,10 @@ _JOINT = re.compile(
 )
 _HALF_A_SUBJECT = re.compile(
     r"(?:^|[,;:!] |\b(?:yesterday|ago|today|recently|night|week|weekend|month|year|\w+day) )"
-    r"(?:[Mm]e|[Mm]y(?: [\w'-]+){1,3}|(?:[Ss]ome|[Aa] few"
+    r"(?:[Mm]e|[Mm]y(?: [\w'-]+){1,2}|(?:[Ss]ome|[Aa] few"
     r"|[Aa]) (?:[\w'-]+ ){0,2}friends?(?: from [\w'-]+){0,1}|[A-Z][\w'-]+)$"
 )
+_SMALL_I = re.compile(r"(?<![\w'./-])i(?=['\s])")
 _CONTRACTED = (
     (re.compile(r"\bI'm\b"), "I am"),
     (re.compile(r"\bIm\b"), "I am"),
@@ -198,6 +199,7 @@ def _is_asserted(sentence: str) -> bool:
 
 def clauses_of(sentence: str) -> list[Clause]:
     """The clauses of a sentence, each from its subject on; what comes between two of them belongs to the first."""
+    sentence = _SMALL_I.sub("I", sentence)
     for contracted, full in _CONTRACTED:
         sentence = contracted.sub(full, sentence)
     is_hedged = _HEDGED.search(sentence) is not None

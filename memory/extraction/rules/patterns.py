@@ -33,6 +33,8 @@ _WORK = re.compile(
     rf"\b(?:book|novel|poem|story|song|album|symphony|play|film|movie|documentary|game|paper|article|painting|musical)"
     rf" (?:called|titled|named|entitled) (?P<name>{NAME})$"
 )
+_BEYOND_A_PLACE = re.compile(r" (?:with|near|by|as|for|from|on|since|to|at)\b")
+_BEYOND_A_NAME = re.compile(r" (?:with|near|by|as|for|from|on|since|to|in)\b")
 _LATELY = re.compile(r"\b(?:just|recently|finally|now)\b")
 _FIRST_MARK = 0xE000
 _MARKS = re.compile("[\ue000-\uf8ff]")
@@ -122,7 +124,8 @@ def _liking(said: Said, subject: Subject, predicate: Predicate) -> Statement | N
         said, subject, attribute=attitude_to(topic.partition(" over ")[0]), value=how, claim=f"{words} {topic}"
     )
     temporal = TEMPORAL.get(predicate.form, Temporal.CURRENT)
-    return replace(statement, temporal=temporal, liking=how if temporal == Temporal.CURRENT else "")
+    liking = how if temporal == Temporal.CURRENT else ""
+    return replace(statement, temporal=temporal, topic=topic.partition(" over ")[0], liking=liking)
 
 
 def _by_rules(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
@@ -151,7 +154,9 @@ class Fit:
     def named(self) -> str:
         """What follows the preposition of the rule; nothing where it has none."""
         has_preposition = "prep" in self.rule.needs.groupindex and self.match["prep"] is not None
-        return self.words[self.match.end("prep") :].strip() if has_preposition else ""
+        named = self.words[self.match.end("prep") :].strip() if has_preposition else ""
+        beyond = _BEYOND_A_PLACE if self.rule.type == "place" else _BEYOND_A_NAME
+        return beyond.split(named, maxsplit=1)[0]
 
 
 def _by_rule(said: Said, subject: Subject, predicate: Predicate, fit: Fit) -> Statement | None:
@@ -173,6 +178,7 @@ def _by_rule(said: Said, subject: Subject, predicate: Predicate, fit: Fit) -> St
         temporal=times.temporal,
         valid_from=times.valid_from,
         valid_to=times.valid_to,
+        when=times.words,
         is_recent=_is_recent(said, times.valid_from),
     )
     if match := _WORK.search(fit.words):

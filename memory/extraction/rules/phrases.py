@@ -101,6 +101,12 @@ def trimmed(text: str) -> str:
     return _ANOTHER.sub(lambda match: "an " if match["vowel"] else "a ", text)
 
 
+def cut_at_marks(words: str) -> str:
+    """The words up to the first mark that may end a clause."""
+    match = _END.search(words)
+    return words[: match.start()] if match else words
+
+
 def cut(words: str) -> str:
     """The words up to where the phrase that they begin with ends, at a mark or a connective."""
     text = " ".join(words.split())

@@ -18,7 +18,7 @@ class Named:
 class Statement:
     """A claim, and what it comes to: the `subject` has the `value` as its `attribute`.
 
-    `relationship` is (source, target, type) by names of `names`. `liking` is "likes", "dislikes" or a preference.
+    `relationship` is (source, target, type) by names of `names`. `liking` says how the `topic` is liked.
     """
 
     turn: int
@@ -32,6 +32,9 @@ class Statement:
     relationship: tuple[str, str, str] | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    when: str = ""
+    """The date that ends the claim."""
+    topic: str = ""
     liking: str = ""
     is_own: bool = False
     is_correction: bool = False
