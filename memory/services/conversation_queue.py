@@ -30,7 +30,10 @@ class Outcome(Enum):
     """What became of a claim."""
 
     STORED = "stored"
+    UNANSWERED = "unanswered"
+    """The model gave no usable answer."""
     FAILED = "failed"
+    """Anything else went wrong; the next one may do well."""
     OUTDATED = "outdated"
     """Another worker has it now, or it is due again: something changed while it was thought about."""
 
@@ -222,5 +225,6 @@ class WorkedBatch:
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome]) -> Self:
-        stored, failed = outcomes.count(Outcome.STORED), outcomes.count(Outcome.FAILED)
-        return cls(claimed=len(outcomes), stored=stored, failed=failed, stopped=bool(failed) and not stored)
+        stored, unanswered = outcomes.count(Outcome.STORED), outcomes.count(Outcome.UNANSWERED)
+        failed = unanswered + outcomes.count(Outcome.FAILED)
+        return cls(claimed=len(outcomes), stored=stored, failed=failed, stopped=bool(unanswered) and not stored)

@@ -90,7 +90,7 @@ def settle(work: ExtractionWork, thinking: "Future[list[Extraction]]", *, now: d
     except ProviderError as err:
         logger.warning("extraction from conversation %s failed: %s", claim.conversation.id, err)
         push_back(claim, error=err.code, now=now)
-        return Outcome.FAILED
+        return Outcome.UNANSWERED
     except Exception as err:  # noqa: BLE001 - the outermost loop of the works
         return give_up(claim, err, now=now)
 

@@ -7,12 +7,15 @@ that are believed of those who are named in them, under numbers of their own.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Exists, OuterRef
+
 from memory import conf
 from memory.extraction.knowledge import Chunk, ChunkTurn, Extraction, Extractor, KnownFact
+from memory.extraction.orders import gives_orders
 from memory.identity import name_digest
 from memory.models import Conversation, EntityName, Fact, Link, Turn
 from memory.owner import Owner
@@ -22,7 +25,7 @@ from memory.providers.summaries import Message
 from memory.services.conversation_queue import Claimed
 from memory.services.facts import visible_facts
 from memory.services.links import ABOUT
-from memory.services.unread_turns import read_turns, turns_between
+from memory.services.unread_turns import TOKENS_AROUND_A_TURN, read_turns, turns_between
 from memory.tokens import BYTES_PER_TOKEN
 
 ACTOR = "job:consolidate"
@@ -129,7 +132,8 @@ def cut_into_chunks(
 def known_facts(owner: Owner, turns: Sequence[Turn], *, now: datetime) -> dict[UUID, KnownFact]:
     """What is believed of those who are named in the turns, the latest first, by id, numbered from 1 on.
 
-    For a user also what is believed of nobody by name: it is of the user. Three statements.
+    For a user also what is believed of nobody by name: it is of the user. As much as fits beside the turns; claims
+    that give orders are shown to no model. Three statements.
     """
     if not turns:
         return {}
@@ -138,10 +142,18 @@ def known_facts(owner: Owner, turns: Sequence[Turn], *, now: datetime) -> dict[U
     newest = ("-recorded_at", "-id")
     found = list(rows.filter(id__in=about.values("source_id")).order_by(*newest)[:MOST_KNOWN_FACTS])
     if owner.user_id and len(found) < MOST_KNOWN_FACTS:
-        any_entity = Link.objects.filter(account_id=owner.account_id, type=ABOUT)
-        nobody = rows.exclude(id__in=any_entity.values("source_id")).order_by(*newest)
+        its_own = Link.objects.filter(account_id=owner.account_id, source_id=OuterRef("pk"), type=ABOUT)
+        nobody = rows.filter(~Exists(its_own)).order_by(*newest)
         found += list(nobody[: MOST_KNOWN_FACTS - len(found)])
-    return {fact.id: KnownFact(number=number, claim=fact.text) for number, fact in enumerate(found, 1)}
+    shown = within_budget([fact for fact in found if not gives_orders(fact.text)])
+    return {fact.id: KnownFact(number=number, claim=fact.text) for number, fact in enumerate(shown, 1)}
+
+
+def within_budget(facts: Sequence[Fact]) -> list[Fact]:
+    """The first of them, as far as a quarter of what a model can be shown goes."""
+    sizes = accumulate(fact.token_count + TOKENS_AROUND_A_TURN for fact in facts)
+    fitting = sum(1 for _ in takewhile(lambda size: size <= conf.EXTRACTION_INPUT_TOKENS // 4, sizes))
+    return list(facts[:fitting])
 
 
 def named_entities(owner: Owner, turns: Sequence[Turn]) -> list[UUID]:

@@ -103,7 +103,7 @@ def settle(work: Work, digesting: Digesting, *, now: datetime) -> Outcome:
     except ProviderError as err:
         logger.warning("summary of conversation %s failed: %s", work.claim.conversation.id, err)
         push_back(work.claim, error=err.code, now=now)
-        return Outcome.FAILED
+        return Outcome.UNANSWERED
     except Exception as err:  # noqa: BLE001 - the outermost loop of the works
         return give_up(work.claim, err, now=now)
 

@@ -1,7 +1,7 @@
 """What a corrected turn means for what repeats it: its payload, and the buffer of its session. A quarantined one, too.
 
-A text is corrected to be rid of what it said, so nothing beside it may go on saying that. Summaries are memories of
-their own: they are corrected as such.
+A text is corrected to be rid of what it said, so nothing beside it may go on saying that. Summaries, and facts
+that were extracted, are memories of their own: they are corrected, or rejected, as such.
 """
 
 import logging
