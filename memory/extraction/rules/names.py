@@ -192,7 +192,7 @@ def names_of(turns: Iterable[tuple[ChunkTurn, str]]) -> Names:
 
 
 def _short_for(name: str, speakers: frozenset[str]) -> str:
-    """The one speaker for whom this is a short name ("Kat" for "Katherine"), if any."""
+    """The one speaker for whom this is a short name ("Greg" for "Gregory"), if any."""
     full = [each for each in speakers if each != name and len(name) > 2 and each.startswith(name)]
     return full[0] if len(full) == 1 else ""
 
