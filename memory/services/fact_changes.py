@@ -1,7 +1,7 @@
 """What becomes of facts: the world changes, we were wrong, nobody believes it any more, everybody should know it.
 
 Whoever holds a fact changes it, the agent that learnt it, or the account; who may only read it is refused. A change
-locks the fact and all that it will refer to first, in one statement: of two that come at once, the second finds what
+locks the fact and all that it will refer to first, in one order: of two that come at once, the second finds what
 the first one made of it.
 """
 
@@ -29,9 +29,9 @@ from memory.services.facts import (
     check_claim,
     check_draft,
     check_span,
-    find_fact,
     identity_of,
     put_facts,
+    read_facts,
 )
 from memory.services.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES, NewLink, insert_links
 from memory.services.memories import OwnVector, Rewording, reword_memories
@@ -41,59 +41,106 @@ CORRECTION = {"reason": "correction"}
 """Properties of SUPERSEDES where the old fact was wrong, rather than the world another since."""
 
 
-def supersede_fact(owner: Owner, fact_id: UUID, draft: FactDraft, *, embedded: Embedded, now: datetime) -> Fact:
+def supersede_fact(
+    owner: Owner,
+    fact_id: UUID,
+    draft: FactDraft,
+    *,
+    also: Sequence[UUID] = (),
+    embedded: Embedded,
+    now: datetime,
+) -> Fact:
     """The world changed: the old fact ends where the new one begins (`valid_from`, now by default), and is kept.
 
-    One that would end before it began never held: it is retracted. The new one is of the old one's holder and channel,
-    and about the same entities where it names none. Returns the new fact, which may have been known already. Raises as
-    `learn_facts` does, NotFound, Forbidden, Conflict where the old fact is not active.
+    One that would end before it began never held: it is retracted. A new one that was over by now, and does not say
+    when it began, always was. `also` are other facts that it takes the place of.
+
+    The new one goes where the (first) old one is: it is of its holder and channel, so that what supersedes a fact of
+    `_global` is known in `_global`, whichever channel it was said in. It is about the same entities where it names
+    none. Returns the new fact, which may have been known already. Raises as `learn_facts` does, NotFound, Forbidden,
+    Conflict where an old fact is not active.
     """
     check_draft(draft)
-    with transaction.atomic():
-        old = lock_active(owner, fact_id, draft, now=now)
-        now = moment_after(old, now)
-        draft = replace(draft, valid_from=draft.valid_from or now)
-        check_draft(draft)
-        close_fact(owner, old, at=draft.valid_from or now, now=now)
-        return follow(owner, old, draft, properties={}, embedded=embedded, now=now)
+    try:
+        with transaction.atomic():
+            olds = lock_active(owner, [fact_id, *also], draft, now=now)
+            now = max(moment_after(old, now) for old in olds)
+            begins = draft.valid_from or now
+            for old in olds:
+                close_fact(owner, old, at=begins, now=now)
+            draft = beginning(draft, begins)
+            return follow(owner, olds, draft, properties={}, embedded=embedded, now=now)
+    except IntegrityError as err:
+        # the only one that is settled by the database: two facts of one identity
+        raise Conflict("what is left of the old fact was learnt at the same time: try again") from err
 
 
-def replace_wrong_fact(owner: Owner, fact_id: UUID, draft: FactDraft, *, embedded: Embedded, now: datetime) -> Fact:
+def replace_wrong_fact(
+    owner: Owner,
+    fact_id: UUID,
+    draft: FactDraft,
+    *,
+    also: Sequence[UUID] = (),
+    embedded: Embedded,
+    now: datetime,
+) -> Fact:
     """The fact was wrong all along: it is retracted, and the new one holds from where the old one did.
 
-    Returns the new fact. Raises as `supersede_fact` does.
+    Unless it was over by then: it always was. `also` are others that were wrong as well: it holds from where the
+    first of them did. Returns the new fact. Raises as `supersede_fact` does, and goes where that goes.
     """
     check_draft(draft)
     with transaction.atomic():
-        old = lock_active(owner, fact_id, draft, now=now)
-        now = moment_after(old, now)
-        draft = replace(draft, valid_from=draft.valid_from or old.valid_from)
-        check_draft(draft)
-        end_beliefs([old], status=Fact.Status.SUPERSEDED, now=now)
-        return follow(owner, old, draft, properties=CORRECTION, embedded=embedded, now=now)
+        olds = lock_active(owner, [fact_id, *also], draft, now=now)
+        now = max(moment_after(old, now) for old in olds)
+        begun = [old.valid_from for old in olds if old.valid_from is not None]
+        draft = beginning(draft, min(begun) if len(begun) == len(olds) else None)
+        end_beliefs(olds, status=Fact.Status.SUPERSEDED, now=now)
+        return follow(owner, olds, draft, properties=CORRECTION, embedded=embedded, now=now)
 
 
-def lock_active(owner: Owner, fact_id: UUID, draft: FactDraft, *, now: datetime) -> Fact:
-    """The fact, alone, with all that a draft which follows it refers to. Raises Conflict where it is not active."""
-    fact = lock_fact(owner, fact_id, besides={*draft.entity_ids, *draft.turn_ids}, now=now)
-    refuse_inactive(fact)
-    return fact
+def beginning(draft: FactDraft, begins: datetime | None) -> FactDraft:
+    """The draft with a beginning, unless it has one, or ends before."""
+    if draft.valid_from is not None or begins is None or (draft.valid_to is not None and draft.valid_to <= begins):
+        return draft
+    return replace(draft, valid_from=begins)
 
 
-def lock_fact(
-    owner: Owner, fact_id: UUID, *, besides: Collection[UUID] = (), expected: Versions | int = None, now: datetime
-) -> Fact:
-    """A fact that the owner may change, and memories that it is going to refer to, until the transaction ends.
+def lock_active(owner: Owner, fact_ids: Sequence[UUID], draft: FactDraft, *, now: datetime) -> list[Fact]:
+    """The facts, alone, each once, with all that a draft which follows them refers to. Raises Conflict unless all are
+    active."""
+    facts = lock_facts(owner, list(dict.fromkeys(fact_ids)), shared={*draft.entity_ids, *draft.turn_ids}, now=now)
+    for fact in facts:
+        refuse_inactive(fact)
+    return facts
 
-    Raises NotFound, Forbidden where it may only be read, StaleVersion.
-    """
-    find_fact(owner, fact_id)
-    lock_alone(owner, ids={fact_id, *besides}, now=now)
-    fact = find_fact(owner, fact_id)
-    if owner.agent_id not in ("", fact.agent_id) and not holds(owner, fact):
-        raise Forbidden("who holds a fact changes it, the agent that learnt it, or the account")
+
+def lock_fact(owner: Owner, fact_id: UUID, *, expected: Versions | int = None, now: datetime) -> Fact:
+    """`lock_facts` of one. Raises StaleVersion, too."""
+    fact = lock_facts(owner, [fact_id], now=now)[0]
     check_version(fact.version, frozenset({expected}) if isinstance(expected, int) else expected)
     return fact
+
+
+def lock_facts(
+    owner: Owner,
+    fact_ids: Sequence[UUID],
+    *,
+    alone: Collection[UUID] = (),
+    shared: Collection[UUID] = (),
+    now: datetime,
+) -> list[Fact]:
+    """Facts that the owner may change, in this order, and nobody else until the transaction ends.
+
+    With others that change with them (`alone`), and memories that something is going to refer to (`shared`). Raises
+    NotFound, Forbidden where one may only be read.
+    """
+    read_facts(owner, fact_ids)
+    lock_alone(owner, {*fact_ids, *alone}, shared=shared, now=now)
+    facts = read_facts(owner, fact_ids)
+    if any(owner.agent_id not in ("", fact.agent_id) and not holds(owner, fact) for fact in facts):
+        raise Forbidden("who holds a fact changes it, the agent that learnt it, or the account")
+    return facts
 
 
 def refuse_inactive(fact: Fact) -> None:
@@ -112,31 +159,54 @@ def close_fact(owner: Owner, old: Fact, *, at: datetime, now: datetime) -> None:
     if old.valid_from is not None and at <= old.valid_from:
         end_beliefs([old], status=Fact.Status.SUPERSEDED, now=now)
         return
-    old.status, old.identity = Fact.Status.SUPERSEDED, str(old.id)
-    if old.valid_to is not None and old.valid_to <= at:
+    was_over = old.valid_to is not None and old.valid_to <= at
+    old.status, old.valid_to = Fact.Status.SUPERSEDED, old.valid_to if was_over else at
+    old.identity = believed_identity(owner, old)
+    if was_over:
         save_facts([old], now=now)
-        return
-    old.valid_to = at
-    renew_beliefs(owner, [old], reason=FactVersion.Reason.SUPERSEDED, now=now)
+    else:
+        renew_beliefs(owner, [old], reason=FactVersion.Reason.SUPERSEDED, now=now)
+
+
+def believed_identity(owner: Owner, fact: Fact) -> str:
+    """What makes a locked fact that is believed the same again.
+
+    One that was closed is known again by its claim and times, too, unless another fact is: who tells of them tells
+    nothing new.
+    """
+    identity = identity_of(as_holder(owner, fact), fact)
+    if fact.status == Fact.Status.ACTIVE:
+        return identity
+    others = Fact.objects.filter(account_id=fact.account_id, kind=Kind.FACT, identity=identity).exclude(pk=fact.pk)
+    return str(fact.id) if fact.valid_to is None or others.exists() else identity
 
 
 def follow(
-    owner: Owner, old: Fact, draft: FactDraft, *, properties: dict[str, Any], embedded: Embedded, now: datetime
+    owner: Owner,
+    olds: Sequence[Fact],
+    draft: FactDraft,
+    *,
+    properties: dict[str, Any],
+    embedded: Embedded,
+    now: datetime,
 ) -> Fact:
-    """Learn the draft in the place of a fact that was closed, and link it to that."""
+    """Learn the draft in the place of facts that were closed, and link it to them."""
     if not draft.entity_ids:
-        draft = replace(draft, entity_ids=entities_of(old, now=now))
+        draft = replace(draft, entity_ids=entities_of(*olds, now=now))
     conversations = find_turns(owner, draft.turn_ids)
-    learnt = put_facts(as_holder(owner, old), [draft], conversations=conversations, embedded=embedded, now=now)[0]
-    link = NewLink(source_id=learnt.fact.id, type=SUPERSEDES, target_id=old.id, properties=properties)
-    insert_links(owner.account_id, [link])
-    record(owner, operation="supersede", memory_type="semantic", affected_ids=[learnt.fact.id, old.id])
+    learnt = put_facts(as_holder(owner, olds[0]), [draft], conversations=conversations, embedded=embedded, now=now)[0]
+    new_id = learnt.fact.id
+    # what ended just now may be the same that is told
+    replaced = [old.id for old in olds if old.id != new_id]
+    links = [NewLink(source_id=new_id, type=SUPERSEDES, target_id=old_id, properties=properties) for old_id in replaced]
+    insert_links(owner.account_id, links)
+    record(owner, operation="supersede", memory_type="semantic", affected_ids=[new_id, *replaced])
     return learnt.fact
 
 
-def entities_of(fact: Fact, *, now: datetime) -> list[UUID]:
-    """The live entities that it is about."""
-    linked = [link.target_id for link in links_from(fact, ABOUT)]
+def entities_of(*facts: Fact, now: datetime) -> list[UUID]:
+    """The live entities that they are about, each once."""
+    linked = list(dict.fromkeys(link.target_id for link in links_from(facts, ABOUT)))
     live = set(Memory.objects.live(now).filter(id__in=linked).values_list("id", flat=True))
     return [entity_id for entity_id in linked if entity_id in live]
 
@@ -208,7 +278,7 @@ def refuse_rejected_claim(holder: Owner, fact: Fact, claim: str) -> None:
 def entity_names(fact: Fact) -> list[str]:
     """Of all entities that it is about, all names."""
     owner = Owner(account_id=fact.account_id)
-    found = names_of(owner, [link.target_id for link in links_from(fact, ABOUT)])
+    found = names_of(owner, [link.target_id for link in links_from([fact], ABOUT)])
     return [name for names in found.values() for name in names]
 
 
@@ -216,8 +286,7 @@ def correct_columns(owner: Owner, fact: Fact, changes: Mapping[str, Any], *, now
     for name, value in changes.items():
         setattr(fact, column_of(name), value)
     check_span(fact.valid_from, fact.valid_to)
-    if fact.status == Fact.Status.ACTIVE:
-        fact.identity = identity_of(as_holder(owner, fact), fact)
+    fact.identity = believed_identity(owner, fact)
     renew_beliefs(owner, [fact], reason=FactVersion.Reason.CORRECTED, now=now)
     record(owner, operation="correct", memory_type="semantic", affected_ids=[fact.id])
 
@@ -239,7 +308,7 @@ def reject_fact(owner: Owner, fact_id: UUID, *, now: datetime) -> Fact:
     What it was promoted to, or from, goes with it. Raises NotFound, Forbidden, Conflict where it is not active.
     """
     with transaction.atomic():
-        fact = lock_fact(owner, fact_id, besides=promoted_with(owner, fact_id), now=now)
+        fact = lock_facts(owner, [fact_id], alone=promoted_with(owner, fact_id), now=now)[0]
         refuse_inactive(fact)
         rejected = [fact, *active_copies(owner, fact)]
         end_beliefs(rejected, status=Fact.Status.REJECTED, now=now)
@@ -308,7 +377,7 @@ def copy_of(fact: Fact, *, now: datetime) -> FactDraft:
 def link_copy(fact: Fact, learnt: Learnt, *, reason: str, now: datetime) -> list[UUID]:
     """PROMOTED_FROM the original, DERIVED_FROM the turns that it is derived from, as far as they are there still."""
     owner = Owner(account_id=fact.account_id)
-    linked = [link.target_id for link in links_from(fact, DERIVED_FROM)]
+    linked = [link.target_id for link in links_from([fact], DERIVED_FROM)]
     locked = lock_shared(owner, ids=linked, now=now)
     turn_ids = [turn_id for turn_id in linked if turn_id in locked]
     links = [NewLink(source_id=learnt.fact.id, type=DERIVED_FROM, target_id=turn_id) for turn_id in turn_ids]

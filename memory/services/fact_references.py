@@ -1,12 +1,13 @@
 """What facts refer to: the entities that they are about, the turns that they come from, the facts that they follow.
 
-All of it is locked by one statement in the order of everybody who locks memories, so that nothing is deleted while a
-fact comes to refer to it.
+All of it is locked in the order of everybody who locks memories, so that nothing is deleted while a fact comes to
+refer to it. Only what is changed itself is locked alone: others may be referring to the rest at the same time.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -45,11 +46,14 @@ def lock_shared(
     return lock(SHARED, owner, ids=ids, identities=identities, now=now)
 
 
-def lock_alone(
-    owner: Owner, *, ids: Collection[UUID], identities: Collection[str] = (), now: datetime
-) -> dict[UUID, Reference]:
-    """As `lock_shared`, and keep others from changing them, or referring to them, too."""
-    return lock(ALONE, owner, ids=ids, identities=identities, now=now)
+def lock_alone(owner: Owner, ids: Collection[UUID], *, shared: Collection[UUID] = (), now: datetime) -> None:
+    """Keep others from changing these memories, or referring to them, and `shared` ones from being deleted.
+
+    One statement a run of either sort, so that all are locked in one order.
+    """
+    alone = set(ids)
+    for is_alone, run in groupby(sorted({*ids, *shared}), key=alone.__contains__):
+        lock(ALONE if is_alone else SHARED, owner, ids=list(run), identities=(), now=now)
 
 
 def lock(
@@ -100,7 +104,9 @@ def names_of(owner: Owner, entity_ids: Collection[UUID]) -> dict[UUID, list[str]
     return {entity_id: [name, *aliases] for entity_id, name, aliases in found}
 
 
-def links_from(fact: Fact, *types: str) -> list[Link]:
+def links_from(facts: Sequence[Fact], *types: str) -> list[Link]:
     """Of these types, first made first."""
-    rows = Link.objects.filter(account_id=fact.account_id, source_id=fact.id, type__in=types)
+    rows = Link.objects.filter(
+        account_id=facts[0].account_id, source_id__in=[fact.id for fact in facts], type__in=types
+    )
     return list(rows.order_by("id"))

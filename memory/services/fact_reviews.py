@@ -15,7 +15,7 @@ from memory.models import Fact, FactReview, FactVersion
 from memory.owner import Owner
 from memory.services.embedding import Embedded
 from memory.services.fact_beliefs import add_versions, begin_belief, end_beliefs, renew_beliefs, save_facts
-from memory.services.fact_changes import as_holder, close_fact, refuse_unbelieved
+from memory.services.fact_changes import as_holder, believed_identity, close_fact, refuse_unbelieved
 from memory.services.fact_references import find_turns, lock_alone
 from memory.services.facts import (
     FactDraft,
@@ -100,7 +100,7 @@ def decide_review(
     try:
         with transaction.atomic():
             review = lock_review(owner, review_id)
-            lock_alone(owner, ids=[review.old_fact_id, review.new_fact_id], now=now)
+            lock_alone(owner, [review.old_fact_id, review.new_fact_id], now=now)
             old, new = find_fact(owner, review.old_fact_id), find_fact(owner, review.new_fact_id)
             settle(owner, old, new, decision, changed_at=changed_at, spans=spans or Spans(), now=now)
             review.status, review.decided_by, review.decided_at = decision, owner.actor, now
@@ -162,8 +162,7 @@ def accept_both(owner: Owner, old: Fact, new: Fact, *, spans: Spans, now: dateti
         refuse_unbelieved(old)
         check_span(old.valid_from, spans.old_valid_to)
         old.valid_to = spans.old_valid_to
-        if old.status == Fact.Status.ACTIVE:
-            old.identity = identity_of(as_holder(owner, old), old)
+        old.identity = believed_identity(owner, old)
         renew_beliefs(owner, [old], reason=FactVersion.Reason.CORRECTED, now=now)
 
 

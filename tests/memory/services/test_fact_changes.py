@@ -164,7 +164,8 @@ def test_a_successor_is_of_the_same_holder_and_channel(owner: Owner, of_ana: Own
 def test_a_successor_that_no_fact_can_be_changes_nothing(owner: Owner) -> None:
     old = know(owner)
 
-    for wrong in ({"valid_to": day(1)}, {"entity_ids": [uuid4()]}, {"turn_ids": [uuid4()]}, {"confidence": 2.0}):
+    ended = {"valid_from": day(1), "valid_to": day(1)}
+    for wrong in (ended, {"entity_ids": [uuid4()]}, {"turn_ids": [uuid4()]}, {"confidence": 2.0}):
         with pytest.raises(Unprocessable):
             supersede(owner, old, **wrong)
 
@@ -373,7 +374,7 @@ def test_changes_cost_as_many_queries_as_stated(
 ) -> None:
     first, second, third = (know(owner, f"number {number}") for number in range(3))
 
-    with django_assert_num_queries(20):  # two of each are the savepoint's
+    with django_assert_num_queries(21):  # two of each are the savepoint's
         supersede(owner, first)
     with django_assert_num_queries(15):
         correct(owner, second, claim="another")

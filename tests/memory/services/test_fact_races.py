@@ -19,10 +19,12 @@ from memory.services.fact_changes import (
     supersede_fact,
 )
 from memory.services.facts import learn_facts
-from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
+from memory.services.links import MENTIONS, NewLink, insert_links
+from tests.beside import PATIENCE_SECONDS, Start, do_beside, over_own_connection
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import CLAIM, fact_draft, know, reread, tell, versions_of
+from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -129,6 +131,19 @@ def test_of_two_who_change_a_fact_at_once_one_wins(
         other.result(PATIENCE_SECONDS)
     assert Fact.objects.filter(text=MUNICH).count() == 1
     assert Link.objects.filter(type="SUPERSEDES").count() == 1
+
+
+def test_who_refers_to_a_turn_keeps_no_fact_waiting_that_will_refer_to_it(owner: Owner, ana: Entity) -> None:
+    """It might want the fact next: the two would wait for each other for ever."""
+    fact = know(owner, entity_ids=[ana.id])
+    said = say(owner, turn("I live in Munich.")).turns[0]
+    draft = fact_draft(MUNICH, turn_ids=[said.id])
+
+    with transaction.atomic():
+        insert_links(owner.account_id, [NewLink(source_id=said.id, type=MENTIONS, target_id=ana.id)])
+        new = do_beside(lambda: supersede_fact(owner, fact.id, draft, embedded=NOTHING, now=NOW))
+
+    assert new.source_turn_id == said.id
 
 
 def test_two_corrections_to_one_claim_make_it_once(owner: Owner, start_beside: Start) -> None:
