@@ -430,7 +430,7 @@ def test_a_claim_that_was_rejected_of_another_of_its_names_keeps_nothing_back(ow
 
 
 def test_what_a_service_refuses_is_passed_over_and_the_rest_is_stored(owner: Owner, model: LanguageModelServer) -> None:
-    lisbon = fact_said("Ana lives in Lisbon", 0, entities=["Ana"])
+    lisbon = fact_said("Ana lives in Lisbon", 0, number=7, entities=["Ana"])
     model.write = answer_with(entities=[person("Ana", 0), person("Rosa", 0)], facts=[lisbon], relationships=[KNOWS])
     tell(owner, "I live in Lisbon. Ana and Rosa know each other.")
     look_through(NOW)
