@@ -81,9 +81,7 @@ class ListedConversation(serializers.Serializer[Any]):
         ["none", "queued", "failing"], help_text="What is to be done; a failing one is tried again."
     )
     summary_error = serializers.CharField(help_text="Empty unless the last attempt failed.")
-    extracted_count = serializers.IntegerField(
-        help_text="Turns below this index were looked through for knowledge."
-    )
+    extracted_count = serializers.IntegerField(help_text="Turns below this index were looked through for knowledge.")
     consolidated_at = serializers.DateTimeField(allow_null=True, help_text="Null while turns are left.")
     extract_error = serializers.CharField(help_text="Empty unless the last attempt failed.")
     created_at = serializers.DateTimeField()

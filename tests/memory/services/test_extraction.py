@@ -19,6 +19,7 @@ from memory.models import (
     FactTombstone,
     Link,
     ModelUsage,
+    Turn,
     UserProfile,
 )
 from memory.owner import Owner
@@ -451,7 +452,7 @@ KNOWS = {"source": "Ana", "target": "Rosa", "type": "KNOWS", "certainty": "expli
 def test_a_relationship_keeps_the_turns_that_said_so_and_the_greater_certainty(
     owner: Owner, model: LanguageModelServer
 ) -> None:
-    turns = []
+    turns: list[Turn] = []
     for number, certainty in enumerate(("explicit", "uncertain")):
         model.write = answer_with(
             entities=[person("Ana", 0), person("Rosa", 0)], relationships=[KNOWS | {"certainty": certainty}]
