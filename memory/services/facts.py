@@ -82,8 +82,8 @@ def learn_facts(owner: Owner, drafts: Sequence[FactDraft], *, embedded: Embedded
 
     Embed the claims first (`embed_texts`), outside transactions. What is believed already is confirmed: evidence is
     added, confidence rises to the greater one, and it is true from the earlier time. Its other columns stay.
-    Raises Conflict for a claim that was rejected, Unprocessable for what no fact can be (`check_draft`), for entities
-    that are not of the owner's own knowledge and for turns that it may not see.
+    Raises Conflict for a claim that was rejected, or is in quarantine, Unprocessable for what no fact can be
+    (`check_draft`), for entities that are not of the owner's own knowledge and for turns that it may not see.
     """
     for draft in drafts:
         check_draft(draft)
@@ -213,12 +213,19 @@ def lock_known(owner: Owner, identities: Sequence[str]) -> dict[str, Fact]:
 
 
 def bring_back(facts: Iterable[Fact], *, now: datetime) -> None:
-    """Make locked facts live again that were archived, or have expired. What is quarantined stays so."""
-    gone = [fact for fact in facts if fact.archived or (fact.expires_at is not None and fact.expires_at <= now)]
-    for fact in gone:
+    """Make locked facts live again that were archived, or have expired. Raises Conflict for one in quarantine."""
+    away = [fact for fact in facts if is_away(fact, now=now)]
+    for fact in away:
+        if fact.quarantined:
+            raise Conflict("this claim is in quarantine: staff may release it")
         fact.archived, fact.expires_at = False, None
-    if gone:
-        Memory.objects.filter(id__in=[fact.id for fact in gone]).update(archived=False, expires_at=None)
+    if away:
+        Memory.objects.filter(id__in=[fact.id for fact in away]).update(archived=False, expires_at=None)
+
+
+def is_away(fact: Fact, *, now: datetime) -> bool:
+    """Whether nobody sees it: archived, quarantined or expired."""
+    return fact.archived or fact.quarantined or (fact.expires_at is not None and fact.expires_at <= now)
 
 
 def confirm_facts(owner: Owner, told: Sequence[tuple[Fact, Fact]], *, now: datetime) -> None:

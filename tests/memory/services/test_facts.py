@@ -9,7 +9,7 @@ import pytest
 from django.db import transaction
 from pytest_django import DjangoAssertNumQueries
 
-from memory.errors import NotFound, Unprocessable
+from memory.errors import Conflict, NotFound, Unprocessable
 from memory.models import Account, AuditEntry, Entity, Fact, FactVersion, Link, Memory, Participant
 from memory.owner import Owner
 from memory.services.corrections import mark_memories
@@ -279,10 +279,11 @@ def test_what_was_archived_or_expired_comes_back_when_it_is_told_again(owner: Ow
     assert claims(owner) == [CLAIM, "Ana has a dog."]
 
 
-def test_what_is_quarantined_stays_so_when_it_is_told_again(owner: Owner) -> None:
+def test_what_is_quarantined_is_not_known_again_behind_the_back_of_staff(owner: Owner) -> None:
     mark_memories(owner, [know(owner).id], mark="quarantine", now=NOW)
 
-    assert not tell(owner).is_new
+    with pytest.raises(Conflict, match="in quarantine"):
+        tell(owner)
 
     assert claims(owner) == []
 
