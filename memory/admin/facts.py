@@ -194,6 +194,7 @@ class FactAdmin(MeaningPages, DeedPages, MemoryPages):
             "quotes": read_quotes([row]).get(row.pk, []) if may_read_turns else [],
             "entities": read_entities([row]).get(row.pk, []) if may_see_entities else [],
             "is_active": row.status == Fact.Status.ACTIVE,
+            "is_believed": is_believed(row),
             "is_global": row.channel == GLOBAL_CHANNEL,
             "told": {"believed": self.believed(row), "valid": self.valid(row), "sure": self.sure(row)},
         }

@@ -245,7 +245,8 @@ class Facts(FactViewSet):
 
     def create(self, request: Request) -> Response:
         """201 for a new one. 200 for one that is believed already: its evidence grows, its confidence rises to the
-        greater one. 409 for a claim that was rejected. 422 for entities and turns that are not the owner's.
+        greater one. 409 for a claim that was rejected, or is in quarantine. 422 for entities and turns that are not
+        the owner's.
         """
         body = self.body()
         owner = self.owner(body)
@@ -321,7 +322,10 @@ class FactChanges(FactViewSet):
         return self.once(write)
 
     def reject(self, request: Request, fact_id: UUID) -> Response:
-        """It is believed no longer, and the same claim is not learnt again, whoever says it."""
+        """It is believed no longer, nor is the same in other channels, and it is not learnt again, whoever says it.
+
+        An old fact that is believed still is rejected as well.
+        """
         owner = self.owner(self.body())
 
         def write() -> Response:

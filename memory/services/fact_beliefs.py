@@ -93,10 +93,11 @@ def renew_beliefs(owner: Owner, facts: Sequence[Fact], *, reason: FactVersion.Re
 
 
 def end_beliefs(facts: Sequence[Fact], *, status: Fact.Status, now: datetime) -> None:
-    """Believe locked facts no longer; the same may be learnt again."""
+    """Believe locked facts no longer, and pending ones never; the same may be learnt again."""
     end_versions(facts, now=now)
     for fact in facts:
-        fact.status, fact.retracted_at, fact.identity = status, moment_after(fact, now), str(fact.id)
+        fact.retracted_at = None if fact.recorded_at is None else moment_after(fact, now)
+        fact.status, fact.identity = status, str(fact.id)
     save_facts(facts, now=now)
 
 

@@ -12,16 +12,17 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 
 from memory.audit import record
 from memory.errors import Conflict, Forbidden, Unprocessable
-from memory.models import Fact, FactVersion, Kind, Link, Memory, Temporal
+from memory.models import Fact, FactVersion, Kind, Memory, Temporal
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.access import Versions, check_version
 from memory.services.embedding import Embedded
+from memory.services.entity_resolution import lock_holder
 from memory.services.fact_beliefs import end_beliefs, moment_after, renew_beliefs, save_facts
-from memory.services.fact_references import find_turns, holds, links_from, lock_alone, lock_shared, names_of
+from memory.services.fact_copies import same_claims, still_same
+from memory.services.fact_references import find_turns, holds, links_from, lock_alone, lock_shared, names_about
 from memory.services.fact_tombstones import bury, rejected_among
 from memory.services.facts import (
     FactDraft,
@@ -29,6 +30,7 @@ from memory.services.facts import (
     check_claim,
     check_draft,
     check_span,
+    find_fact,
     identity_of,
     put_facts,
     read_facts,
@@ -68,8 +70,7 @@ def supersede_fact(
             begins = draft.valid_from or now
             for old in olds:
                 close_fact(owner, old, at=begins, now=now)
-            draft = beginning(draft, begins)
-            return follow(owner, olds, draft, properties={}, embedded=embedded, now=now)
+            return follow(owner, olds, beginning(draft, begins), properties={}, embedded=embedded, now=now)
     except IntegrityError as err:
         # the only one that is settled by the database: two facts of one identity
         raise Conflict("what is left of the old fact was learnt at the same time: try again") from err
@@ -277,9 +278,7 @@ def refuse_rejected_claim(holder: Owner, fact: Fact, claim: str) -> None:
 
 def entity_names(fact: Fact) -> list[str]:
     """Of all entities that it is about, all names."""
-    owner = Owner(account_id=fact.account_id)
-    found = names_of(owner, [link.target_id for link in links_from([fact], ABOUT)])
-    return [name for names in found.values() for name in names]
+    return names_about(fact.account_id, [fact.id]).get(fact.id, [])
 
 
 def correct_columns(owner: Owner, fact: Fact, changes: Mapping[str, Any], *, now: datetime) -> None:
@@ -292,11 +291,10 @@ def correct_columns(owner: Owner, fact: Fact, changes: Mapping[str, Any], *, now
 
 
 def retract_fact(owner: Owner, fact_id: UUID, *, expected: Versions | int = None, now: datetime) -> Fact:
-    """Believe it no longer; it may be learnt again. Raises NotFound, Forbidden, StaleVersion, Conflict where it is not
-    active."""
+    """Believe it no longer; it may be learnt again. Raises as `reject_fact` does, and StaleVersion."""
     with transaction.atomic():
         fact = lock_fact(owner, fact_id, expected=expected, now=now)
-        refuse_inactive(fact)
+        refuse_unbelieved(fact)
         end_beliefs([fact], status=Fact.Status.RETRACTED, now=now)
         record(owner, operation="retract", memory_type="semantic", affected_ids=[fact.id])
     return fact
@@ -305,30 +303,24 @@ def retract_fact(owner: Owner, fact_id: UUID, *, expected: Versions | int = None
 def reject_fact(owner: Owner, fact_id: UUID, *, now: datetime) -> Fact:
     """Believe it no longer, and never again: a tombstone keeps the claim from being learnt by its holder.
 
-    What it was promoted to, or from, goes with it. Raises NotFound, Forbidden, Conflict where it is not active.
+    Whatever of the holder's claims the same goes with it (`same_claims`): in other channels, promoted, or pending.
+    Raises NotFound, Forbidden, Conflict where it is not believed.
     """
     with transaction.atomic():
-        fact = lock_facts(owner, [fact_id], alone=promoted_with(owner, fact_id), now=now)[0]
-        refuse_inactive(fact)
-        rejected = [fact, *active_copies(owner, fact)]
+        seen = find_fact(owner, fact_id)
+        holder = as_holder(owner, seen)
+        # no extraction brings it back, in another channel, before the tombstone is there to be seen
+        lock_holder(holder)
+        others = same_claims(holder, seen)
+        fact = lock_facts(owner, [fact_id], alone=others, now=now)[0]
+        refuse_unbelieved(fact)
+        if fact.text != seen.text:
+            raise Conflict("the fact was changed at the same time: try again")
+        rejected = [fact, *still_same(fact, others)]
         end_beliefs(rejected, status=Fact.Status.REJECTED, now=now)
-        bury(as_holder(owner, fact), fact.text, entity_names(fact), now=now)
+        bury(holder, fact.text, entity_names(fact), now=now)
         record(owner, operation="reject", memory_type="semantic", affected_ids=[each.id for each in rejected])
     return fact
-
-
-def promoted_with(owner: Owner, fact_id: UUID) -> set[UUID]:
-    """The facts that it was promoted to, and from."""
-    links = Link.objects.filter(Q(source_id=fact_id) | Q(target_id=fact_id), account_id=owner.account_id)
-    ends = links.filter(type=PROMOTED_FROM).values_list("source_id", "target_id")
-    return {end for pair in ends for end in pair if end != fact_id}
-
-
-def active_copies(owner: Owner, fact: Fact) -> Sequence[Fact]:
-    """Those of its copies, locked before, that are active and say the same still."""
-    rows: Any = Fact.objects.filter(account_id=owner.account_id, id__in=promoted_with(owner, fact.id))
-    copies: list[Fact] = list(rows.filter(status=Fact.Status.ACTIVE, content_hash=fact.content_hash))
-    return copies
 
 
 def promote_fact(owner: Owner, fact_id: UUID, *, reason: str, embedded: Embedded, now: datetime) -> Fact:

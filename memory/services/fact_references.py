@@ -16,6 +16,7 @@ from django.db import connection
 from memory.errors import Unprocessable
 from memory.models import Entity, Fact, Kind, Link, Memory, Turn
 from memory.owner import Owner
+from memory.services.links import ABOUT
 
 LOCK = """
 SELECT m.id, m.kind, m.agent_id, m.user_id,
@@ -102,6 +103,17 @@ def names_of(owner: Owner, entity_ids: Collection[UUID]) -> dict[UUID, list[str]
     rows: Any = Entity.objects.filter(account_id=owner.account_id, id__in=entity_ids)
     found = rows.values_list("id", "name", "aliases")
     return {entity_id: [name, *aliases] for entity_id, name, aliases in found}
+
+
+def names_about(account_id: UUID, fact_ids: Collection[UUID]) -> dict[UUID, list[str]]:
+    """For each of the facts, all names of all entities that it is about. Two statements."""
+    links = Link.objects.filter(account_id=account_id, source_id__in=fact_ids, type=ABOUT).order_by("id")
+    about = list(links.values_list("source_id", "target_id"))
+    names = names_of(Owner(account_id=account_id), {entity_id for _fact_id, entity_id in about})
+    found: dict[UUID, list[str]] = {}
+    for fact_id, entity_id in about:
+        found.setdefault(fact_id, []).extend(names.get(entity_id, ()))
+    return found
 
 
 def links_from(facts: Sequence[Fact], *types: str) -> list[Link]:

@@ -11,19 +11,32 @@ from django.db.models import QuerySet
 from memory.audit import record
 from memory.errors import Conflict, NotFound
 from memory.identity import digest_of
-from memory.models import Fact, FactReview, FactVersion
+from memory.models import Fact, FactReview, FactVersion, Kind
 from memory.owner import Owner
 from memory.services.embedding import Embedded
-from memory.services.fact_beliefs import add_versions, begin_belief, end_beliefs, renew_beliefs, save_facts
-from memory.services.fact_changes import as_holder, believed_identity, close_fact, refuse_unbelieved
+from memory.services.fact_beliefs import (
+    add_versions,
+    begin_belief,
+    end_beliefs,
+    renew_beliefs,
+    save_facts,
+)
+from memory.services.fact_changes import (
+    as_holder,
+    believed_identity,
+    close_fact,
+    refuse_rejected_claim,
+    refuse_unbelieved,
+)
 from memory.services.fact_references import find_turns, lock_alone
 from memory.services.facts import (
     FactDraft,
+    bring_back,
     check_draft,
     check_span,
-    find_fact,
     hold_references,
     identity_of,
+    is_away,
     link_evidence,
     new_fact,
     refuse_rejected,
@@ -70,6 +83,7 @@ def put_pending(
     if not store_memories(owner, [fact], embedded=embedded, own=own, now=now):
         known: Any = Fact.objects.filter(account_id=owner.account_id, kind=fact.kind, identity=fact.identity)
         fact = known.get()
+        bring_back([fact], now=now)
     refuse_rejected(owner, [draft])
     link_evidence(owner, [(fact, draft)])
     return fact
@@ -94,14 +108,16 @@ def decide_review(
 
     `accepted_new`: the old one ends at `changed_at` (now by default), from when on the new one holds unless it says
     when itself. `kept_old`: the new one is retracted. `both_true`: the new one is believed beside the old one, each
-    with its time (`spans`). Raises NotFound, Conflict where it is decided already, where the new fact was given up in
-    another review, or where the same is believed already; Unprocessable for spans that end before they begin.
+    with its time (`spans`). An old one that was put away (archived, quarantined, expired) ends all the same, a new one
+    that is accepted comes back. Raises NotFound, Conflict where it is decided already, where the new fact was given up
+    in another review, rejected or quarantined, where the same is believed already, and where both were true and the
+    old one is put away; Unprocessable for spans that end before they begin.
     """
     try:
         with transaction.atomic():
             review = lock_review(owner, review_id)
             lock_alone(owner, [review.old_fact_id, review.new_fact_id], now=now)
-            old, new = find_fact(owner, review.old_fact_id), find_fact(owner, review.new_fact_id)
+            old, new = read_both(owner, review)
             settle(owner, old, new, decision, changed_at=changed_at, spans=spans or Spans(), now=now)
             review.status, review.decided_by, review.decided_at = decision, owner.actor, now
             review.save(update_fields=["status", "decided_by", "decided_at"])
@@ -125,6 +141,15 @@ def lock_review(owner: Owner, review_id: UUID) -> FactReview:
     if review.status != FactReview.Status.OPEN:
         raise Conflict(f"it is decided already: {review.status}")
     return review
+
+
+def read_both(owner: Owner, review: FactReview) -> tuple[Fact, Fact]:
+    """The old and the new fact, put away or not. Raises NotFound for what the owner may not see."""
+    rows: Any = Fact.objects.visible_to(owner, Kind.FACT).filter(id__in=[review.old_fact_id, review.new_fact_id])
+    facts = {fact.id: fact for fact in rows}
+    if len(facts) < 2:
+        raise NotFound("no such review")
+    return facts[review.old_fact_id], facts[review.new_fact_id]
 
 
 def settle(
@@ -157,6 +182,8 @@ def accept_new(owner: Owner, old: Fact, new: Fact, *, changed_at: datetime, now:
 
 
 def accept_both(owner: Owner, old: Fact, new: Fact, *, spans: Spans, now: datetime) -> None:
+    if is_away(old, now=now):
+        raise Conflict("the old fact was put away: accept the new one, or keep the old one")
     believe_pending(owner, new, valid_from=spans.new_valid_from or new.valid_from, now=now)
     if spans.old_valid_to is not None and spans.old_valid_to != old.valid_to:
         refuse_unbelieved(old)
@@ -173,6 +200,8 @@ def believe_pending(owner: Owner, new: Fact, *, valid_from: datetime | None, now
     if new.status != Fact.Status.PENDING:
         raise Conflict(f"the new fact is {new.status} by now")
     check_span(valid_from, new.valid_to)
+    refuse_rejected_claim(as_holder(owner, new), new, new.text)
+    bring_back([new], now=now)
     new.valid_from = valid_from
     new.identity = identity_of(as_holder(owner, new), new)
     begin_belief(new, now=now)
@@ -182,8 +211,5 @@ def believe_pending(owner: Owner, new: Fact, *, valid_from: datetime | None, now
 
 def give_up(new: Fact, *, now: datetime) -> None:
     """Retract the new fact, whether it was believed meanwhile or not."""
-    if new.status == Fact.Status.ACTIVE:
+    if new.status in (Fact.Status.ACTIVE, Fact.Status.PENDING):
         end_beliefs([new], status=Fact.Status.RETRACTED, now=now)
-    elif new.status == Fact.Status.PENDING:
-        new.status, new.identity = Fact.Status.RETRACTED, str(new.id)
-        save_facts([new], now=now)

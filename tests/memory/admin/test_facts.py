@@ -131,6 +131,17 @@ def test_history_shows_every_belief_and_why(staff: Client, owner: Owner, fact: F
     assert told == [(3, "corrected", ""), (2, "corrected", "Ana lives in Bern."), (1, "learned", CLAIM)]
 
 
+def test_what_is_superseded_and_believed_may_be_rejected_and_no_more(staff: Client, owner: Owner, fact: Fact) -> None:
+    supersede_fact(owner, fact.pk, fact_draft("Ana lives in Rome."), embedded=NOTHING, now=day(1))
+
+    page = shown(staff.get(page_url("fact", fact.pk)))
+
+    offered = [deed for deed in ("supersede", "promote", "retract", "reject") if f'name="deed" value="{deed}"' in page]
+    assert offered == ["retract", "reject"]
+    do(staff, fact, "reject")
+    assert stored(fact).status == "rejected"
+
+
 def test_a_fact_is_superseded_when_the_world_has_changed(staff: Client, fact: Fact) -> None:
     do(
         staff,
@@ -195,7 +206,7 @@ def test_selected_facts_are_rejected_and_others_told(staff: Client, owner: Owner
 
     assert (stored(fact).status, stored(other).status) == ("rejected", "retracted")
     assert "Rejected: 1." in shown(response)
-    assert "the fact is retracted, not active" in shown(response)
+    assert "the fact is retracted, and not believed" in shown(response)
 
 
 def test_a_fact_is_promoted_with_a_reason(staff: Client, account: Account) -> None:

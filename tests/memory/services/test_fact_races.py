@@ -117,8 +117,8 @@ def test_who_learns_what_another_is_about_to_learn_waits_and_finds_it(owner: Own
     assert learner.result(PATIENCE_SECONDS) is False
 
 
-@pytest.mark.parametrize("second", [supersede, replace, retract, reject])
-def test_of_two_who_change_a_fact_at_once_one_wins(
+@pytest.mark.parametrize("second", [supersede, replace])
+def test_of_two_who_follow_a_fact_at_once_one_wins(
     owner: Owner, start_beside: Start, second: Callable[[Owner, Fact], Fact]
 ) -> None:
     fact = know(owner)
@@ -131,6 +131,21 @@ def test_of_two_who_change_a_fact_at_once_one_wins(
         other.result(PATIENCE_SECONDS)
     assert Fact.objects.filter(text=MUNICH).count() == 1
     assert Link.objects.filter(type="SUPERSEDES").count() == 1
+
+
+@pytest.mark.parametrize("second", [retract, reject])
+def test_who_takes_back_what_is_being_superseded_takes_back_what_is_left(
+    owner: Owner, start_beside: Start, second: Callable[[Owner, Fact], Fact]
+) -> None:
+    fact = know(owner)
+
+    with transaction.atomic():
+        supersede(owner, fact)
+        other = start_beside(lambda: over_own_connection(lambda: second(owner, fact)))
+
+    other.result(PATIENCE_SECONDS)
+    assert reread(owner, fact).retracted_at == NOW
+    assert Fact.objects.filter(text=MUNICH, status="active").count() == 1
 
 
 def test_who_refers_to_a_turn_keeps_no_fact_waiting_that_will_refer_to_it(owner: Owner, ana: Entity) -> None:

@@ -11,9 +11,11 @@ from pytest_django import DjangoAssertNumQueries
 from memory.errors import Conflict, NotFound, Unprocessable
 from memory.models import Account, AuditEntry, Fact, FactReview
 from memory.owner import Owner
+from memory.services.corrections import mark_memories
 from memory.services.fact_changes import correct_fact, reject_fact, retract_fact
 from memory.services.fact_lists import list_facts, read_history
 from memory.services.fact_reviews import Spans, decide_review, open_review, open_reviews
+from memory.services.fact_tombstones import bury
 from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
@@ -226,6 +228,67 @@ def test_what_is_learnt_meanwhile_is_not_believed_twice(owner: Owner, staff: Own
     assert FactReview.objects.get().status == "open"
 
 
+def test_what_is_rejected_meanwhile_is_accepted_by_no_review(owner: Owner, staff: Owner, review: FactReview) -> None:
+    reject_fact(owner, know(owner, "ana lives in munich", valid_to=day(9)).id, now=day(1))
+
+    with pytest.raises(Conflict, match="the new fact is rejected by now"):
+        decide(staff, review, Status.ACCEPTED_NEW)
+    decide(staff, review, Status.KEPT_OLD)
+
+    assert (claims(owner, now=day(2)), new_of(owner, review).status) == ([CLAIM], "rejected")
+
+
+def test_what_a_tombstone_has_come_to_be_about_is_not_accepted(owner: Owner, staff: Owner, old: Fact) -> None:
+    ana, other = entity_of(owner, "Ana"), entity_of(owner, "Ana Lima")
+    review = ask(owner, old, entity_ids=[other.id])
+    reject_fact(owner, know(owner, MUNICH, entity_ids=[ana.id]).id, now=day(1))
+    bury(owner, MUNICH, ["Ana Lima"], now=day(1))
+
+    with pytest.raises(Conflict, match="was rejected"):
+        decide(staff, review, Status.ACCEPTED_NEW)
+
+    assert FactReview.objects.get().status == "open"
+
+
+@pytest.mark.parametrize("mark", ["archive", "quarantine"])
+def test_an_old_fact_that_was_put_away_ends_all_the_same(
+    owner: Owner, staff: Owner, old: Fact, review: FactReview, mark: str
+) -> None:
+    mark_memories(owner, [old.id], mark=mark, now=day(1))
+
+    with pytest.raises(Conflict, match="was put away"):
+        decide(staff, review, Status.BOTH_TRUE)
+    decide(staff, review, Status.ACCEPTED_NEW)
+
+    mark_memories(owner, [old.id], mark={"archive": "unarchive", "quarantine": "release"}[mark], now=day(2))
+    assert (reread(owner, old).status, claims(owner, now=day(2))) == ("superseded", [MUNICH])
+
+
+@pytest.mark.parametrize("mark", ["archive", "quarantine"])
+def test_a_new_fact_may_be_given_up_beside_an_old_one_that_was_put_away(
+    owner: Owner, staff: Owner, old: Fact, review: FactReview, mark: str
+) -> None:
+    mark_memories(owner, [old.id, review.new_fact_id], mark=mark, now=day(1))
+
+    decide(staff, review, Status.KEPT_OLD)
+
+    assert new_of(owner, review).status == "retracted"
+
+
+def test_a_new_fact_comes_back_where_it_is_accepted_unless_it_is_in_quarantine(
+    owner: Owner, staff: Owner, review: FactReview
+) -> None:
+    mark_memories(owner, [review.new_fact_id], mark="quarantine", now=day(1))
+    with pytest.raises(Conflict, match="in quarantine"):
+        decide(staff, review, Status.ACCEPTED_NEW)
+    mark_memories(owner, [review.new_fact_id], mark="release", now=day(1))
+    mark_memories(owner, [review.new_fact_id], mark="archive", now=day(1))
+
+    decide(staff, review, Status.ACCEPTED_NEW)
+
+    assert claims(owner, now=day(2)) == [MUNICH]
+
+
 def test_others_reviews_are_not_there(stranger: Account, review: FactReview, staff: Owner) -> None:
     with pytest.raises(NotFound):
         decide(Owner(account_id=stranger.id), review, Status.KEPT_OLD)
@@ -256,7 +319,7 @@ def test_a_review_costs_as_many_queries_as_stated(
 ) -> None:
     with django_assert_num_queries(10):
         review = ask(owner, old)
-    with django_assert_num_queries(19):
+    with django_assert_num_queries(20):
         decide(staff, review, Status.ACCEPTED_NEW)
 
 

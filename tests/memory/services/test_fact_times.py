@@ -195,12 +195,14 @@ class NaiveModel:
         self.name(fact)
 
     def retract(self, number: int, *, at: datetime) -> None:
-        self.active(number).end("retracted", at)
+        self.believed(number).end("retracted", at)
 
     def reject(self, number: int, *, at: datetime) -> None:
-        fact = self.active(number)
-        self.rejected.add(fact.last.claim)
-        fact.end("rejected", at)
+        claim = self.believed(number).last.claim
+        self.rejected.add(claim)
+        for fact in self.facts:
+            if fact.last.claim == claim and fact.last.retracted is None:
+                fact.end("rejected", at)
 
 
 def beginning(said: dict[str, Any], starts: datetime | None) -> datetime | None:

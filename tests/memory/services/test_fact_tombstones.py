@@ -14,9 +14,9 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from memory.errors import Conflict, NotFound
 from memory.models import Account, AuditEntry, Fact, FactTombstone
 from memory.owner import Owner
-from memory.services.corrections import delete_memories
-from memory.services.fact_changes import correct_fact, promote_fact, reject_fact, supersede_fact
-from memory.services.fact_tombstones import count_met, lift_tombstone, rejected_among
+from memory.services.corrections import delete_memories, mark_memories
+from memory.services.fact_changes import correct_fact, promote_fact, reject_fact, retract_fact, supersede_fact
+from memory.services.fact_tombstones import bury, count_met, lift_tombstone, rejected_among
 from memory.services.facts import learn_facts
 from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.entities import entity_of
@@ -116,13 +116,11 @@ def test_the_same_claim_about_others_is_another_claim(
     assert is_rejected(owner, "She lives in Berlin.", met) is expected
 
 
-def test_rejecting_twice_leaves_one_tombstone(owner: Owner) -> None:
-    fact, other = know(owner), know(replace(owner, channel="atlas"))
+def test_rejecting_the_same_twice_leaves_one_tombstone(owner: Owner) -> None:
+    first, again = (bury(owner, claim, ["Ana"], now=NOW) for claim in (CLAIM, "ana lives in berlin"))
 
-    for each in (fact, other):
-        reject_fact(owner, each.id, now=day(1))
-
-    assert FactTombstone.objects.count() == 1
+    assert first.id == again.id
+    assert bury(owner, CLAIM, ["Bea"], now=NOW).id != first.id
 
 
 def test_what_it_was_promoted_to_or_from_goes_with_it(owner: Owner) -> None:
@@ -133,6 +131,54 @@ def test_what_it_was_promoted_to_or_from_goes_with_it(owner: Owner) -> None:
 
     assert [reread(owner, each).status for each in (fact, copy)] == ["rejected"] * 2
     assert claims(replace(owner, channel="atlas"), now=day(1)) == []
+
+
+def test_the_same_in_another_channel_goes_with_it_however_it_is_written(owner: Owner) -> None:
+    atlas = replace(owner, channel="atlas")
+    fact = know(atlas)
+    known = [know(owner, "ana lives in berlin!"), know(replace(owner, channel="zephyr"), valid_to=day(9))]
+    promote_fact(atlas, fact.id, reason="", embedded=NOTHING, now=NOW)
+
+    reject_fact(atlas, fact.id, now=day(1))
+
+    assert [reread(owner, each).status for each in (fact, *known)] == ["rejected"] * 3
+    assert AuditEntry.objects.get(operation="reject").affected_ids == [str(each.id) for each in (fact, *known)]
+
+
+def test_the_same_of_other_holders_or_about_others_stays(owner: Owner) -> None:
+    ana, bea = (entity_of(owner, name).id for name in ("Ana", "Bea"))
+    colleague, of_user = replace(owner, agent_id="colleague"), replace(owner, user_id="ana")
+    others = [know(replace(owner, channel="atlas"), entity_ids=[bea]), know(colleague), know(of_user)]
+
+    reject(owner, entity_ids=[ana])
+
+    statuses = [reread(owned, fact).status for owned, fact in zip((owner, colleague, of_user), others, strict=True)]
+    assert statuses == ["active"] * 3
+
+
+@pytest.mark.parametrize("mark", ["archive", "quarantine"])
+def test_the_same_that_was_put_away_does_not_come_back(owner: Owner, mark: str) -> None:
+    away = know(replace(owner, channel="atlas"))
+    mark_memories(owner, [away.id], mark=mark, now=NOW)
+
+    reject(owner)
+
+    rows: Any = Fact.objects
+    assert rows.get(pk=away.pk).status == "rejected"
+
+
+def test_what_is_superseded_and_believed_is_rejected_and_retracted(owner: Owner) -> None:
+    past, other = know(owner), know(owner, "Ana owns a boat.")
+    for fact, claim in ((past, "Ana lives in Bern."), (other, "Ana owns a ship.")):
+        supersede_fact(owner, fact.id, fact_draft(claim, valid_from=day(9)), embedded=NOTHING, now=NOW)
+    assert len(claims(owner)) == 2
+
+    reject_fact(owner, past.id, now=day(1))
+    retract_fact(owner, other.id, now=day(1))
+
+    assert (claims(owner, now=day(1)), is_rejected(owner)) == ([], True)
+    with pytest.raises(Conflict, match="rejected, and not believed"):
+        reject_fact(owner, past.id, now=day(2))
 
 
 def test_a_copy_that_says_something_else_by_now_stays(owner: Owner) -> None:
