@@ -35,8 +35,8 @@ class Temporal(models.TextChoices):
 class Fact(Memory):
     """A claim (the memory's `text`), ABOUT entities and DERIVED_FROM turns by links.
 
-    The `identity` of an open one is what it claims; one that is closed or no longer believed is only itself, so that
-    the same may be learnt again.
+    The `identity` of an open one is what it claims, of one that is closed that and its times; one that is no longer
+    believed is only itself, so that the same may be learnt again.
     """
 
     class Status(models.TextChoices):

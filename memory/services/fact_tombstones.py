@@ -23,7 +23,7 @@ from memory.models import FactTombstone
 from memory.owner import Owner
 
 Rejectable = tuple[str, Sequence[str]]
-"""A claim, and the names of what it is about."""
+"""A claim, and the names of what it is about: as they were said, and all that the entities go by. Any one will do."""
 
 
 def keyed_digest(*parts: str) -> str:

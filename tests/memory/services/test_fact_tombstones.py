@@ -116,6 +116,19 @@ def test_the_same_claim_about_others_is_another_claim(
     assert is_rejected(owner, "She lives in Berlin.", met) is expected
 
 
+def test_what_is_met_is_told_by_its_names_as_said_and_as_known(owner: Owner) -> None:
+    ana = entity_of(owner, "Ana")
+    reject(owner, entity_ids=[ana.id])
+    known = entity_of(owner, "Ana Lima", aliases=["Anita"])
+    aliased = entity_of(owner, "Ana Berlin", type="organization", aliases=["Ana"])
+
+    assert not is_rejected(owner, names=["Anita", *known.names])
+    assert is_rejected(owner, names=["Ana Berlin", *aliased.names])
+    assert tell(owner, entity_ids=[known.id]).is_new
+    with pytest.raises(Conflict):
+        tell(owner, entity_ids=[aliased.id])
+
+
 def test_rejecting_the_same_twice_leaves_one_tombstone(owner: Owner) -> None:
     first, again = (bury(owner, claim, ["Ana"], now=NOW) for claim in (CLAIM, "ana lives in berlin"))
 
