@@ -22,6 +22,7 @@ from memory.services.entities import (
     is_live,
     record_entities,
 )
+from memory.services.entity_parts import merged_into
 from memory.services.entity_resolution import claims_on, holder_of, identities_of, lock_holder
 from memory.services.entity_rows import (
     entity_text,
@@ -112,8 +113,10 @@ def rename(entity: Entity, names: Sequence[str]) -> None:
     if set(claims.values()) - {entity.id}:
         raise Conflict("another entity of this type goes by one of these names")
     wanted = {name_digest(holder, name): name for name in names}
-    kept = {row.name_digest: row for row in names_of(entity)}
-    leave_names(entity, [row for digest, row in kept.items() if digest not in wanted])
+    # in channels of what was merged into it, a name may be kept more than once
+    rows = names_of(entity)
+    leave_names(entity, [row for row in rows if row.name_digest not in wanted])
+    kept = {row.name_digest for row in rows}
     new = [name_row(holder, entity, name) for digest, name in wanted.items() if digest not in kept]
     EntityName.objects.bulk_create(new)
 
@@ -143,20 +146,8 @@ def remove_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> None:
     with transaction.atomic():
         found = find_own(owner, entity_id, now=now)
         lock_holder(holder_of(found))
-        rows = lock_rows_alone(owner.account_id, [found.id, *merged_into(found)])
+        rows = lock_rows_alone(owner.account_id, [found.id, *merged_into(owner.account_id, [found.id])])
         if found.id not in {row.id for row in rows}:
             raise NotFound("no such entity")
         delete_memories([row.id for row in rows])
         record_entities(owner, "delete", rows)
-
-
-def merged_into(entity: Entity) -> list[UUID]:
-    """The ids of those that were merged into an entity, or into one that was."""
-    found: list[UUID] = []
-    latest = [entity.id]
-    while latest:
-        # a wall against rings, which only a hand in the database could make
-        absorbed = Entity.objects.filter(account_id=entity.account_id, merged_into_id__in=latest).exclude(id__in=found)
-        latest = list(absorbed.values_list("id", flat=True))
-        found += latest
-    return found

@@ -16,7 +16,8 @@ from memory.owner import Owner
 from memory.services.access import check_version
 from memory.services.embedding import Embedded
 from memory.services.entities import normalize_type, record_entities
-from memory.services.entity_changes import EntityChanges, change_entity, hold_entity, merged_into, names_of
+from memory.services.entity_changes import EntityChanges, change_entity, hold_entity, names_of
+from memory.services.entity_parts import merged_into
 from memory.services.entity_resolution import claims_on, holder_of
 
 
@@ -44,7 +45,9 @@ def correct_entity(
 
 def retype_entity(owner: Owner, entity: Entity, type: str, *, now: datetime) -> None:  # noqa: A002
     """Give a locked entity another type, and those that were merged into it. Raises Conflict."""
-    absorbed: Any = Entity.objects.filter(account_id=entity.account_id, id__in=merged_into(entity))
+    absorbed: Any = Entity.objects.filter(
+        account_id=entity.account_id, id__in=merged_into(entity.account_id, [entity.id])
+    )
     all_of_them: list[Entity] = [entity, *absorbed.order_by("id").select_for_update(of=("memory_ptr", "self"))]
     names = names_of(entity)
     renewed = renew_identities(all_of_them, names, type)

@@ -1,25 +1,34 @@
 """Merging two entities that are one, and splitting one that is two.
 
-The one that is merged into the other is archived and says into which; its names and its links (`entity_links`) go
-over. What the other had not (a description, properties) it gets. The archived one's metadata tell what it gave
-(`given`), for a split to take it back.
+The one that is merged into the other is archived, a part of it (`entity_parts`); its names and its links
+(`entity_links`) go over. What the other had not (a description, properties) it gets. What a part gave goes with it
+when it leaves, whatever was merged or split in between.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
 from memory.errors import Unprocessable
 from memory.identity import holder, name_digest, normalize_name
-from memory.models import Entity, EntityName, Kind, Memory
+from memory.models import Entity, EntityName, Kind
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.embedding import Embedded
 from memory.services.entities import record_entities
-from memory.services.entity_changes import find_own, give_up_identity, hold_entity, merged_into, names_of, only_live
+from memory.services.entity_changes import find_own, give_up_identity, hold_entity, names_of, only_live
 from memory.services.entity_links import move_links, share_links
+from memory.services.entity_parts import (
+    Part,
+    give_details,
+    hand_over,
+    lock_parts,
+    merged_into,
+    take_details_back,
+    write_parts,
+)
 from memory.services.entity_resolution import holder_of, lock_holder
 from memory.services.entity_rows import lock_rows_alone, state_of, text_of, without_doubles, write_changed
 from memory.services.memories import store_memories
@@ -27,8 +36,6 @@ from memory_project.ids import uuid7
 
 LATER = Embedded(model="", width=0, vectors={})
 """No vectors: what is merged or split is embedded by the job."""
-
-GIVEN = "given"
 
 
 def merge_entities(owner: Owner, into_id: UUID, from_id: UUID, *, now: datetime) -> Entity:
@@ -42,13 +49,15 @@ def merge_entities(owner: Owner, into_id: UUID, from_id: UUID, *, now: datetime)
     with transaction.atomic():
         survivor, loser = (find_own(owner, entity_id, now=now) for entity_id in (into_id, from_id))
         check_mergeable(survivor, loser)
-        survivor, loser = lock_both(survivor, loser, now=now)
+        survivor, part, parts, others = lock_both(survivor, loser, now=now)
+        loser = part.entity
         states = {entity.id: state_of(entity) for entity in (survivor, loser)}
-        moved = move_links(loser, survivor)
-        move_names(loser, survivor, names_of(loser))
-        survivor.aliases = without_doubles([*survivor.aliases, *loser.names], besides=[survivor.name])
-        give_details(loser, survivor, links=moved)
+        merge_names(survivor, part, parts)
+        thirds = move_links(part, survivor, parts=parts, others=others)
+        merge_details(survivor, part, parts)
+        hand_over(parts, survivor)
         loser.archived, loser.merged_into = True, survivor
+        write_parts([part, *parts, *others, *thirds])
         write_changed(owner, [survivor, loser], states, embedded=LATER, now=now)
         record_entities(owner, "merge", [survivor, loser])
     return survivor
@@ -64,50 +73,45 @@ def check_mergeable(survivor: Entity, loser: Entity) -> None:
         raise Unprocessable("an entity is merged into one of its own channel, or of `_global`")
 
 
-def lock_both(survivor: Entity, loser: Entity, *, now: datetime) -> tuple[Entity, Entity]:
-    """The two as they are now, under their holder's lock, so that nobody comes to refer to them."""
+def lock_both(survivor: Entity, loser: Entity, *, now: datetime) -> tuple[Entity, Part, list[Part], list[Part]]:
+    """The two as they are now, and the parts of the loser, then of the survivor; nobody comes to refer to them.
+
+    Under their holder's lock.
+    """
     lock_holder(holder_of(survivor))
-    rows = only_live(lock_rows_alone(survivor.account_id, [survivor.id, loser.id]), count=2, now=now)
-    by_id = {row.id: row for row in rows}
-    return by_id[survivor.id], by_id[loser.id]
+    both = (survivor.id, loser.id)
+    rows = {
+        row.id: row for row in lock_rows_alone(survivor.account_id, [*both, *merged_into(survivor.account_id, both)])
+    }
+    only_live([rows[entity_id] for entity_id in both if entity_id in rows], count=2, now=now)
+    parts = [Part.read(row) for row in rows.values() if row.id not in both]
+    of_loser = [part for part in parts if part.entity.merged_into_id == loser.id]
+    others = [part for part in parts if part.entity.merged_into_id == survivor.id]
+    return rows[survivor.id], Part(entity=rows[loser.id]), of_loser, others
+
+
+def merge_names(survivor: Entity, part: Part, parts: Sequence[Part]) -> None:
+    """The names stay in their channel: who looks for them there finds the survivor."""
+    loser, rows = part.entity, names_of(part.entity)
+    part.names = {row.id for row in rows}.difference(*(each.names for each in parts))
+    survivor.aliases = without_doubles([*survivor.aliases, *loser.names], besides=[survivor.name])
+    move_names(loser, survivor, rows)
 
 
 def move_names(giver: Entity, taker: Entity, rows: Sequence[EntityName]) -> None:
-    """The names stay in their channel: who looks for them there finds the other."""
     give_up_identity(giver, rows)
     EntityName.objects.filter(account_id=giver.account_id, id__in=[row.id for row in rows]).update(entity_id=taker.id)
 
 
-def give_details(loser: Entity, survivor: Entity, *, links: dict[str, Any]) -> None:
-    """Give the survivor what it had not, and note on the other what that is, and what became of its links."""
-    properties = {name: value for name, value in loser.properties.items() if name not in survivor.properties}
-    description = "" if survivor.description else loser.description
-    survivor.properties = {**survivor.properties, **properties}
-    survivor.description = survivor.description or description
+def merge_details(survivor: Entity, part: Part, parts: Sequence[Part]) -> None:
+    """The loser gives what is its own, then its parts what they had given to it."""
+    loser = part.entity
+    taken = [take_details_back(each, loser) for each in parts]
+    give_details(part, survivor, properties=loser.properties, description=loser.description)
+    for each, (properties, description) in zip(parts, taken, strict=True):
+        give_details(each, survivor, properties=properties, description=description)
     survivor.salience = max(survivor.salience, loser.salience)
     survivor.event_time = min(survivor.event_time, loser.event_time)
-    note(loser, loser.metadata | {GIVEN: {"properties": properties, "description": description, "links": links}})
-
-
-def take_back(survivor: Entity, revived: Entity) -> dict[str, Any]:
-    """What was given and is unchanged since is the survivor's no longer; what became of the revived one's links."""
-    given = revived.metadata.get(GIVEN, {})
-    properties: dict[str, Any] = given.get("properties", {})
-    survivor.properties = {
-        name: value
-        for name, value in survivor.properties.items()
-        if name not in properties or properties[name] != value
-    }
-    if given.get("description") and survivor.description == given["description"]:
-        survivor.description = ""
-    note(revived, {name: value for name, value in revived.metadata.items() if name != GIVEN})
-    links: dict[str, Any] = given.get("links", {})
-    return links
-
-
-def note(entity: Entity, metadata: dict[str, Any]) -> None:
-    entity.metadata = metadata
-    Memory.objects.filter(id=entity.id).update(metadata=metadata)
 
 
 def split_entity(
@@ -122,44 +126,88 @@ def split_entity(
     """
     with transaction.atomic():
         entity = hold_entity(owner, entity_id, now=now)
-        leaving = names_leaving(entity, names)
-        other = lock_absorbed(entity, leaving) or make_other(entity, leaving, owner=owner, now=now)
+        parting = part_names(entity, lock_parts(entity.account_id, [entity.id]), names)
+        revived, going = parting.revived, parting.going
+        other = make_other(entity, parting.names, owner=owner, now=now) if revived is None else revived.entity
         states = {each.id: state_of(each) for each in (entity, other)}
-        share_names(entity, other, leaving)
-        came: dict[str, Any] = {}
-        if other.merged_into_id is not None:
-            adopt_absorbed(entity, other, leaving)
-            came = take_back(entity, other)
-            other.archived, other.merged_into = False, None
-        share_links(entity, other, came=came, link_ids=link_ids)
+        share_names(entity, other, parting)
+        part_details(entity, other, parting)
+        other.archived, other.merged_into = False, None
+        hand_over(going, other)
+        thirds = share_links(entity, other, revived=revived, leaving=going, staying=parting.staying, link_ids=link_ids)
+        write_parts([*going, *parting.staying, *thirds, *([] if revived is None else [revived])])
         write_changed(owner, [entity, other], states, embedded=LATER, now=now)
         record_entities(owner, "split", [entity, other])
     return other
 
 
-def names_leaving(entity: Entity, names: Sequence[str]) -> list[str]:
-    """As the entity has them written."""
-    wanted = {normalize_name(name) for name in names}
-    leaving = [name for name in entity.names if normalize_name(name) in wanted]
-    if not wanted or wanted != {normalize_name(name) for name in leaving}:
-        raise Unprocessable("an entity is split by names that it goes by")
-    if len(leaving) == len(entity.names):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parting:
+    """Which `names` of an entity leave, as it has them written, by which `rows`; `kept` are the digests of the others.
+
+    `revived` is the part that the other one was, `going` are those parts whose own name leaves as well.
+    """
+
+    names: Sequence[str]
+    rows: Sequence[EntityName]
+    kept: Collection[str]
+    revived: Part | None
+    going: Sequence[Part]
+    staying: Sequence[Part]
+
+
+def part_names(entity: Entity, parts: Sequence[Part], given: Sequence[str]) -> Parting:
+    """Where several go by a name that leaves, in channels of their own, the parts that leave take theirs alone.
+
+    Raises Unprocessable.
+    """
+    names, rows, held_by = names_leaving(entity, given), names_of(entity), holder_of(entity)
+    leaving = {name_digest(held_by, name) for name in names}
+    revived = part_to_revive(parts, names, rows, leaving)
+    came = digests_of(revived, rows)
+    others = [part for part in parts if part is not revived]
+    going = [
+        part for part in others if name_digest(held_by, part.entity.name) in (leaving - came) & digests_of(part, rows)
+    ]
+    taken = set[UUID]().union(*(part.names for part in (*going, *([] if revived is None else [revived]))))
+    came = {row.name_digest for row in rows if row.id in taken}
+    gone = [row for row in rows if row.name_digest in leaving and (row.id in taken or row.name_digest not in came)]
+    if len(gone) == len(rows):
         raise Unprocessable("one name at least stays")
-    return leaving
+    return Parting(
+        names=names,
+        rows=gone,
+        kept={row.name_digest for row in rows if row not in gone},
+        revived=revived,
+        going=going,
+        staying=[part for part in others if part not in going],
+    )
 
 
-def absorbed_by(entity: Entity) -> dict[UUID, Entity]:
-    rows: Any = Entity.objects.filter(account_id=entity.account_id, id__in=merged_into(entity))
-    return {row.id: row for row in rows}
+def part_to_revive(
+    parts: Sequence[Part], names: Sequence[str], rows: Sequence[EntityName], leaving: Collection[str]
+) -> Part | None:
+    """The one whose own name leaves: of several the one named first; of one name, the one most of whose names leave."""
+    for name in names:
+        named = [part for part in parts if normalize_name(part.entity.name) == normalize_name(name)]
+        among = [part for part in named if not part.entity.quarantined]
+        if among:
+            return max(among, key=lambda part: len(digests_of(part, rows).intersection(leaving)))
+    return None
 
 
-def lock_absorbed(entity: Entity, leaving: Sequence[str]) -> Entity | None:
-    """The one that was merged into the entity and whose own name leaves; of several the one named first."""
-    absorbed = absorbed_by(entity)
-    by_name = {normalize_name(row.name): row.id for row in absorbed.values() if not row.quarantined}
-    found = next((by_name[normalize_name(name)] for name in leaving if normalize_name(name) in by_name), None)
-    locked = lock_rows_alone(entity.account_id, [] if found is None else [found])
-    return locked[0] if locked else None
+def names_leaving(entity: Entity, names: Sequence[str]) -> list[str]:
+    """As the entity has them written, in the order in which they are given. Raises Unprocessable."""
+    written = {normalize_name(name): name for name in entity.names}
+    wanted = list(dict.fromkeys(normalize_name(name) for name in names))
+    if not wanted or not all(name in written for name in wanted):
+        raise Unprocessable("an entity is split by names that it goes by")
+    return [written[name] for name in wanted]
+
+
+def digests_of(part: Part | None, rows: Sequence[EntityName]) -> set[str]:
+    """Those names of the part that the rows still keep."""
+    return set() if part is None else {row.name_digest for row in rows if row.id in part.names}
 
 
 def make_other(entity: Entity, leaving: Sequence[str], *, owner: Owner, now: datetime) -> Entity:
@@ -180,20 +228,21 @@ def make_other(entity: Entity, leaving: Sequence[str], *, owner: Owner, now: dat
     return other
 
 
-def share_names(entity: Entity, other: Entity, leaving: Sequence[str]) -> None:
+def share_names(entity: Entity, other: Entity, parting: Parting) -> None:
     """Those that leave are the other's from now on, its own first; the entity is called by what is left."""
-    held_by = holder_of(entity)
-    digests = {name_digest(held_by, name) for name in leaving}
-    rows = [row for row in names_of(entity) if row.name_digest in digests]
-    move_names(entity, other, rows)
-    entity.name, *entity.aliases = [name for name in entity.names if name not in leaving]
-    other.aliases = without_doubles(leaving, besides=[other.name])
+    held_by, leaving = holder_of(entity), {normalize_name(name) for name in parting.names}
+    move_names(entity, other, parting.rows)
+    entity.name, *entity.aliases = [name for name in entity.names if name_digest(held_by, name) in parting.kept]
+    own = [name for name in other.aliases if normalize_name(name) in leaving]
+    other.aliases = without_doubles([*own, *parting.names], besides=[other.name])
 
 
-def adopt_absorbed(entity: Entity, other: Entity, leaving: Sequence[str]) -> None:
-    """Who was merged into the entity and whose own name leaves as well is merged into the other."""
-    wanted = {normalize_name(name) for name in leaving}
-    direct: Any = Entity.objects.filter(account_id=entity.account_id, merged_into_id=entity.id).exclude(id=other.id)
-    moved = [entity_id for entity_id, name in direct.values_list("id", "name") if normalize_name(name) in wanted]
-    rows: Any = Entity.objects.filter(account_id=entity.account_id, id__in=moved)
-    rows.update(merged_into=other.id)
+def part_details(entity: Entity, other: Entity, parting: Parting) -> None:
+    """What was given is with whom it was given for: what the other one's parts say is the other's again."""
+    if parting.revived is not None:
+        take_details_back(parting.revived, entity)
+    for part in parting.going:
+        properties, description = take_details_back(part, entity)
+        if not part.entity.quarantined:
+            properties, description = part.entity.properties, part.entity.description
+        give_details(part, other, properties=properties, description=description)

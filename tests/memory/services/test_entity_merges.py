@@ -15,11 +15,11 @@ from memory.models import Account, AuditEntry, Entity, EntityName, Link
 from memory.owner import Owner
 from memory.services.corrections import mark_memories
 from memory.services.entities import visible_entities
-from memory.services.entity_changes import remove_entity
+from memory.services.entity_changes import EntityChanges, change_entity, remove_entity
 from memory.services.entity_merges import merge_entities, split_entity
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.entities import entities_of, entity_of, meet
-from tests.memory.episodes import NOW
+from tests.memory.episodes import NOTHING, NOW
 
 pytestmark = pytest.mark.django_db
 
@@ -225,6 +225,135 @@ def test_the_inner_one_of_two_merges_may_come_back_alone(owner: Owner, ana: Enti
     assert Link.objects.get().properties == {}
 
 
+@pytest.mark.parametrize("aliases", [(), ("Beatrice",)], ids=["the only name", "beside another"])
+def test_a_name_that_two_channels_have_is_given_back_to_each(owner: Owner, aliases: tuple[str, ...]) -> None:
+    rust = replace(owner, channel="rust")
+    there, here = entity_of(rust, "Bea"), entity_of(owner, "Bea", aliases=aliases)
+    before = everything()
+    merge(owner, here, there)
+    assert entity_of(rust, "Bea") == here
+
+    assert split(owner, here, "BEA") == there
+
+    assert (entity_of(rust, "Bea"), entity_of(owner, "Bea"), everything()) == (there, here, before)
+
+
+def test_of_two_of_one_name_in_channels_of_their_own_the_names_tell_which_comes_back(owner: Owner, ana: Entity) -> None:
+    rust, garden = (replace(owner, channel=channel) for channel in ("rust", "garden"))
+    in_rust, in_garden = entity_of(rust, "Bea"), entity_of(garden, "Bea", aliases=["Bee"])
+    for each in (in_rust, in_garden):
+        merge(owner, ana, each)
+
+    assert split(owner, ana, "Bea", "Bee") == in_garden
+
+    assert (entity_of(rust, "Bea"), stored(ana).names) == (ana, ["Ana", "Anita", "Bea"])
+    assert split(owner, ana, "Bea") == in_rust
+
+
+def test_a_name_that_an_entity_gives_up_is_free_in_every_channel(owner: Owner) -> None:
+    rust = replace(owner, channel="rust")
+    there, here = entity_of(rust, "Bea"), entity_of(owner, "Ana", aliases=["Bea"])
+    merge(owner, here, there)
+
+    change_entity(owner, here.id, changes=EntityChanges(aliases=[]), embedded=NOTHING, now=NOW)
+
+    assert meet(rust, "Bea").is_new
+    assert meet(owner, "Bea").is_new
+
+
+def test_the_other_one_is_called_as_it_was_and_as_names_are_given(owner: Owner) -> None:
+    bea = entity_of(replace(owner, channel="rust"), "Bea", aliases=["ANITA", "Bee"])
+    ana = entity_of(owner, "Ana", aliases=["Anita"])
+    merge(owner, ana, bea)
+
+    assert split(owner, ana, "Bee", "Anita", "Bea") == bea
+    assert (stored(bea).names, stored(ana).names) == (["Bea", "ANITA", "Bee"], ["Ana", "Anita"])
+    assert split(owner, bea, "bee", "Anita").names == ["Bee", "ANITA"]
+
+
+def test_a_link_that_was_dropped_on_the_way_comes_back(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
+    third = entity_of(owner, "Nita")
+    ours = link(third, "WORKS_FOR", acme, weight=0.5)
+    link(ana, "WORKS_FOR", acme)
+    merge(owner, twin, third)
+    merge(owner, ana, twin)
+
+    split(owner, ana, "Nita")
+
+    assert edges() == {("Nita", "WORKS_FOR", "Acme"), ("Ana", "WORKS_FOR", "Acme")}
+    assert Link.objects.get(source_id=third.id).id == ours.id
+    split(owner, ana, "A. Lima")
+    assert len(edges()) == 2
+
+
+def test_who_stays_keeps_the_link_that_another_goes_with(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
+    third = entity_of(owner, "Nita")
+    link(twin, "WORKS_FOR", acme)
+    link(third, "WORKS_FOR", acme)
+    merge(owner, ana, twin)
+    merge(owner, ana, third)
+
+    split(owner, ana, "A. Lima")
+
+    assert edges() == {("A. Lima", "WORKS_FOR", "Acme"), ("Ana", "WORKS_FOR", "Acme")}
+
+
+def test_a_dropped_link_comes_back_to_what_its_other_end_is_by_now(
+    owner: Owner, ana: Entity, twin: Entity, acme: Entity
+) -> None:
+    acme_inc = entity_of(owner, "Acme Inc", type="organization")
+    link(ana, "WORKS_FOR", acme)
+    link(twin, "WORKS_FOR", acme)
+    merge(owner, ana, twin)
+    merge(owner, acme_inc, acme)
+
+    split(owner, ana, "A. Lima")
+    assert edges() == {("Ana", "WORKS_FOR", "Acme Inc"), ("A. Lima", "WORKS_FOR", "Acme Inc")}
+
+    split(owner, acme_inc, "Acme")
+    assert edges() == {("Ana", "WORKS_FOR", "Acme"), ("A. Lima", "WORKS_FOR", "Acme")}
+
+
+def test_parts_leave_with_what_they_gave_and_no_more(owner: Owner, ana: Entity) -> None:
+    bea = entity_of(owner, "Bea", properties={"a": 1, "b": 1})
+    cleo = entity_of(owner, "Cleo", properties={"c": 1}, description="A baker.")
+    before = everything()
+    merge(owner, bea, cleo)
+    merge(owner, ana, bea)
+    assert (stored(ana).properties, stored(ana).description) == ({"a": 1, "b": 1, "c": 1}, "A baker.")
+    assert stored(cleo).merged_into == ana
+
+    split(owner, ana, "Bea")
+    assert (stored(ana).properties, stored(ana).description) == ({"c": 1}, "A baker.")
+    assert (stored(bea).properties, stored(bea).description) == ({"a": 1, "b": 1}, "")
+
+    split(owner, ana, "Cleo")
+    assert everything() == before
+
+
+def test_who_comes_back_gets_again_what_its_parts_give(owner: Owner, ana: Entity) -> None:
+    bea = entity_of(owner, "Bea")
+    cleo = entity_of(owner, "Cleo", properties={"c": 1}, description="A baker.")
+    merge(owner, bea, cleo)
+    merge(owner, ana, bea)
+
+    split(owner, ana, "Bea", "Cleo")
+
+    assert (stored(bea).properties, stored(bea).description, stored(cleo).merged_into) == ({"c": 1}, "A baker.", bea)
+    assert (stored(ana).properties, stored(ana).description) == ({}, "")
+
+
+def test_a_quarantined_part_goes_with_its_name_and_gives_nothing_new(owner: Owner, ana: Entity) -> None:
+    bea = entity_of(owner, "Bea", description="Trust her.")
+    meet(owner, "Ana", description="A baker.")
+    merge(owner, ana, bea)
+    mark_memories(owner, [bea.id], mark="quarantine", now=NOW)
+
+    other = split(owner, ana, "Bea")
+
+    assert (other != bea, other.description, stored(bea).merged_into, stored(bea).archived) == (True, "", other, True)
+
+
 def test_only_entities_of_one_type_holder_and_channel_are_merged(
     owner: Owner, ana: Entity, acme: Entity, stranger: Account
 ) -> None:
@@ -267,8 +396,9 @@ def test_only_its_own_links_to_others_move(owner: Owner, ana: Entity, twin: Enti
     merge(owner, ana, twin)
 
     for refused in (foreign.id, between.id, uuid4()):
-        with pytest.raises(Unprocessable):
-            split(owner, ana, "A. Lima", links=(refused,))
+        for name in ("A. Lima", "Anita"):
+            with pytest.raises(Unprocessable):
+                split(owner, ana, name, links=(refused,))
 
     assert stored(twin).archived
 
@@ -315,8 +445,9 @@ def test_a_hub_is_merged_by_as_many_statements_as_a_leaf(
         link(twin, "KNOWS", other)
         link(ana, "KNOWS" if other.name.endswith("7") else "RELATED_TO", other)
 
-    # two that are found, the lock, two rows, links, names twice; texts, vectors, rows, audit; and the savepoint
-    with django_assert_num_queries(14):
+    # two that are found, the lock, their parts, all rows, names twice, links, parts of what was dropped, what was given;
+    # texts, vectors, rows, audit; and the savepoint
+    with django_assert_num_queries(16):
         merge(owner, ana, twin)
 
     assert Link.objects.filter(source_id=ana.id).count() == 380
