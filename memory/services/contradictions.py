@@ -3,7 +3,8 @@
 - `prefer_new` supersedes the old facts, `prefer_old` leaves the new one out, `flag_review` asks staff.
 - Contradicting is believed only of facts that share an entity (or are both about the user alone) and whose claims are
   near in meaning (`CONTRADICTION_SIMILARITY`). Where a vector is missing, nobody can tell: staff is asked.
-- Only what is so when it is said contradicts what is so: what is over, and what is planned, is learnt beside it.
+- What is so when it is said contradicts what is so; "no longer" and "used to", undated, end it. What is dated to be
+  over, and what is planned, is learnt beside it.
 - New is what was said later, not what was looked through later: of two conversations that are looked through in the
   wrong order, the older one's fact held until the newer one's began.
 - A successor is where the old fact was: who corrects or changes what is known in `_global`, wherever it is said,
@@ -18,6 +19,7 @@ from uuid import UUID
 from django.db.models import Max
 from pgvector.django import CosineDistance
 
+from memory.identity import normalize_claim
 from memory.models import Fact, Link, Temporal, Vector
 from memory.models.binary import Embedding, half_vector
 from memory.owner import Owner
@@ -27,6 +29,7 @@ from memory.services.links import ABOUT, DERIVED_FROM
 
 CONTRADICTION_SIMILARITY = 0.5
 """Cosine of two claims, from which on one may contradict the other."""
+NAMELESS_USER = "the user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,7 @@ def rivals_of(owner: Owner, draft: FactDraft, facts: Sequence[Fact], *, embedded
     """Those of the facts that share an entity with the draft and are near it in meaning, nearest first."""
     about = entities_of(owner, facts)
     mine = set(draft.entity_ids)
-    sharing = [fact for fact in facts if mine & about.get(fact.id, set()) or not (mine or about.get(fact.id))]
+    sharing = [fact for fact in facts if mine & about.get(fact.id, set()) or are_about_user(draft.claim, fact.text)]
     similarities = similarities_to(owner, draft.claim, sharing, embedded=embedded)
     said = said_last(owner, sharing)
     rivals = [
@@ -62,6 +65,15 @@ def rivals_of(owner: Owner, draft: FactDraft, facts: Sequence[Fact], *, embedded
     ]
     near = [rival for rival in rivals if rival.similarity is None or rival.similarity >= CONTRADICTION_SIMILARITY]
     return sorted(near, key=lambda rival: -1.0 if rival.similarity is None else -rival.similarity)
+
+
+def is_about_user(claim: str) -> bool:
+    """Whether a claim is about the user, whose name nobody knows: extractors then say "The user …"."""
+    return normalize_claim(claim).startswith(f"{NAMELESS_USER} ")
+
+
+def are_about_user(*claims: str) -> bool:
+    return all(map(is_about_user, claims))
 
 
 def entities_of(owner: Owner, facts: Sequence[Fact]) -> dict[UUID, set[UUID]]:
@@ -96,8 +108,9 @@ def similarities_to(owner: Owner, claim: str, facts: Sequence[Fact], *, embedded
 
 def contradicting(draft: FactDraft, rivals: Sequence[Rival], *, said_at: datetime) -> list[Rival]:
     """Those that cannot be so beside the draft: both are so when they are said."""
+    is_dated = draft.valid_from is not None or draft.valid_to is not None
     is_over = draft.valid_to is not None and draft.valid_to <= said_at
-    if draft.temporal != Temporal.CURRENT or is_over:
+    if draft.temporal == Temporal.FUTURE or is_over or (draft.temporal == Temporal.PAST and is_dated):
         return []
     return [rival for rival in rivals if rival.fact.temporal == Temporal.CURRENT]
 

@@ -32,7 +32,7 @@ from memory.identity import normalize_name
 from memory.models import Entity, Fact, Link, Turn
 from memory.owner import Owner
 from memory.scoring import CONFIDENCE_OF
-from memory.services.contradictions import Rival, contradicting, prefer_new, rivals_of
+from memory.services.contradictions import Rival, contradicting, is_about_user, prefer_new, rivals_of
 from memory.services.embedding import Embedded
 from memory.services.entities import EntityDraft, Resolved, upsert_leniently
 from memory.services.entity_resolution import lock_holder
@@ -79,6 +79,7 @@ class Taken:
     entities: dict[str, Entity | None] = field(default_factory=dict)
     names: dict[str, list[str]] = field(default_factory=dict)
     facts: dict[int, UUID] = field(default_factory=dict)
+    rejected: set[int] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
 
     def entity_ids(self, names: Iterable[str]) -> list[UUID]:
@@ -177,13 +178,22 @@ def store_facts(material: Material, taken: Taken) -> None:
 
 def without_rejected(material: Material, taken: Taken) -> list[ExtractedFact]:
     """The facts that nobody rejected, about nobody whom staff has put away; that the others were met is counted."""
-    facts = [fact for fact in material.extraction.facts if not taken.is_withheld(fact.entities)]
-    taken.counts["withheld"] += len(material.extraction.facts) - len(facts)
+    facts = [fact for fact in of_somebody(material, taken) if not taken.is_withheld(fact.entities)]
+    taken.counts["withheld"] += len(material.extraction.facts) - taken.counts["nobody"] - len(facts)
     rejected = rejected_among(material.owner, [(fact.claim, taken.all_names(fact.entities)) for fact in facts])
     met = [tombstone for tombstone in rejected if tombstone is not None]
     count_met(met, now=material.now)
     taken.counts["rejected"] += len(met)
+    taken.rejected |= {fact.number for fact, tombstone in zip(facts, rejected, strict=True) if tombstone is not None}
     return [fact for fact, tombstone in zip(facts, rejected, strict=True) if tombstone is None]
+
+
+def of_somebody(material: Material, taken: Taken) -> Sequence[ExtractedFact]:
+    """Without a user there is no "the user": who reads the claim later would take it for another's."""
+    facts = material.extraction.facts
+    kept = facts if material.owner.user_id else [fact for fact in facts if not is_about_user(fact.claim)]
+    taken.counts["nobody"] += len(facts) - len(kept)
+    return kept
 
 
 def store_plain(material: Material, taken: Taken, facts: Sequence[ExtractedFact]) -> None:
@@ -357,6 +367,8 @@ def store_preferences(material: Material, taken: Taken) -> None:
     if not material.owner.user_id:
         return
     for preference in material.extraction.preferences:
+        if preference.fact in taken.rejected:
+            continue
         learnt = attempt(taken, partial(learn_preference, material, taken, preference))
         taken.counts["preferences"] += len(learnt or ())
 

@@ -11,7 +11,7 @@ from itertools import accumulate, takewhile
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from memory import conf
 from memory.extraction.knowledge import Chunk, ChunkTurn, Extraction, Extractor, KnownFact
@@ -22,6 +22,7 @@ from memory.owner import Owner
 from memory.providers.digests import how_many_fit, pieces
 from memory.providers.language_models import Usage
 from memory.providers.summaries import Message
+from memory.services.contradictions import NAMELESS_USER
 from memory.services.conversation_queue import Claimed
 from memory.services.facts import visible_facts
 from memory.services.links import ABOUT
@@ -132,7 +133,7 @@ def cut_into_chunks(
 def known_facts(owner: Owner, turns: Sequence[Turn], *, now: datetime) -> dict[UUID, KnownFact]:
     """What is believed of those who are named in the turns, the latest first, by id, numbered from 1 on.
 
-    For a user also what is believed of nobody by name: it is of the user. As much as fits beside the turns; claims
+    For a user also what is believed of "the user", and of nobody by name. As much as fits beside the turns; claims
     that give orders are shown to no model. Three statements.
     """
     if not turns:
@@ -143,8 +144,10 @@ def known_facts(owner: Owner, turns: Sequence[Turn], *, now: datetime) -> dict[U
     found = list(rows.filter(id__in=about.values("source_id")).order_by(*newest)[:MOST_KNOWN_FACTS])
     if owner.user_id and len(found) < MOST_KNOWN_FACTS:
         its_own = Link.objects.filter(account_id=owner.account_id, source_id=OuterRef("pk"), type=ABOUT)
-        nobody = rows.filter(~Exists(its_own)).order_by(*newest)
-        found += list(nobody[: MOST_KNOWN_FACTS - len(found)])
+        of_user = rows.filter(Q(text__istartswith=NAMELESS_USER) | ~Exists(its_own)).exclude(
+            id__in=[fact.id for fact in found]
+        )
+        found += list(of_user.order_by(*newest)[: MOST_KNOWN_FACTS - len(found)])
     shown = within_budget([fact for fact in found if not gives_orders(fact.text)])
     return {fact.id: KnownFact(number=number, claim=fact.text) for number, fact in enumerate(shown, 1)}
 

@@ -37,6 +37,7 @@ from memory.services.facts import (
 )
 from memory.services.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES, NewLink, insert_links
 from memory.services.memories import OwnVector, Rewording, reword_memories
+from memory.services.profiles import forget_preferences
 
 CORRECTABLE = frozenset({"claim", "confidence", "temporal", "valid_from", "valid_to"})
 CORRECTION = {"reason": "correction"}
@@ -296,6 +297,7 @@ def retract_fact(owner: Owner, fact_id: UUID, *, expected: Versions | int = None
         fact = lock_fact(owner, fact_id, expected=expected, now=now)
         refuse_unbelieved(fact)
         end_beliefs([fact], status=Fact.Status.RETRACTED, now=now)
+        forget_preferences(owner, fact.user_id, fact_ids=[fact.id], now=now)
         record(owner, operation="retract", memory_type="semantic", affected_ids=[fact.id])
     return fact
 
@@ -318,6 +320,7 @@ def reject_fact(owner: Owner, fact_id: UUID, *, now: datetime) -> Fact:
             raise Conflict("the fact was changed at the same time: try again")
         rejected = [fact, *still_same(fact, others)]
         end_beliefs(rejected, status=Fact.Status.REJECTED, now=now)
+        forget_preferences(owner, fact.user_id, fact_ids=[each.id for each in rejected], now=now)
         bury(holder, fact.text, entity_names(fact), now=now)
         record(owner, operation="reject", memory_type="semantic", affected_ids=[each.id for each in rejected])
     return fact

@@ -1,6 +1,7 @@
 """What says the same as a fact: its holder's claims in other channels, and what it was promoted to and from."""
 
 from collections.abc import Collection
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
@@ -50,6 +51,6 @@ def still_same(fact: Fact, fact_ids: Collection[UUID]) -> list[Fact]:
     """Those of the facts, locked by now, that are believed or pending still, and claim the same still."""
     if not fact_ids:
         return []
-    rows = Fact.objects.filter(HELD, account_id=fact.account_id, kind=Kind.FACT, id__in=fact_ids)
+    rows: Any = Fact.objects.filter(HELD, account_id=fact.account_id, kind=Kind.FACT, id__in=fact_ids)
     claim = normalize_claim(fact.text)
     return [each for each in rows.order_by("id") if normalize_claim(each.text) == claim]

@@ -4,10 +4,11 @@ What a client sets is set by hand. What extraction learns is beside it, with whe
 what was learnt before, never of what was set by hand.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
@@ -182,7 +183,8 @@ def learn_preferences(
 
     def learn(profile: UserProfile) -> None:
         taken.clear()
-        for topic, value in found.items():
+        for said, value in found.items():
+            topic = known_as(profile, said)
             if may_learn(profile, topic, provenance) and has_room(profile, topic, value):
                 profile.preferences = {**profile.preferences, topic: value}
                 profile.provenance = {**profile.provenance, topic: dict(provenance)}
@@ -191,6 +193,27 @@ def learn_preferences(
     if found:
         change_profile(owner, user_id, learn, expected=None, now=now)
     return taken
+
+
+def known_as(profile: UserProfile, topic: str) -> str:
+    """The topic as the profile writes it already: case makes no other one."""
+    same = (known for known in profile.preferences if known.casefold() == topic.casefold())
+    return next(same, topic)
+
+
+def forget_preferences(owner: Owner, user_id: str, *, fact_ids: Collection[UUID], now: datetime) -> None:
+    """Take out what was learnt from facts that are believed no longer. In the caller's transaction."""
+    profile = lock_profile(owner, user_id) if user_id else None
+    if profile is None:
+        return
+    told = {str(fact_id) for fact_id in fact_ids}
+
+    def forget(profile: UserProfile) -> None:
+        topics = {topic for topic, known in profile.provenance.items() if known.get("fact_id") in told}
+        profile.preferences = {topic: value for topic, value in profile.preferences.items() if topic not in topics}
+        profile.provenance = {topic: known for topic, known in profile.provenance.items() if topic not in topics}
+
+    apply_change(owner, profile, forget, now=now)
 
 
 def may_learn(profile: UserProfile, topic: str, provenance: Mapping[str, Any]) -> bool:

@@ -514,3 +514,52 @@ def test_what_is_known_is_shown_as_far_as_there_is_room(
     look_through(NOW)
 
     assert len(model.materials[0]) < 4_000
+
+
+def told_by_nobody(owner: Owner, *sentences: str) -> list[str]:
+    """What is believed of a user without a name, who says each of these in a conversation of its own, a day apart."""
+    user = replace(owner, user_id="ana")
+    for number, sentence in enumerate(sentences):
+        tell(user, sentence, name="", conversation_id=f"n{number}", at=SAID_AT + timedelta(days=number))
+        look_through(NOW)
+    return sorted(fact.text for fact in visible_facts(user, now=NOW))
+
+
+@pytest.mark.parametrize(
+    ("sentences", "believed"),
+    [
+        (["I live in Oslo.", "I live in Bergen now."], ["The user lives in Bergen"]),
+        (["I work for Acme.", "I work for Globex now."], ["The user works for Globex"]),
+        (["I work for Acme.", "I no longer work for Acme."], ["The user no longer works for Acme"]),
+    ],
+)
+def test_the_user_contradicts_themselves_without_a_name(
+    owner: Owner, sentences: list[str], believed: list[str]
+) -> None:
+    assert told_by_nobody(owner, *sentences) == believed
+
+
+def test_where_there_is_no_user_nothing_is_said_of_the_user(owner: Owner) -> None:
+    tell(owner, "I live in Oslo.", name="")
+
+    look_through(NOW)
+
+    assert (claims(), extracted()) == ([], (1, 1))
+
+
+def test_a_rejected_preference_leaves_the_profile_and_does_not_come_back(owner: Owner) -> None:
+    user = replace(owner, user_id="ana")
+    told_by_nobody(owner, "I love sushi.")
+    assert UserProfile.objects.get().preferences == {"sushi": "likes"}
+
+    reject_fact(user, Fact.objects.get().id, now=NOW)
+    tell(user, "I love Sushi.", name="", conversation_id="again")
+    look_through(NOW)
+
+    assert UserProfile.objects.get().preferences == {}
+
+
+def test_topics_differ_by_more_than_case(owner: Owner) -> None:
+    told_by_nobody(owner, "I love sushi.", "I love Sushi.")
+
+    assert UserProfile.objects.get().preferences == {"sushi": "likes"}
