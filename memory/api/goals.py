@@ -238,7 +238,7 @@ class Goals(GoalViewSet):
         return self.page(rows, represent_goal)
 
     def create(self, request: Request) -> Response:
-        """422 for a parent or a blocker that there is not, or that is another user's (or agent's), and for a closed blocker."""
+        """422 for a parent or a blocker that is not there, or another user's (or agent's), and for a closed blocker."""
         body = self.body()
         owner = self.owner(body)
         draft = draft_of(owner, body)

@@ -39,8 +39,8 @@ def decide(client: Client, review: FactReview, decision: str, **data: Any) -> An
 
 
 def statuses() -> dict[str, str]:
-    rows: Any = Fact.objects.values_list("text", "status")
-    return dict(rows)
+    rows: Any = Fact.objects
+    return dict(rows.values_list("text", "status"))
 
 
 def fact_of(claim: str) -> Any:

@@ -153,7 +153,8 @@ def test_a_fact_is_superseded_when_the_world_has_changed(staff: Client, fact: Fa
         valid_from="2026-05-20",
     )
 
-    new: Any = Fact.objects.get(status="active")
+    rows: Any = Fact.objects
+    new = rows.get(status="active")
     assert (new.text, new.source, new.valid_from) == ("Ana lives in Rome.", "staff", datetime(2026, 5, 20, tzinfo=UTC))
     assert (stored(fact).status, stored(fact).valid_to) == ("superseded", new.valid_from)
     assert Vector.objects.filter(memory_id=new.pk).exists()

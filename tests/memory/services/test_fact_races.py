@@ -66,7 +66,7 @@ def test_many_who_learn_the_same_at_once_learn_one_fact(owner: Owner) -> None:
         new = [learner.result(PATIENCE_SECONDS) for learner in learners]
 
     assert sum(new) == 1
-    fact = Fact.objects.get()
+    fact: Any = Fact.objects.get()
     assert fact.confidence == pytest.approx(0.85)
     versions = versions_of(fact)
     assert [version.number for version in versions] == list(range(1, len(versions) + 1))
@@ -145,7 +145,8 @@ def test_who_takes_back_what_is_being_superseded_takes_back_what_is_left(
 
     other.result(PATIENCE_SECONDS)
     assert reread(owner, fact).retracted_at == NOW
-    assert Fact.objects.filter(text=MUNICH, status="active").count() == 1
+    rows: Any = Fact.objects
+    assert rows.filter(text=MUNICH, status="active").count() == 1
 
 
 def test_who_refers_to_a_turn_keeps_no_fact_waiting_that_will_refer_to_it(owner: Owner, ana: Entity) -> None:

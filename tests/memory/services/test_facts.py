@@ -125,7 +125,8 @@ def test_one_claim_told_twice_in_one_call_is_one_fact(owner: Owner) -> None:
 
     assert [each.is_new for each in learnt] == [True, True, False]
     assert learnt[0].fact is learnt[2].fact
-    assert Fact.objects.get(text=CLAIM).confidence == 0.9
+    stored: Any = Fact.objects.get(text=CLAIM)
+    assert stored.confidence == 0.9
 
 
 def test_nothing_is_learnt_from_nothing(owner: Owner) -> None:
