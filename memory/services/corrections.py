@@ -20,7 +20,7 @@ from memory.errors import NotFound, StaleVersion, Unprocessable
 from memory.models import ContextEntry, EpisodicMemory, Goal, Kind, Memory, Strategy, Turn, Vector, writer
 from memory.owner import Owner
 from memory.services.embedding import content_hash
-from memory.services.entity_corrections import merged_among
+from memory.services.entity_corrections import hold_parts, merged_among
 from memory.services.entry_corrections import spread_entry_correction
 from memory.services.goal_corrections import hold_goals, waited_for
 from memory.services.goal_links import settle_waiters
@@ -124,7 +124,8 @@ def derive_from_text(text: str, *, now: datetime) -> dict[str, Any]:
 def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: datetime) -> int:
     """Archive, quarantine, pin (or undo it: see MARKS) those of the memories that the owner sees; how many changed.
 
-    Raises RedisError where turns are quarantined or released, whose sessions must not go on as before.
+    Raises RedisError where turns are quarantined or released, whose sessions must not go on as before; Unprocessable
+    for an entity that nobody would find again.
     """
     changed = 0
     for ids in chunks(memory_ids):
@@ -146,10 +147,14 @@ def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: d
 
 
 def without_merged(rows: Sequence[Memory], mark: str) -> list[Memory]:
-    """An entity that was merged into another has no name of its own: it comes back by a split, and by no mark."""
-    if mark != "unarchive" or not any(row.kind == Kind.ENTITY for row in rows):
+    """An entity that was merged into another has no name of its own: it comes back by a split, and by no mark.
+
+    Raises Unprocessable for one that has none for another reason.
+    """
+    entity_ids = [row.id for row in rows if row.kind == Kind.ENTITY]
+    if mark != "unarchive" or not entity_ids:
         return list(rows)
-    merged = merged_among([row.id for row in rows])
+    merged = merged_among(entity_ids)
     return [row for row in rows if row.id not in merged]
 
 
@@ -182,7 +187,8 @@ def embed_again(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> i
 def delete_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:
     """Delete memories with their vectors and links; how many there were. The audit log keeps their ids only.
 
-    Raises Unprocessable for a turn: its conversation would have a gap; and for a goal that others wait for.
+    What was merged into an entity goes along, and counts. Raises Unprocessable for a turn: its conversation would have
+    a gap; and for a goal that others wait for.
     """
     deleted = 0
     for ids in chunks(memory_ids):
@@ -191,7 +197,7 @@ def delete_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:
         with transaction.atomic():
             if hold_goals(owner, ids) and waited_for(owner, ids):
                 raise Unprocessable("others wait for one of these goals: delete it from the list of goals")
-            deleted += erase_memories(owner, ids)
+            deleted += erase_memories(owner, [*ids, *hold_parts(owner, ids)])
     return deleted
 
 

@@ -1,4 +1,5 @@
-"""Staff's hand in entities: other values over those that were seen, and another type, under which names stand anew."""
+"""Staff's hand in entities: other values over those that were seen, another type, under which names stand anew, and
+what marking and deleting them as any memory means for what was merged into them."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -9,16 +10,16 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
-from memory.errors import Conflict
-from memory.identity import entity_identity, name_digest
-from memory.models import Entity, EntityName, Memory
+from memory.errors import Conflict, Unprocessable
+from memory.identity import entity_identity, holder, name_digest
+from memory.models import Entity, EntityName, Kind, Memory
 from memory.owner import Owner
 from memory.services.access import check_version
 from memory.services.embedding import Embedded
 from memory.services.entities import normalize_type, record_entities
 from memory.services.entity_changes import EntityChanges, change_entity, hold_entity, names_of
 from memory.services.entity_parts import merged_into
-from memory.services.entity_resolution import claims_on, holder_of
+from memory.services.entity_resolution import claims_on, holder_of, lock_holder
 
 
 def correct_entity(
@@ -82,6 +83,23 @@ def renew_identities(entities: Collection[Entity], names: Collection[EntityName]
 
 
 def merged_among(entity_ids: Collection[UUID]) -> set[UUID]:
-    """Those that were merged into another, and come back by a split only."""
-    rows: Any = Entity.objects.filter(pk__in=entity_ids, merged_into__isnull=False)
-    return set(rows.values_list("pk", flat=True))
+    """Those that were merged into another, and come back by a split only.
+
+    Raises Unprocessable for those that have no names, and no other that has them: whoever met them would make them
+    anew, beside them.
+    """
+    rows: Any = Entity.objects.filter(pk__in=entity_ids)
+    merged = set(rows.filter(merged_into__isnull=False).values_list("pk", flat=True))
+    if rows.filter(known_names__isnull=True).exclude(pk__in=merged).exists():
+        raise Unprocessable("one of these entities has no name left that it would be found by: make it anew")
+    return merged
+
+
+def hold_parts(owner: Owner, memory_ids: Collection[UUID]) -> list[UUID]:
+    """What was merged into the entities among these memories; until the transaction ends, nobody merges another."""
+    rows: Any = Entity.objects.visible_to(owner, Kind.ENTITY).filter(pk__in=memory_ids)
+    found = {row.id: holder_of(row) for row in rows}
+    holders = {holder(each): each for each in found.values()}
+    for name in sorted(holders):
+        lock_holder(holders[name])
+    return merged_into(owner.account_id, found) if found else []

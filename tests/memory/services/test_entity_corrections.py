@@ -4,14 +4,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from memory.errors import Conflict, NotFound, StaleVersion, Unprocessable
-from memory.models import Account, Entity, EntityName
+from memory.models import Account, AuditEntry, Entity, EntityName
 from memory.owner import Owner
-from memory.services.corrections import correct_memory, mark_memories
+from memory.services.corrections import correct_memory, delete_memories, mark_memories
 from memory.services.entity_changes import EntityChanges
 from memory.services.entity_corrections import correct_entity
 from memory.services.entity_merges import merge_entities, split_entity
+from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.entities import entity_of, meet
 from tests.memory.episodes import NOTHING, NOW
 
@@ -114,3 +116,37 @@ def test_no_mark_brings_back_what_was_merged(staff: Owner, owner: Owner) -> None
     mark_memories(staff, [third.pk], mark="archive", now=NOW)
 
     assert mark_memories(staff, [other.pk, third.pk], mark="unarchive", now=NOW) == 1
+
+
+def test_who_was_merged_is_deleted_along_as_any_memory(staff: Owner, owner: Owner) -> None:
+    ana, other, third = entity_of(owner), entity_of(owner, "Ana L."), entity_of(replace(owner, user_id="u"), "Ben")
+    merge_entities(staff, ana.pk, other.pk, now=NOW)
+
+    assert delete_memories(staff, [third.pk, ana.pk]) == 3
+
+    assert not Entity.objects.exists()
+    told = AuditEntry.objects.get(operation="delete")
+    assert sorted(told.affected_ids) == sorted(str(entity.pk) for entity in (ana, other, third))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_is_being_merged_is_deleted_along(staff: Owner, owner: Owner, start_beside: Start) -> None:
+    ana, other = entity_of(owner), entity_of(owner, "Ana L.")
+
+    with transaction.atomic():
+        merge_entities(owner, ana.pk, other.pk, now=NOW)
+        deleting = start_beside(lambda: delete_memories(staff, [ana.pk]))
+
+    assert deleting.result(PATIENCE_SECONDS) == 2
+    assert not Entity.objects.exists()
+
+
+def test_one_without_names_does_not_come_back(staff: Owner, owner: Owner) -> None:
+    ana, third = entity_of(owner), entity_of(owner, "Ben")
+    mark_memories(staff, [ana.pk, third.pk], mark="archive", now=NOW)
+    EntityName.objects.filter(entity=ana).delete()
+
+    with pytest.raises(Unprocessable, match="no name"):
+        mark_memories(staff, [ana.pk, third.pk], mark="unarchive", now=NOW)
+
+    assert mark_memories(staff, [third.pk], mark="unarchive", now=NOW) == 1

@@ -445,8 +445,8 @@ def test_a_hub_is_merged_by_as_many_statements_as_a_leaf(
         link(twin, "KNOWS", other)
         link(ana, "KNOWS" if other.name.endswith("7") else "RELATED_TO", other)
 
-    # two that are found, the lock, their parts, all rows, names twice, links, parts of what was dropped, what was given;
-    # texts, vectors, rows, audit; and the savepoint
+    # two that are found, the lock, their parts, all rows, names twice, links, parts of what was dropped, what it
+    # gave; texts, vectors, rows, audit; and the savepoint
     with django_assert_num_queries(16):
         merge(owner, ana, twin)
 
