@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -75,7 +75,7 @@ def test_what_is_known_is_answered_with_200(api: ServiceClient) -> None:
         {"valid_from": "yesterday"},
         {"valid_to": "2026-01-02"},
         {"entities": ["Ana"]},
-        {"entities": [str(uuid4())] * 101},
+        {"entities": [str(UUID(int=7))] * 101},
         {"source_turn_id": "first"},
         {"metadata": []},
         {"embedding": []},
