@@ -27,7 +27,7 @@ from memory_project.redis import client
 
 MOST_SECONDS = 2.5
 TO_SUMMARIZE = "Conversations to be summarized, now or when they fall idle."
-TO_EXTRACT = "Conversations with turns that nobody looked through for knowledge yet."
+TO_EXTRACT = "Conversations with turns that are still to be looked through for knowledge."
 RECENT = timedelta(days=1)
 USAGE = {
     "calls": "Requests to language models.",

@@ -42,7 +42,7 @@ document.app = keep_separators(get_wsgi_application())
 
 @document.parametrize()
 @settings(
-    max_examples=6,
+    max_examples=3,
     derandomize=True,
     deadline=None,
     phases=[Phase.generate],

@@ -48,7 +48,7 @@ from tests.memory.knowledge import (
 )
 from tests.memory.turns import say, turn
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
 LISBON = answer_with(entities=[person("Ana", 0)], facts=[fact_said("Ana lives in Lisbon", 0, entities=["Ana"])])
 PORTO = answer_with(entities=[person("Ana", 0)], facts=[fact_said("Ana lives in Porto", 0, entities=["Ana"])])
@@ -322,6 +322,7 @@ def test_known_facts_are_told_under_numbers_and_contradicted_by_them(owner: Owne
     assert [fact.text for fact in visible_facts(owner, now=NOW)] == ["Ana lives in Porto"]
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_turn_that_is_corrected_meanwhile_is_looked_through_anew(owner: Owner, model: LanguageModelServer) -> None:
     turn_row = tell(owner, "I live in Lisbon.").turns[0]
 
@@ -340,6 +341,7 @@ def test_a_turn_that_is_corrected_meanwhile_is_looked_through_anew(owner: Owner,
     assert (claims(), len(model.requests), extracted()) == (["Ana lives in Porto"], 2, (1, 1))
 
 
+@pytest.mark.django_db(transaction=True)
 def test_an_entity_that_is_deleted_meanwhile_is_made_anew(owner: Owner, model: LanguageModelServer) -> None:
     tell(owner, "I live in Lisbon.")
     model.write = answer_with(

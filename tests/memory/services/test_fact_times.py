@@ -299,7 +299,7 @@ def told(fact: Fact) -> tuple[Any, ...]:
 
 
 @settings(
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
