@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connections
 from redis.exceptions import RedisError
 
-from memory.models.memory import DEFAULT_LANGUAGE
+from memory.models.accounts import DEFAULT_LANGUAGE
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import MODEL_SETTINGS, language_model
 from memory_project import encryption, redis

@@ -29,6 +29,7 @@ from memory.models.procedures import Strategy, StrategyTool, StrategyUse, Tool, 
 from memory.models.profiles import UserProfile
 from memory.models.short_term import AgentShortTermMemory
 from memory.models.snapshots import ContextSnapshot, SnapshotEntry
+from memory.models.terms import TermCount
 from memory.models.turns import Turn
 from memory.models.usage import ModelUsage
 from memory.models.vectors import Vector
@@ -78,6 +79,7 @@ __all__ = [
     "Team",
     "TeamMember",
     "Temporal",
+    "TermCount",
     "Tool",
     "ToolCacheEntry",
     "ToolInvocation",

@@ -17,16 +17,29 @@ from memory_project.walls import OfAccount
 LAST_USED_RESOLUTION = timedelta(minutes=1)
 
 
+LANGUAGES = (
+    *("simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french"),
+    *("german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian"),
+    *("portuguese", "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish"),
+)
+"""Whose words can be brought to their stems (Snowball); `simple` leaves them as they are, for all other scripts."""
+
+
+DEFAULT_LANGUAGE = "english"
+
+
 class Account(models.Model):
-    """A tenant. Nothing crosses it, ever."""
+    """A tenant. Nothing crosses it, ever. `language` is that of its texts, as word search reads them."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=100, unique=True)
+    language = models.CharField(max_length=20, default=DEFAULT_LANGUAGE, choices=[(name, name) for name in LANGUAGES])
     settings = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
         db_table = "accounts"
+        constraints = [models.CheckConstraint(condition=Q(language__in=LANGUAGES), name="account_language_known")]
 
     def __str__(self) -> str:
         return self.name

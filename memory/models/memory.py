@@ -18,8 +18,6 @@ from memory.models.conversations import Participant
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory_project.ids import uuid7
 
-DEFAULT_LANGUAGE = "english"
-
 
 class Kind(models.TextChoices):
     TURN = "turn"
@@ -102,8 +100,12 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(conversation_id=conversation_id)
 
     def live(self, now: datetime) -> Self:
-        """What recall may return: not archived, not quarantined, not expired."""
+        """What may be read: not archived, not quarantined, not expired."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), archived=False, quarantined=False)
+
+    def recallable(self, now: datetime) -> Self:
+        """What searches may find: live, and not buried."""
+        return self.live(now).filter(buried=False)
 
     def awaiting_embedding(self) -> Self:
         return self.filter(embed_after__isnull=False)
@@ -125,7 +127,8 @@ class Memory(models.Model):
         PersistentContext, models.CASCADE, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
     )
     text = models.TextField()
-    language = models.CharField(max_length=20, default=DEFAULT_LANGUAGE, help_text="A text search configuration.")
+    # the database puts in the account's where it is empty (see the migration)
+    language = models.CharField(max_length=20, blank=True, default="", help_text="Whose words; empty: the account's.")
     content_hash = models.CharField(max_length=64, editable=False)
     token_count = models.PositiveIntegerField(default=0)
     salience = models.FloatField(default=0.5)
@@ -137,7 +140,8 @@ class Memory(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     archived = models.BooleanField(default=False)
     quarantined = models.BooleanField(default=False)
-    pinned = models.BooleanField(default=False)
+    buried = models.BooleanField(default=False, help_text="No search finds it; lists still have it.")
+    pinned = models.BooleanField(default=False, help_text="Every recall that may see it has it.")
     source = models.CharField(max_length=50, blank=True, default="")
     trust = models.FloatField(default=1.0)
     version = models.PositiveIntegerField(default=1)

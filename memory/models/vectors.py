@@ -30,7 +30,7 @@ class VectorQuerySet(models.QuerySet["Vector"]):
         return self.filter(channel__in=owner.channels)
 
     def live(self, now: datetime) -> Self:
-        """The same rows as `MemoryQuerySet.live`: the trigger sees to it."""
+        """The same rows as `MemoryQuerySet.recallable`: the trigger sees to it."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), live=True)
 
     def of_model(self, model: str, width: int) -> Self:
@@ -67,6 +67,8 @@ class Vector(models.Model):
         ]
         indexes = [
             models.Index(fields=["account", "agent_id", "kind", "model"], name="vector_owner"),
+            models.Index(fields=["account", "conversation_id", "kind", "model"], name="vector_conversation"),
+            models.Index(fields=["account", "user_id", "kind", "model"], name="vector_user"),
             models.Index(
                 fields=["account", "context_id", "kind", "model"],
                 name="vector_context",

@@ -16,11 +16,12 @@ def bm25_ctes(*, corpus: str) -> str:
     """The CTEs `scored` (id, score), best first, at most %(limit)s rows, and `corpus` (rows, average length).
 
     `corpus` are the conditions on `memories` of what is searched, and counted for the statistics.
-    Parameters: account_id, language, query, limit. MATERIALIZED, or the planner repeats them per row.
+    Parameters: account_id, query, limit. MATERIALIZED, or the planner repeats them per row.
     """
     return f"""
     terms AS MATERIALIZED (
-        SELECT unnest(tsvector_to_array(memory_lexemes(%(account_id)s, %(language)s, %(query)s))) AS term
+        SELECT unnest(tsvector_to_array(memory_lexemes(
+            %(account_id)s, (SELECT language FROM accounts WHERE id = %(account_id)s), %(query)s))) AS term
     ),
     asked AS MATERIALIZED (
         SELECT string_agg({QUOTED_TERM}, ' | ')::tsquery AS words

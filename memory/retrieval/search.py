@@ -14,7 +14,7 @@ from uuid import UUID
 from memory import conf
 from memory.models import Kind, Memory, PersistentContext, Vector
 from memory.models.binary import Embedding, binary_cursor, fetch_dicts, half_vector
-from memory.models.memory import DEFAULT_LANGUAGE, KNOWLEDGE, OF_CONTEXTS
+from memory.models.memory import KNOWLEDGE, OF_CONTEXTS
 from memory.owner import Owner
 from memory.retrieval.lexical import bm25_ctes
 from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, bind_owner, shape_of, squeeze, where_of
@@ -142,7 +142,6 @@ def bind_query(query: MemoryQuery) -> dict[str, Any]:
     return {
         "model": query.model,
         "query": query.text,
-        "language": DEFAULT_LANGUAGE,
         "limit": query.top_k,
         "exact_rows": query.exact_rows,
         "since": query.since,
@@ -197,7 +196,7 @@ def candidates(owner: Owner, searched: Searched, width: int | None, bounds: Boun
     now, model, kind = STAND_IN["now"], STAND_IN["model"], searched.kind
     # what lives in contexts is the account's as far as the contexts among `readable` go
     sees = replace(owner, agent_id="") if kind in OF_CONTEXTS else owner
-    rows = Memory.objects.visible_to(sees, kind).in_channels(owner).live(now)
+    rows = Memory.objects.visible_to(sees, kind).in_channels(owner).recallable(now)
     vectors = Vector.objects.visible_to(sees, kind).in_channels(owner).live(now).of_model(model, width or 0)
     # knowledge of nobody in particular is for every user
     if owner.user_id and kind not in KNOWLEDGE:

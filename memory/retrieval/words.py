@@ -13,7 +13,7 @@ HOLDING = f"""
     WITH asked AS MATERIALIZED (
         SELECT accounts.id AS account_id, (
             SELECT string_agg({QUOTED_TERM}, ' & ')::tsquery
-            FROM unnest(tsvector_to_array(memory_lexemes(accounts.id, 'english', %s))) AS term
+            FROM unnest(tsvector_to_array(memory_lexemes(accounts.id, accounts.language, %s))) AS term
         ) AS words
         FROM accounts WHERE %s::uuid IS NULL OR accounts.id = %s::uuid
     )

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from memory.models import Kind, Memory
 from memory.models.binary import binary_cursor
-from memory.models.memory import DEFAULT_LANGUAGE
 from memory.owner import Owner
 from memory.retrieval.lexical import K1, B, bm25_ctes
 from memory.retrieval.statements import where_of
@@ -28,7 +27,7 @@ def scores(owner: Owner, text: str) -> dict[str, float]:
     """What each of the owner's episodes that shares a word with the text gets, by its own text."""
     where = where_of(Memory.objects.visible_to(owner, Kind.EPISODE), prefix="m")
     statement = f"WITH {bm25_ctes(corpus=where.text)} SELECT text, score FROM scored JOIN memories USING (id)"
-    asked = {"account_id": owner.account_id, "language": DEFAULT_LANGUAGE, "query": text, "limit": 200}
+    asked = {"account_id": owner.account_id, "query": text, "limit": 200}
     parameters: dict[str, Any] = {**where.parameters, **asked}
     with binary_cursor() as cursor:
         cursor.execute(statement, parameters)
