@@ -49,7 +49,7 @@ from memory.services.entries import (
 )
 from memory.services.learnings import LearningDraft, find_learning, remove_learning, visible_learnings
 from memory.services.memories import OwnVector
-from memory.services.recall import find_entries
+from memory.services.searches import find_entries
 from memory.services.snapshots import (
     Preview,
     Restored,

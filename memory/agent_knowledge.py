@@ -12,7 +12,9 @@ from uuid import UUID
 from memory.agent_goals import AgentGoals, Task
 from memory.models import Conversation, Fact, Goal, Link, Strategy, ToolInvocation, UserProfile
 from memory.owner import Owner
+from memory.retrieval.candidates import Bundle
 from memory.retrieval.graph import Graph
+from memory.retrieval.queries import Query
 from memory.retrieval.strategies import StrategiesFound
 from memory.services.embedding import embed_texts
 from memory.services.entities import EntityDraft, Resolved, upsert_entity
@@ -22,8 +24,8 @@ from memory.services.facts import FactDraft, Learnt, learn_fact, visible_facts
 from memory.services.goals import Completed, GoalView
 from memory.services.memories import OwnVector
 from memory.services.profiles import ProfileChanges, get_profile, update_profile
+from memory.services.recall import RecallRequest, conclude, recall
 from memory.services.relationships import RelationshipDraft, create_relationship, explore_graph
-from memory.services.remembering import Remembered, remember
 from memory.services.strategies import StrategyDraft, find_strategies, learn_strategy, reinforce_strategy
 from memory.services.tools import InvocationDraft, ToolStats, get_tool_stats, record_invocation
 
@@ -53,18 +55,17 @@ class AgentKnowledge:
         as_of: datetime | None = None,
         own: OwnVector | None = None,
         now: datetime | None = None,
-    ) -> Remembered:
-        """Everything that bears on the query: turns, episodes, facts, entities, strategies, goals, the profile."""
-        return remember(
-            self._owner,
-            query,
-            top_k=top_k,
-            time_window_hours=time_window_hours,
-            min_confidence=min_confidence,
-            as_of=as_of,
-            own=own,
-            now=self.moment(now),
-        )
+    ) -> Bundle:
+        """Everything that bears on the query: turns, episodes, facts, entities, strategies; goals and the profile."""
+        asked = Query(text=query, top_k=top_k, min_confidence=min_confidence, as_of=as_of)
+        return self.recall(RecallRequest(query=asked, own=own, time_window_hours=time_window_hours), now=now)
+
+    def recall(self, request: RecallRequest, *, now: datetime | None = None) -> Bundle:
+        """The memories of all kinds that answer a question best (see `services.recall`), and count their reads."""
+        moment = self.moment(now)
+        bundle = recall(self._owner, request, now=moment)
+        conclude(self._owner, request, bundle, now=moment)
+        return bundle
 
     def upsert_entity(self, draft: EntityDraft, *, now: datetime | None = None) -> Resolved:
         """Find the entity that goes by this name, and add to it, or make it (see `services.entities`)."""

@@ -36,7 +36,7 @@ from memory.services.episodes import EpisodeDraft
 from memory.services.hybrid_memory import MemoryManager
 from memory.services.memories import OwnVector
 from memory.services.pools import PoolDraft
-from memory.services.recall import find_turns
+from memory.services.searches import find_turns
 from memory.services.storage import StorageService
 from memory.services.summaries import request_summary
 from memory.services.turns import StoredTurns
@@ -81,7 +81,7 @@ class AgentMemory(AgentKnowledge):
     >>> from memory.services.facts import FactDraft
     >>> memory.learn_fact(FactDraft(claim="Ana keeps her key under the mat.", certainty="explicit")).fact.confidence
     0.95
-    >>> [hit.claim for hit in memory.remember("Where does Ana keep the key?").facts]
+    >>> [fact.text for fact in memory.remember("Where does Ana keep the key?").facts]
     ['Ana keeps her key under the mat.']
     >>> with memory.task("find the key") as task:
     ...     task.result = "it was under the mat"

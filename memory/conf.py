@@ -1,6 +1,6 @@
 """The knobs of the domain: one line each, read once from the environment under the same name with MEMORY_ before it."""
 
-from memory_project.knobs import SettingError, choice, whole_number
+from memory_project.knobs import SettingError, choice, names, whole_number
 
 
 def knob(name: str, default: int, *, low: int, high: int) -> int:
@@ -63,6 +63,9 @@ EXTRACTION_BACKOFF_LIMIT_SECONDS = knob("EXTRACTION_BACKOFF_LIMIT_SECONDS", 3_60
 CONTRADICTIONS = choice("MEMORY_CONTRADICTIONS", "prefer_new", ("prefer_new", "prefer_old", "flag_review"))
 GRAPH_NODES = knob("GRAPH_NODES", 200, low=1, high=5_000)  # nodes that a walk answers with at most
 GRAPH_FANOUT = knob("GRAPH_FANOUT", 50, low=1, high=1_000)  # neighbours of one node that a walk goes on to
+
+RECALL_TECHNIQUES = names("MEMORY_RECALL_TECHNIQUES")  # of recall; `-name` switches one off; empty: all
+RECALL_DEADLINE_MS = knob("RECALL_DEADLINE_MS", 5_000, low=1, high=600_000)  # milliseconds, unless a request says
 
 # the documented names of the session's settings, which carry no prefix
 SESSION_STORES = ("memory", "redis", "hybrid")

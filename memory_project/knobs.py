@@ -59,6 +59,11 @@ def choice(name: str, default: str, options: Sequence[str]) -> str:
     return text
 
 
+def names(name: str) -> tuple[str, ...]:
+    """The variable `name`: names separated by commas; none by default."""
+    return tuple(part.strip() for part in os.environ.get(name, "").split(",") if part.strip())
+
+
 def url(name: str, default: str, schemes: Sequence[str]) -> str:
     """The variable `name`, of one of the schemes. What it holds is not repeated: it may hold a password."""
     text = os.environ.get(name, default).strip()

@@ -13,7 +13,7 @@ from memory.api.vectors import EmbeddingField
 from memory.api.views import OwnerViewSet
 from memory.retrieval.episodes import EpisodeHit
 from memory.services.context import ContextRequest, gather_context
-from memory.services.recall import LONGEST_QUERY
+from memory.services.searches import LONGEST_QUERY
 from memory_project.http.serializers import ExternalId, Flag
 
 

@@ -54,7 +54,7 @@ from memory.services.entries import (
     update_content,
 )
 from memory.services.keyed_entries import keyed_identity
-from memory.services.recall import LONGEST_QUERY, find_entries
+from memory.services.searches import LONGEST_QUERY, find_entries
 from memory.tiers.access_log import Touched
 from memory_project.http.conditional import etag_of
 from memory_project.http.pagination import Scored

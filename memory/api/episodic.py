@@ -17,7 +17,7 @@ from memory.retrieval.episodes import EpisodeHit
 from memory.services.embedding import embed_texts
 from memory.services.episodes import EpisodeDraft, episodes_of_conversation, store_episodes
 from memory.services.memories import OwnVector, admit_vector
-from memory.services.recall import LONGEST_QUERY, find_episodes
+from memory.services.searches import LONGEST_QUERY, find_episodes
 from memory_project.http.serializers import BoundedList, ExternalId, WholeNumber
 
 LONGEST_SUMMARY = 100_000

@@ -25,7 +25,7 @@ from memory.services.learnings import (
     visible_learnings,
     vote_on_learning,
 )
-from memory.services.recall import LONGEST_QUERY
+from memory.services.searches import LONGEST_QUERY
 from memory_project.http.paths import LONGEST_ID
 from memory_project.http.serializers import ActingFields, ExternalId, Flag, WholeNumber
 

@@ -21,7 +21,7 @@ from memory.errors import NotFound
 from memory.extraction.messages import message_of
 from memory.models import Turn
 from memory.services.hybrid_memory import MemoryManager
-from memory.services.recall import LONGEST_QUERY
+from memory.services.searches import LONGEST_QUERY
 from memory.services.sessions import join_session, open_session
 from memory.tiers.session import SessionMemory, most_seconds
 from memory.tiers.session_stores import SessionTurn

@@ -19,7 +19,7 @@ from memory.models import Strategy
 from memory.retrieval.strategies import StrategyHit
 from memory.scoring import success_rate
 from memory.services.embedding import embed_texts
-from memory.services.recall import LONGEST_QUERY
+from memory.services.searches import LONGEST_QUERY
 from memory.services.strategies import (
     MOST_TOOLS,
     StrategyDraft,

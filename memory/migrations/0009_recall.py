@@ -51,6 +51,10 @@ class Migration(migrations.Migration):
             model_name='vector',
             index=models.Index(fields=['account', 'user_id', 'kind', 'model'], name='vector_user'),
         ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('pinned', True)), fields=['account'], name='memory_pinned'),
+        ),
         migrations.AddConstraint(
             model_name='account',
             constraint=models.CheckConstraint(condition=models.Q(('language__in', ('simple', 'arabic', 'armenian', 'basque', 'catalan', 'danish', 'dutch', 'english', 'finnish', 'french', 'german', 'greek', 'hindi', 'hungarian', 'indonesian', 'irish', 'italian', 'lithuanian', 'nepali', 'norwegian', 'portuguese', 'romanian', 'russian', 'serbian', 'spanish', 'swedish', 'tamil', 'turkish', 'yiddish'))), name='account_language_known'),

@@ -1,5 +1,6 @@
 """Moments after which nobody waits any more."""
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -24,6 +25,10 @@ class Deadline:
         if remaining <= 0:
             raise ProviderUnavailable("the deadline has passed")
         return min(remaining, at_most)
+
+    def left_seconds(self) -> float:
+        """Below zero once it has passed, infinite without one."""
+        return math.inf if self.at is None else self.at - time.monotonic()
 
     def leaves_room_for(self, seconds: float) -> bool:
         return self.at is None or time.monotonic() + seconds < self.at

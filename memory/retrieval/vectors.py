@@ -5,6 +5,15 @@ iteratively. Where it comes back short of what there is, because a filter is nar
 a filter never costs results. The branch not taken is never executed (one-time filters on a count that stops early).
 """
 
+import hashlib
+from uuid import UUID
+
+
+def name_of_index(account_id: UUID, agent_id: str, *, model: str, width: int) -> str:
+    """Of the partial index over one agent's vectors, or over all of the account's without one."""
+    parts = f"{account_id}:{width}:{len(model)}:{model}:{agent_id}"
+    return f"vectors_of_{hashlib.sha256(parts.encode()).hexdigest()[:32]}"
+
 
 def nearest_ctes(*, where: str, width: int) -> str:
     """The CTE `nearest` (memory_id, distance): at most %(limit)s rows, cosine distance in [0, 2].

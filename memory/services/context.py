@@ -20,7 +20,7 @@ from memory.owner import Owner
 from memory.retrieval.episodes import EpisodeHit
 from memory.services.layouts import fence, one_line
 from memory.services.memories import OwnVector
-from memory.services.recall import find_episodes
+from memory.services.searches import find_episodes
 from memory.services.sessions import latest_question
 from memory.tiers.working import WorkingMemory
 from memory.tokens import estimate_tokens

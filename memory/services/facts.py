@@ -29,7 +29,7 @@ from memory.services.fact_references import check_entities, find_turns, lock_sha
 from memory.services.fact_tombstones import rejected_among
 from memory.services.links import ABOUT, DERIVED_FROM, NewLink, insert_links
 from memory.services.memories import OwnVector, store_memories
-from memory.services.recall import make_query, record_search
+from memory.services.searches import make_query, record_search
 from memory_project.ids import uuid7
 
 LONGEST_CLAIM = 10_000

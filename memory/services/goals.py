@@ -44,7 +44,7 @@ from memory.services.goal_rows import (
 )
 from memory.services.json_documents import comparable_json
 from memory.services.memories import OwnVector, Rewording, reword_memories, store_memories
-from memory.services.recall import make_query, record_search
+from memory.services.searches import make_query, record_search
 from memory_project.ids import uuid7
 
 Status = Goal.Status

@@ -24,7 +24,7 @@ from memory.retrieval.search import Found
 from memory.services.conversations import find_conversation, join_conversation
 from memory.services.embedding import embed_texts
 from memory.services.layouts import fence_block, one_line
-from memory.services.recall import LONGEST_QUERY, find_episodes
+from memory.services.searches import LONGEST_QUERY, find_episodes
 from memory.services.summaries import latest_summary
 from memory.services.turns import TurnDraft, store_turns, writer_in
 from memory.tiers.session import SessionMemory

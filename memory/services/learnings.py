@@ -23,7 +23,7 @@ from memory.scoring import wilson_lower_bound
 from memory.services.contexts import lock_context, team_context
 from memory.services.embedding import Embedded
 from memory.services.memories import OwnVector, store_memories
-from memory.services.recall import make_query, record_search
+from memory.services.searches import make_query, record_search
 from memory_project.ids import uuid7
 
 

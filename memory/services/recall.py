@@ -1,101 +1,148 @@
-"""Recalling for the edges: embeds the query (the one provider call of a read), then searches."""
+"""Recall (X8, X9, E6): the one way from a question to memories of all kinds, for every edge.
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+Embeds the question (outside of any transaction), runs the pipeline, and says afterwards what was recalled: `conclude`
+counts the reads and writes the audit row, and is called once the answer is on its way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
+import numpy as np
+
+from ledger import store as ledger
+from memory import conf
 from memory.audit import record
+from memory.errors import Unprocessable
 from memory.models.binary import Embedding
 from memory.owner import Owner
-from memory.retrieval.entries import EntriesFound, search_entries
-from memory.retrieval.episodes import EpisodesFound, search_episodes
-from memory.retrieval.search import MemoryQuery
-from memory.retrieval.turns import TurnsFound, search_turns
+from memory.providers.deadlines import Deadline
+from memory.providers.embeddings import is_nested
+from memory.providers.language_models import Usage, language_model
+from memory.providers.rerankers import reranking_provider
+from memory.retrieval.candidates import Bundle
+from memory.retrieval.pipeline import recall as run_pipeline
+from memory.retrieval.plans import Moment
+from memory.retrieval.queries import Query
+from memory.retrieval.scopes import check_scopes
+from memory.retrieval.techniques import choose_plan
 from memory.services.embedding import embed_texts
+from memory.services.injected import injected_ids
 from memory.services.memories import OwnVector
+from memory.services.reinforcement import reinforce
+from memory.services.searches import QUERY_DEADLINE_SECONDS
+from memory.services.usage import record_usage
+from memory_project.redis import Place
 
-QUERY_DEADLINE_SECONDS = 2.0
-LONGEST_QUERY = 10_000
-"""Characters of a query: more would make no search better."""
+USE = "recall"
+EARLIEST_HOURS = 24 * 366 * 200
 
 
-def find_episodes(
-    owner: Owner,
-    *,
-    text: str,
-    top_k: int,
-    own: OwnVector | None,
-    now: datetime,
-    without: Collection[UUID] = (),
-    besides: Collection[str] = (),
-) -> EpisodesFound:
-    """The owner's episodes nearest to `text`, or to the client's own vector; says when meaning could not be had.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallRequest:
+    """What a client asks for. `time_window_hours` is `since`, told from now; `techniques` as in `choose_plan`."""
 
-    `without` are ids that shall not come back, `besides` conversations nothing of which shall.
+    query: Query
+    techniques: Sequence[str] = ()
+    own: OwnVector | None = None
+    time_window_hours: float | None = None
+    deadline_ms: int | None = None
+    suppress_injected: bool = False
+
+
+def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
+    """The memories that answer the question best, with the owner's open goals and its user's profile.
+
+    Three statements at most, none of which writes. Raises Unprocessable for filters that contradict each other, for
+    scopes without what they are of, and for techniques that there are not.
     """
-    query = replace(make_query(text, top_k=top_k, own=own), without=tuple(without), besides=tuple(besides))
-    found = search_episodes(owner, query, now=now)
-    record_search(owner, text, [hit.id for hit in found.hits])
-    return found
+    plan = choose_plan(request.techniques)
+    query = prepare(owner, request, now=now)
+    usages: list[Usage] = []
+    deadline_ms = conf.RECALL_DEADLINE_MS if request.deadline_ms is None else request.deadline_ms
+    moment = Moment(
+        owner=owner,
+        now=now,
+        deadline=Deadline.after(deadline_ms / 1_000),
+        model=language_model(USE),
+        meter=usages.append,
+    )
+    try:
+        return run_pipeline(query, plan=plan, moment=moment, embed=embed_query, reranker=reranking_provider())
+    finally:
+        record_usage(owner.account_id, use=USE, usages=usages, now=now)
 
 
-def find_turns(
-    owner: Owner,
-    *,
-    text: str,
-    top_k: int,
-    time_window_hours: float | None = None,
-    own: OwnVector | None = None,
-    now: datetime,
-) -> TurnsFound:
-    """The turns nearest to `text`, or to the client's own vector, in conversations in which the owner takes part.
+def prepare(owner: Owner, request: RecallRequest, *, now: datetime) -> Query:
+    """The query with what the request says beside it. Raises Unprocessable."""
+    query = request.query
+    if request.time_window_hours is not None:
+        opens = now - timedelta(hours=min(request.time_window_hours, EARLIEST_HOURS))
+        query = replace(query, since=opens if query.since is None else max(query.since, opens))
+    if query.since is not None and query.until is not None and query.since >= query.until:
+        raise Unprocessable("`since` must be before `until`")
+    check_scopes(query, has_user=bool(owner.user_id))
+    if request.suppress_injected:
+        query = replace(query, without=[*query.without, *read_injected(owner, query.conversation_id)])
+    if request.own is not None:
+        query = with_vector(query, request.own.model, request.own.vector)
+    return query
 
-    With a window, of its last hours up to `now` only. Says when meaning could not be had.
+
+def read_injected(owner: Owner, conversation_id: str) -> list[UUID]:
+    """The memories that the conversation's ledger holds. Raises Unprocessable without a conversation."""
+    if not conversation_id:
+        raise Unprocessable("`suppress_injected` is about a conversation: name one")
+    return injected_ids(ledger.get_all(Place(account_id=owner.account_id, conversation_id=conversation_id)))
+
+
+def embed_query(query: Query, moment: Moment) -> Query:
+    """With the mean direction of the text and what it was expanded to; as it is where the embedder does not answer."""
+    texts = [text for text in (query.text, *query.expansions) if text.strip()]
+    left = moment.deadline.left_seconds()
+    if not texts or left <= 0:
+        return query
+    embedded = embed_texts(texts, deadline_seconds=min(QUERY_DEADLINE_SECONDS, left))
+    vectors = [embedded.vectors[text] for text in texts if text in embedded.vectors]
+    if query.text not in embedded.vectors:
+        return query
+    return with_vector(query, embedded.model, mean_direction(vectors))
+
+
+def mean_direction(vectors: Sequence[Embedding]) -> Embedding:
+    """Of unit length, unless they cancel each other out."""
+    if len(vectors) == 1:
+        return vectors[0]
+    total: Embedding = np.sum(vectors, axis=0)
+    length = float(np.linalg.norm(total))
+    return total / length if length > 0 else vectors[0]
+
+
+def with_vector(query: Query, model: str, vector: Embedding) -> Query:
+    return replace(query, model=model, vector=vector, is_nested=is_nested(model))
+
+
+def conclude(owner: Owner, request: RecallRequest, bundle: Bundle, *, now: datetime) -> None:
+    """Count the reads of what was recalled, in one statement, and write them down where the audit log keeps reads.
+
+    `target_channels` are those that memories came from: more than the active one is a match across channels.
     """
-    since = None if time_window_hours is None else now - timedelta(hours=time_window_hours)
-    query = replace(make_query(text, top_k=top_k, own=own), since=since)
-    found = search_turns(owner, query, now=now)
-    record_search(owner, text, [hit.id for hit in found.hits])
-    return found
-
-
-def find_entries(
-    owner: Owner,
-    *,
-    text: str,
-    top_k: int,
-    own: OwnVector | None,
-    contexts: Collection[UUID] = (),
-    types: Collection[str] = (),
-    now: datetime,
-) -> EntriesFound:
-    """The context entries nearest to `text`, or to the client's own vector, in these contexts or in all it may read.
-
-    Of these entry types, or of any. Says when meaning could not be had.
-    """
-    query = replace(make_query(text, top_k=top_k, own=own), contexts=tuple(contexts), types=tuple(types))
-    found = search_entries(owner, query, now=now)
-    record_search(owner, text, [hit.id for hit in found.hits], memory_type="semantic")
-    return found
-
-
-def make_query(text: str, *, top_k: int, own: OwnVector | None) -> MemoryQuery:
-    """A query with its vector: the client's, else the embedder's, else none."""
-    if own is not None:
-        return MemoryQuery(text=text, top_k=top_k, model=own.model, width=len(own.vector), vector=own.vector)
-    embedded = embed_texts([text], deadline_seconds=QUERY_DEADLINE_SECONDS)
-    vector: Embedding | None = embedded.vectors.get(text)
-    return MemoryQuery(text=text, top_k=top_k, model=embedded.model, width=embedded.width, vector=vector)
-
-
-def record_search(owner: Owner, text: str, found: Sequence[UUID], *, memory_type: str = "episodic") -> None:
+    ids = [result.id for result in bundle.results]
+    reinforce(owner, ids, now=now)
     record(
         owner,
         operation="retrieve",
-        memory_type=memory_type,
-        affected_ids=found,
-        target_channels=list(owner.channels),
-        query_text=text,
-        result_count=len(found),
+        memory_type="all",
+        affected_ids=ids,
+        target_channels=sorted({result.channel for result in bundle.results}),
+        query_text=request.query.text,
+        result_count=len(ids),
+        **conversation_of(request),
     )
+
+
+def conversation_of(request: RecallRequest) -> dict[str, Any]:
+    named = request.query.conversation_id
+    return {"conversation_id": named} if named else {}

@@ -14,8 +14,8 @@ from memory.retrieval.search import Found
 from memory.services.access_log import Action, log_reads
 from memory.services.consolidation import Consolidated, consolidate_session
 from memory.services.memories import OwnVector
-from memory.services.recall import find_entries
 from memory.services.router_tiers import find_own_context, tiers_of
+from memory.services.searches import find_entries
 from memory.tiers.base import Tier, Within, Written, check_name
 from memory.tiers.read_counts import count_read, read_counts
 

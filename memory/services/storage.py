@@ -32,8 +32,8 @@ from memory.services.learnings import LearningDraft
 from memory.services.memories import OwnVector
 from memory.services.pool_data import PoolData, merge_data, read_data, write_data
 from memory.services.pools import PoolDraft, create_pool
-from memory.services.recall import find_entries, find_episodes
 from memory.services.router_tiers import find_own_context
+from memory.services.searches import find_entries, find_episodes
 
 FACT = ContextEntry.EntryType.FACT.value
 

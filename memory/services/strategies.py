@@ -24,7 +24,7 @@ from memory.services.accounts import note_agent
 from memory.services.conversations import is_id, look_up
 from memory.services.embedding import Embedded
 from memory.services.memories import OwnVector, store_memories
-from memory.services.recall import make_query, record_search
+from memory.services.searches import make_query, record_search
 from memory.services.tools import ensure_tools
 from memory_project.ids import uuid7
 

@@ -19,10 +19,12 @@ from memory.providers.endpoints import check_api_key, check_base_url
 from memory_project.embedded.models import BUNDLED_MODEL, find_bundled_folder, list_graph_folders
 
 DEFAULT_OPENAI_MODEL = "text-embedding-3-small"
+NESTED_MODELS = ("text-embedding-3-",)
+"""How the names of models begin that are known to be trained for prefixes."""
 WIDEST = 4000
 """Dimensions: a vector of half precision must fit a page of PostgreSQL."""
 
-__all__ = ["EmbeddingProvider", "Vectors", "embedding_provider"]
+__all__ = ["EmbeddingProvider", "Vectors", "embedding_provider", "is_nested"]
 
 
 @lru_cache(maxsize=1)
@@ -38,6 +40,11 @@ def embedding_provider() -> EmbeddingProvider:
         known = ", ".join(sorted(PROVIDERS))
         raise ImproperlyConfigured(f"EMBEDDING_PROVIDER is {name!r}; it must be empty or one of {known}") from err
     return make()
+
+
+def is_nested(model: str) -> bool:
+    """Whether prefixes of its vectors mean something by themselves: it was trained so (Matryoshka, Kusupati 2022)."""
+    return model.startswith(NESTED_MODELS) or model in settings.EMBEDDING_NESTED_MODELS
 
 
 def choose_provider() -> str:

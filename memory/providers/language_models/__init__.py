@@ -20,6 +20,7 @@ __all__ = ["MODEL_SETTINGS", "LanguageModel", "Meter", "Question", "Usage", "lan
 MODEL_SETTINGS: Mapping[str, str] = {
     "summary": "SUMMARY_MODEL",
     "extraction": "EXTRACTION_MODEL",
+    "recall": "RECALL_MODEL",
 }
 """By use, the setting that names its model."""
 LONGEST_NAME = 100

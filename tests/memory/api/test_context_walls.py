@@ -10,7 +10,7 @@ import pytest
 from memory.models import Account, ContextAccessLog, ContextEntry, PersistentContext
 from memory.owner import Owner
 from memory.services.accounts import issue_key
-from memory.services.recall import find_entries
+from memory.services.searches import find_entries
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW

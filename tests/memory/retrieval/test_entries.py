@@ -14,7 +14,7 @@ from memory.retrieval.episodes import search_episodes
 from memory.services.accounts import add_member, create_team, remove_member
 from memory.services.contexts import Grant, archive_context, revoke_context, unarchive_context
 from memory.services.entries import EntryDraft, remove_entry
-from memory.services.recall import find_entries
+from memory.services.searches import find_entries
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW, draft, query, store
 

@@ -17,7 +17,7 @@ from memory.retrieval.search import MemoryQuery
 from memory.retrieval.turns import search_turns
 from memory.services.embedding import embed_texts
 from memory.services.memories import OwnVector
-from memory.services.recall import find_turns
+from memory.services.searches import find_turns
 from memory.services.turns import store_turns
 from memory.services.vector_index import Hnsw, drop_all_indexes
 from tests.embedding_server import EmbeddingServer

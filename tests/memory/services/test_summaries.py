@@ -14,7 +14,7 @@ from memory.owner import Owner
 from memory.providers.language_models import language_model
 from memory.services.conversations import Opening, create_conversation, end_conversation
 from memory.services.corrections import correct_memory, mark_memories
-from memory.services.recall import find_episodes
+from memory.services.searches import find_episodes
 from memory.services.summaries import latest_summary, request_summary
 from memory.services.turns import get_conversation
 from memory.tiers.session_stores import session_store

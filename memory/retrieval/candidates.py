@@ -1,0 +1,122 @@
+"""What a recall passes from stage to stage: scored memories with what speaks for them, and at the end the bundle."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from memory.models import Kind
+
+
+@dataclass(slots=True, kw_only=True)
+class Candidate:
+    """A memory that may be an answer. Stages change `score`, and leave in `signals` and `reasons` what they did.
+
+    `signals` are numbers by name, as `explain` shows them; `reasons` are for people. `ways` names the recallers that
+    found it. Of facts `confidence`, `temporal` and `status` are set, of turns `index`, `role` and `speaker`.
+    """
+
+    id: UUID
+    kind: Kind
+    text: str
+    agent_id: str
+    user_id: str
+    channel: str
+    conversation_id: str
+    event_time: datetime
+    created_at: datetime
+    last_accessed: datetime | None
+    access_count: int
+    token_count: int
+    salience: float
+    trust: float
+    pinned: bool
+    source: str
+    ways: frozenset[str]
+    bm25: float
+    similarity: float | None
+    """1 - cosine distance; None without a vector."""
+    hops: int | None = None
+    """Links from what the question names; 0 is what it names."""
+    index: int | None = None
+    role: str = ""
+    speaker: str = ""
+    confidence: float | None = None
+    temporal: str = ""
+    status: str = ""
+    score: float = 0.0
+    signals: dict[str, float] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+    also: list[UUID] = field(default_factory=list)
+    """Near-duplicates that it stands for."""
+
+    @property
+    def item_key(self) -> str:
+        """Its name in the injection ledger."""
+        return f"{self.kind.value}:{self.id}"
+
+    def multiply(self, name: str, factor: float, reason: str = "") -> None:
+        """Weigh the score, and remember by what."""
+        self.score *= factor
+        self.signals[name] = factor
+        if reason:
+            self.reasons.append(reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """What one technique took, and how many candidates it brought, or kept."""
+
+    technique: str
+    took_ms: float
+    results: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenGoal:
+    """A goal that the owner has open."""
+
+    id: UUID
+    description: str
+    status: str
+    priority: int
+    deadline: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """What a recall answers with: memories best first, the most urgent open goals, the user's profile.
+
+    `degraded` names what kept it from being better.
+    """
+
+    results: Sequence[Candidate]
+    goals: Sequence[OpenGoal]
+    profile: Mapping[str, Any] | None
+    metrics: Sequence[Metric]
+    degraded: Sequence[str]
+
+    def of_kind(self, kind: Kind) -> list[Candidate]:
+        """The memories of that kind, best first."""
+        return [result for result in self.results if result.kind == kind]
+
+    @property
+    def turns(self) -> list[Candidate]:
+        return self.of_kind(Kind.TURN)
+
+    @property
+    def episodes(self) -> list[Candidate]:
+        return self.of_kind(Kind.EPISODE)
+
+    @property
+    def facts(self) -> list[Candidate]:
+        return self.of_kind(Kind.FACT)
+
+    @property
+    def entities(self) -> list[Candidate]:
+        return self.of_kind(Kind.ENTITY)
+
+    @property
+    def strategies(self) -> list[Candidate]:
+        return self.of_kind(Kind.STRATEGY)

@@ -1,0 +1,263 @@
+"""Gathering candidates: all recallers in one statement, and of every candidate what all of them say.
+
+Each recaller is a part that begins only once the one before it has ended, and only before the deadline; when each ended
+comes back with the rows. What one found is scored by words and by meaning whoever found it, so that scores can be
+standardized over all candidates.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from memory.models import Kind
+from memory.models.binary import binary_cursor, fetch_dicts, half_vector
+from memory.owner import Owner
+from memory.retrieval.candidates import Candidate, Metric
+from memory.retrieval.lexical import bind_terms, score_of_terms
+from memory.retrieval.plans import Ground, Moment, Orientation, Recaller, Shape
+from memory.retrieval.queries import Query, Scope
+from memory.retrieval.recallers import RECALLERS
+from memory.retrieval.scopes import CONDITIONS
+from memory.retrieval.statements import OwnerShape, Sql, bind_owner, shape_of, squeeze
+from memory.retrieval.visibility import walls_of
+
+LEAST_CANDIDATES = 100
+CANDIDATES_A_RESULT = 3
+NEVER_MS = 600_000
+"""Ten minutes: no statement lasts as long."""
+
+COLUMNS = (
+    *("memories.id", "memories.kind", "memories.text", "memories.agent_id", "memories.user_id", "memories.channel"),
+    *("memories.conversation_id", "memories.event_time", "memories.created_at", "memories.last_accessed"),
+    *("memories.access_count", "memories.token_count", "memories.salience", "memories.trust", "memories.pinned"),
+    "memories.source",
+)
+OF_TURNS = ("turns.index", "turns.role", "turns.name AS speaker")
+OF_FACTS = ("facts.confidence", "facts.temporal", "facts.status")
+
+# of facts, what is true (now, or at `as_of`) and believed; of all else, everything
+TRUE_FACTS = """ AND (kind <> 'fact' OR EXISTS (
+    SELECT FROM facts AS own WHERE own.memory_ptr_id = {memory_id}
+    AND own.recorded_at IS NOT NULL AND own.retracted_at IS NULL
+    AND (own.valid_from IS NULL OR own.valid_from <= %(as_of)s::timestamptz)
+    AND (own.valid_to IS NULL OR own.valid_to > %(as_of)s::timestamptz)
+    AND own.confidence >= %(min_confidence)s::float8))"""
+
+FACTS_KNOWN_THEN = """ AND (kind <> 'fact' OR EXISTS (
+    SELECT FROM fact_versions AS known WHERE known.account_id = %(account_id)s AND known.fact_id = {memory_id}
+    AND known.recorded_at <= %(known_at)s::timestamptz
+    AND (known.retracted_at IS NULL OR known.retracted_at > %(known_at)s::timestamptz)
+    AND (known.valid_from IS NULL OR known.valid_from <= %(as_of)s::timestamptz)
+    AND (known.valid_to IS NULL OR known.valid_to > %(as_of)s::timestamptz)
+    AND known.confidence >= %(min_confidence)s::float8))"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """Candidates in no order, what each recaller took and brought, and which ones the deadline left out."""
+
+    candidates: Sequence[Candidate]
+    metrics: Sequence[Metric]
+    dropped: Sequence[str]
+
+
+def gather(
+    owner: Owner, query: Query, orientation: Orientation, recallers: Sequence[Recaller], moment: Moment
+) -> Gathered:
+    """One statement; none where no recaller has anything to look for."""
+    serving = [recaller for recaller in recallers if recaller.serves(query, orientation)]
+    if not serving:
+        return Gathered(candidates=[], metrics=[], dropped=[])
+    statement = compose(make_shape(owner, query, orientation, serving))
+    values = {**statement.parameters, **bind_owner(owner, now=moment.now), **bind(query, orientation, moment)}
+    for recaller in serving:
+        values |= recaller.bind(query, orientation)
+    with binary_cursor() as cursor:
+        cursor.execute(statement.text, values)
+        rows = fetch_dicts(cursor)
+    return read_gathered(rows, [recaller.name for recaller in serving])
+
+
+def make_shape(owner: Owner, query: Query, orientation: Orientation, serving: Sequence[Recaller]) -> Shape:
+    of_owner = shape_of(owner)
+    return Shape(
+        has_agent=of_owner.has_agent,
+        has_user=of_owner.has_user,
+        has_channel=of_owner.has_channel,
+        kinds=tuple(sorted(query.kinds)),
+        recallers=tuple(recaller.name for recaller in serving),
+        width=query.width,
+        is_nested=query.is_nested,
+        mode=query.mode.value,
+        index=orientation.index,
+        has_since=query.since is not None,
+        has_until=query.until is not None,
+        has_contexts=bool(query.contexts),
+        has_types=bool(query.types),
+        has_phrases=bool(orientation.phrases),
+        has_known_at=query.known_at is not None,
+        scopes=tuple(scope.value for scope in query.scopes),
+    )
+
+
+def bind(query: Query, orientation: Orientation, moment: Moment) -> dict[str, Any]:
+    return {
+        "candidates": max(LEAST_CANDIDATES, CANDIDATES_A_RESULT * query.top_k),
+        "left_ms": left_ms(moment),
+        "model": query.model,
+        "vector": None if query.vector is None else half_vector(query.vector),
+        "since": query.since,
+        "until": query.until,
+        "contexts": list(query.contexts),
+        "types": list(query.types),
+        "without": list(query.without),
+        "conversation_id": query.conversation_id,
+        "lineage": list(orientation.lineage),
+        "as_of": query.as_of or moment.now,
+        "known_at": query.known_at,
+        "min_confidence": query.min_confidence,
+        **bind_terms(orientation),
+    }
+
+
+def left_ms(moment: Moment) -> float:
+    """Milliseconds until the deadline; below zero once it has passed, when nothing begins any more."""
+    return NEVER_MS if moment.deadline.at is None else moment.deadline.left_seconds() * 1_000
+
+
+@lru_cache(maxsize=1024)
+def compose(shape: Shape) -> Sql:
+    """The statement for questions of this shape."""
+    of_owner = OwnerShape(has_agent=shape.has_agent, has_user=shape.has_user, has_channel=shape.has_channel)
+    walls = walls_of(of_owner, shape.kinds)
+    ground = Ground(
+        shape=shape,
+        rows=f"{walls.rows}{wanted(shape, 'memories.id')}{wanted_rows(shape)}",
+        vectors=f"{walls.vectors}{wanted(shape, 'memory_vectors.memory_id')}{wanted_vectors(shape)}",
+    )
+    parts = []
+    before = "begun"
+    for name in shape.recallers:
+        part = RECALLERS[name].compose(ground)
+        hops = "hops" if name == "graph" else "NULL::int AS hops"
+        parts.append(f"""
+            {name} AS MATERIALIZED (
+                SELECT id, {hops} FROM ({part}) AS part
+                WHERE (SELECT at FROM {before}) < statement_timestamp() + %(left_ms)s::float8 * interval '1 ms'
+            ),
+            {name}_end AS MATERIALIZED (
+                SELECT clock_timestamp() AS at, rows, was_left FROM (
+                    SELECT count(*) AS rows, (SELECT at FROM {before}) >=
+                        statement_timestamp() + %(left_ms)s::float8 * interval '1 ms' AS was_left FROM {name}
+                ) AS counted
+            ),""")
+        before = f"{name}_end"
+    text = f"""
+        WITH {walls.ctes} begun AS MATERIALIZED (SELECT clock_timestamp() AS at), {"".join(parts)}
+        found AS MATERIALIZED ({union_of(shape.recallers)})
+        SELECT {marks_of(shape.recallers)}, scored.* FROM begun {ends_of(shape.recallers)}
+        LEFT JOIN ({scored_of(shape)}) AS scored ON true"""
+    return Sql(text=squeeze(text), parameters=walls.parameters)
+
+
+def wanted(shape: Shape, memory_id: str) -> str:
+    """What the question filters by, in terms that memories and vectors share."""
+    text = f" AND NOT {memory_id} = ANY(%(without)s::uuid[])"
+    if not shape.kinds or Kind.FACT.value in shape.kinds:
+        text += (FACTS_KNOWN_THEN if shape.has_known_at else TRUE_FACTS).format(memory_id=memory_id)
+    if shape.has_contexts:
+        text += " AND context_id = ANY(%(contexts)s::uuid[])"
+    if shape.has_types:
+        text += f""" AND EXISTS (SELECT FROM context_entries AS typed WHERE typed.memory_ptr_id = {memory_id}
+            AND typed.entry_type = ANY(%(types)s::text[]))"""
+    return text
+
+
+def wanted_rows(shape: Shape) -> str:
+    """And in those of memories alone."""
+    text = " AND memories.event_time >= %(since)s::timestamptz" if shape.has_since else ""
+    text += " AND memories.event_time < %(until)s::timestamptz" if shape.has_until else ""
+    if shape.scopes:
+        text += f" AND ({' OR '.join(f'({CONDITIONS[Scope(scope)]})' for scope in shape.scopes)})"
+    return text
+
+
+def wanted_vectors(shape: Shape) -> str:
+    """Vectors know no times: the planner starts from whichever side is narrower."""
+    further = wanted_rows(shape)
+    if not further:
+        return ""
+    return f""" AND EXISTS (SELECT FROM memories WHERE memories.id = memory_vectors.memory_id
+        AND memories.account_id = %(account_id)s{further})"""
+
+
+def union_of(recallers: Sequence[str]) -> str:
+    """Each memory once, with the bits of those that found it."""
+    each = [f"SELECT id, hops, {1 << place} AS way FROM {name}" for place, name in enumerate(recallers)]
+    return f"SELECT id, min(hops) AS hops, bit_or(way) AS ways FROM ({' UNION ALL '.join(each)}) AS each GROUP BY id"
+
+
+def marks_of(recallers: Sequence[str]) -> str:
+    before = "begun"
+    marks = []
+    for name in recallers:
+        marks.append(f"extract(epoch FROM {name}_end.at - {before}.at)::float8 * 1000 AS {name}_ms")
+        marks.append(f"{name}_end.rows AS {name}_rows, {name}_end.was_left AS {name}_left")
+        before = f"{name}_end"
+    return ", ".join(marks)
+
+
+def ends_of(recallers: Sequence[str]) -> str:
+    return " ".join(f"CROSS JOIN {name}_end" for name in recallers)
+
+
+def scored_of(shape: Shape) -> str:
+    """Every candidate with what it says by words and by meaning."""
+    columns: list[str] = list(COLUMNS)
+    joins = []
+    if not shape.kinds or Kind.TURN.value in shape.kinds:
+        columns += OF_TURNS
+        joins.append("LEFT JOIN turns ON turns.memory_ptr_id = memories.id")
+    if not shape.kinds or Kind.FACT.value in shape.kinds:
+        columns += OF_FACTS
+        joins.append("LEFT JOIN facts ON facts.memory_ptr_id = memories.id")
+    similarity = "NULL::float8"
+    if shape.width:
+        similarity = "1 - (memory_vectors.vector <=> %(vector)s::halfvec)"
+        joins.append(
+            """LEFT JOIN memory_vectors ON memory_vectors.memory_id = memories.id
+            AND memory_vectors.model = %(model)s AND memory_vectors.width = %(width)s""".replace(
+                "%(width)s", str(shape.width)
+            )
+        )
+    return f"""
+        SELECT {", ".join(columns)}, found.hops, found.ways, {similarity} AS similarity,
+            {score_of_terms(shape)} AS bm25
+        FROM found JOIN memories ON memories.id = found.id {" ".join(joins)}"""
+
+
+def read_gathered(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> Gathered:
+    first = rows[0]
+    metrics = [
+        Metric(technique=name, took_ms=round(first[f"{name}_ms"], 3), results=first[f"{name}_rows"]) for name in names
+    ]
+    return Gathered(
+        candidates=[make_candidate(row, names) for row in rows if row["id"] is not None],
+        metrics=metrics,
+        dropped=[name for name in names if first[f"{name}_left"]],
+    )
+
+
+def make_candidate(row: dict[str, Any], names: Sequence[str]) -> Candidate:
+    ways = frozenset(name for place, name in enumerate(names) if row["ways"] >> place & 1)
+    found: dict[str, Any] = {name: row[name] for name in OWN if row.get(name) is not None}
+    return Candidate(
+        **found
+        | {"kind": Kind(row["kind"]), "ways": ways, "similarity": row["similarity"]}
+        | {"last_accessed": row["last_accessed"]}
+    )
+
+
+OWN = frozenset(Candidate.__dataclass_fields__) - {"ways", "kind", "signals", "reasons", "also", "score"}
+__all__ = ["UUID", "Gathered", "datetime", "gather"]

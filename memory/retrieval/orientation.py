@@ -1,0 +1,206 @@
+"""Finding one's bearings before a search, in one statement: what the question's words are worth, whom it names, where
+the conversation comes from, what the owner is working on.
+
+What is read here decides the next statement: which words select, whether a walk begins anywhere, whose index serves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+from uuid import UUID
+
+from memory.identity import name_digest
+from memory.models import Goal, Kind, Memory
+from memory.models.binary import binary_cursor, fetch_dicts
+from memory.owner import Owner
+from memory.retrieval.candidates import OpenGoal
+from memory.retrieval.lexical import QUOTED_TERM
+from memory.retrieval.plans import Moment, Orientation, Term
+from memory.retrieval.queries import Query
+from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, bind_owner, shape_of, squeeze, where_of
+from memory.retrieval.vectors import name_of_index
+from memory.retrieval.visibility import walls_of
+
+NAME_WEIGHT = 1.5
+EXPANSION_WEIGHT = 0.5
+GOALS = 20
+LONGEST_LINEAGE = 50
+MOST_ENTITIES = 20
+MOST_NAMES = 100
+
+LANGUAGE = "(SELECT language FROM accounts WHERE id = %(account_id)s)"
+LEXEMES = f"unnest(tsvector_to_array(memory_lexemes(%(account_id)s, {LANGUAGE}, %({{text}})s)))"
+
+TERMS = f"""
+    (SELECT coalesce(json_agg(json_build_array(term, docs, weight)), '[]') FROM (
+        SELECT term, max(weight) AS weight, (
+            SELECT coalesce(sum(docs), 0) FROM memory_terms AS known
+            WHERE known.account_id = %(account_id)s AND known.term = asked.term
+        ) AS docs
+        FROM (
+            SELECT {LEXEMES.format(text="text")} AS term, 1.0 AS weight
+            UNION ALL SELECT {LEXEMES.format(text="names")}, {NAME_WEIGHT}
+            UNION ALL SELECT {LEXEMES.format(text="expansions")}, {EXPANSION_WEIGHT}
+        ) AS asked GROUP BY term
+    ) AS terms) AS terms,
+    (SELECT json_build_array(coalesce(sum(docs), 0), coalesce(sum(tokens), 0)) FROM memory_terms
+        WHERE account_id = %(account_id)s AND term = '') AS corpus"""
+
+PHRASES = f"""
+    (SELECT json_agg(words) FROM unnest(%(phrases)s::text[]) AS phrase CROSS JOIN LATERAL (
+        SELECT string_agg({QUOTED_TERM}, ' <-> ' ORDER BY place) AS words
+        FROM unnest(memory_lexemes(%(account_id)s, {LANGUAGE}, phrase)) AS word (term, places, weights),
+            unnest(places) AS place
+    ) AS quoted WHERE words IS NOT NULL) AS phrases"""
+
+ENTITIES = """
+    (SELECT array_agg(id) FROM (
+        SELECT id FROM memories WHERE {entities} AND id IN (
+            SELECT entity_id FROM entity_names
+            WHERE account_id = %(account_id)s AND name_digest = ANY(%(digests)s::text[])
+        ) ORDER BY salience DESC, id LIMIT %(most_entities)s
+    ) AS named) AS entities"""
+
+LINEAGE = """
+    (WITH RECURSIVE line (conversation_id, continues, depth) AS (
+        SELECT conversation_id, continues, 0 FROM conversations
+        WHERE account_id = %(account_id)s AND conversation_id = %(conversation_id)s
+        UNION ALL
+        SELECT former.conversation_id, former.continues, depth + 1 FROM line JOIN conversations AS former
+            ON former.account_id = %(account_id)s AND former.conversation_id = line.continues
+        WHERE depth < %(longest_lineage)s
+    ) CYCLE conversation_id SET is_again USING been
+    SELECT json_agg(conversation_id ORDER BY depth) FROM line WHERE depth > 0 AND NOT is_again) AS lineage,
+    (SELECT turn_count - 1 FROM conversations
+        WHERE account_id = %(account_id)s AND conversation_id = %(conversation_id)s) AS last_turn_index"""
+
+GOALS_OPEN = """
+    (SELECT json_agg(goal) FROM (
+        SELECT id, text AS description, status, priority, deadline
+        FROM memories JOIN goals ON memory_ptr_id = id WHERE {goals} AND status = ANY(%(open)s::text[])
+        ORDER BY priority DESC, deadline ASC NULLS LAST, id LIMIT %(goals)s
+    ) AS goal) AS goals"""
+
+PROFILE = """
+    (SELECT json_build_object('user_id', user_id, 'preferences', preferences, 'expertise_areas', expertise_areas,
+        'communication_style', communication_style)
+        FROM user_profiles WHERE account_id = %(account_id)s AND user_id = %(user_id)s) AS profile"""
+
+PENDING = "EXISTS (SELECT FROM memories WHERE {rows} AND embed_after IS NOT NULL) AS has_pending"
+
+INDEXES = """
+    (SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%(agent_index)s)) IS TRUE AS has_agent_index,
+    (SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%(account_index)s)) IS TRUE AS has_account_index"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asks:
+    """What there is to find out."""
+
+    kinds: tuple[str, ...]
+    has_text: bool
+    has_phrases: bool
+    has_names: bool
+    has_conversation: bool
+    has_vector: bool
+
+
+def orient(owner: Owner, query: Query, moment: Moment) -> Orientation:
+    """One statement."""
+    digests = digests_of(owner, query.names)
+    asks = Asks(
+        kinds=tuple(sorted(query.kinds)),
+        has_text=bool(query.text.strip()),
+        has_phrases=bool(query.phrases),
+        has_names=bool(digests),
+        has_conversation=bool(query.conversation_id),
+        has_vector=query.vector is not None,
+    )
+    statement = compose(shape_of(owner), asks)
+    values = {
+        **statement.parameters,
+        **bind_owner(owner, now=moment.now),
+        "text": query.text,
+        "names": " ".join(query.names),
+        "expansions": " ".join(query.expansions),
+        "phrases": list(query.phrases),
+        "digests": digests,
+        "most_entities": MOST_ENTITIES,
+        "conversation_id": query.conversation_id,
+        "longest_lineage": LONGEST_LINEAGE,
+        "open": [status.value for status in Goal.OPEN],
+        "goals": GOALS,
+        "agent_index": name_of_index(owner.account_id, owner.agent_id, model=query.model, width=query.width),
+        "account_index": name_of_index(owner.account_id, "", model=query.model, width=query.width),
+    }
+    with binary_cursor() as cursor:
+        cursor.execute(statement.text, values)
+        [row] = fetch_dicts(cursor)
+    return make_orientation(row)
+
+
+def digests_of(owner: Owner, names: Sequence[str]) -> list[str]:
+    """Of each name, as the user's knowledge and as the agent's own has it."""
+    holders = {owner, Owner(account_id=owner.account_id, agent_id=owner.agent_id)}
+    return sorted({name_digest(holder, name) for holder in holders for name in names[:MOST_NAMES]})
+
+
+@lru_cache(maxsize=512)
+def compose(shape: OwnerShape, asks: Asks) -> Sql:
+    walls = walls_of(shape, asks.kinds)
+    goals = where_of(knowledge_of(shape.owner, Kind.GOAL), prefix="g")
+    entities = where_of(knowledge_of(shape.owner, Kind.ENTITY), prefix="e")
+    parts = chain(
+        [TERMS] if asks.has_text else [],
+        [PHRASES] if asks.has_phrases else [],
+        [ENTITIES.format(entities=entities.text)] if asks.has_names else [],
+        [LINEAGE] if asks.has_conversation else [],
+        [GOALS_OPEN.format(goals=goals.text)],
+        [PROFILE] if shape.has_user else [],
+        [PENDING.format(rows=walls.rows)],
+        [INDEXES] if asks.has_vector else [],
+    )
+    ctes = f"WITH {walls.ctes.removesuffix(',')}" if walls.ctes else ""
+    text = squeeze(f"{ctes} SELECT {', '.join(parts)}")
+    return Sql(text=text, parameters={**walls.parameters, **goals.parameters, **entities.parameters})
+
+
+def knowledge_of(owner: Owner, kind: Kind) -> Any:
+    return Memory.objects.visible_to(owner, kind).in_channels(owner).recallable(STAND_IN["now"])
+
+
+def make_orientation(row: dict[str, Any]) -> Orientation:
+    docs, tokens = row.get("corpus") or (0, 0)
+    return Orientation(
+        terms=[Term(lexeme=lexeme, docs=int(docs), weight=weight) for lexeme, docs, weight in row.get("terms") or []],
+        phrases=row.get("phrases") or [],
+        docs=int(docs),
+        tokens=int(tokens),
+        entities=row.get("entities") or [],
+        lineage=row.get("lineage") or [],
+        last_turn_index=row.get("last_turn_index"),
+        goals=[make_goal(goal) for goal in row["goals"] or []],
+        profile=row.get("profile"),
+        has_pending=row["has_pending"],
+        index=index_of(row),
+    )
+
+
+def make_goal(goal: dict[str, Any]) -> OpenGoal:
+    deadline = goal["deadline"]
+    return OpenGoal(
+        id=UUID(goal["id"]),
+        description=goal["description"],
+        status=goal["status"],
+        priority=goal["priority"],
+        deadline=None if deadline is None else datetime.fromisoformat(deadline),
+    )
+
+
+def index_of(row: dict[str, Any]) -> str:
+    if row.get("has_agent_index"):
+        return "agent"
+    return "account" if row.get("has_account_index") else ""

@@ -1,0 +1,182 @@
+"""The recall pipeline: rewrite, orient, gather, fuse, score, rerank, select. Three statements at most.
+
+What fails or comes too late drops out, and is named in `degraded`: `<technique>_failed`, `<technique>_deadline`.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from memory.errors import ProviderError
+from memory.models import Kind
+from memory.providers.rerankers import Reranker
+from memory.retrieval.candidates import Bundle, Candidate, Metric
+from memory.retrieval.gathering import gather
+from memory.retrieval.orientation import orient
+from memory.retrieval.plans import LinkBetween, Moment, Orientation, Plan, Setting
+from memory.retrieval.queries import Query
+from memory.retrieval.recallers.vector import VECTOR
+from memory.retrieval.surroundings import read_links
+
+logger = logging.getLogger(__name__)
+
+Embed = Callable[[Query, Moment], Query]
+"""Answers with the query with its vector, or the same where there is none to be had."""
+
+LINKED_KINDS = frozenset({Kind.FACT, Kind.ENTITY, Kind.GOAL, Kind.STRATEGY})
+MOST_LINKED = 100
+RERANKED = 30
+"""The best ones, which a cross-encoder looks at."""
+NOWHERE = Orientation()
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One recall on its way through its plan, and what happened to it."""
+
+    plan: Plan
+    moment: Moment
+    query: Query
+    orientation: Orientation = NOWHERE
+    links: Sequence[LinkBetween] = ()
+    metrics: list[Metric] = field(default_factory=list)
+    degraded: list[str] = field(default_factory=list)
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(
+            owner=self.moment.owner,
+            query=self.query,
+            orientation=self.orientation,
+            now=self.moment.now,
+            links=self.links,
+        )
+
+    def note(self, technique: str, started: float, results: int) -> None:
+        took_ms = round((time.perf_counter() - started) * 1_000, 3)
+        self.metrics.append(Metric(technique=technique, took_ms=took_ms, results=results))
+
+    def drop(self, technique: str) -> None:
+        """It failed, or came too late."""
+        is_late = self.moment.deadline.left_seconds() <= 0
+        self.degraded.append(f"{technique}_deadline" if is_late else f"{technique}_failed")
+
+
+def recall(query: Query, *, plan: Plan, moment: Moment, embed: Embed, reranker: Reranker | None = None) -> Bundle:
+    """The `top_k` memories that answer the question best, of all that the owner sees and the filters let through."""
+    run = Run(plan=plan, moment=moment, query=query)
+    rewrite(run)
+    embed_query(run, embed)
+    run.orientation = orient(moment.owner, run.query, moment)
+    ranked = rank(run, collect(run))
+    ranked = rerank(run, ranked, reranker)
+    ranked = select(run, ranked)
+    return Bundle(
+        results=keep_pinned(ranked, run.query.top_k),
+        goals=run.orientation.goals,
+        profile=run.orientation.profile,
+        metrics=run.metrics,
+        degraded=sorted(set(run.degraded)),
+    )
+
+
+def rewrite(run: Run) -> None:
+    """What each rewriter makes of the question, in turn."""
+    for name, rewriter in run.plan.rewriters.items():
+        started, before = time.perf_counter(), run.query
+        try:
+            run.query = rewriter(before, run.moment)
+        except ProviderError as err:
+            logger.warning("recall goes on without %s: %s", name, err)
+            run.drop(name)
+        run.note(name, started, int(run.query is not before))
+
+
+def embed_query(run: Run, embed: Embed) -> None:
+    """Give the question its vector, where a recaller wants one and the client brought none."""
+    if run.query.vector is not None or not any(recaller.name == VECTOR.name for recaller in run.plan.recallers):
+        return
+    started = time.perf_counter()
+    run.query = embed(run.query, run.moment)
+    run.note("embedding", started, int(run.query.vector is not None))
+    if run.query.vector is None:
+        run.degraded.append("embedder_unavailable")
+
+
+def collect(run: Run) -> Sequence[Candidate]:
+    """The candidates of all recallers."""
+    gathered = gather(run.moment.owner, run.query, run.orientation, run.plan.recallers, run.moment)
+    run.metrics += gathered.metrics
+    run.degraded += [f"{name}_deadline" for name in gathered.dropped]
+    if run.orientation.has_pending and run.query.vector is not None:
+        run.degraded.append("embedding_pending")
+    return gathered.candidates
+
+
+def rank(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """All of them with their scores, best first."""
+    started = time.perf_counter()
+    run.plan.fuse(candidates)
+    run.note(run.plan.fusion, started, len(candidates))
+    if (run.plan.scorers or run.plan.selectors) and (linked := linked_ids(run, candidates)):
+        run.links = read_links(run.moment.owner, linked)
+    started, setting = time.perf_counter(), run.setting
+    for scorer in run.plan.scorers.values():
+        for candidate in candidates:
+            scorer(candidate, setting)
+    run.note("scoring", started, len(candidates))
+    return best_first(candidates)
+
+
+def linked_ids(run: Run, candidates: Sequence[Candidate]) -> list[UUID]:
+    """Of the best candidates, what the question names, and open goals; none where nothing could hang together."""
+    best = best_first(candidates)[:MOST_LINKED]
+    around = [*run.orientation.entities, *(goal.id for goal in run.orientation.goals)]
+    if not around and all(candidate.kind not in LINKED_KINDS for candidate in best):
+        return []
+    return list(dict.fromkeys([*(candidate.id for candidate in best), *around]))
+
+
+def rerank(run: Run, ranked: list[Candidate], reranker: Reranker | None) -> list[Candidate]:
+    """The best ones in the order of a cross-encoder, before all others; as they are without one."""
+    if reranker is None or not run.plan.reranks or not ranked:
+        return ranked
+    started, head = time.perf_counter(), ranked[:RERANKED]
+    try:
+        scores = reranker.score(run.query.text, [each.text for each in head], deadline=run.moment.deadline)
+    except ProviderError as err:
+        logger.warning("recall goes on without rerank: %s", err)
+        run.drop("rerank")
+        return ranked
+    for candidate, score in zip(head, scores, strict=True):
+        candidate.signals["rerank"] = score
+    in_order = sorted(zip(scores, head, strict=True), key=lambda pair: -pair[0])
+    # scores stay what they are, in the new order: what comes after goes by them
+    for score, (_, candidate) in zip(sorted((each.score for each in head), reverse=True), in_order, strict=True):
+        candidate.score = score
+    run.note("rerank", started, len(head))
+    return [candidate for _, candidate in in_order] + ranked[RERANKED:]
+
+
+def select(run: Run, ranked: list[Candidate]) -> list[Candidate]:
+    setting = run.setting
+    for name, selector in run.plan.selectors.items():
+        started = time.perf_counter()
+        ranked = selector(ranked, setting)
+        run.note(name, started, len(ranked))
+    return ranked
+
+
+def keep_pinned(ranked: Sequence[Candidate], top_k: int) -> list[Candidate]:
+    """The first `top_k`, where the last ones make room for pinned ones that come later."""
+    pinned = [each for each in ranked if each.pinned][:top_k]
+    others = [each for each in ranked if not each.pinned][: top_k - len(pinned)]
+    kept = {each.id for each in (*pinned, *others)}
+    return [each for each in ranked if each.id in kept]
+
+
+def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Draws go to what is newer, then to the greater id: the same question is answered alike."""
+    return sorted(candidates, key=lambda each: (each.score, each.event_time, each.id), reverse=True)

@@ -1,0 +1,15 @@
+"""Finding candidates: by words, by meaning, by time, by links, and what is always wanted. One module each.
+
+To add one: a module with a `Recaller`, and its line in RECALLERS.
+"""
+
+from collections.abc import Mapping
+
+from memory.retrieval.plans import Recaller
+from memory.retrieval.recallers import graph, lexical, pinned, temporal, vector
+
+RECALLERS: Mapping[str, Recaller] = {
+    recaller.name: recaller
+    for recaller in (lexical.LEXICAL, vector.VECTOR, temporal.TEMPORAL, graph.GRAPH, pinned.PINNED)
+}
+"""By name, in the order in which they run: the cheapest first."""

@@ -1,0 +1,99 @@
+"""The wall for searches over all kinds at once, as conditions on memories and on their vectors.
+
+What lives in contexts or conversations is let through by two lists worked out once a statement (`READABLE`), not row by
+row: so the planner can start from an index on the owner, whatever the size of the account.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from django.db.models import QuerySet
+
+from memory.models import Kind, Memory, Participant, PersistentContext, Vector
+from memory.models.memory import OF_CONTEXTS, OF_CONVERSATIONS
+from memory.owner import Owner
+from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, where_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walls:
+    """`ctes` begin the statement's WITH, each ending in a comma; `rows` and `vectors` are conditions over them."""
+
+    ctes: str
+    rows: str
+    vectors: str
+    parameters: dict[str, Any]
+
+
+@lru_cache(maxsize=256)
+def walls_of(shape: OwnerShape, kinds: tuple[str, ...]) -> Walls:
+    """For owners of this shape, memories of these kinds, or of all."""
+    owner = shape.owner
+    wanted = frozenset(map(Kind, kinds)) or frozenset(Kind)
+    parameters: dict[str, Any] = {}
+    rows = conditions(Memory.objects.all(), owner, wanted, "m", parameters)
+    vectors = conditions(Vector.objects.all(), owner, wanted, "v", parameters)
+    return Walls(ctes=listed(owner, wanted, parameters), rows=rows, vectors=vectors, parameters=parameters)
+
+
+def listed(owner: Owner, wanted: Collection[Kind], parameters: dict[str, Any]) -> str:
+    """The lists of contexts that may be read, and of conversations that the agent takes part in."""
+    ctes = []
+    if OF_CONTEXTS & frozenset(wanted):
+        where = where_of(PersistentContext.objects.visible_to(owner).active(), prefix="c")
+        parameters |= where.parameters
+        ctes.append(
+            f"readable AS MATERIALIZED (SELECT array_agg(id) AS ids FROM persistent_contexts WHERE {where.text}),"
+        )
+    if owner.agent_id and OF_CONVERSATIONS & frozenset(wanted):
+        where = where_of(Participant.objects.of_agent(owner), prefix="p")
+        parameters |= where.parameters
+        ctes.append(
+            "attended AS MATERIALIZED (SELECT array_agg(conversation_id) AS ids FROM conversation_participants "
+            f"WHERE {where.text}),"
+        )
+    return " ".join(ctes)
+
+
+def conditions(
+    rows: "QuerySet[Any]", owner: Owner, wanted: Collection[Kind], prefix: str, parameters: dict[str, Any]
+) -> str:
+    """Those of one table. With a user, what is that user's or nobody's in particular."""
+    of_owner: Any = rows.filter(account_id=owner.account_id)
+    of_owner = of_owner.in_channels(owner)
+    of_owner = of_owner.recallable(STAND_IN["now"]) if rows.model is Memory else of_owner.live(STAND_IN["now"])
+    if owner.user_id:
+        of_owner = of_owner.filter(user_id__in=("", owner.user_id))
+    shared = where_of(of_owner, prefix=f"{prefix}o")
+    parameters |= shared.parameters
+    groups = [
+        group_of(rows, owner, frozenset(wanted) - OF_CONTEXTS - OF_CONVERSATIONS, f"{prefix}k", ""),
+        group_of(
+            rows,
+            replace(owner, agent_id=""),
+            frozenset(wanted) & OF_CONVERSATIONS,
+            f"{prefix}l",
+            " AND conversation_id = ANY((SELECT ids FROM attended)::text[])" if owner.agent_id else "",
+        ),
+        group_of(
+            rows,
+            replace(owner, agent_id=""),
+            frozenset(wanted) & OF_CONTEXTS,
+            f"{prefix}c",
+            " AND context_id = ANY((SELECT ids FROM readable)::uuid[])",
+        ),
+    ]
+    for group in groups:
+        parameters |= group.parameters
+    seen = " OR ".join(f"({group.text})" for group in groups if group.text)
+    return f"{shared.text} AND ({seen})"
+
+
+def group_of(rows: "QuerySet[Any]", owner: Owner, kinds: Collection[Kind], prefix: str, further: str) -> Sql:
+    if not kinds:
+        return Sql(text="", parameters={})
+    visible: Any = rows
+    where = where_of(visible.visible_to(owner, *sorted(kinds)), prefix=prefix)
+    return Sql(text=f"{where.text}{further}", parameters=where.parameters)

@@ -1,0 +1,101 @@
+"""Searches of one kind for the edges: embeds the query (the one provider call of a read), then searches."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from memory.audit import record
+from memory.models.binary import Embedding
+from memory.owner import Owner
+from memory.retrieval.entries import EntriesFound, search_entries
+from memory.retrieval.episodes import EpisodesFound, search_episodes
+from memory.retrieval.search import MemoryQuery
+from memory.retrieval.turns import TurnsFound, search_turns
+from memory.services.embedding import embed_texts
+from memory.services.memories import OwnVector
+
+QUERY_DEADLINE_SECONDS = 2.0
+LONGEST_QUERY = 10_000
+"""Characters of a query: more would make no search better."""
+
+
+def find_episodes(
+    owner: Owner,
+    *,
+    text: str,
+    top_k: int,
+    own: OwnVector | None,
+    now: datetime,
+    without: Collection[UUID] = (),
+    besides: Collection[str] = (),
+) -> EpisodesFound:
+    """The owner's episodes nearest to `text`, or to the client's own vector; says when meaning could not be had.
+
+    `without` are ids that shall not come back, `besides` conversations nothing of which shall.
+    """
+    query = replace(make_query(text, top_k=top_k, own=own), without=tuple(without), besides=tuple(besides))
+    found = search_episodes(owner, query, now=now)
+    record_search(owner, text, [hit.id for hit in found.hits])
+    return found
+
+
+def find_turns(
+    owner: Owner,
+    *,
+    text: str,
+    top_k: int,
+    time_window_hours: float | None = None,
+    own: OwnVector | None = None,
+    now: datetime,
+) -> TurnsFound:
+    """The turns nearest to `text`, or to the client's own vector, in conversations in which the owner takes part.
+
+    With a window, of its last hours up to `now` only. Says when meaning could not be had.
+    """
+    since = None if time_window_hours is None else now - timedelta(hours=time_window_hours)
+    query = replace(make_query(text, top_k=top_k, own=own), since=since)
+    found = search_turns(owner, query, now=now)
+    record_search(owner, text, [hit.id for hit in found.hits])
+    return found
+
+
+def find_entries(
+    owner: Owner,
+    *,
+    text: str,
+    top_k: int,
+    own: OwnVector | None,
+    contexts: Collection[UUID] = (),
+    types: Collection[str] = (),
+    now: datetime,
+) -> EntriesFound:
+    """The context entries nearest to `text`, or to the client's own vector, in these contexts or in all it may read.
+
+    Of these entry types, or of any. Says when meaning could not be had.
+    """
+    query = replace(make_query(text, top_k=top_k, own=own), contexts=tuple(contexts), types=tuple(types))
+    found = search_entries(owner, query, now=now)
+    record_search(owner, text, [hit.id for hit in found.hits], memory_type="semantic")
+    return found
+
+
+def make_query(text: str, *, top_k: int, own: OwnVector | None) -> MemoryQuery:
+    """A query with its vector: the client's, else the embedder's, else none."""
+    if own is not None:
+        return MemoryQuery(text=text, top_k=top_k, model=own.model, width=len(own.vector), vector=own.vector)
+    embedded = embed_texts([text], deadline_seconds=QUERY_DEADLINE_SECONDS)
+    vector: Embedding | None = embedded.vectors.get(text)
+    return MemoryQuery(text=text, top_k=top_k, model=embedded.model, width=embedded.width, vector=vector)
+
+
+def record_search(owner: Owner, text: str, found: Sequence[UUID], *, memory_type: str = "episodic") -> None:
+    record(
+        owner,
+        operation="retrieve",
+        memory_type=memory_type,
+        affected_ids=found,
+        target_channels=list(owner.channels),
+        query_text=text,
+        result_count=len(found),
+    )
