@@ -260,4 +260,3 @@ def make_candidate(row: dict[str, Any], names: Sequence[str]) -> Candidate:
 
 
 OWN = frozenset(Candidate.__dataclass_fields__) - {"ways", "kind", "signals", "reasons", "also", "score"}
-__all__ = ["UUID", "Gathered", "datetime", "gather"]
