@@ -41,7 +41,7 @@ class RecallFields(OwnerFields):
         child=serializers.ChoiceField(SCOPES),
         required=False,
         max_length=len(SCOPES),
-        help_text="What is in one of these only. `turn`, `session` and `lineage` need a conversation, `profile` a user.",
+        help_text="What is in one of these only. `turn`, `session`, `lineage` need a conversation, `profile` a user.",
     )
     kinds = BoundedList(
         child=serializers.ChoiceField(Kind.choices),
