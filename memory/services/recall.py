@@ -22,7 +22,7 @@ from memory.providers.deadlines import Deadline
 from memory.providers.embeddings import is_nested
 from memory.providers.language_models import Usage, language_model
 from memory.providers.rerankers import reranking_provider
-from memory.retrieval.candidates import Bundle
+from memory.retrieval.candidates import Bundle, Candidate
 from memory.retrieval.pipeline import recall as run_pipeline
 from memory.retrieval.plans import Moment
 from memory.retrieval.queries import Query
@@ -42,13 +42,17 @@ EARLIEST_HOURS = 24 * 366 * 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRequest:
-    """What a client asks for. `time_window_hours` is `since`, told from now; `techniques` as in `choose_plan`."""
+    """What a client asks for. `time_window_hours` is `since`, told from now; `techniques` as in `choose_plan`.
+
+    With `max_tokens` the texts of all results together are estimated to have no more.
+    """
 
     query: Query
     techniques: Sequence[str] = ()
     own: OwnVector | None = None
     time_window_hours: float | None = None
     deadline_ms: int | None = None
+    max_tokens: int | None = None
     suppress_injected: bool = False
 
 
@@ -70,9 +74,22 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
         meter=usages.append,
     )
     try:
-        return run_pipeline(query, plan=plan, moment=moment, embed=embed_query, reranker=reranking_provider())
+        bundle = run_pipeline(query, plan=plan, moment=moment, embed=embed_query, reranker=reranking_provider())
     finally:
         record_usage(owner.account_id, use=USE, usages=usages, now=now)
+    if request.max_tokens is None:
+        return bundle
+    return replace(bundle, results=within_tokens(bundle.results, request.max_tokens))
+
+
+def within_tokens(results: Sequence[Candidate], max_tokens: int) -> list[Candidate]:
+    """Those that fit, best first: what is too long for the room that is left makes way for what comes after it."""
+    fitting = []
+    for result in results:
+        if result.token_count <= max_tokens:
+            fitting.append(result)
+            max_tokens -= result.token_count
+    return fitting
 
 
 def prepare(owner: Owner, request: RecallRequest, *, now: datetime) -> Query:
