@@ -113,7 +113,7 @@ def orient(owner: Owner, query: Query, moment: Moment) -> Orientation:
     digests = digests_of(owner, query.names)
     asks = Asks(
         kinds=tuple(sorted(query.kinds)),
-        has_text=bool(query.text.strip()),
+        has_text=query.has_words and bool(query.text.strip()),
         has_phrases=bool(query.phrases),
         has_names=bool(digests),
         has_conversation=bool(query.conversation_id),

@@ -6,7 +6,7 @@ What fails or comes too late drops out, and is named in `degraded`: `<technique>
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from memory.errors import ProviderError
@@ -17,6 +17,7 @@ from memory.retrieval.gathering import gather
 from memory.retrieval.orientation import orient
 from memory.retrieval.plans import LinkBetween, Moment, Orientation, Plan, Setting
 from memory.retrieval.queries import Query
+from memory.retrieval.recallers.lexical import LEXICAL
 from memory.retrieval.recallers.vector import VECTOR
 from memory.retrieval.surroundings import read_links
 
@@ -69,6 +70,7 @@ def recall(query: Query, *, plan: Plan, moment: Moment, embed: Embed, reranker: 
     run = Run(plan=plan, moment=moment, query=query)
     rewrite(run)
     embed_query(run, embed)
+    run.query = with_signals(run.query, plan)
     run.orientation = orient(moment.owner, run.query, moment)
     ranked = rank(run, collect(run))
     ranked = rerank(run, ranked, reranker)
@@ -103,6 +105,16 @@ def embed_query(run: Run, embed: Embed) -> None:
     run.note("embedding", started, int(run.query.vector is not None))
     if run.query.vector is None:
         run.degraded.append("embedder_unavailable")
+
+
+def with_signals(query: Query, plan: Plan) -> Query:
+    """Candidates are scored by words and by meaning, or by the one of them that alone finds them."""
+    names = {recaller.name for recaller in plan.recallers} & {LEXICAL.name, VECTOR.name}
+    if names == {VECTOR.name}:
+        return replace(query, has_words=False)
+    if names == {LEXICAL.name}:
+        return replace(query, vector=None)
+    return query
 
 
 def collect(run: Run) -> Sequence[Candidate]:

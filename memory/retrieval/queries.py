@@ -85,6 +85,9 @@ class Query:
     expansions: Sequence[str] = ()
     """The same in other words, the likely answer among them: embedded, and looked for, beside the text."""
 
+    has_words: bool = True
+    """Whether its words count."""
+
     # what is asked for by meaning; None without a vector
     model: str = ""
     vector: Embedding | None = None
