@@ -14,7 +14,8 @@ class Candidate:
     """A memory that may be an answer. Stages change `score`, and leave in `signals` and `reasons` what they did.
 
     `signals` are numbers by name, as `explain` shows them; `reasons` are for people. `ways` names the recallers that
-    found it. Of facts `confidence`, `temporal` and `status` are set, of turns `index`, `role` and `speaker`.
+    found it. Of facts `confidence`, `temporal`, `status` and the span in which they are true are set, of turns `index`,
+    `role` and `speaker`.
     """
 
     id: UUID
@@ -45,6 +46,8 @@ class Candidate:
     confidence: float | None = None
     temporal: str = ""
     status: str = ""
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
     score: float = 0.0
     signals: dict[str, float] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
@@ -57,10 +60,15 @@ class Candidate:
         return f"{self.kind.value}:{self.id}"
 
     def multiply(self, name: str, factor: float, reason: str = "") -> None:
-        """Weigh the score, and remember by what."""
-        self.score *= factor
-        self.signals[name] = factor
-        if reason:
+        """Weigh the score, and remember by what. A factor of 1 says nothing, and is not kept."""
+        if factor != 1.0:
+            self.score *= factor
+            self.signals[name] = self.signals.get(name, 1.0) * factor
+        self.give(reason)
+
+    def give(self, reason: str) -> None:
+        """Tell people why it was recalled; each reason once."""
+        if reason and reason not in self.reasons:
             self.reasons.append(reason)
 
 

@@ -34,7 +34,7 @@ COLUMNS = (
     "memories.source",
 )
 OF_TURNS = ("turns.index", "turns.role", "turns.name AS speaker")
-OF_FACTS = ("facts.confidence", "facts.temporal", "facts.status")
+OF_FACTS = ("facts.confidence", "facts.temporal", "facts.status", "facts.valid_from", "facts.valid_to")
 
 # of facts, what is true (now, or at `as_of`) and believed; of all else, everything
 TRUE_FACTS = """ AND (kind <> 'fact' OR EXISTS (

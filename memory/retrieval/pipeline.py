@@ -136,8 +136,7 @@ def rank(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
         run.links = read_links(run.moment.owner, linked)
     started, setting = time.perf_counter(), run.setting
     for scorer in run.plan.scorers.values():
-        for candidate in candidates:
-            scorer(candidate, setting)
+        scorer(candidates, setting)
     run.note("scoring", started, len(candidates))
     return best_first(candidates)
 

@@ -140,8 +140,8 @@ class Setting:
 Fusion = Callable[[Sequence[Candidate]], None]
 """Gives each candidate its first `score`, its relevance in [0, 1], out of what the recallers say of it."""
 
-Scorer = Callable[[Candidate, Setting], None]
-"""Weighs one candidate (`Candidate.multiply`)."""
+Scorer = Callable[[Sequence[Candidate], Setting], None]
+"""Weighs the candidates (`Candidate.multiply`): all at once, so that what it looks up is looked up once."""
 
 Selector = Callable[[Sequence[Candidate], Setting], list[Candidate]]
 """Orders, joins or leaves out candidates that come best first; answers with them best first."""

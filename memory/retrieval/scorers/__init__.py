@@ -1,6 +1,6 @@
 """What else than words and meaning speaks for a memory, or against it: factors around 1, each in `Candidate.signals`.
 
-To add one: a function `(Candidate, Setting) -> None` that calls `Candidate.multiply`, and its line in SCORERS.
+To add one: a function `(Sequence[Candidate], Setting) -> None` that calls `Candidate.multiply`, and its line in SCORERS.
 """
 
 from collections.abc import Mapping
