@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from memory.extraction.dates import Bound, Tense, find_dates
+from memory.dates import Bound, Tense, find_dates
 from memory.extraction.rules.names import NAME, bare_name, is_name
 from memory.extraction.rules.phrases import cut, cut_at_marks, phrase
 from memory.extraction.rules.readings import TEMPORAL, Said, made

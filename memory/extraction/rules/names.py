@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from memory.extraction.dates import MONTHS
+from memory.dates import MONTHS
 from memory.extraction.knowledge import ChunkTurn
 from memory.extraction.rules.words import (
     ANIMAL_RELATIONS,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from memory.extraction.dates import Bound, Dated, Tense, find_dates
+from memory.dates import Bound, Dated, Tense, find_dates
 from memory.extraction.rules import events, states
 from memory.extraction.rules.copulas import copula
 from memory.extraction.rules.grammar import Rule, by_verb

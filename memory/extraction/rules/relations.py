@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from memory.extraction.dates import MONTHS, Tense, Unit, find_dates
+from memory.dates import MONTHS, Tense, Unit, find_dates
 from memory.extraction.rules.names import ADJECTIVES, NAME, PERSON, bare_name, is_name
 from memory.extraction.rules.phrases import Voice, cut, phrase, possessive
 from memory.extraction.rules.readings import Said, made

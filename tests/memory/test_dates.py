@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.extraction.dates import Bound, Dated, Tense, Unit, find_dates
+from memory.dates import Bound, Dated, Tense, Unit, find_dates
 
 AT = datetime(2023, 5, 18, 15, 0, tzinfo=UTC)
 
