@@ -15,6 +15,7 @@ from memory.management.benchmarks.conversations import read_messages, store_one_
 from memory.management.benchmarks.facts import learn_one, read_true_now
 from memory.management.benchmarks.graph import walk_links
 from memory.management.benchmarks.measure import Case, Way
+from memory.management.benchmarks.recall import recall_by_vectors, recall_conversation, recall_large
 from memory.management.benchmarks.scratch import CONVERSATION, Scratch, clustered_vectors
 from memory.management.benchmarks.tiers import merge_pool, read_routed, search_context
 from memory.management.benchmarks.web import KeepAliveClient, encode
@@ -43,8 +44,11 @@ FIELDS: dict[str, Any] = {
 """About 1 KB, as the documents' helpers leave it behind."""
 
 
-def all_cases(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> Iterator[Case]:
-    """Each with a view that does nothing as its last way: what the web server and Django cost by themselves."""
+def all_cases(scratch: Scratch, client: KeepAliveClient, *, memories: int, now: datetime) -> Iterator[Case]:
+    """Each with a view that does nothing as its last way: what the web server and Django cost by themselves.
+
+    The last one, where `memories` are asked for, fills the account with as many more.
+    """
     for name, ways in (
         ("working memory, GET", read_working_memory(scratch, client)),
         ("working memory, PUT", write_working_memory(scratch, client)),
@@ -57,10 +61,14 @@ def all_cases(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> It
         ("long-term search, 1,000 entries", search_context(scratch, client, now=now)),
         ("fact, POST", learn_one(scratch, client, now=now)),
         ("facts true now of one entity, GET", read_true_now(scratch, client, now=now)),
+        ("recall, 600 turns", recall_conversation(scratch, now=now)),
+        ("recall by vectors alone, 1,000 memories", recall_by_vectors(scratch, client, now=now)),
         ("graph, depth 2 of 25,000 links", walk_links(scratch, client, now=now)),
     ):
         nothing = Way(name="a view that does nothing", run=lambda _round: client.request("GET", EMPTY_VIEW))
         yield Case(name=name, ways=[*ways, nothing])
+    if memories:
+        yield Case(name=f"recall, {memories:,} memories", ways=recall_large(scratch, memories, now=now))
 
 
 def read_working_memory(scratch: Scratch, client: KeepAliveClient) -> list[Way]:

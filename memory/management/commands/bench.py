@@ -37,13 +37,16 @@ class Command(BaseCommand):
         extent.add_argument(
             "--full", dest="rounds", action="store_const", const=FULL_ROUNDS, help="ten times the rounds"
         )
+        parser.add_argument(
+            "--memories", type=int, default=0, help="recall over an account of as many as well (100,000: minutes)"
+        )
         parser.add_argument("--migrate", action="store_true", help="migrate first, on servers that are new")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["migrate"]:
             call_command("migrate", verbosity=0, skip_checks=True)
-        measured = measure_all(options["rounds"])
+        measured = measure_all(options["rounds"], memories=options["memories"])
         if options["json"]:
             figures = {
                 "rounds": options["rounds"],
@@ -58,7 +61,7 @@ class Command(BaseCommand):
         self.stdout.write(capture.get())
 
 
-def measure_all(rounds: int) -> list[Measured]:
+def measure_all(rounds: int, *, memories: int) -> list[Measured]:
     now = timezone.now()
     with scratch_account() as scratch, bare_log(), web_server() as address:
         fill_episodes(scratch, EPISODES, now=now)
@@ -66,7 +69,11 @@ def measure_all(rounds: int) -> list[Measured]:
             # or the planner would go by what it knew before there was anything
             cursor.execute("ANALYZE memories, episodic_memories, memory_vectors")
         with closing(KeepAliveClient(address, scratch.secret)) as client:
-            return [row for case in all_cases(scratch, client, now=now) for row in measure(case, rounds=rounds)]
+            return [
+                row
+                for case in all_cases(scratch, client, memories=memories, now=now)
+                for row in measure(case, rounds=rounds)
+            ]
 
 
 def draw(measured: Iterable[Measured], *, rounds: int) -> Table:
