@@ -190,6 +190,7 @@ SPECTACULAR_SETTINGS = {
         "FactStatusEnum": "memory.models.Fact.Status",
         "GoalStatusEnum": "memory.models.Goal.Status",
         "JobStatusEnum": "memory.models.JobRun.Status",
+        "KindEnum": "memory.models.Kind",
         "ContextScopeEnum": "memory.models.PersistentContext.Scope",
         "EntryMemoryTypeEnum": "memory.models.ContextEntry.MemoryType",
         "PoolScopeEnum": "memory.models.MemoryPool.Scope",

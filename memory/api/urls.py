@@ -29,6 +29,7 @@ from memory.api.memories import Memories
 from memory.api.pool_data import PoolContents
 from memory.api.pools import PoolGrants, Pools
 from memory.api.profiles import Profiles
+from memory.api.recall import Recall
 from memory.api.relationships import Relationships
 from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
 from memory.api.shared_context_pools import CachedResults, Postings, RunPools
@@ -79,6 +80,7 @@ urlpatterns = [
     path("teams/<uuid:team_id>", Teams.as_view({"get": "retrieve", "delete": "destroy"})),
     path("teams/<uuid:team_id>/members", TeamMembers.as_view({"get": "list", "post": "create"})),
     path("teams/<uuid:team_id>/members/<id:agent_id>", TeamMembers.as_view({"delete": "destroy"})),
+    path("recall", Recall.as_view({"post": "recall"})),
     path("context", Contexts.as_view({"post": "gather"})),
     # a GET on a sub-path is of the conversation that has its name
     path("episodic/store", Episodes.as_view({"get": "list", "post": "store"}, conversation_id="store")),

@@ -1,12 +1,39 @@
 """The view of this app's resources: the general contract, and the owner."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rest_framework.exceptions import ValidationError
+from rest_framework.response import Response
 
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory_project.http.views import ServiceViewSet
+
+logger = logging.getLogger(__name__)
+
+
+class ConcludedResponse(Response):
+    """An answer after which something is left to do that nobody shall wait for.
+
+    `conclude` runs once, when the server has sent the answer and closes it: on the request's own thread and connection,
+    before that goes back to its pool. It runs in no transaction of the request. What fails there is logged, since
+    nobody is left to be told.
+    """
+
+    def __init__(self, data: Any, *, conclude: Callable[[], object]) -> None:
+        super().__init__(data)
+        self._conclude: Callable[[], object] | None = conclude
+
+    def close(self) -> None:
+        conclude, self._conclude = self._conclude, None
+        try:
+            if conclude is not None:
+                conclude()
+        except Exception:
+            logger.exception("what was to follow an answer failed")
+        finally:
+            super().close()
 
 
 class OwnerViewSet(ServiceViewSet):
