@@ -8,6 +8,14 @@ from uuid import UUID
 
 from memory.models import Kind
 
+SHARES_WORDS = "shares words with the question"
+IS_NEAR = "close in meaning"
+IS_OF_THE_TIME = "of the time asked about"
+IS_NAMED = "named in the question"
+IS_LINKED_TO_NAMED = "linked to what the question names"
+IS_PINNED = "pinned"
+"""Reasons of more than one stage, which are told once. No reason quotes a memory."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Candidate:
@@ -66,6 +74,16 @@ class Candidate:
             self.signals[name] = self.signals.get(name, 1.0) * factor
         self.give(reason)
 
+    def tell_ways(self, *, is_near: bool) -> None:
+        """Give the reasons of the recallers that found it. By meaning everything is found where there is little: only
+        what `is_near` is said to be so."""
+        self.give(SHARES_WORDS if self.bm25 > 0 else "")
+        self.give(IS_NEAR if is_near and "vector" in self.ways else "")
+        self.give(IS_OF_THE_TIME if "temporal" in self.ways else "")
+        if self.hops is not None:
+            self.give(IS_LINKED_TO_NAMED if self.hops else IS_NAMED)
+        self.give(IS_PINNED if self.pinned else "")
+
     def give(self, reason: str) -> None:
         """Tell people why it was recalled; each reason once."""
         if reason and reason not in self.reasons:
@@ -96,7 +114,7 @@ class OpenGoal:
 class Bundle:
     """What a recall answers with: memories best first, the most urgent open goals, the user's profile.
 
-    `degraded` names what kept it from being better.
+    `degraded` names what kept it from being better. `others` are the rest of the ranking, which nobody asked for.
     """
 
     results: Sequence[Candidate]
@@ -104,6 +122,7 @@ class Bundle:
     profile: Mapping[str, Any] | None
     metrics: Sequence[Metric]
     degraded: Sequence[str]
+    others: Sequence[Candidate] = ()
 
     def of_kind(self, kind: Kind) -> list[Candidate]:
         """The memories of that kind, best first."""

@@ -75,12 +75,15 @@ def recall(query: Query, *, plan: Plan, moment: Moment, embed: Embed, reranker: 
     ranked = rank(run, collect(run))
     ranked = rerank(run, ranked, reranker)
     ranked = select(run, ranked)
+    results = keep_pinned(ranked, run.query.top_k)
+    kept = {result.id for result in results}
     return Bundle(
-        results=keep_pinned(ranked, run.query.top_k),
+        results=results,
         goals=run.orientation.goals,
         profile=run.orientation.profile,
         metrics=run.metrics,
         degraded=sorted(set(run.degraded)),
+        others=[each for each in ranked if each.id not in kept],
     )
 
 

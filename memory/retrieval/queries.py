@@ -72,6 +72,8 @@ class Query:
     as_of: datetime | None = None
     known_at: datetime | None = None
     without: Sequence[UUID] = ()
+    nearest_episodes: int = 0
+    """How many episodes to bring along in any case, among `Bundle.others` where not among the results."""
 
     # what rewriters find in the text
     phrases: Sequence[str] = ()

@@ -6,10 +6,10 @@ To add one: a module with a `Recaller`, and its line in RECALLERS.
 from collections.abc import Mapping
 
 from memory.retrieval.plans import Recaller
-from memory.retrieval.recallers import graph, lexical, pinned, temporal, vector
+from memory.retrieval.recallers import episodes, graph, lexical, pinned, temporal, vector
 
 RECALLERS: Mapping[str, Recaller] = {
     recaller.name: recaller
-    for recaller in (lexical.LEXICAL, vector.VECTOR, temporal.TEMPORAL, graph.GRAPH, pinned.PINNED)
+    for recaller in (lexical.LEXICAL, vector.VECTOR, episodes.EPISODES, temporal.TEMPORAL, graph.GRAPH, pinned.PINNED)
 }
 """By name, in the order in which they run: the cheapest first."""
