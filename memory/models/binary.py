@@ -45,6 +45,15 @@ def binary_cursor() -> Generator[CursorWrapper, None, None]:
         yield connection._prepare_cursor(cursor)  # type: ignore[attr-defined]
 
 
+@contextmanager
+def numbered_cursor() -> Generator[CursorWrapper, None, None]:
+    """The same for statements with `$1` and so on, which answers in binary: times as text cost 10 µs each."""
+    connection.ensure_connection()
+    with psycopg.RawCursor(connection.connection) as cursor:
+        cursor.format = Format.BINARY
+        yield connection._prepare_cursor(cursor)  # type: ignore[attr-defined]
+
+
 def half_vector(embedding: Embedding | Sequence[float]) -> HalfVector:
     """For a parameter. Half precision: 11 bits of mantissa, range up to 65,504."""
     return HalfVector(np.asarray(embedding, dtype=np.float32))

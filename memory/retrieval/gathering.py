@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from memory.models import Kind
-from memory.models.binary import binary_cursor, fetch_dicts, half_vector
+from memory.models.binary import half_vector
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate, Metric
 from memory.retrieval.lexical import bind_terms, score_of_terms
@@ -19,7 +19,7 @@ from memory.retrieval.plans import Ground, Moment, Orientation, Recaller, Shape
 from memory.retrieval.queries import Query, Scope
 from memory.retrieval.recallers import RECALLERS
 from memory.retrieval.scopes import CONDITIONS
-from memory.retrieval.statements import OwnerShape, Sql, bind_owner, shape_of, squeeze
+from memory.retrieval.statements import OwnerShape, Sql, Statement, bind_owner, numbered, shape_of
 from memory.retrieval.visibility import walls_of
 
 LEAST_CANDIDATES = 100
@@ -36,16 +36,18 @@ COLUMNS = (
 OF_TURNS = ("turns.index", "turns.role", "turns.name AS speaker")
 OF_FACTS = ("facts.confidence", "facts.temporal", "facts.status", "facts.valid_from", "facts.valid_to")
 
-# of facts, what is true (now, or at `as_of`) and believed; of all else, everything
-TRUE_FACTS = """ AND (kind <> 'fact' OR EXISTS (
-    SELECT FROM facts AS own WHERE own.memory_ptr_id = {memory_id}
-    AND own.recorded_at IS NOT NULL AND own.retracted_at IS NULL
-    AND (own.valid_from IS NULL OR own.valid_from <= %(as_of)s::timestamptz)
-    AND (own.valid_to IS NULL OR own.valid_to > %(as_of)s::timestamptz)
-    AND own.confidence >= %(min_confidence)s::float8))"""
+# of facts, what is true (now, or at `as_of`) and believed; of all else, everything. No EXISTS: of that the planner
+# might make a list of all true facts of all accounts
+TRUE_FACTS = """ AND (kind <> 'fact' OR (
+    SELECT own.recorded_at IS NOT NULL AND own.retracted_at IS NULL
+        AND (own.valid_from IS NULL OR own.valid_from <= %(as_of)s::timestamptz)
+        AND (own.valid_to IS NULL OR own.valid_to > %(as_of)s::timestamptz)
+        AND own.confidence >= %(min_confidence)s::float8
+    FROM facts AS own WHERE own.memory_ptr_id = {memory_id}))"""
 
-FACTS_KNOWN_THEN = """ AND (kind <> 'fact' OR EXISTS (
-    SELECT FROM fact_versions AS known WHERE known.account_id = %(account_id)s AND known.fact_id = {memory_id}
+FACTS_KNOWN_THEN = """ AND (kind <> 'fact' OR (
+    SELECT count(*) > 0 FROM fact_versions AS known
+    WHERE known.account_id = %(account_id)s AND known.fact_id = {memory_id}
     AND known.recorded_at <= %(known_at)s::timestamptz
     AND (known.retracted_at IS NULL OR known.retracted_at > %(known_at)s::timestamptz)
     AND (known.valid_from IS NULL OR known.valid_from <= %(as_of)s::timestamptz)
@@ -70,13 +72,11 @@ def gather(
     if not serving:
         return Gathered(candidates=[], metrics=[], dropped=[])
     statement = compose(make_shape(owner, query, orientation, serving))
-    values = {**statement.parameters, **bind_owner(owner, now=moment.now), **bind(query, orientation, moment)}
+    values = {**bind_owner(owner, now=moment.now), **bind(query, orientation, moment)}
     for recaller in serving:
         values |= recaller.bind(query, orientation)
-    with binary_cursor() as cursor:
-        cursor.execute(statement.text, values)
-        rows = fetch_dicts(cursor)
-    return read_gathered(rows, [recaller.name for recaller in serving])
+    columns, rows = statement.read(values)
+    return read_gathered(columns, rows, [recaller.name for recaller in serving])
 
 
 def make_shape(owner: Owner, query: Query, orientation: Orientation, serving: Sequence[Recaller]) -> Shape:
@@ -127,7 +127,7 @@ def left_ms(moment: Moment) -> float:
 
 
 @lru_cache(maxsize=1024)
-def compose(shape: Shape) -> Sql:
+def compose(shape: Shape) -> Statement:
     """The statement for questions of this shape."""
     of_owner = OwnerShape(has_agent=shape.has_agent, has_user=shape.has_user, has_channel=shape.has_channel)
     walls = walls_of(of_owner, shape.kinds)
@@ -158,7 +158,7 @@ def compose(shape: Shape) -> Sql:
         found AS MATERIALIZED ({union_of(shape.recallers)})
         SELECT {marks_of(shape.recallers)}, scored.* FROM begun {ends_of(shape.recallers)}
         LEFT JOIN ({scored_of(shape)}) AS scored ON true"""
-    return Sql(text=squeeze(text), parameters=walls.parameters)
+    return numbered(Sql(text=text, parameters=walls.parameters))
 
 
 def wanted(shape: Shape, memory_id: str) -> str:
@@ -237,26 +237,35 @@ def scored_of(shape: Shape) -> str:
         FROM found JOIN memories ON memories.id = found.id {" ".join(joins)}"""
 
 
-def read_gathered(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> Gathered:
-    first = rows[0]
+def read_gathered(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> Gathered:
+    """Each row has the marks of the recallers, and there is one at least."""
+    first = dict(zip(columns, rows[0], strict=True))
     metrics = [
         Metric(technique=name, took_ms=round(first[f"{name}_ms"], 3), results=first[f"{name}_rows"]) for name in names
     ]
+    found = [row for row in rows if row[columns.index("id")] is not None]
     return Gathered(
-        candidates=[make_candidate(row, names) for row in rows if row["id"] is not None],
+        candidates=make_candidates(columns, found, names),
         metrics=metrics,
         dropped=[name for name in names if first[f"{name}_left"]],
     )
 
 
-def make_candidate(row: dict[str, Any], names: Sequence[str]) -> Candidate:
-    ways = frozenset(name for place, name in enumerate(names) if row["ways"] >> place & 1)
-    found: dict[str, Any] = {name: row[name] for name in OWN if row.get(name) is not None}
-    return Candidate(
-        **found
-        | {"kind": Kind(row["kind"]), "ways": ways, "similarity": row["similarity"]}
-        | {"last_accessed": row["last_accessed"]}
-    )
+def make_candidates(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[Candidate]:
+    places = {name: place for place, name in enumerate(columns) if name in OWN}
+    kind, ways = columns.index("kind"), columns.index("ways")
+    ways_of = {bits: spread_ways(bits, names) for bits in {row[ways] for row in rows}}
+    made = []
+    for row in rows:
+        # what a kind has not is null in its rows, and what the candidate begins with
+        own = {name: row[place] for name, place in places.items() if name in NULLABLE or row[place] is not None}
+        made.append(Candidate(kind=Kind(row[kind]), ways=ways_of[row[ways]], **own))
+    return made
+
+
+def spread_ways(bits: int, names: Sequence[str]) -> frozenset[str]:
+    return frozenset(name for place, name in enumerate(names) if bits >> place & 1)
 
 
 OWN = frozenset(Candidate.__dataclass_fields__) - {"ways", "kind", "signals", "reasons", "also", "score"}
+NULLABLE = frozenset({"similarity", "last_accessed"})

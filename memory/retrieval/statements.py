@@ -5,7 +5,7 @@ owner and query, with stand-ins for their values (`STAND_IN`, `OWNER`), and the 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import QuerySet
 
+from memory.models.binary import numbered_cursor
 from memory.owner import Owner
 
 STAND_IN: Mapping[str, Any] = {
@@ -83,3 +84,35 @@ def where_of(queryset: "QuerySet[Any]", *, prefix: str) -> Sql:
 def squeeze(statement: str) -> str:
     """The statement without its indentation: a third less to send, and to look through for placeholders, each time."""
     return re.sub(r"\s+", " ", statement)
+
+
+PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|%)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A whole statement as the server takes it, `$1` in place of the first of `names`: long ones would be looked
+    through for placeholders each time."""
+
+    text: str
+    names: tuple[str, ...]
+    parameters: Mapping[str, Any]
+
+    def read(self, values: Mapping[str, Any]) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
+        """The names of its columns, and its rows."""
+        given = {**self.parameters, **values}
+        with numbered_cursor() as cursor:
+            cursor.execute(self.text, [given[name] for name in self.names])
+            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+
+
+def numbered(sql: Sql) -> Statement:
+    """The statement with numbers for names, without its indentation."""
+    names: dict[str, int] = {}
+
+    def number(placeholder: re.Match[str]) -> str:
+        name = placeholder[1]
+        return f"${names.setdefault(name, len(names) + 1)}" if name else "%"
+
+    text = PLACEHOLDER.sub(number, squeeze(sql.text))
+    return Statement(text=text, names=tuple(names), parameters=sql.parameters)
