@@ -1,0 +1,307 @@
+"""`POST /recall`: one question to memories of all kinds."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core import signals
+from django.db import connection
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from memory import conf
+from memory.api.views import ConcludedResponse
+from memory.models import Account, AuditEntry, Memory
+from memory.owner import Owner
+from memory.services.accounts import READ_ONLY, issue_key
+from tests.api_client import ServiceClient
+from tests.embedding_server import EmbeddingServer, vector_of
+from tests.memory.episodes import NOW
+from tests.memory.facts import day, know
+from tests.memory.turns import say, turn
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
+
+FIELDS = {
+    *("id", "kind", "text", "score", "similarity", "event_time", "conversation_id", "channel", "item_key"),
+    *("reasons", "also"),
+}
+
+
+def ask(api: ServiceClient, query: str = "the boiler", **asked: Any) -> Any:
+    answer = api.post("/recall", {"agent_id": "assistant", "query": query} | asked)
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def texts(api: ServiceClient, query: str = "the boiler", **asked: Any) -> list[str]:
+    return [result["text"] for result in ask(api, query, **asked)["results"]]
+
+
+def tell(api: ServiceClient, *contents: str, conversation_id: str = "c1", **fields: Any) -> None:
+    turns = [{"role": "user", "content": content} | fields for content in contents]
+    answer = api.post(f"/conversations/{conversation_id}/turns", {"agent_id": "assistant", "turns": turns})
+    assert answer.status_code == 201, answer.content
+
+
+def learn(api: ServiceClient, claim: str, **fields: Any) -> str:
+    answer = api.post("/facts", {"agent_id": "assistant", "claim": claim, "confidence": 0.9} | fields)
+    assert answer.status_code == 201, answer.content
+    return str(answer.json()["id"])
+
+
+def test_a_memory_is_shown_with_the_id_that_its_writing_answered(api: ServiceClient) -> None:
+    fact_id = learn(api, "The boiler is in the cellar.")
+
+    (result,) = ask(api)["results"]
+
+    assert set(result) == FIELDS
+    assert (result["id"], result["kind"], result["text"]) == (fact_id, "fact", "The boiler is in the cellar.")
+    assert (result["item_key"], result["channel"], result["conversation_id"]) == (f"fact:{fact_id}", "_global", "")
+
+
+def test_memories_of_all_kinds_answer_and_kinds_narrow_them(api: ServiceClient) -> None:
+    tell(api, "The boiler is out.")
+    learn(api, "The boiler is in the cellar.")
+    api.post("/goals", {"agent_id": "assistant", "description": "Mend the boiler."})
+
+    assert set(texts(api)) == {"The boiler is out.", "The boiler is in the cellar.", "Mend the boiler."}
+    assert texts(api, kinds=["fact"]) == ["The boiler is in the cellar."]
+
+
+def test_signals_are_shown_only_when_they_are_asked_for(api: ServiceClient) -> None:
+    tell(api, "The boiler is out.")
+
+    (plain,), (explained,) = ask(api)["results"], ask(api, explain=True)["results"]
+
+    assert "signals" not in plain
+    assert explained["signals"]["bm25"] > 0
+    assert all(isinstance(value, float) for value in explained["signals"].values())
+
+
+def test_open_goals_and_the_profile_come_along(api: ServiceClient) -> None:
+    goal = {"agent_id": "assistant", "user_id": "ana", "description": "Mend it.", "priority": 3}
+    goal_id = api.post("/goals", goal | {"deadline": "2027-01-01T00:00:00Z"}).json()["id"]
+    api.patch("/profiles/ana", {"preferences": {"tea": "black"}})
+
+    found = ask(api, user_id="ana")
+
+    shown = {"id": goal_id, "description": "Mend it.", "status": "active", "priority": 3}
+    assert found["goals"] == [shown | {"deadline": "2027-01-01T00:00:00Z"}]
+    assert found["profile"] == {
+        "user_id": "ana", "preferences": {"tea": "black"}, "expertise_areas": [], "communication_style": {},
+    }  # fmt: skip
+    assert ask(api)["profile"] is None
+
+
+def test_every_technique_says_what_it_took_and_brought(api: ServiceClient) -> None:
+    tell(api, "The boiler is out.")
+
+    metrics = {metric["technique"]: metric for metric in ask(api)["metrics"]}
+
+    assert {"embedding", "lexical", "vector", "standardized"} <= set(metrics)
+    assert metrics["lexical"]["results"] == 1
+    assert all(metric["took_ms"] >= 0 for metric in metrics.values())
+
+
+def test_techniques_are_chosen_by_name(api: ServiceClient) -> None:
+    tell(api, "The boiler is out.", "A cake.")
+
+    assert texts(api, techniques=["lexical"]) == ["The boiler is out."]
+    assert set(texts(api, techniques=["-lexical"])) == {"The boiler is out.", "A cake."}
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({}, {"old", "middle", "new"}),
+        ({"since": "2026-05-03T12:00:00Z"}, {"middle", "new"}),
+        ({"until": "2026-05-03T12:00:00Z"}, {"old"}),
+        ({"since": "2026-05-03T14:00:00+02:00", "until": "2026-05-04T12:00:00Z"}, {"middle"}),
+    ],
+    ids=["any time", "since", "until", "between"],
+)
+def test_times_filter_the_first_moment_inclusive(
+    api: ServiceClient, owner: Owner, asked: dict[str, Any], found: set[str]
+) -> None:
+    for days_ago, word in enumerate(("new", "middle", "old")):
+        say(owner, turn(word, timestamp=NOW - timedelta(days=days_ago)))
+
+    assert set(texts(api, "old middle new", **asked)) == found
+
+
+def test_a_window_is_told_in_hours_from_now(api: ServiceClient, owner: Owner) -> None:
+    say(owner, turn("The boiler, long ago.", timestamp=NOW - timedelta(days=900)))
+    tell(api, "The boiler, now.")
+
+    assert texts(api, time_window_hours=0.5) == ["The boiler, now."]
+
+
+def test_facts_are_those_of_the_moment_that_is_asked_about(api: ServiceClient, owner: Owner) -> None:
+    know(owner, "The boiler was old.", valid_from=day(-20), valid_to=day(-10), now=day(-20))
+    know(owner, "The boiler is new.", valid_from=day(-10), now=day(-5))
+
+    assert texts(api) == ["The boiler is new."]
+    assert texts(api, as_of=day(-15).isoformat()) == ["The boiler was old."]
+    assert texts(api, known_at=day(-7).isoformat()) == []
+    assert texts(api, known_at=day(-7).isoformat(), as_of=day(-15).isoformat()) == ["The boiler was old."]
+
+
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59Z", "2099-01-01T00:00:00+05:30"])
+def test_a_moment_to_come_is_asked_about_as_it_looks_from_now(api: ServiceClient, moment: str) -> None:
+    learn(api, "The boiler is new.")
+
+    assert texts(api, as_of=moment) == texts(api, known_at=moment) == ["The boiler is new."]
+
+
+def test_facts_that_are_too_unsure_are_left_out(api: ServiceClient) -> None:
+    learn(api, "The boiler leaks.", confidence=0.5)
+
+    assert texts(api, min_confidence=0.5) == ["The boiler leaks."]
+    assert texts(api, min_confidence=0.6) == []
+
+
+def test_results_are_bounded_by_number_and_by_tokens(api: ServiceClient) -> None:
+    tell(api, "The boiler is out.", "boiler " * 200, "The boiler again.")
+
+    assert len(texts(api, top_k=2)) == 2
+    assert set(texts(api, max_tokens=20)) == {"The boiler is out.", "The boiler again."}
+    assert texts(api, max_tokens=1) == []
+
+
+def test_what_the_ledger_holds_is_left_out_when_asked(api: ServiceClient) -> None:
+    learn(api, "The boiler is in the cellar.")
+    learn(api, "The boiler is old.")
+    first = ask(api, conversation_id="c1")["results"][0]
+    api.post("/ledger/c1/mark", {"item_key": first["item_key"]})
+
+    assert first["text"] not in texts(api, conversation_id="c1", suppress_injected=True)
+    assert len(texts(api, conversation_id="c1", suppress_injected=True)) == 1
+    assert len(texts(api, conversation_id="c2", suppress_injected=True)) == 2
+
+
+def test_scopes_filter_only_where_they_are_sent(api: ServiceClient) -> None:
+    tell(api, "The boiler here.", conversation_id="here")
+    tell(api, "The boiler there.", conversation_id="there")
+
+    assert len(texts(api, conversation_id="here")) == 2
+    assert texts(api, conversation_id="here", scopes=["session"]) == ["The boiler here."]
+    assert texts(api, scopes=["workspace"]) == []
+
+
+def test_a_vector_of_ones_own_finds_without_the_embedder(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
+    tell(api, "The boiler is out.", "A cake.")
+    embedding_server.fail()
+
+    own = {"query_embedding": vector_of("A cake.").tolist(), "embedding_model": "served-model"}
+    found = ask(api, "zzz", techniques=["vector"], **own)
+
+    assert found["results"][0]["text"] == "A cake."
+    assert found["results"][0]["similarity"] == pytest.approx(1, abs=0.01)
+    assert found["degraded"] == []
+
+
+def test_without_the_embedder_words_find_and_the_answer_says_so(
+    api: ServiceClient, embedding_server: EmbeddingServer
+) -> None:
+    tell(api, "The boiler is out.", "A cake.")
+    embedding_server.fail()
+
+    found = ask(api, "boiler?")
+
+    assert [result["text"] for result in found["results"]] == ["The boiler is out."]
+    assert (found["results"][0]["similarity"], found["degraded"]) == (None, ["embedder_unavailable"])
+
+
+def test_an_owner_without_memories_gets_an_empty_bundle(api: ServiceClient) -> None:
+    found = ask(api, agent_id="nobody-yet", user_id="nobody", conversation_id="none", scopes=["session", "profile"])
+
+    assert [found[name] for name in ("results", "goals", "profile", "degraded")] == [[], [], None, []]
+
+
+def test_reads_are_counted_once_the_answer_is_sent(api: ServiceClient) -> None:
+    learn(api, "The boiler is old.")
+    before = ask(api)["results"]
+
+    after = Memory.objects.get()
+
+    assert len(before) == after.access_count == 1
+    assert after.last_accessed is not None
+
+
+def test_an_answer_that_is_repeated_counts_no_read(api: ServiceClient) -> None:
+    learn(api, "The boiler is old.")
+    asked = {"agent_id": "assistant", "query": "boiler"}
+
+    twice = [api.post("/recall", asked, HTTP_IDEMPOTENCY_KEY="k").content for _ in range(2)]
+
+    assert twice[0] == twice[1]
+    assert Memory.objects.get().access_count == 1
+
+
+def test_reads_across_channels_are_written_down_where_reads_are_kept(
+    api: ServiceClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "AUDIT_LEVEL", "reads")
+    learn(api, "The boiler is old.")
+    learn(api, "The boiler is red.", channel="house")
+
+    ask(api, channel="house", conversation_id="c1")
+
+    entry = AuditEntry.objects.get(operation="retrieve")
+    assert (entry.source_channel, entry.target_channels) == ("house", ["_global", "house"])
+    assert (entry.result_count, entry.query_text, entry.conversation_id) == (2, "the boiler", "c1")
+
+
+def test_a_recall_takes_three_statements_and_one_after_the_answer(
+    api: ServiceClient, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    learn(api, "The boiler is old.")
+    ask(api)
+
+    # and one that looks the key up
+    with django_assert_max_num_queries(5):
+        ask(api, conversation_id="c1", user_id="ana")
+
+
+def test_what_follows_an_answer_follows_once_and_never_spoils_it(caplog: pytest.LogCaptureFixture) -> None:
+    done: list[str] = []
+
+    def conclude() -> None:
+        done.append("once")
+        connection.cursor().execute("SELECT nonsense")
+
+    answer = ConcludedResponse({}, conclude=conclude)
+    finished: list[Any] = []
+    signals.request_finished.connect(lambda **_: finished.append(len(done)), weak=False, dispatch_uid="seen")
+    answer.close()
+    answer.close()
+    signals.request_finished.disconnect(dispatch_uid="seen")
+
+    assert (done, finished) == (["once"], [1, 1])
+    assert "what was to follow an answer failed" in caplog.text
+
+
+def test_a_key_that_may_only_read_recalls(api: ServiceClient, account: Account) -> None:
+    learn(api, "The boiler is old.")
+    reader = ServiceClient(issue_key(account, scopes=READ_ONLY, agent_id="assistant").secret)
+
+    assert [result["text"] for result in reader.post("/recall", {"query": "boiler"}).json()["results"]] == [
+        "The boiler is old."
+    ]
+
+
+def test_recalls_count_as_retrieval(api: ServiceClient, settings: Settings) -> None:
+    settings.RETRIEVAL_RATE_LIMIT_PER_MINUTE = 1
+
+    assert [api.post("/recall", {"query": "boiler"}).status_code for _ in range(2)] == [200, 429]
+
+
+def test_other_agents_other_users_and_strangers_find_nothing(
+    api: ServiceClient, stranger_api: ServiceClient, owner: Owner
+) -> None:
+    tell(api, "The boiler is out.")
+    learn(api, "The boiler is Ana's.", user_id="ana")
+
+    assert texts(api, agent_id="planner") == texts(api, agent_id="planner", user_id="bob") == []
+    assert texts(stranger_api) == texts(stranger_api, user_id="ana") == []
+    assert texts(api, agent_id="planner", user_id="ana") == ["The boiler is Ana's."]
