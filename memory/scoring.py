@@ -15,6 +15,36 @@ CONFIDENCE_OF = {"explicit": 0.95, "implied": 0.85, "inferred": 0.70, "uncertain
 WILSON_Z = 1.96
 """Standard deviations of a 95 % interval."""
 
+EPISODIC_WEIGHT = 0.3
+FACT_WEIGHT = 0.25
+ENTITY_WEIGHT = 0.2
+PROCEDURAL_WEIGHT = 0.15
+RECENCY_BOOST = 0.1
+"""The documented weights of retrieval."""
+
+TEMPORAL_BOOSTS = {"current": 1.2, "past": 0.7, "future": 1.0}
+"""The documented boosts of facts by what they are about; of what is to come, nothing is documented."""
+
+SPEAKER_BOOST = 1.5
+"""Of turns by whom a question asks about: as much as any factor may be, and measured to find more the more it is."""
+
+SALIENCE_SPAN = 0.2
+WINDOW_BOOST = 0.3
+WORK_BOOST = 0.3
+RELATIONSHIP_BOOST = 0.3
+LEFT_A_PLACE = 0.9
+"""What the next goal in the order of urgency leaves of the one before."""
+
+TRUST_SHARE = 0.35
+CONFIDENCE_SHARE = 0.2
+EVIDENCE_BOOST = 0.05
+PIN_BOOST = 0.2
+
+SHARE_OF_A_WINDOW = 0.25
+LEAST_FADING_SECONDS = 6 * 3_600.0
+MOST_FADING_SECONDS = 30 * 86_400.0
+FADING_OF_OPEN_SECONDS = 86_400.0
+
 
 def recency(age_days: float) -> float:
     """0.95 ^ days, in (0, 1]; 1 for what is of now, or of later."""
@@ -48,3 +78,59 @@ def success_rate(successes: int, failures: int) -> float:
     What was never tried is 0.5, so that a new strategy is found at all; 1 of 1 is 0.67, 9 of 10 is 0.83.
     """
     return (successes + 1) / (successes + failures + 2)
+
+
+def kind_factor(weight: float) -> float:
+    """A documented weight over the largest one, in [0.5, 1]: 1, 0.83, 0.67, 0.5."""
+    return weight / EPISODIC_WEIGHT
+
+
+def recency_factor(age_days: float) -> float:
+    """1 + 0.1 recency, in (1, 1.1]: the documented weight. `age_days` since it happened or was last read."""
+    return 1 + RECENCY_BOOST * recency(age_days)
+
+
+def salience_factor(salience: float) -> float:
+    """0.8 + 0.4 salience, in [0.8, 1.2]: 1 at 0.5, which everything begins with."""
+    return 1 + SALIENCE_SPAN * (2 * salience - 1)
+
+
+def fading_seconds(length_seconds: float) -> float:
+    """How far outside a window of this length a memory counts for half: a quarter of it, 6 hours to 30 days.
+
+    Of a window without a beginning or an end, a day.
+    """
+    if math.isinf(length_seconds):
+        return FADING_OF_OPEN_SECONDS
+    return min(max(SHARE_OF_A_WINDOW * length_seconds, LEAST_FADING_SECONDS), MOST_FADING_SECONDS)
+
+
+def window_factor(outside_seconds: float, *, fading: float) -> float:
+    """1 + 0.3 * 0.5 ^ (outside / fading), in [1, 1.3]: 1.3 inside, where `outside_seconds` are 0; 1 far away."""
+    return 1 + WINDOW_BOOST * math.pow(0.5, outside_seconds / fading)
+
+
+def work_factor(closeness: float, place: int) -> float:
+    """1 + 0.3 closeness * 0.9 ^ place, in [1, 1.3].
+
+    `closeness` in [0, 1] is to an open goal; `place` is that goal's among the open ones, 0 the most urgent.
+    """
+    return 1 + WORK_BOOST * closeness * math.pow(LEFT_A_PLACE, place)
+
+
+def relationship_factor(hops: int) -> float:
+    """1 + 0.3 * 0.5 ^ hops, in (1, 1.3]; `hops` are links from what the question names, 0 is what it names."""
+    return 1 + RELATIONSHIP_BOOST * math.pow(0.5, hops)
+
+
+def provenance_factor(*, trust: float, confidence: float | None, has_evidence: bool, is_pinned: bool) -> float:
+    """(0.65 + 0.35 trust) * (0.8 + 0.2 confidence) * 1.05 with evidence * 1.2 if pinned, in [0.52, 1.26].
+
+    1 for what is trusted fully, with nothing else known: confidence (None: not a claim) only takes away.
+    """
+    factor = 1 - TRUST_SHARE * (1 - trust)
+    if confidence is not None:
+        factor *= 1 - CONFIDENCE_SHARE * (1 - confidence)
+    if has_evidence:
+        factor *= 1 + EVIDENCE_BOOST
+    return factor * (1 + PIN_BOOST) if is_pinned else factor

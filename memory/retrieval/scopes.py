@@ -1,14 +1,19 @@
 """Scopes (E1): how far a search opens, in the order that the agent's posture asks for.
 
 Without a conversation and without scopes everything that the owner sees is searched, and nothing preferred. With a
-conversation, its scopes are preferred in the posture's order. Scopes that a client sends filter as well.
+conversation, its scopes are preferred in the posture's order. Scopes that a client sends filter as well, and are
+preferred in the order in which they were sent. A memory may be in several scopes; the first one in the order counts.
+
+What is in a scope is said twice, in SQL to filter (CONDITIONS) and in Python to prefer (MEMBERS), and is the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 from memory.errors import Unprocessable
 from memory.models import Kind
-from memory.models.memory import KNOWLEDGE, OF_CONTEXTS
+from memory.models.memory import KNOWLEDGE
 from memory.owner import GLOBAL_CHANNEL
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Orientation
@@ -20,6 +25,7 @@ ORDERS: Mapping[Posture, Sequence[Scope]] = {
     Posture.RECOVERY: (Scope.LINEAGE, Scope.SESSION, Scope.WORKSPACE, Scope.PROFILE, Scope.TURN),
     Posture.AUDIT: (Scope.SESSION, Scope.LINEAGE, Scope.WORKSPACE, Scope.PROFILE, Scope.TURN),
 }
+"""The first two are documented. A recovery resumes what broke off; an audit begins with what was done."""
 
 BOOSTS = (1.3, 1.2, 1.1, 1.05, 1.0)
 """By the place of its scope in the order; what is in none of them counts 1."""
@@ -27,51 +33,116 @@ BOOSTS = (1.3, 1.2, 1.1, 1.05, 1.0)
 TURNS_OF_A_TURN = 2
 """The request at hand: the conversation's last turns."""
 
-WORKSPACE_KINDS = frozenset({Kind.CONTEXT_ENTRY, Kind.LEARNING, Kind.ARTIFACT, Kind.STRATEGY, Kind.WORK_EPISODE})
+WORKSPACE_KINDS = frozenset(
+    {Kind.CONTEXT_ENTRY, Kind.LEARNING, Kind.ARTIFACT, Kind.STRATEGY, Kind.WORK_EPISODE, Kind.GOAL}
+)
+PROFILE_KINDS = KNOWLEDGE - {Kind.GOAL}
+"""Preferences, boundaries and relationships; what is to be done is of the workspace."""
+
+OF_A_CONVERSATION = frozenset({Scope.TURN, Scope.SESSION, Scope.LINEAGE})
+KINDS_IN: Mapping[Scope, Collection[Kind]] = {
+    Scope.TURN: {Kind.TURN},
+    Scope.WORKSPACE: WORKSPACE_KINDS | KNOWLEDGE,
+    Scope.PROFILE: PROFILE_KINDS,
+}
+"""Which kinds can be in a scope, where not all can."""
+
+
+def listed(kinds: Collection[Kind]) -> str:
+    return ", ".join(repr(kind.value) for kind in sorted(kinds))
+
 
 CONDITIONS: Mapping[Scope, str] = {
-    Scope.TURN: f"""conversation_id = %(conversation_id)s AND kind IN ('turn', 'turn_slot') AND event_time >= coalesce((
-        SELECT min(latest.event_time) FROM (
-            SELECT last.event_time FROM memories AS last WHERE last.account_id = %(account_id)s
-            AND last.conversation_id = %(conversation_id)s AND last.kind = 'turn'
-            ORDER BY last.event_time DESC, last.id DESC LIMIT {TURNS_OF_A_TURN}
-        ) AS latest), '-infinity')""",
-    Scope.SESSION: "conversation_id = %(conversation_id)s",
-    Scope.LINEAGE: "conversation_id = ANY(%(lineage)s::text[])",
-    Scope.WORKSPACE: f"""(kind IN ({", ".join(repr(kind.value) for kind in sorted(WORKSPACE_KINDS))})
-        OR channel <> '{GLOBAL_CHANNEL}' AND kind IN ({", ".join(repr(kind.value) for kind in sorted(KNOWLEDGE))}))""",
-    Scope.PROFILE: f"""user_id = %(user_id)s
-        AND kind IN ({", ".join(repr(kind.value) for kind in sorted(KNOWLEDGE - {Kind.GOAL}))})""",
+    Scope.TURN: f"""memories.conversation_id = %(conversation_id)s AND memories.kind = 'turn' AND memories.id IN (
+        SELECT memory_ptr_id FROM turns JOIN conversations ON conversations.id = turns.log_id
+        WHERE conversations.account_id = %(account_id)s AND conversations.conversation_id = %(conversation_id)s
+        AND turns.index >= conversations.turn_count - {TURNS_OF_A_TURN})""",
+    Scope.SESSION: "memories.conversation_id = %(conversation_id)s",
+    Scope.LINEAGE: "memories.conversation_id = ANY(%(lineage)s::text[])",
+    Scope.WORKSPACE: f"""(memories.kind IN ({listed(WORKSPACE_KINDS)})
+        OR memories.channel <> '{GLOBAL_CHANNEL}' AND memories.kind IN ({listed(KNOWLEDGE)}))""",
+    Scope.PROFILE: f"memories.user_id = %(user_id)s AND memories.kind IN ({listed(PROFILE_KINDS)})",
 }
 """What is in a scope, as a condition on `memories`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a question is asked. Empty ids are in no scope."""
+
+    conversation_id: str
+    lineage: frozenset[str]
+    first_of_turn: int | None
+    """The index that the request at hand begins with; None without a turn."""
+    user_id: str
+
+    @classmethod
+    def of(cls, query: Query, orientation: Orientation, *, user_id: str) -> Self:
+        last = orientation.last_turn_index
+        return cls(
+            conversation_id=query.conversation_id,
+            lineage=frozenset(orientation.lineage),
+            first_of_turn=None if last is None else last + 1 - TURNS_OF_A_TURN,
+            user_id=user_id,
+        )
+
+
+def is_of_turn(candidate: Candidate, place: Place) -> bool:
+    if candidate.kind != Kind.TURN or candidate.index is None or place.first_of_turn is None:
+        return False
+    return candidate.index >= place.first_of_turn and is_of_session(candidate, place)
+
+
+def is_of_session(candidate: Candidate, place: Place) -> bool:
+    return bool(place.conversation_id) and candidate.conversation_id == place.conversation_id
+
+
+def is_of_lineage(candidate: Candidate, place: Place) -> bool:
+    return candidate.conversation_id in place.lineage
+
+
+def is_of_workspace(candidate: Candidate, _place: Place) -> bool:
+    if candidate.kind in WORKSPACE_KINDS:
+        return True
+    return candidate.channel != GLOBAL_CHANNEL and candidate.kind in KNOWLEDGE
+
+
+def is_of_profile(candidate: Candidate, place: Place) -> bool:
+    return bool(place.user_id) and candidate.user_id == place.user_id and candidate.kind in PROFILE_KINDS
+
+
+MEMBERS: Mapping[Scope, Callable[[Candidate, Place], bool]] = {
+    Scope.TURN: is_of_turn,
+    Scope.SESSION: is_of_session,
+    Scope.LINEAGE: is_of_lineage,
+    Scope.WORKSPACE: is_of_workspace,
+    Scope.PROFILE: is_of_profile,
+}
+"""Whether a memory is in a scope."""
+
+
 def check_scopes(query: Query, *, has_user: bool) -> None:
-    """Raises Unprocessable for scopes that nothing can be in."""
-    needing = {Scope.TURN, Scope.SESSION, Scope.LINEAGE} & set(query.scopes)
+    """Raises Unprocessable for scopes that nothing can be in, alone or with the kinds that are asked for."""
+    needing = OF_A_CONVERSATION & set(query.scopes)
     if needing and not query.conversation_id:
         raise Unprocessable(f"the scopes {', '.join(sorted(needing))} are of a conversation: name one")
     if Scope.PROFILE in query.scopes and not has_user:
         raise Unprocessable("the scope profile is of a user: name one")
+    if query.scopes and query.kinds and not any(can_hold(scope, query.kinds) for scope in query.scopes):
+        raise Unprocessable("none of the scopes holds any of the kinds")
 
 
-def scope_of(candidate: Candidate, query: Query, orientation: Orientation, *, user_id: str) -> Scope | None:
-    """The narrowest scope that the memory is in, or None."""
-    if query.conversation_id and candidate.conversation_id == query.conversation_id:
-        return Scope.TURN if is_of_last_turns(candidate, orientation) else Scope.SESSION
-    if candidate.conversation_id and candidate.conversation_id in orientation.lineage:
-        return Scope.LINEAGE
-    if user_id and candidate.user_id == user_id and candidate.kind in KNOWLEDGE - {Kind.GOAL}:
-        return Scope.PROFILE
-    in_project = candidate.channel != GLOBAL_CHANNEL and candidate.kind in KNOWLEDGE
-    return Scope.WORKSPACE if in_project or candidate.kind in WORKSPACE_KINDS | OF_CONTEXTS else None
+def can_hold(scope: Scope, kinds: Collection[Kind]) -> bool:
+    return scope not in KINDS_IN or not set(kinds).isdisjoint(KINDS_IN[scope])
 
 
-def is_of_last_turns(candidate: Candidate, orientation: Orientation) -> bool:
-    last = orientation.last_turn_index
-    return candidate.index is not None and last is not None and candidate.index > last - TURNS_OF_A_TURN
+def order_of(query: Query) -> Sequence[Scope]:
+    """Which scopes are preferred, the most preferred first; none without a conversation and without scopes."""
+    if query.scopes:
+        return tuple(dict.fromkeys(query.scopes))
+    return ORDERS[query.posture] if query.conversation_id else ()
 
 
-def boost_of(scope: Scope | None, posture: Posture) -> float:
-    """By the posture's order."""
-    return 1.0 if scope is None else BOOSTS[ORDERS[posture].index(scope)]
+def factor_of_place(number: int) -> float:
+    """How much the scope at that place of the order counts, 0 the first."""
+    return BOOSTS[number]
