@@ -7,6 +7,9 @@ To add one: a function `(Sequence[Candidate], Setting) -> list[Candidate]`, and 
 from collections.abc import Mapping
 
 from memory.retrieval.plans import Selector
+from memory.retrieval.selectors.diversity import diversity
+from memory.retrieval.selectors.duplicates import duplicates
+from memory.retrieval.selectors.lineage import lineage
 
-SELECTORS: Mapping[str, Selector] = {}
+SELECTORS: Mapping[str, Selector] = {"lineage": lineage, "duplicates": duplicates, "diversity": diversity}
 """By name, in the order in which they run."""

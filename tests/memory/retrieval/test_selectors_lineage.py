@@ -1,0 +1,99 @@
+"""Correction lineage: no successor comes after what it superseded, and a promoted fact comes once."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.models import Kind
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.plans import LinkBetween
+from memory.retrieval.selectors.lineage import lineage
+from tests.memory.candidates import asking, found, link, numbers
+
+
+def facts(count: int, **fields: Any) -> list[Candidate]:
+    """Superseded ones, best first."""
+    return [
+        found(number, kind=Kind.FACT, status="superseded", score=1 / number, **fields) for number in range(1, count + 1)
+    ]
+
+
+def supersedes(new: int, old: int) -> LinkBetween:
+    return link(new, "SUPERSEDES", old)
+
+
+@pytest.mark.parametrize(
+    ("links", "order"),
+    [
+        pytest.param([], [1, 2, 3, 4], id="nothing superseded"),
+        pytest.param([supersedes(3, 1)], [3, 1, 2, 4], id="the successor takes its place"),
+        pytest.param([supersedes(1, 3)], [1, 2, 3, 4], id="in order already"),
+        pytest.param([supersedes(4, 3), supersedes(3, 1)], [4, 3, 1, 2], id="a chain"),
+        pytest.param([supersedes(4, 1), supersedes(3, 1)], [4, 3, 1, 2], id="two successors"),
+        pytest.param([supersedes(3, 1), supersedes(3, 2)], [3, 1, 2, 4], id="the successor of two"),
+        pytest.param([supersedes(9, 1)], [1, 2, 3, 4], id="a successor that is not there"),
+        pytest.param([link(3, "ABOUT", 1)], [1, 2, 3, 4], id="another link"),
+    ],
+)
+def test_a_successor_comes_before_what_it_supersedes(links: list[LinkBetween], order: list[int]) -> None:
+    assert numbers(lineage(facts(4), asking(*links))) == order
+
+
+def test_who_takes_a_place_has_its_score_and_says_why() -> None:
+    old, _between, new = facts(3)
+
+    lineage([old, _between, new], asking(supersedes(3, 1)))
+
+    assert new.score == old.score
+    assert new.signals["lineage"] == pytest.approx(3.0)
+    assert new.reasons == ["takes the place of what it supersedes"]
+
+
+def test_what_is_active_again_gives_way_to_nobody() -> None:
+    active, superseded = facts(2)
+    active.status = "active"
+
+    assert numbers(lineage([active, superseded], asking(supersedes(2, 1), supersedes(1, 2)))) == [1, 2]
+
+
+@pytest.mark.parametrize("size", [2, 3, 300])
+def test_a_ring_ends_and_loses_nobody(size: int) -> None:
+    ring = [supersedes(number, number % size + 1) for number in range(1, size + 1)]
+
+    assert sorted(numbers(lineage(facts(size), asking(*ring)))) == list(range(1, size + 1))
+
+
+def test_a_chain_of_hundreds_is_put_in_order() -> None:
+    chain = [supersedes(number + 1, number) for number in range(1, 600)]
+
+    assert numbers(lineage(facts(600), asking(*chain))) == list(range(600, 0, -1))
+
+
+@given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda pair: pair[0] > pair[1]), max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_in_whatever_lineage_nobody_outranks_a_successor(pairs: list[tuple[int, int]]) -> None:
+    ordered = lineage(facts(8), asking(*(supersedes(new, old) for new, old in pairs)))
+
+    places = {number: place for place, number in enumerate(numbers(ordered))}
+    assert sorted(places) == list(range(1, 9))
+    assert all(places[new] < places[old] for new, old in pairs)
+    assert [each.score for each in ordered] == sorted((each.score for each in ordered), reverse=True)
+
+
+@pytest.mark.parametrize("promoted", [link(1, "PROMOTED_FROM", 2), link(2, "PROMOTED_FROM", 1)], ids=["copy", "origin"])
+def test_of_a_fact_and_its_promoted_copy_the_better_one_stands_for_both(promoted: LinkBetween) -> None:
+    one, other = facts(2, text="Ana lives in Berlin.")
+    other.pinned = True
+
+    assert lineage([one, other], asking(promoted)) == [one]
+    assert one.also == [other.id]
+    assert one.pinned
+
+
+def test_a_copy_that_claims_something_else_by_now_stays() -> None:
+    one, other = facts(2, text="Ana lives in Berlin.")
+    other.text = "Ana lives in Bern."
+
+    assert lineage([one, other], asking(link(1, "PROMOTED_FROM", 2))) == [one, other]
