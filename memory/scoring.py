@@ -105,9 +105,12 @@ def fading_seconds(length_seconds: float) -> float:
     return min(max(SHARE_OF_A_WINDOW * length_seconds, LEAST_FADING_SECONDS), MOST_FADING_SECONDS)
 
 
-def window_factor(outside_seconds: float, *, fading: float) -> float:
-    """1 + 0.3 * 0.5 ^ (outside / fading), in [1, 1.3]: 1.3 inside, where `outside_seconds` are 0; 1 far away."""
-    return 1 + WINDOW_BOOST * math.pow(0.5, outside_seconds / fading)
+def window_factor(fadings: float) -> float:
+    """1 + 0.3 * 0.5 ^ fadings, in [1, 1.3]: 1.3 inside of a window, where `fadings` are 0; 1 far away.
+
+    `fadings` are how far outside it is, in units of the window's `fading_seconds`.
+    """
+    return 1 + WINDOW_BOOST * math.pow(0.5, fadings)
 
 
 def work_factor(closeness: float, place: int) -> float:

@@ -7,10 +7,9 @@ urgent one.
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from memory.models import Kind
 from memory.models.goals import SUBGOAL_OF
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.plans import Setting
+from memory.retrieval.plans import LinkBetween, Setting
 from memory.scoring import work_factor
 
 OPEN_GOAL, PART, LINKED = 1.0, 0.75, 0.5
@@ -22,11 +21,13 @@ REASONS: Mapping[float, str] = {
 
 
 def active_work(candidates: Sequence[Candidate], setting: Setting) -> None:
-    places = places_of(candidates, setting)
+    places = {goal.id: place for place, goal in enumerate(setting.orientation.goals)}
     if not places:
         return
+    links = [link for link in setting.links if link.source in places or link.target in places]
+    places |= dict.fromkeys(at_hand(candidates, setting.query.conversation_id, links) & places.keys(), 0)
     near = {goal_id: (work_factor(OPEN_GOAL, place), OPEN_GOAL) for goal_id, place in places.items()}
-    for link in setting.links:
+    for link in links:
         if link.target in places:
             closeness = PART if link.type == SUBGOAL_OF else LINKED
             keep_best(near, link.source, (work_factor(closeness, places[link.target]), closeness))
@@ -42,13 +43,11 @@ def keep_best(near: dict[UUID, tuple[float, float]], memory_id: UUID, found: tup
     near[memory_id] = max(near.get(memory_id, found), found)
 
 
-def places_of(candidates: Sequence[Candidate], setting: Setting) -> dict[UUID, int]:
-    """The open goals by how urgent they are, 0 the most."""
-    places = {goal.id: place for place, goal in enumerate(setting.orientation.goals)}
-    if not places or not setting.query.conversation_id:
-        return places
-    here = {each.id for each in candidates if each.conversation_id == setting.query.conversation_id}
-    linked = {link.target for link in setting.links if link.source in here}
-    linked |= {link.source for link in setting.links if link.target in here}
-    own = {each.id for each in candidates if each.kind == Kind.GOAL and each.id in here}
-    return places | dict.fromkeys((linked | own) & places.keys(), 0)
+def at_hand(candidates: Sequence[Candidate], conversation_id: str, links: Sequence[LinkBetween]) -> set[UUID]:
+    """What the conversation is at: its memories, and what is linked to them."""
+    if not conversation_id:
+        return set()
+    here = {each.id for each in candidates if each.conversation_id == conversation_id}
+    return here.union(
+        (link.target for link in links if link.source in here), (link.source for link in links if link.target in here)
+    )

@@ -11,6 +11,9 @@ from memory.retrieval.plans import Setting
 from memory.retrieval.queries import Window
 from memory.scoring import fading_seconds, window_factor
 
+FAR = 20.0
+"""Fadings: what is left is less than a millionth."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
@@ -20,9 +23,11 @@ class Span:
     until: float
     fading: float
 
-    def outside(self, begins: float, ends: float) -> float:
-        """Seconds between the window and what lasts so long; 0 where they meet."""
-        return max(self.since - ends, begins - self.until, 0.0)
+    def fadings(self, begins: float, ends: float) -> float:
+        """How far outside it is what lasts so long; 0 where they meet."""
+        if begins > self.until:
+            return (begins - self.until) / self.fading
+        return (self.since - ends) / self.fading if ends < self.since else 0.0
 
     def has(self, begins: float, ends: float) -> bool:
         """Half-open both, but for what is of one moment."""
@@ -35,9 +40,14 @@ def window(candidates: Sequence[Candidate], setting: Setting) -> None:
         return
     for candidate in candidates:
         times = times_of(candidate)
-        factor = max(window_factor(span.outside(*time), fading=span.fading) for span in spans for time in times)
-        is_inside = any(span.has(*time) for span in spans for time in times)
-        candidate.multiply("window", factor, IS_OF_THE_TIME if is_inside else "")
+        nearest = min([span.fadings(*time) for span in spans for time in times])
+        if nearest < FAR:
+            is_inside = nearest == 0 and is_of(times, spans)
+            candidate.multiply("window", window_factor(nearest), IS_OF_THE_TIME if is_inside else "")
+
+
+def is_of(times: Sequence[tuple[float, float]], spans: Sequence[Span]) -> bool:
+    return any(span.has(*time) for span in spans for time in times)
 
 
 def make_span(window: Window) -> Span:
