@@ -1,14 +1,15 @@
-"""Words: BM25 over the owner's rows, as common table expressions for a larger statement.
+"""Words: BM25 with the statistics of the account, the same wherever words are looked for.
 
-score(d) = sum over query terms of
-    ln(1 + (N - df + 0.5) / (df + 0.5)) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * |d| / average))
-(Robertson & Zaragoza 2009), with N, df and the average length taken over what the owner may see.
+score(d) = sum over the question's terms of
+    weight * ln(1 + (N - df + 0.5) / (df + 0.5)) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * |d| / average))
+(Robertson & Zaragoza 2009). N, df and the average length are over all memories of the account that are neither
+archived, quarantined nor buried, expired or not (`TermCount`); |d| is a memory's `token_count`. Names weigh more than
+other words, expansions less; a memory that holds a quoted phrase as it stands counts double for each.
 """
 
-import math
 from typing import Any
 
-from memory.retrieval.plans import Orientation, Shape, Term
+from memory.retrieval.plans import Orientation, Shape
 
 QUOTED_TERM = r"""'''' || replace(replace(term, '\', '\\'), '''', '''''') || ''''"""
 """The column `term` as a literal of a tsquery: a term may hold anything."""
@@ -17,41 +18,56 @@ K1 = 1.2
 B = 0.75
 
 MOST_TERMS = 32
-"""Of a question: the rarest, which say most."""
+"""Of a question: those that say most."""
 MOST_MATCHES = 10_000
 """Memories of an account that the terms which select may hold together: commoner ones only score what those found."""
+NAME_WEIGHT = 1.5
+EXPANSION_WEIGHT = 0.5
+
+CORPUS = """
+    SELECT coalesce(sum(docs), 0)::float8 AS docs, coalesce(sum(tokens), 0)::float8 AS tokens
+    FROM memory_terms WHERE account_id = %(account_id)s AND term = ''"""
+"""How many memories the account has, and the sum of their lengths."""
+
+LANGUAGE = "(SELECT language FROM accounts WHERE id = %(account_id)s)"
 
 
-def known_terms(orientation: Orientation) -> list[Term]:
-    """The question's terms that the account knows, the rarest first, at most 32."""
-    known = [term for term in orientation.terms if term.docs > 0]
-    return sorted(known, key=lambda term: (term.docs, term.lexeme))[:MOST_TERMS]
+def lexemes_of(text: str) -> str:
+    """The terms of a text, given as an expression, in the account's language: a set to select."""
+    return f"unnest(tsvector_to_array(memory_lexemes(%(account_id)s, {LANGUAGE}, {text})))"
 
 
-def selective(orientation: Orientation) -> list[Term]:
-    """Those that candidates are looked for by: as many as may together be in 10,000 memories, and one at least."""
-    chosen: list[Term] = []
-    matches = 0
-    for term in known_terms(orientation):
-        matches += term.docs
-        if chosen and matches > MOST_MATCHES:
-            break
-        chosen.append(term)
-    return chosen
+def weighed_terms(asked: str) -> str:
+    """What the terms of a question are worth: rows of `term`, `docs`, `weight` (with its inverse document frequency)
+    and `selects`, at most 32, best first.
 
-
-def inverse_document_frequency(docs: int, total: int) -> float:
-    """ln(1 + (N - df + 0.5) / (df + 0.5)), Robertson & Zaragoza 2009; above zero, however common the term is."""
-    return math.log(1 + (max(total - docs, 0) + 0.5) / (docs + 0.5))
+    `asked` selects `term` and `weight`, a term as often as it likes. Terms that no memory of the account holds are left
+    out. Those that select are the best ones that together are in 10,000 memories, and one at least.
+    """
+    return f"""
+        SELECT term, docs, weight, place = 1 OR matches <= {MOST_MATCHES} AS selects
+        FROM (
+            SELECT term, docs, weight, row_number() OVER best AS place, sum(docs) OVER best AS matches
+            FROM (
+                SELECT term, held.docs, asked.weight
+                    * ln(1 + (greatest(corpus.docs - held.docs, 0) + 0.5::float8) / (held.docs + 0.5::float8)) AS weight
+                FROM (SELECT term, max(weight)::float8 AS weight FROM ({asked}) AS every GROUP BY term) AS asked
+                CROSS JOIN ({CORPUS}) AS corpus
+                CROSS JOIN LATERAL (
+                    SELECT sum(docs)::bigint AS docs FROM memory_terms AS counted
+                    WHERE counted.account_id = %(account_id)s AND counted.term = asked.term
+                ) AS held WHERE held.docs > 0
+            ) AS known
+            WINDOW best AS (ORDER BY weight DESC, term COLLATE "C" ROWS UNBOUNDED PRECEDING)
+        ) AS ranked WHERE place <= {MOST_TERMS} ORDER BY place"""
 
 
 def bind_terms(orientation: Orientation) -> dict[str, Any]:
     """What `score_of_terms` and the recaller need."""
-    terms = known_terms(orientation)
     return {
-        "terms": [quote(term.lexeme) for term in terms],
-        "weights": [term.weight * inverse_document_frequency(term.docs, orientation.docs) for term in terms],
-        "selective": " | ".join(quote(term.lexeme) for term in selective(orientation)),
+        "terms": [quote(term.lexeme) for term in orientation.terms],
+        "weights": [term.weight for term in orientation.terms],
+        "selective": " | ".join(quote(term.lexeme) for term in orientation.terms if term.selects),
         "phrases": list(orientation.phrases),
         "average": max(orientation.tokens / orientation.docs, 1.0) if orientation.docs > 0 else 1.0,
     }
@@ -63,15 +79,8 @@ def quote(lexeme: str) -> str:
 
 
 def score_of_terms(shape: Shape) -> str:
-    """The BM25 score of the row of `memories` at hand, as an expression."""
-    score = f"""(
-        SELECT coalesce(sum(weight * tf * ({K1} + 1) / (
-            tf + {K1} * (1 - {B} + {B} * memories.token_count / %(average)s::float8)
-        )), 0) FROM (
-            SELECT weight, memory_term_frequency(memories.lexemes, term) AS tf
-            FROM unnest(%(terms)s::tsquery[], %(weights)s::float8[]) AS asked (term, weight)
-        ) AS frequencies
-    )::float8"""
+    """The score of the row of `memories` at hand, as an expression over what `bind_terms` binds."""
+    score = score_of("%(terms)s::tsquery[]", "%(weights)s::float8[]", "%(average)s::float8")
     if not shape.has_phrases:
         return score
     return f"""{score} * (1 + (
@@ -79,40 +88,36 @@ def score_of_terms(shape: Shape) -> str:
     ))"""
 
 
-def bm25_ctes(*, corpus: str) -> str:
-    """The CTEs `scored` (id, score), best first, at most %(limit)s rows, and `corpus` (rows, average length).
+def score_of(terms: str, weights: str, average: str) -> str:
+    """The formula, over the row of `memories` at hand: terms as tsqueries, their weights, the average length."""
+    return f"""(
+        SELECT coalesce(sum(weight * tf * ({K1} + 1) / (
+            tf + {K1} * (1 - {B} + {B} * memories.token_count / {average})
+        )), 0) FROM (
+            SELECT weight, memory_term_frequency(memories.lexemes, term) AS tf
+            FROM unnest({terms}, {weights}) AS asked (term, weight)
+        ) AS frequencies
+    )::float8"""
 
-    `corpus` are the conditions on `memories` of what is searched, and counted for the statistics.
-    Parameters: account_id, query, limit. MATERIALIZED, or the planner repeats them per row.
+
+def bm25_ctes(*, rows: str) -> str:
+    """The CTE `scored` (id, score), best first, at most %(limit)s rows, for a statement of its own.
+
+    `rows` are the conditions on `memories` of what is searched. Parameters: account_id, query, limit. MATERIALIZED, or
+    the planner repeats them per row.
     """
+    score = score_of("(SELECT terms FROM question)", "(SELECT weights FROM question)", "(SELECT average FROM question)")
     return f"""
-    terms AS MATERIALIZED (
-        SELECT unnest(tsvector_to_array(memory_lexemes(
-            %(account_id)s, (SELECT language FROM accounts WHERE id = %(account_id)s), %(query)s))) AS term
-    ),
-    asked AS MATERIALIZED (
-        SELECT string_agg({QUOTED_TERM}, ' | ')::tsquery AS words
-        FROM terms
-    ),
-    corpus AS MATERIALIZED (
-        SELECT count(*) AS rows, greatest(avg(token_count), 1) AS average FROM memories WHERE {corpus}
-    ),
-    matched AS MATERIALIZED (
-        SELECT id, lexemes, token_count FROM memories
-        WHERE {corpus} AND lexemes @@ (SELECT words FROM asked)
-    ),
-    occurrences AS MATERIALIZED (
-        SELECT id, token_count, word.lexeme, cardinality(word.positions) AS tf
-        FROM matched, unnest(matched.lexemes) AS word WHERE word.lexeme IN (SELECT term FROM terms)
-    ),
-    frequencies AS MATERIALIZED (
-        SELECT lexeme, count(*) AS df FROM occurrences GROUP BY lexeme
+    weighed AS MATERIALIZED ({weighed_terms(f"SELECT {lexemes_of('%(query)s')} AS term, 1 AS weight")}),
+    question AS MATERIALIZED (
+        SELECT array_agg(({QUOTED_TERM})::tsquery ORDER BY term) AS terms,
+            array_agg(weight ORDER BY term) AS weights,
+            string_agg({QUOTED_TERM}, ' | ') FILTER (WHERE selects)::tsquery AS selective,
+            (SELECT greatest(tokens / greatest(docs, 1), 1) FROM ({CORPUS}) AS corpus) AS average
+        FROM weighed
     ),
     scored AS MATERIALIZED (
-        SELECT id, sum(
-            ln(1 + (corpus.rows - df + 0.5) / (df + 0.5)) * tf * ({K1} + 1)
-            / (tf + {K1} * (1 - {B} + {B} * token_count / corpus.average))
-        )::float8 AS score
-        FROM occurrences JOIN frequencies USING (lexeme) CROSS JOIN corpus
-        GROUP BY id ORDER BY score DESC, id LIMIT %(limit)s
+        SELECT id, score FROM (
+            SELECT id, {score} AS score FROM memories WHERE {rows} AND lexemes @@ (SELECT selective FROM question)
+        ) AS matched ORDER BY score DESC, id LIMIT %(limit)s
     )"""

@@ -14,40 +14,36 @@ from uuid import UUID
 
 from memory.identity import name_digest
 from memory.models import Goal, Kind, Memory
-from memory.models.binary import binary_cursor, fetch_dicts
 from memory.owner import Owner
 from memory.retrieval.candidates import OpenGoal
-from memory.retrieval.lexical import QUOTED_TERM
+from memory.retrieval.lexical import (
+    CORPUS,
+    EXPANSION_WEIGHT,
+    LANGUAGE,
+    NAME_WEIGHT,
+    QUOTED_TERM,
+    lexemes_of,
+    weighed_terms,
+)
 from memory.retrieval.plans import Moment, Orientation, Term
 from memory.retrieval.queries import Query
-from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, bind_owner, shape_of, squeeze, where_of
+from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, Statement, bind_owner, numbered, shape_of, where_of
 from memory.retrieval.vectors import name_of_index
 from memory.retrieval.visibility import walls_of
 
-NAME_WEIGHT = 1.5
-EXPANSION_WEIGHT = 0.5
 GOALS = 20
 LONGEST_LINEAGE = 50
 MOST_ENTITIES = 20
 MOST_NAMES = 100
 
-LANGUAGE = "(SELECT language FROM accounts WHERE id = %(account_id)s)"
-LEXEMES = f"unnest(tsvector_to_array(memory_lexemes(%(account_id)s, {LANGUAGE}, %({{text}})s)))"
+ASKED = f"""
+    SELECT {lexemes_of("%(text)s")} AS term, 1.0 AS weight
+    UNION ALL SELECT {lexemes_of("%(names)s")}, {NAME_WEIGHT}
+    UNION ALL SELECT {lexemes_of("%(expansions)s")}, {EXPANSION_WEIGHT}"""
 
 TERMS = f"""
-    (SELECT coalesce(json_agg(json_build_array(term, docs, weight)), '[]') FROM (
-        SELECT term, max(weight) AS weight, (
-            SELECT coalesce(sum(docs), 0) FROM memory_terms AS known
-            WHERE known.account_id = %(account_id)s AND known.term = asked.term
-        ) AS docs
-        FROM (
-            SELECT {LEXEMES.format(text="text")} AS term, 1.0 AS weight
-            UNION ALL SELECT {LEXEMES.format(text="names")}, {NAME_WEIGHT}
-            UNION ALL SELECT {LEXEMES.format(text="expansions")}, {EXPANSION_WEIGHT}
-        ) AS asked GROUP BY term
-    ) AS terms) AS terms,
-    (SELECT json_build_array(coalesce(sum(docs), 0), coalesce(sum(tokens), 0)) FROM memory_terms
-        WHERE account_id = %(account_id)s AND term = '') AS corpus"""
+    (SELECT json_agg(json_build_array(term, docs, weight, selects)) FROM ({weighed_terms(ASKED)}) AS weighed) AS terms,
+    (SELECT json_build_array(docs, tokens) FROM ({CORPUS}) AS counted) AS corpus"""
 
 PHRASES = f"""
     (SELECT json_agg(words) FROM unnest(%(phrases)s::text[]) AS phrase CROSS JOIN LATERAL (
@@ -110,7 +106,7 @@ class Asks:
 
 def orient(owner: Owner, query: Query, moment: Moment) -> Orientation:
     """One statement."""
-    digests = digests_of(owner, query.names)
+    digests = digests_of(owner, [*query.names, *query.mentions])
     asks = Asks(
         kinds=tuple(sorted(query.kinds)),
         has_text=query.has_words and bool(query.text.strip()),
@@ -121,7 +117,6 @@ def orient(owner: Owner, query: Query, moment: Moment) -> Orientation:
     )
     statement = compose(shape_of(owner), asks)
     values = {
-        **statement.parameters,
         **bind_owner(owner, now=moment.now),
         "text": query.text,
         "names": " ".join(query.names),
@@ -136,10 +131,8 @@ def orient(owner: Owner, query: Query, moment: Moment) -> Orientation:
         "agent_index": name_of_index(owner.account_id, owner.agent_id, model=query.model, width=query.width),
         "account_index": name_of_index(owner.account_id, "", model=query.model, width=query.width),
     }
-    with binary_cursor() as cursor:
-        cursor.execute(statement.text, values)
-        [row] = fetch_dicts(cursor)
-    return make_orientation(row)
+    columns, [row] = statement.read(values)
+    return make_orientation(dict(zip(columns, row, strict=True)))
 
 
 def digests_of(owner: Owner, names: Sequence[str]) -> list[str]:
@@ -149,7 +142,7 @@ def digests_of(owner: Owner, names: Sequence[str]) -> list[str]:
 
 
 @lru_cache(maxsize=512)
-def compose(shape: OwnerShape, asks: Asks) -> Sql:
+def compose(shape: OwnerShape, asks: Asks) -> Statement:
     walls = walls_of(shape, asks.kinds)
     goals = where_of(knowledge_of(shape.owner, Kind.GOAL), prefix="g")
     entities = where_of(knowledge_of(shape.owner, Kind.ENTITY), prefix="e")
@@ -164,8 +157,8 @@ def compose(shape: OwnerShape, asks: Asks) -> Sql:
         [INDEXES] if asks.has_vector else [],
     )
     ctes = f"WITH {walls.ctes.removesuffix(',')}" if walls.ctes else ""
-    text = squeeze(f"{ctes} SELECT {', '.join(parts)}")
-    return Sql(text=text, parameters={**walls.parameters, **goals.parameters, **entities.parameters})
+    text = f"{ctes} SELECT {', '.join(parts)}"
+    return numbered(Sql(text=text, parameters={**walls.parameters, **goals.parameters, **entities.parameters}))
 
 
 def knowledge_of(owner: Owner, kind: Kind) -> Any:
@@ -175,7 +168,10 @@ def knowledge_of(owner: Owner, kind: Kind) -> Any:
 def make_orientation(row: dict[str, Any]) -> Orientation:
     docs, tokens = row.get("corpus") or (0, 0)
     return Orientation(
-        terms=[Term(lexeme=lexeme, docs=int(docs), weight=weight) for lexeme, docs, weight in row.get("terms") or []],
+        terms=[
+            Term(lexeme=lexeme, docs=docs, weight=weight, selects=selects)
+            for lexeme, docs, weight, selects in row.get("terms") or []
+        ],
         phrases=row.get("phrases") or [],
         docs=int(docs),
         tokens=int(tokens),

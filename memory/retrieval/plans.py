@@ -37,11 +37,13 @@ Rewriter = Callable[[Query, Moment], Query]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A lexeme of the question: how many of the account's memories hold it, and how much more than others it counts."""
+    """A lexeme of the question: how many of the account's memories hold it, and how much that makes it count."""
 
     lexeme: str
     docs: int
-    weight: float = 1.0
+    weight: float
+    selects: bool
+    """Whether candidates are looked for by it; others only score what those found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,7 @@ class Orientation:
     """
 
     terms: Sequence[Term] = ()
+    """Those that the account knows, the weightiest first."""
     phrases: Sequence[str] = ()
     """As tsqueries."""
     docs: int = 0
@@ -96,11 +99,15 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """Where recallers look: conditions on `memories`, and the same on `memory_vectors`, with named parameters."""
+    """Where recallers look: conditions on `memories`, and the same on `memory_vectors`, with named parameters.
+
+    `passable` is what a walk may lead through: all that the owner sees and that is true, wanted or not.
+    """
 
     shape: Shape
     rows: str
     vectors: str
+    passable: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

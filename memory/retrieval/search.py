@@ -163,18 +163,16 @@ def compose(shape: OwnerShape, searched: Searched, width: int | None, bounds: Bo
     rows, vectors = candidates(shape.owner, searched, width, bounds)
     waiting = f"{rows.text} AND embed_after IS NOT NULL"
     if width is None:
-        parts = bm25_ctes(corpus=rows.text)
-        pending = f"EXISTS (SELECT FROM memories WHERE {waiting})"
+        parts = bm25_ctes(rows=rows.text)
         union = "SELECT id, NULL::float8 AS similarity, score FROM scored"
     else:
-        parts = f"{nearest_ctes(where=vectors.text, width=width)}, {bm25_ctes(corpus=waiting)}"
-        pending = "rows > 0"
+        parts = f"{nearest_ctes(where=vectors.text, width=width)}, {bm25_ctes(rows=waiting)}"
         union = """SELECT memory_id AS id, 1 - distance AS similarity, NULL::float8 AS score FROM nearest
             UNION ALL SELECT id, NULL, score FROM scored WHERE id NOT IN (SELECT memory_id FROM nearest)"""
     text = f"""
         WITH {readable.text} {parts}, found AS MATERIALIZED ({union})
         SELECT state.pending, similarity, found.score AS bm25, {", ".join((*SHARED_COLUMNS, *searched.columns))}
-        FROM (SELECT {pending} AS pending FROM corpus) AS state LEFT JOIN (
+        FROM (SELECT EXISTS (SELECT FROM memories WHERE {waiting}) AS pending) AS state LEFT JOIN (
             found JOIN memories ON memories.id = found.id
             JOIN {searched.table} ON {searched.table}.memory_ptr_id = memories.id
         ) ON true

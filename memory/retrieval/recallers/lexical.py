@@ -1,12 +1,12 @@
 """By words: BM25 over the most selective of the question's terms (`retrieval.lexical`)."""
 
-from memory.retrieval.lexical import score_of_terms, selective
+from memory.retrieval.lexical import score_of_terms
 from memory.retrieval.plans import Ground, Orientation, Recaller
 from memory.retrieval.queries import Query
 
 
 def serves(_query: Query, orientation: Orientation) -> bool:
-    return bool(selective(orientation))
+    return bool(orientation.terms)
 
 
 def compose(ground: Ground) -> str:

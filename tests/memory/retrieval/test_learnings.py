@@ -55,7 +55,7 @@ def test_a_hit_carries_its_team_and_its_votes(owner: Owner, colleague: Owner, cr
 def test_what_has_no_vector_yet_is_found_by_its_words_best_first(owner: Owner, crew: UUID) -> None:
     learn(owner, crew, "The key is under the mat, and the mat is by the door.")
     learn(owner, crew, "The mat is brown.")
-    learn(owner, crew, "Nothing of the kind.")
+    learn(owner, crew, "Nothing of that kind.")
 
     found = search_learnings(owner, query("key under the mat"), now=NOW)
 

@@ -68,7 +68,7 @@ def test_what_points_away_from_the_task_is_not_better_for_failing(owner: Owner) 
 def test_by_words_success_decides_among_places(owner: Owner) -> None:
     plan(owner, "look under the mat", failures=8)
     plan(owner, "sit on the mat", successes=8)
-    plan(owner, "nothing of the kind")
+    plan(owner, "nothing of that kind")
 
     result = search_strategies(owner, query("look under the mat", angle=None), now=NOW)
 

@@ -1,0 +1,103 @@
+"""Statistics of words: the many rows of one term folded into one, account by account, in the order of terms.
+
+Those who write memories only ever append, and the sum is what counts. So folding is a DELETE and an INSERT in one
+statement: whoever reads sees the rows before or the row after, whoever appends meanwhile waits for nobody, and of two
+who fold at once each adds up what it deleted itself.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+LONGEST_MARK = 100
+"""Characters of a term that say where to go on. Longer ones that begin like a batch's last one wait for another pass:
+they add up all the same."""
+
+# every change of an account's memories appends to the count of the memories themselves, which is folded last
+CHANGED = """
+SELECT id FROM accounts WHERE (%(after)s::uuid IS NULL OR id > %(after)s) AND (%(only)s::uuid IS NULL OR id = %(only)s)
+    AND 1 < (SELECT count(*) FROM (
+        SELECT FROM memory_terms WHERE account_id = accounts.id AND term = '' LIMIT 2
+    ) AS counts)
+ORDER BY id LIMIT 1"""
+
+NEXT = f"""
+    next AS MATERIALIZED (
+        SELECT term FROM memory_terms WHERE account_id = %(account_id)s AND term > %(after)s
+            AND left(term, {LONGEST_MARK}) > %(after)s ORDER BY term LIMIT %(size)s
+    ),
+    ends AS MATERIALIZED (SELECT count(*) AS examined, max(term) AS last FROM next),
+    -- of the last one there may be more behind it
+    many AS MATERIALIZED (
+        SELECT term FROM next GROUP BY term HAVING count(*) > 1 OR term = (SELECT last FROM ends)
+        UNION ALL SELECT '' FROM ends WHERE examined < %(size)s
+    )"""  # noqa: S608 - a constant with parameters
+
+FOLD = f"""
+WITH {NEXT},
+    gone AS (
+        DELETE FROM memory_terms USING many WHERE account_id = %(account_id)s AND memory_terms.term = many.term
+        RETURNING memory_terms.term, docs, tokens
+    ),
+    kept AS (
+        INSERT INTO memory_terms (account_id, term, docs, tokens)
+        SELECT %(account_id)s, term, sum(docs), sum(tokens) FROM gone
+        GROUP BY term HAVING sum(docs) <> 0 OR sum(tokens) <> 0 RETURNING id
+    )
+SELECT examined, left(last, {LONGEST_MARK}), (SELECT count(*) FROM gone) - (SELECT count(*) FROM kept)
+FROM ends"""  # noqa: S608 - a constant with parameters
+
+REHEARSE = f"""
+WITH {NEXT},
+    found AS (
+        SELECT count(*) - (sum(docs) <> 0 OR sum(tokens) <> 0)::int AS fewer FROM memory_terms JOIN many USING (term)
+        WHERE account_id = %(account_id)s GROUP BY term
+    )
+SELECT examined, left(last, {LONGEST_MARK}), (SELECT coalesce(sum(fewer), 0) FROM found)::bigint
+FROM ends"""  # noqa: S608 - a constant with parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Terms of an account behind a mark, as many rows as `size`."""
+
+    account_id: UUID
+    after: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """Rows looked at, and by how many they became fewer. `mark` is where to go on; empty: the account is done."""
+
+    examined: int
+    fewer: int
+    mark: str
+
+
+def changed_account(*, after: UUID | None, only: UUID | None) -> UUID | None:
+    """The next account, by id, whose memories changed since its terms were folded; among all, or this one only."""
+    with connection.cursor() as cursor:
+        cursor.execute(CHANGED, {"after": after, "only": only})
+        found = cursor.fetchone()
+    return found[0] if found else None
+
+
+def fold_terms(stretch: Stretch) -> Folded:
+    """Make one row of all rows of each term of the stretch, none of those that come to nothing. One statement."""
+    return run(FOLD, stretch)
+
+
+def rehearse_folding(stretch: Stretch) -> Folded:
+    """What `fold_terms` would do; changes nothing."""
+    return run(REHEARSE, stretch)
+
+
+def run(statement: str, stretch: Stretch) -> Folded:
+    values: dict[str, Any] = {"account_id": stretch.account_id, "after": stretch.after, "size": stretch.size}
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        examined, last, fewer = cursor.fetchone()
+    return Folded(examined=examined, fewer=fewer, mark=last if examined == stretch.size else "")

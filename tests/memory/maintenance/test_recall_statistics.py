@@ -1,0 +1,179 @@
+"""Rows of one term become one, whoever appends meanwhile; what they add up to never changes."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from memory.maintenance import JOBS, Batch, Report, recall_statistics
+from memory.models import Account, Memory, TermCount
+from memory.models.writer import delete_memories
+from memory.owner import Owner
+from tests.beside import over_own_connection
+from tests.memory.episodes import NOW, draft, store
+from tests.memory.words import RECOUNT, SUMS, found_by_words, read_rows
+
+pytestmark = pytest.mark.django_db
+
+LONG = "w" * 300
+
+
+def fold(*, size: int = 3, **asked: Any) -> list[Report]:
+    """The reports of all batches of a run."""
+    reports = [recall_statistics.run(now=NOW, batch=Batch(size=size, **asked))]
+    while reports[-1].cursor:
+        assert len(reports[-1].cursor) <= 200
+        reports.append(recall_statistics.run(now=NOW, batch=Batch(size=size, **asked | {"cursor": reports[-1].cursor})))
+    return reports
+
+
+def store_each(owner: Owner, *texts: str) -> list[UUID]:
+    """In a statement each."""
+    return [store(owner, draft(text))[0].id for text in texts]
+
+
+def rows_of(account_id: UUID) -> dict[str, int]:
+    """How many rows each term has."""
+    terms = TermCount.objects.filter(account_id=account_id).values_list("term", flat=True)
+    return {term[6:]: list(terms).count(term) for term in terms}
+
+
+def total(reports: Sequence[Report]) -> int:
+    return sum(report.changed for report in reports)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_each_term_has_one_row_in_the_end_and_the_same_sum(owner: Owner, size: int) -> None:
+    store_each(owner, "pump seal", "pump roof", "pump", "roof bean")
+    before = read_rows(SUMS)
+
+    reports = fold(size=size)
+
+    assert rows_of(owner.account_id) == {"": 1, "pump": 1, "seal": 1, "roof": 1, "bean": 1}
+    assert read_rows(SUMS) == before == read_rows(RECOUNT)
+    # three rows of the memories themselves, two of pump, one of roof
+    assert total(reports) == 6
+
+
+def test_what_comes_to_nothing_vanishes(owner: Owner) -> None:
+    gone, archived, _ = store_each(owner, "pump seal", "roof", "bean")
+    delete_memories([gone])
+    Memory.objects.filter(id=archived).update(archived=True)
+
+    fold()
+
+    assert rows_of(owner.account_id) == {"": 1, "bean": 1}
+
+
+def test_an_account_without_memories_has_no_statistics(owner: Owner) -> None:
+    delete_memories(store_each(owner, "pump seal", "roof"))
+
+    fold()
+
+    assert not TermCount.objects.exists()
+
+
+def test_folding_again_changes_nothing(owner: Owner) -> None:
+    store_each(owner, "pump seal", "pump roof")
+    fold()
+    ids = set(TermCount.objects.values_list("id", flat=True))
+
+    [report] = fold()
+
+    assert (report.examined, report.changed) == (0, 0)
+    assert set(TermCount.objects.values_list("id", flat=True)) == ids
+
+
+def test_words_find_the_same_before_and_after(owner: Owner) -> None:
+    store_each(owner, "pump seal", "pump roof", "pump pump", "roof bean")
+    before = found_by_words(owner, "pump roof")
+
+    fold()
+
+    assert before
+    assert found_by_words(owner, "pump roof") == before
+
+
+def test_a_dry_run_tells_what_would_change_and_changes_nothing(owner: Owner, stranger: Account) -> None:
+    store_each(owner, "pump seal", "pump roof", "pump")
+    store_each(Owner(account_id=stranger.id, agent_id="assistant"), "pump", "pump")
+    rows = read_rows("SELECT id, term, docs, tokens FROM memory_terms")
+
+    told = total(fold(dry_run=True))
+
+    assert read_rows("SELECT id, term, docs, tokens FROM memory_terms") == rows
+    assert told == total(fold()) > 0
+
+
+def test_one_account_is_folded_on_demand(owner: Owner, stranger: Account) -> None:
+    for account_id in (owner.account_id, stranger.id):
+        store_each(Owner(account_id=account_id, agent_id="assistant"), "pump", "pump")
+
+    fold(account_id=stranger.id)
+
+    assert rows_of(stranger.id) == {"": 1, "pump": 1}
+    assert rows_of(owner.account_id) == {"": 2, "pump": 2}
+
+
+def test_a_run_goes_on_where_it_was_killed(owner: Owner) -> None:
+    store_each(owner, "bean pump", "bean pump", "pump roof", "seal roof")
+    first = recall_statistics.run(now=NOW, batch=Batch(size=3))
+
+    # killed after its batch, before its progress was saved: the same batch again
+    again = recall_statistics.run(now=NOW, batch=Batch(size=3))
+    fold(cursor=again.cursor)
+
+    assert first.cursor
+    assert set(rows_of(owner.account_id).values()) == {1}
+    assert read_rows(SUMS) == read_rows(RECOUNT)
+
+
+def test_a_batch_is_no_end_where_an_account_went_away(owner: Owner, stranger: Account) -> None:
+    store_each(owner, "bean pump roof seal", "bean pump roof seal")
+    first = recall_statistics.run(now=NOW, batch=Batch(size=3))
+    Account.objects.get(id=owner.account_id).delete()
+
+    assert fold(cursor=first.cursor)[-1].cursor == ""
+    assert not TermCount.objects.exists()
+
+
+def test_words_longer_than_a_cursor_hold_nobody_up(owner: Owner) -> None:
+    store_each(owner, *(f"{LONG}{number}" for number in range(8)), "zebra", "zebra")
+
+    fold(size=2)
+
+    assert rows_of(owner.account_id)["zebra"] == rows_of(owner.account_id)[""] == 1
+    assert read_rows(SUMS) == read_rows(RECOUNT)
+
+
+def test_it_runs_every_few_minutes() -> None:
+    assert timedelta(minutes=1) <= JOBS["recall_statistics"].every <= timedelta(minutes=5)  # type: ignore[operator]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_appended_while_others_fold_is_not_lost(owner: Owner) -> None:
+    together = Barrier(4)
+
+    def write(number: int) -> None:
+        together.wait()
+        for place in range(15):
+            [stored] = store_each(owner, f"pump word{number}x{place}")
+            if place % 3 == 0:
+                delete_memories([stored])
+
+    def keep_folding(_number: int) -> None:
+        together.wait()
+        for _ in range(10):
+            fold(size=5)
+
+    with ThreadPoolExecutor(4) as others:
+        acts = [write, write, keep_folding, keep_folding]
+        list(others.map(lambda each: over_own_connection(lambda: each[1](each[0])), enumerate(acts)))
+
+    assert read_rows(SUMS) == read_rows(RECOUNT)
+    fold()
+    assert set(rows_of(owner.account_id).values()) == {1}
