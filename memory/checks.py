@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 from memory.models.accounts import DEFAULT_LANGUAGE
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import MODEL_SETTINGS, language_model
+from memory.providers.rerankers import reranking_provider
 from memory_project import encryption, redis
 
 DATABASE = "default"
@@ -58,6 +59,16 @@ def complain_of_model(use: str) -> list[CheckMessage]:
     except ImproperlyConfigured as err:
         hint = f"Set OPENAI_API_KEY or OPENAI_BASE_URL; with {MODEL_SETTINGS[use]} empty, the service does without."
         return [Error(f"The language model for {use} cannot work: {err}", hint=hint, id="memory.E008")]
+    return []
+
+
+@register()
+def check_reranker(**_options: Any) -> list[CheckMessage]:
+    try:
+        reranking_provider()
+    except ImproperlyConfigured as err:
+        hint = "Set RERANK_URL and what its server needs, or none of RERANK_URL, RERANK_MODEL and RERANK_API_KEY."
+        return [Error(f"The reranker cannot work: {err}", hint=hint, id="memory.E011")]
     return []
 
 

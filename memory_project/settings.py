@@ -230,6 +230,12 @@ LANGUAGE_MODEL_THINKING_TOKENS = knobs.whole_number("LANGUAGE_MODEL_THINKING_TOK
 # of a million tokens, in whatever currency
 LANGUAGE_MODEL_PROMPT_PRICE = knobs.number("LANGUAGE_MODEL_PROMPT_PRICE", 0.0, low=0, high=1_000_000)
 LANGUAGE_MODEL_COMPLETION_PRICE = knobs.number("LANGUAGE_MODEL_COMPLETION_PRICE", 0.0, low=0, high=1_000_000)
+# the whole address of a reranker; empty: none
+RERANK_URL = env.str("RERANK_URL", default="")
+RERANK_MODEL = env.str("RERANK_MODEL", default="")
+RERANK_API_KEY = env.str("RERANK_API_KEY", default="")
+RERANK_SHAPE = knobs.choice("RERANK_SHAPE", "cohere", ["cohere", "jina", "tei"])
+RERANK_TIMEOUT_SECONDS = knobs.seconds("RERANK_TIMEOUT_SECONDS", 2.0, low=0.05, high=600)
 MEMORY_ALLOW_TINY_EMBEDDINGS = knobs.flag("MEMORY_ALLOW_TINY_EMBEDDINGS")
 
 LANGUAGE_CODE = "en"

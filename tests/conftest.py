@@ -13,6 +13,7 @@ from tests.api_client import ServiceClient
 from tests.beside import start_beside as start_beside
 from tests.embedding_server import embedding_server as embedding_server
 from tests.language_model_server import language_model_server as language_model_server
+from tests.reranker_server import reranker_server as reranker_server
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""Endpoints that speak OpenAI's protocol, whatever they are asked for: how patiently, and what their failures mean.
+"""Endpoints of models, whatever they are asked for: how patiently, and what their failures mean.
 
-The client's own retries are off: they give every attempt the full timeout and know of no deadline. A reply is read as
+The retries of OpenAI's client are off: they give every attempt the full timeout and know of no deadline. A reply is read as
 a stream, so that neither its size nor its slowness is the server's to choose, and parsed by who asked: the client
 checks little of it, and refuses no HTML.
 """
@@ -43,7 +43,7 @@ class Endpoint:
     """Before the second attempt, doubled before each later one, between half and all of it by chance."""
 
 
-def check_base_url(base_url: str) -> None:
+def check_base_url(base_url: str, *, setting: str = "OPENAI_BASE_URL") -> None:
     """Raises ImproperlyConfigured, which does not repeat it: it may hold a password."""
     try:
         parts = urlsplit(base_url)
@@ -51,7 +51,7 @@ def check_base_url(base_url: str) -> None:
     except (ValueError, httpx2.InvalidURL):
         is_sound = False
     if not is_sound:
-        raise ImproperlyConfigured("OPENAI_BASE_URL must be empty or a URL that starts with http:// or https://")
+        raise ImproperlyConfigured(f"{setting} must be empty or a URL that starts with http:// or https://")
 
 
 def is_host(url: httpx2.URL) -> bool:
@@ -60,10 +60,10 @@ def is_host(url: httpx2.URL) -> bool:
     return bool(url.raw_host.decode().encode("idna")) and "%" not in url.host
 
 
-def check_api_key(api_key: str) -> None:
+def check_api_key(api_key: str, *, setting: str = "OPENAI_API_KEY") -> None:
     """Raises ImproperlyConfigured, without repeating it, for a key that no header can hold."""
     if not (api_key.isascii() and api_key.isprintable() and api_key == api_key.strip()):
-        raise ImproperlyConfigured("OPENAI_API_KEY must be of printable ASCII, without white space around it")
+        raise ImproperlyConfigured(f"{setting} must be of printable ASCII, without white space around it")
 
 
 def open_client(endpoint: Endpoint) -> openai.OpenAI:

@@ -1,10 +1,62 @@
-"""Rerankers: models that read a question and a text together, and say how well the one answers the other."""
+"""Rerankers: models that read a question and a text together, and say how well the one answers the other.
 
+None by default. To add another kind: write a module beside `http.py` with a class that keeps `Reranker`'s promises.
+"""
+
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from memory.providers.endpoints import check_api_key, check_base_url
 from memory.providers.rerankers.base import Reranker
+from memory.providers.rerankers.http import SHAPES, HttpReranker, RerankEndpoint
+
+SHAPES_WITHOUT_MODEL = frozenset({"tei"})
+ATTEMPTS = 2
+"""Somebody waits for the answer, which is there already: only its order is asked for."""
 
 __all__ = ["Reranker", "reranking_provider"]
 
 
+@lru_cache(maxsize=1)
 def reranking_provider() -> Reranker | None:
-    """The one that the settings name, or None where they name none."""
-    return None
+    """The one that the settings name, or None where they name none.
+
+    Made once per process, without a connection; who changes settings calls `.cache_clear()`. Raises
+    ImproperlyConfigured for settings that cannot work.
+    """
+    if not settings.RERANK_URL:
+        refuse_settings_without_url()
+        return None
+    check_settings()
+    return HttpReranker(
+        RerankEndpoint(
+            model=settings.RERANK_MODEL,
+            api_key=settings.RERANK_API_KEY,
+            base_url=settings.RERANK_URL,
+            timeout_seconds=settings.RERANK_TIMEOUT_SECONDS,
+            max_attempts=ATTEMPTS,
+            shape=SHAPES[settings.RERANK_SHAPE],
+        )
+    )
+
+
+def refuse_settings_without_url() -> None:
+    if settings.RERANK_MODEL or settings.RERANK_API_KEY:
+        raise ImproperlyConfigured("RERANK_MODEL and RERANK_API_KEY are of a reranker, and RERANK_URL names none")
+
+
+def check_settings() -> None:
+    check_base_url(settings.RERANK_URL, setting="RERANK_URL")
+    check_api_key(settings.RERANK_API_KEY, setting="RERANK_API_KEY")
+    parts = urlsplit(settings.RERANK_URL)
+    if not parts.path.strip("/"):
+        raise ImproperlyConfigured("RERANK_URL must be the whole address, such as https://host.example/v2/rerank")
+    if parts.username and settings.RERANK_API_KEY:
+        raise ImproperlyConfigured("RERANK_URL holds a name and a password, which take the place of RERANK_API_KEY")
+    if settings.RERANK_SHAPE not in SHAPES:
+        raise ImproperlyConfigured(f"RERANK_SHAPE must be one of {', '.join(SHAPES)}")
+    if not settings.RERANK_MODEL and settings.RERANK_SHAPE not in SHAPES_WITHOUT_MODEL:
+        raise ImproperlyConfigured(f"RERANK_MODEL must name a model: RERANK_SHAPE {settings.RERANK_SHAPE} asks for one")
