@@ -1,8 +1,8 @@
 """Endpoints of models, whatever they are asked for: how patiently, and what their failures mean.
 
-The retries of OpenAI's client are off: they give every attempt the full timeout and know of no deadline. A reply is read as
-a stream, so that neither its size nor its slowness is the server's to choose, and parsed by who asked: the client
-checks little of it, and refuses no HTML.
+The retries of OpenAI's client are off: they give every attempt the full timeout and know of no deadline. A reply is
+read as a stream, so that neither its size nor its slowness is the server's to choose, and parsed by who asked: the
+client checks little of it, and refuses no HTML.
 """
 
 import email.utils

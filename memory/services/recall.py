@@ -37,6 +37,8 @@ from memory.services.usage import record_usage
 from memory_project.redis import Place
 
 USE = "recall"
+EMBEDDING_SHARE = 0.5
+"""Of the time that is left: where the embedder takes all of its share, words are looked for in the rest."""
 EARLIEST_HOURS = 24 * 366 * 200
 
 
@@ -121,7 +123,7 @@ def embed_query(query: Query, moment: Moment) -> Query:
     left = moment.deadline.left_seconds()
     if not texts or left <= 0:
         return query
-    embedded = embed_texts(texts, deadline_seconds=min(QUERY_DEADLINE_SECONDS, left))
+    embedded = embed_texts(texts, deadline_seconds=min(QUERY_DEADLINE_SECONDS, EMBEDDING_SHARE * left))
     vectors = [embedded.vectors[text] for text in texts if text in embedded.vectors]
     if query.text not in embedded.vectors:
         return query
