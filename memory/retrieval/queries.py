@@ -80,10 +80,12 @@ class Query:
     """Quoted: to stand in a text as they are."""
     names: Sequence[str] = ()
     """Of people, places, things; as written."""
+    mentions: Sequence[str] = ()
+    """What may be a name, as written: entities are looked up by it, and it weighs no more than other words."""
     windows: Sequence[Window] = ()
     """Times that the text speaks of, which prefer and do not filter."""
     speakers: Sequence[str] = ()
-    """Who is asked about as having said something."""
+    """Who is asked about as having said something: names as written, or the roles `user` and `assistant`."""
     expansions: Sequence[str] = ()
     """The same in other words, the likely answer among them: embedded, and looked for, beside the text."""
 
