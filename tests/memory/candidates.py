@@ -5,9 +5,10 @@ from uuid import UUID
 
 from memory.models import Kind
 from memory.owner import Owner
-from memory.retrieval.candidates import Candidate
+from memory.retrieval.candidates import Candidate, OpenGoal
 from memory.retrieval.plans import LinkBetween, Orientation, Setting
 from memory.retrieval.queries import Query
+from memory.retrieval.scorers import SCORERS
 from tests.memory.episodes import NOW
 
 PLAIN: dict[str, Any] = {
@@ -53,3 +54,16 @@ def asking(*links: LinkBetween, **fields: Any) -> Setting:
 
 def link(source: int, type: str, target: int) -> LinkBetween:  # noqa: A002
     return LinkBetween(source=UUID(int=source), target=UUID(int=target), type=type, weight=1.0)
+
+
+def goals(*ids: int) -> list[OpenGoal]:
+    """Open goals, the most urgent first."""
+    plain: dict[str, Any] = {"description": "", "status": "active", "priority": 0, "deadline": None}
+    return [OpenGoal(id=UUID(int=number), **plain) for number in ids]
+
+
+def factor_of(name: str, setting: Setting, **fields: Any) -> float:
+    """What a scorer makes of a candidate like that."""
+    candidate = found(1, score=1.0, **fields)
+    SCORERS[name]([candidate], setting)
+    return candidate.score

@@ -1,8 +1,27 @@
 """The formulas, against rows computed by hand."""
 
-import pytest
+import math
 
-from memory.scoring import effective_relevance_score, recency, wilson_lower_bound
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.scoring import (
+    effective_relevance_score,
+    fading_seconds,
+    kind_factor,
+    provenance_factor,
+    recency,
+    recency_factor,
+    relationship_factor,
+    salience_factor,
+    wilson_lower_bound,
+    window_factor,
+    work_factor,
+)
+
+SHARES = st.floats(0, 1)
+DAY = 86_400
 
 
 @pytest.mark.parametrize(
@@ -63,3 +82,91 @@ def test_more_votes_of_the_same_share_count_for_more() -> None:
 
     assert bounds == sorted(bounds)
     assert all(bound < 0.8 for bound in bounds)
+
+
+@pytest.mark.parametrize(("weight", "factor"), [(0.3, 1), (0.25, 0.8333), (0.2, 0.6667), (0.15, 0.5)])
+def test_kinds_count_as_their_documented_weights_over_the_largest(weight: float, factor: float) -> None:
+    assert kind_factor(weight) == pytest.approx(factor, abs=1e-4)
+
+
+@pytest.mark.parametrize(("age_days", "factor"), [(0, 1.1), (-5, 1.1), (1, 1.095), (14, 1.04877), (90, 1.00099)])
+def test_recency_counts_a_tenth(age_days: float, factor: float) -> None:
+    assert recency_factor(age_days) == pytest.approx(factor, abs=1e-5)
+
+
+@pytest.mark.parametrize(("salience", "factor"), [(0, 0.8), (0.25, 0.9), (0.5, 1), (0.75, 1.1), (1, 1.2)])
+def test_salience_counts_a_fifth_to_either_side_of_a_half(salience: float, factor: float) -> None:
+    assert salience_factor(salience) == pytest.approx(factor)
+
+
+@pytest.mark.parametrize(
+    ("length", "fading"),
+    [
+        pytest.param(0, DAY / 4, id="a moment"),
+        pytest.param(DAY, DAY / 4, id="a day"),
+        pytest.param(8 * DAY, 2 * DAY, id="eight days"),
+        pytest.param(60 * DAY, 15 * DAY, id="two months"),
+        pytest.param(365 * DAY, 30 * DAY, id="a year"),
+        pytest.param(math.inf, DAY, id="without end"),
+    ],
+)
+def test_windows_fade_over_a_quarter_of_their_length(length: float, fading: float) -> None:
+    assert fading_seconds(length) == fading
+
+
+@pytest.mark.parametrize(("fadings", "factor"), [(0, 1.3), (1, 1.15), (2, 1.075), (20, 1.0), (math.inf, 1.0)])
+def test_what_is_outside_of_a_window_counts_for_half_each_fading(fadings: float, factor: float) -> None:
+    assert window_factor(fadings) == pytest.approx(factor, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("closeness", "place", "factor"),
+    [(1, 0, 1.3), (1, 1, 1.27), (1, 2, 1.243), (0.75, 0, 1.225), (0.5, 0, 1.15), (0.5, 1, 1.135), (0, 0, 1)],
+)
+def test_work_counts_by_closeness_and_by_the_place_of_its_goal(closeness: float, place: int, factor: float) -> None:
+    assert work_factor(closeness, place) == pytest.approx(factor)
+
+
+@pytest.mark.parametrize(("hops", "factor"), [(0, 1.3), (1, 1.15), (2, 1.075), (3, 1.0375)])
+def test_each_link_leaves_half_of_the_relationship(hops: int, factor: float) -> None:
+    assert relationship_factor(hops) == pytest.approx(factor)
+
+
+@pytest.mark.parametrize(
+    ("trust", "confidence", "has_evidence", "is_pinned", "factor"),
+    [
+        (1.0, None, False, False, 1.0),
+        (1.0, 1.0, False, False, 1.0),
+        (1.0, 0.5, False, False, 0.9),
+        (0.0, None, False, False, 0.65),
+        (0.0, 0.0, False, False, 0.52),
+        (0.5, 0.5, False, False, 0.825 * 0.9),
+        (1.0, None, True, False, 1.05),
+        (1.0, None, False, True, 1.2),
+        (1.0, 1.0, True, True, 1.26),
+    ],
+)
+def test_provenance_multiplies_trust_confidence_evidence_and_pins(
+    trust: float, confidence: float | None, has_evidence: bool, is_pinned: bool, factor: float
+) -> None:
+    found = provenance_factor(trust=trust, confidence=confidence, has_evidence=has_evidence, is_pinned=is_pinned)
+
+    assert found == pytest.approx(factor)
+
+
+@settings(max_examples=50)
+@given(SHARES, SHARES, st.booleans(), st.booleans())
+def test_more_trust_or_confidence_never_counts_less(less: float, more: float, has_evidence: bool, pin: bool) -> None:
+    less, more = sorted((less, more))
+    by_trust = [
+        provenance_factor(trust=trust, confidence=None, has_evidence=has_evidence, is_pinned=pin)
+        for trust in (less, more)
+    ]
+    by_confidence = [
+        provenance_factor(trust=1, confidence=confidence, has_evidence=has_evidence, is_pinned=pin)
+        for confidence in (less, more)
+    ]
+
+    assert by_trust == sorted(by_trust)
+    assert by_confidence == sorted(by_confidence)
+    assert salience_factor(less) <= salience_factor(more)
