@@ -38,21 +38,35 @@ OF_FACTS = ("facts.confidence", "facts.temporal", "facts.status", "facts.valid_f
 
 # of facts, what is true (now, or at `as_of`) and believed; of all else, everything. No EXISTS: of that the planner
 # might make a list of all true facts of all accounts
-TRUE_FACTS = """ AND (kind <> 'fact' OR (
+TRUE_FACTS = """(kind <> 'fact' OR (
     SELECT own.recorded_at IS NOT NULL AND own.retracted_at IS NULL
         AND (own.valid_from IS NULL OR own.valid_from <= %(as_of)s::timestamptz)
         AND (own.valid_to IS NULL OR own.valid_to > %(as_of)s::timestamptz)
-        AND own.confidence >= %(min_confidence)s::float8
+        {confident}
     FROM facts AS own WHERE own.memory_ptr_id = {memory_id}))"""
 
-FACTS_KNOWN_THEN = """ AND (kind <> 'fact' OR (
+FACTS_KNOWN_THEN = """(kind <> 'fact' OR (
     SELECT count(*) > 0 FROM fact_versions AS known
     WHERE known.account_id = %(account_id)s AND known.fact_id = {memory_id}
     AND known.recorded_at <= %(known_at)s::timestamptz
     AND (known.retracted_at IS NULL OR known.retracted_at > %(known_at)s::timestamptz)
     AND (known.valid_from IS NULL OR known.valid_from <= %(as_of)s::timestamptz)
     AND (known.valid_to IS NULL OR known.valid_to > %(as_of)s::timestamptz)
-    AND known.confidence >= %(min_confidence)s::float8))"""
+    {confident}))"""
+
+# one at most: the spans of a fact's versions do not overlap
+KNOWN_THEN = """LEFT JOIN fact_versions AS known
+    ON known.account_id = %(account_id)s AND known.fact_id = memories.id
+    AND known.recorded_at <= %(known_at)s::timestamptz
+    AND (known.retracted_at IS NULL OR known.retracted_at > %(known_at)s::timestamptz)"""
+
+IN_WORDS_OF_THEN = {
+    "memories.text": "coalesce(known.claim, memories.text) AS text",
+    **{f"facts.{name}": f"known.{name}" for name in ("confidence", "temporal", "valid_from", "valid_to")},
+}
+"""Of a fact what was believed then; it is found by what it says today."""
+
+CONFIDENT = "AND confidence >= %(min_confidence)s::float8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +144,12 @@ def left_ms(moment: Moment) -> float:
 def compose(shape: Shape) -> Statement:
     """The statement for questions of this shape."""
     of_owner = OwnerShape(has_agent=shape.has_agent, has_user=shape.has_user, has_channel=shape.has_channel)
-    walls = walls_of(of_owner, shape.kinds)
+    walls, of_all = walls_of(of_owner, shape.kinds), walls_of(of_owner, (), mark="a")
     ground = Ground(
         shape=shape,
         rows=f"{walls.rows}{wanted(shape, 'memories.id')}{wanted_rows(shape)}",
         vectors=f"{walls.vectors}{wanted(shape, 'memory_vectors.memory_id')}{wanted_vectors(shape)}",
+        passable=f"{of_all.rows} AND {true_facts(shape, 'memories.id')}",
     )
     parts = []
     before = "begun"
@@ -154,24 +169,29 @@ def compose(shape: Shape) -> Statement:
             ),""")
         before = f"{name}_end"
     text = f"""
-        WITH {walls.ctes} begun AS MATERIALIZED (SELECT clock_timestamp() AS at), {"".join(parts)}
+        WITH {of_all.ctes} begun AS MATERIALIZED (SELECT clock_timestamp() AS at), {"".join(parts)}
         found AS MATERIALIZED ({union_of(shape.recallers)})
         SELECT {marks_of(shape.recallers)}, scored.* FROM begun {ends_of(shape.recallers)}
         LEFT JOIN ({scored_of(shape)}) AS scored ON true"""
-    return numbered(Sql(text=text, parameters=walls.parameters))
+    return numbered(Sql(text=text, parameters={**of_all.parameters, **walls.parameters}))
 
 
 def wanted(shape: Shape, memory_id: str) -> str:
     """What the question filters by, in terms that memories and vectors share."""
     text = f" AND NOT {memory_id} = ANY(%(without)s::uuid[])"
     if not shape.kinds or Kind.FACT.value in shape.kinds:
-        text += (FACTS_KNOWN_THEN if shape.has_known_at else TRUE_FACTS).format(memory_id=memory_id)
+        text += f" AND {true_facts(shape, memory_id, confident=CONFIDENT)}"
     if shape.has_contexts:
         text += " AND context_id = ANY(%(contexts)s::uuid[])"
     if shape.has_types:
-        text += f""" AND EXISTS (SELECT FROM context_entries AS typed WHERE typed.memory_ptr_id = {memory_id}
-            AND typed.entry_type = ANY(%(types)s::text[]))"""
+        text += f""" AND (SELECT typed.entry_type FROM context_entries AS typed
+            WHERE typed.memory_ptr_id = {memory_id}) = ANY(%(types)s::text[])"""
     return text
+
+
+def true_facts(shape: Shape, memory_id: str, *, confident: str = "") -> str:
+    """Of facts, those that were true, and believed, at the moments asked for."""
+    return (FACTS_KNOWN_THEN if shape.has_known_at else TRUE_FACTS).format(memory_id=memory_id, confident=confident)
 
 
 def wanted_rows(shape: Shape) -> str:
@@ -222,6 +242,9 @@ def scored_of(shape: Shape) -> str:
     if not shape.kinds or Kind.FACT.value in shape.kinds:
         columns += OF_FACTS
         joins.append("LEFT JOIN facts ON facts.memory_ptr_id = memories.id")
+        if shape.has_known_at:
+            columns = [IN_WORDS_OF_THEN.get(column, column) for column in columns]
+            joins.append(KNOWN_THEN)
     similarity = "NULL::float8"
     if shape.width:
         similarity = "1 - (memory_vectors.vector <=> %(vector)s::halfvec)"

@@ -28,13 +28,14 @@ class Walls:
 
 
 @lru_cache(maxsize=256)
-def walls_of(shape: OwnerShape, kinds: tuple[str, ...]) -> Walls:
-    """For owners of this shape, memories of these kinds, or of all."""
+def walls_of(shape: OwnerShape, kinds: tuple[str, ...], *, mark: str = "") -> Walls:
+    """For owners of this shape, memories of these kinds, or of all. With another `mark` the same statement may have
+    more than one; the `ctes` of all kinds do for others, too."""
     owner = shape.owner
     wanted = frozenset(map(Kind, kinds)) or frozenset(Kind)
     parameters: dict[str, Any] = {}
-    rows = conditions(Memory.objects.all(), owner, wanted, "m", parameters)
-    vectors = conditions(Vector.objects.all(), owner, wanted, "v", parameters)
+    rows = conditions(Memory.objects.all(), owner, wanted, f"{mark}m", parameters)
+    vectors = conditions(Vector.objects.all(), owner, wanted, f"{mark}v", parameters)
     return Walls(ctes=listed(owner, wanted, parameters), rows=rows, vectors=vectors, parameters=parameters)
 
 

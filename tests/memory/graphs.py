@@ -70,13 +70,13 @@ def link(source: Memory, target: Memory, type: str = "KNOWS", weight: float = 1.
     )
 
 
-def make_hub(owner: Owner) -> tuple[UUID, UUID]:
+def make_hub(owner: Owner, *, neighbours: int = HUB_LINKS, others: int = OTHER_LINKS) -> tuple[UUID, UUID]:
     """A hub of 10,000 neighbours among 100,000 links, and one of its neighbours."""
     hub = node(owner, "hub")
     columns = [str(field.column) for field in Memory._meta.local_concrete_fields]
     own = {"id": NUMBERED, "identity": "'leaf ' || number", "salience": "random()"}
     values = [own.get(column, f"model.{column}") for column in columns]
-    given: dict[str, Any] = {"account": owner.account_id, "hub": hub.id, "leaves": HUB_LINKS, "links": OTHER_LINKS}
+    given: dict[str, Any] = {"account": owner.account_id, "hub": hub.id, "leaves": neighbours, "links": others}
     with connection.cursor() as cursor:
         cursor.execute(COPY_LEAVES.format(columns=", ".join(columns), values=", ".join(values)), given)
         cursor.execute(LINK_HUB, given)
