@@ -26,16 +26,18 @@ from memory.agent_tiers import (
 from memory.models import Conversation, EpisodicMemory, MemoryPool, PersistentContext, Turn, WorkflowRun
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.retrieval.episodes import EpisodesFound
+from memory.retrieval.queries import Query
 from memory.retrieval.turns import TurnsFound
 from memory.services import turns
 from memory.services.accounts import find_account
-from memory.services.context import Context, ContextRequest, gather_context
+from memory.services.context import Context, ContextRequest, conclude_context, gather_context
 from memory.services.contexts import ContextDraft, create_context, own_context
 from memory.services.conversations import Opening, end_conversation
 from memory.services.episodes import EpisodeDraft
 from memory.services.hybrid_memory import MemoryManager
 from memory.services.memories import OwnVector
 from memory.services.pools import PoolDraft
+from memory.services.recall import RecallRequest
 from memory.services.searches import find_turns
 from memory.services.storage import StorageService
 from memory.services.summaries import request_summary
@@ -236,16 +238,22 @@ class AgentMemory(AgentKnowledge):
         *,
         suppress_injected: bool = False,
         mark_injected: bool = False,
+        max_tokens: int = conf.CONTEXT_TOKENS,
         now: datetime | None = None,
     ) -> Context:
         """The memory node: what to see before answering, as one system message (see `gather_context`)."""
-        request = ContextRequest(
-            conversation_id=conversation_id,
-            query=query,
-            suppress_injected=suppress_injected,
-            mark_injected=mark_injected,
+        asked = RecallRequest(
+            query=Query(text=query, conversation_id=conversation_id), suppress_injected=suppress_injected
         )
-        return gather_context(self._owner, request, now=self.moment(now))
+        request = ContextRequest(asked=asked, max_tokens=max_tokens, mark_injected=mark_injected)
+        return self.gather(request, now=now)
+
+    def gather(self, request: ContextRequest, *, now: datetime | None = None) -> Context:
+        """The memory node for whatever a recall may be asked with, and count the reads of what it holds."""
+        moment = self.moment(now)
+        context = gather_context(self._owner, request, now=moment)
+        conclude_context(self._owner, context, now=moment)
+        return context
 
     def request_summary(self, conversation_id: str, *, now: datetime | None = None) -> Conversation:
         """Queue a summary of everything that was said so far. Raises NotFound."""

@@ -1,5 +1,6 @@
 """`/context`: the memory node, everything an agent should see before it answers, as one system message."""
 
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
@@ -7,57 +8,77 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.episodic import own_vector
-from memory.api.fields import OwnerFields, Prose
-from memory.api.vectors import EmbeddingField
-from memory.api.views import OwnerViewSet
-from memory.retrieval.episodes import EpisodeHit
-from memory.services.context import ContextRequest, gather_context
+from memory import conf
+from memory.api.fields import Prose
+from memory.api.recall_fields import MOST_TOKENS, RecallFields, recall_request
+from memory.api.views import ConcludedResponse, OwnerViewSet
+from memory.models import Kind
+from memory.retrieval.candidates import Candidate
+from memory.services.context import ContextRequest, conclude_context, gather_context
 from memory.services.searches import LONGEST_QUERY
-from memory_project.http.serializers import ExternalId, Flag
+from memory_project.http.serializers import ExternalId, Flag, WholeNumber
+
+FEWEST_TOKENS = 100
+"""Below, there is hardly room for what stands around a memory."""
 
 
-class ContextBody(OwnerFields):
-    conversation_id = ExternalId()
+class ContextBody(RecallFields):
+    conversation_id = ExternalId(help_text="Whose working memory and ledger it is, and what is near it is preferred.")
     query = Prose(
         required=False,
         max_length=LONGEST_QUERY,
         help_text="The latest message; where it is left out, the latest of the user in the conversation.",
     )
-    query_embedding = EmbeddingField(required=False, help_text="A vector of your own, instead of the service's.")
-    embedding_model = ExternalId(required=False, help_text="Of which model it is; the configured one by default.")
-    suppress_injected = Flag(default=False, help_text="Leave out what the ledger holds.")
+    max_tokens = WholeNumber(
+        default=conf.CONTEXT_TOKENS,
+        min_value=FEWEST_TOKENS,
+        max_value=MOST_TOKENS,
+        help_text="Of the whole text, counted by the tokenizer of an embedding model on this machine, else estimated.",
+    )
     mark_injected = Flag(default=False, help_text="Enter the items into the ledger (scope write).")
+    explain = Flag(default=False, help_text="Show of each item what every technique made of it (`signals`).")
 
 
 class ContextItem(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     item_key = serializers.CharField(help_text="Its name in the injection ledger.")
-    kind = serializers.CharField()
-    conversation_id = serializers.CharField()
-    similarity = serializers.FloatField(allow_null=True)
+    kind = serializers.ChoiceField(Kind.choices)
+    conversation_id = serializers.CharField(help_text="Empty for none.")
+    similarity = serializers.FloatField(allow_null=True, help_text="1 - cosine distance; null without a vector.")
+    score = serializers.FloatField(
+        allow_null=True, help_text="Comparable within one answer only; null for a turn that stands next to one found."
+    )
+    signals = serializers.DictField(
+        child=serializers.FloatField(), required=False, help_text="By technique; only when explained."
+    )
 
 
 class ContextAnswer(serializers.Serializer[Any]):
     # the contract's name, and a serializer's attribute too
     context = serializers.CharField(help_text="A system message, to stand first; may be empty.")  # type: ignore[assignment]
-    items = ContextItem(many=True)
-    tokens = serializers.IntegerField(help_text="An estimate.")
-    degraded = serializers.ListField(child=serializers.CharField())
+    items = ContextItem(many=True, help_text="The memories whose text is in it, in that order.")
+    tokens = serializers.IntegerField(help_text="As counted for `max_tokens`.")
+    degraded = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="As of `/recall`; `context_truncated` where working memory was cut or a similar episode had no room, "
+        "`neighbours_deadline` where there was no time to read what was said around the turns.",
+    )
 
 
-def represent_item(hit: EpisodeHit) -> dict[str, Any]:
-    return {
-        "id": str(hit.id),
-        "item_key": hit.item_key,
-        "kind": "episode",
-        "conversation_id": hit.conversation_id,
-        "similarity": hit.similarity,
+def represent_item(item: Candidate, *, explain: bool) -> dict[str, Any]:
+    shown = {
+        "id": str(item.id),
+        "item_key": item.item_key,
+        "kind": item.kind.value,
+        "conversation_id": item.conversation_id,
+        "similarity": item.similarity,
+        "score": item.score if item.ways else None,
     }
+    return shown | {"signals": item.signals} if explain else shown
 
 
 class Contexts(OwnerViewSet):
-    """Reads all three layers; writes nothing unless told to mark."""
+    """Reads all three layers; writes nothing unless told to mark, but that they were read."""
 
     bodies = {"gather": ContextBody}
     answers = {"gather": ContextAnswer}
@@ -65,23 +86,25 @@ class Contexts(OwnerViewSet):
     rate_class = "retrieval"
 
     def gather(self, request: Request) -> Response:
-        """Working memory and the most similar past conversations, laid out for the model.
+        """Working memory, the most similar past conversations and the best evidence, laid out for the model.
 
-        422 without a query, a vector, or anything that a user has said in the conversation.
+        Takes all that `/recall` does. Turns come with those that were said right before and after them; these are
+        items too. 422 without a query, a vector, or anything that a user has said in the conversation.
         """
-        body = self.body()
+        body, now = self.body(), timezone.now()
         if body["mark_injected"]:
             self.credential.require("write")
         owner = self.agent_owner(body)
         asked = ContextRequest(
-            conversation_id=body["conversation_id"],
-            query=body.get("query", ""),
-            own=own_vector(owner, body, "query_embedding"),
-            suppress_injected=body["suppress_injected"],
+            asked=recall_request(owner, body, text=body.get("query", "")),
+            max_tokens=body["max_tokens"],
             mark_injected=body["mark_injected"],
         )
-        found = gather_context(owner, asked, now=timezone.now())
-        items = [represent_item(hit) for hit in found.items]
-        return Response(
-            {"context": found.context, "items": items, "tokens": found.tokens, "degraded": list(found.degraded)}
-        )
+        found = gather_context(owner, asked, now=now)
+        answer = {
+            "context": found.context,
+            "items": [represent_item(item, explain=body["explain"]) for item in found.items],
+            "tokens": found.tokens,
+            "degraded": list(found.degraded),
+        }
+        return ConcludedResponse(answer, conclude=partial(conclude_context, owner, found, now=now))

@@ -1,7 +1,27 @@
-"""Stored text laid out among sections of ours: it is written by strangers, and must not pass for one of them."""
+"""Stored text laid out among sections of ours: it is written by strangers, and must not pass for one of them.
+
+What no reader sees is dropped everywhere: control characters, marks that turn the direction of writing, and the tag
+characters that spell out messages for models alone.
+"""
 
 import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
+
+from memory.models import Kind
+from memory.retrieval.candidates import Candidate
+
+UNSEEN = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+PLAIN_ID = re.compile(r"[\w.@#/+-]+")
+PLAIN_NAME = re.compile(r"[\w.'-]+(?: [\w.'-]+)*")
+LONGEST_LABEL = 100
+GAP = "> …"
+"""Stands for turns of a passage that are left out."""
 
 
 def fence(value: Any) -> str:
@@ -10,11 +30,11 @@ def fence(value: Any) -> str:
     Each element of a list has a line of its own.
     """
     if isinstance(value, list):
-        lines = ["", *(f"- {json.dumps(item, ensure_ascii=False)}" for item in value)]
+        lines = ["", *(f"- {dump_line(item)}" for item in value)]
     elif isinstance(value, str):
-        lines = value.strip().splitlines()
+        lines = UNSEEN.sub("", value).strip().splitlines()
     else:
-        lines = [json.dumps(value, ensure_ascii=False)]
+        lines = [dump_line(value)]
     return "\n  ".join(lines)
 
 
@@ -24,5 +44,65 @@ def fence_block(text: str) -> str:
     return f"  {fenced}" if fenced.startswith("[") else fenced
 
 
+def dump_line(value: Any) -> str:
+    """As JSON, on one line: it escapes line feeds, and not all else that ends a line."""
+    return " ".join(UNSEEN.sub("", json.dumps(value, ensure_ascii=False)).splitlines())
+
+
 def one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(UNSEEN.sub("", text).split())
+
+
+def head_of(notes: Sequence[Candidate]) -> str:
+    """Where a passage is from: which conversation and when, or what kind of memory, how sure, since when, from whom."""
+    first = notes[0]
+    if first.kind == Kind.TURN:
+        return f"Conversation {label(first.conversation_id)}, {tell_time(first.event_time)}"
+    return ", ".join(filter(None, [tell_kind(first), *tell_belief(first), tell_time(first.event_time)]))
+
+
+def lines_of(notes: Sequence[Candidate]) -> list[str]:
+    """A passage's memories, each on a line of its own behind a mark; turns say who speaks, and tell of a new day."""
+    lines = []
+    before = None
+    for note in notes:
+        if before is not None and (note.index or 0) - (before.index or 0) > 1:
+            lines.append(GAP)
+        is_next_day = before is not None and before.event_time.date() != note.event_time.date()
+        day = f"({note.event_time:%Y-%m-%d}) " if is_next_day else ""
+        lines.append(f"> {day}{tell_speaker(note)}{one_line(note.text)}")
+        before = note
+    return lines
+
+
+def tell_kind(note: Candidate) -> str:
+    name = note.kind.value.replace("_", " ").capitalize()
+    return f"{name} of conversation {label(note.conversation_id)}" if note.conversation_id else name
+
+
+def tell_belief(note: Candidate) -> list[str]:
+    """Of a fact how sure, and in which span it is true; of anything, where it came from."""
+    return [
+        *([f"confidence {note.confidence:.2f}"] if note.confidence is not None else []),
+        *([note.temporal] if note.temporal else []),
+        *([f"from {note.valid_from:%Y-%m-%d}"] if note.valid_from else []),
+        *([f"until {note.valid_to:%Y-%m-%d}"] if note.valid_to else []),
+        *([f"source {label(note.source)}"] if note.source else []),
+    ]
+
+
+def tell_speaker(note: Candidate) -> str:
+    if note.kind != Kind.TURN:
+        return ""
+    name = f" {label(note.speaker, plain=PLAIN_NAME)}" if note.speaker else ""
+    return f"{note.role}{name}: "
+
+
+def tell_time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def label(name: str, *, plain: re.Pattern[str] = PLAIN_ID) -> str:
+    """A name that a stranger gave: as it is where it can be nothing else, in quotes otherwise."""
+    short = one_line(name)[:LONGEST_LABEL]
+    return short if plain.fullmatch(short) else json.dumps(short, ensure_ascii=False)

@@ -16,6 +16,7 @@ from memory.providers.embeddings.local import LocalEmbeddings
 from memory.providers.embeddings.openai import OpenAIEmbeddings, OpenAIEndpoint
 from memory.providers.embeddings.tiny import TinyEmbeddings
 from memory.providers.endpoints import check_api_key, check_base_url
+from memory.tokens import estimate_tokens
 from memory_project.embedded.models import BUNDLED_MODEL, find_bundled_folder, list_graph_folders
 
 DEFAULT_OPENAI_MODEL = "text-embedding-3-small"
@@ -24,7 +25,7 @@ NESTED_MODELS = ("text-embedding-3-",)
 WIDEST = 4000
 """Dimensions: a vector of half precision must fit a page of PostgreSQL."""
 
-__all__ = ["EmbeddingProvider", "Vectors", "embedding_provider", "is_nested"]
+__all__ = ["EmbeddingProvider", "Vectors", "embedding_provider", "is_nested", "token_counter"]
 
 
 @lru_cache(maxsize=1)
@@ -40,6 +41,12 @@ def embedding_provider() -> EmbeddingProvider:
         known = ", ".join(sorted(PROVIDERS))
         raise ImproperlyConfigured(f"EMBEDDING_PROVIDER is {name!r}; it must be empty or one of {known}") from err
     return make()
+
+
+def token_counter() -> Callable[[str], int]:
+    """How tokens of a text are counted: by the tokenizer of weights on this machine, else by estimate."""
+    provider = embedding_provider()
+    return provider.count_tokens if isinstance(provider, LocalEmbeddings) else estimate_tokens
 
 
 def is_nested(model: str) -> bool:

@@ -79,6 +79,12 @@ class LocalEmbeddings:
             lengths=[len(chunk.tokens) for chunk in chunks],
         )
 
+    def count_tokens(self, text: str) -> int:
+        """Tokens of the whole text, however long, without those that mark its beginning and its end."""
+        parts = (text[start : start + MAX_CHARACTERS_AT_ONCE] for start in range(0, len(text), MAX_CHARACTERS_AT_ONCE))
+        encoded = (self._tokenizer.get().encode(part, add_special_tokens=False) for part in parts)
+        return sum(len(piece.ids) for whole in encoded for piece in (whole, *whole.overflowing))
+
     def _cut(self, number: int, text: str, deadline: Deadline) -> Iterator[Chunk]:
         for start in range(0, len(text), MAX_CHARACTERS_AT_ONCE):
             deadline.remaining_seconds(at_most=0)

@@ -74,13 +74,18 @@ def test_the_documented_layout(client: ServiceClient, owner: Owner, embedding_se
     )
 
 
-def test_the_three_most_similar_episodes_are_items(client: ServiceClient, owner: Owner) -> None:
+def test_the_three_most_similar_episodes_come_first_and_the_others_are_evidence(
+    client: ServiceClient, owner: Owner
+) -> None:
     remember(owner, "the boiler", "the roof", "the garden", "the cellar")
 
     answer = gather(client)
 
-    assert len(answer["items"]) == 3
-    assert answer["items"][0]["similarity"] == pytest.approx(1, abs=1e-3)
+    similarities = [item["similarity"] for item in answer["items"]]
+    assert similarities[0] == pytest.approx(1, abs=1e-3)
+    assert similarities == sorted(similarities, reverse=True)
+    assert [line[:14] for line in answer["context"].splitlines() if line.startswith("- ")] == ["- (similarity:"] * 3
+    assert "1. Episode of conversation before" in answer["context"]
     assert answer["tokens"] == estimate_tokens(answer["context"])
 
 
@@ -145,7 +150,7 @@ def test_a_dead_embedder_is_admitted_to(client: ServiceClient, owner: Owner, emb
     answer = gather(client)
 
     assert "- (found by words) The boiler was repaired" in answer["context"]
-    assert answer["degraded"] == ["embedder_unavailable", "embedding_pending"]
+    assert answer["degraded"] == ["embedder_unavailable"]
 
 
 @pytest.mark.parametrize("missing", ["agent_id", "conversation_id"])

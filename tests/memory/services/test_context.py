@@ -1,6 +1,5 @@
 """The memory node (A7) in process: what it asks about where no query is given, and what it costs."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,12 +7,13 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.errors import Unprocessable
 from memory.owner import Owner
-from memory.services.context import ContextRequest, gather_context
+from memory.services.context import gather_context
 from memory.services.embedding import embed_texts
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory.services.memories import OwnVector
 from memory.tiers.working import WorkingMemory
 from tests.embedding_server import MODEL, vector_of
+from tests.memory.context import request_for
 from tests.memory.episodes import NOW
 from tests.memory.turns import say, turn
 from tests.round_trips import counted_commands
@@ -27,8 +27,8 @@ def remember(owner: Owner, *summaries: str) -> None:
 
 
 def nearest(owner: Owner, **asked: Any) -> str:
-    found = gather_context(owner, ContextRequest(conversation_id="c1", **asked), now=NOW)
-    return found.items[0].summary
+    found = gather_context(owner, request_for(**asked), now=NOW)
+    return found.items[0].text
 
 
 def test_without_a_query_the_latest_message_of_the_user_is_meant(owner: Owner) -> None:
@@ -50,16 +50,18 @@ def test_where_no_user_has_said_anything_a_query_is_needed(owner: Owner) -> None
 
     for conversation_id in ("c1", "unknown"):
         with pytest.raises(Unprocessable):
-            gather_context(owner, ContextRequest(conversation_id=conversation_id), now=NOW)
+            gather_context(owner, request_for(conversation_id=conversation_id), now=NOW)
 
 
-def test_it_costs_a_query_and_two_round_trips(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_it_costs_two_queries_and_two_round_trips(
+    owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     WorkingMemory(owner).set("c1", {"scratchpad": "call Ana"})
     remember(owner, "the boiler")
     nearest(owner, query="the boiler")
 
-    # the episodes; working memory, the vector of the query
-    with counted_commands() as commands, django_assert_num_queries(1):
+    # orientation, candidates; working memory, the vector of the query
+    with counted_commands() as commands, django_assert_num_queries(2):
         nearest(owner, query="the boiler")
 
     assert len(commands) == 2
@@ -67,13 +69,12 @@ def test_it_costs_a_query_and_two_round_trips(owner: Owner, django_assert_num_qu
 
 def test_the_ledger_costs_a_round_trip_to_look_and_one_to_mark(owner: Owner) -> None:
     remember(owner, "the boiler")
-    asked = ContextRequest(conversation_id="c1", query="the boiler")
-    gather_context(owner, replace(asked, mark_injected=True, suppress_injected=True), now=NOW)
+    gather_context(owner, request_for(query="the boiler", mark=True, suppress=True), now=NOW)
 
     with counted_commands() as marking:
-        gather_context(owner, replace(asked, mark_injected=True), now=NOW)
+        gather_context(owner, request_for(query="the boiler", mark=True), now=NOW)
     with counted_commands() as looking:
-        gather_context(owner, replace(asked, suppress_injected=True), now=NOW)
+        gather_context(owner, request_for(query="the boiler", suppress=True), now=NOW)
 
     assert (len(marking), len(looking)) == (3, 3)
 
@@ -85,7 +86,8 @@ def test_to_look_for_the_query_costs_a_query_and_a_round_trip_more(
     remember(owner, "the boiler")
     nearest(owner)
 
-    with counted_commands() as commands, django_assert_num_queries(2):
+    # the conversation besides; its latest messages
+    with counted_commands() as commands, django_assert_num_queries(3):
         nearest(owner)
 
     assert len(commands) == 3
