@@ -29,17 +29,19 @@ NEXT = f"""
             AND left(term, {LONGEST_MARK}) > %(after)s ORDER BY term LIMIT %(size)s
     ),
     ends AS MATERIALIZED (SELECT count(*) AS examined, max(term) AS last FROM next),
-    -- of the last one there may be more behind it
+    -- of the last one there may be more behind it; as an array, or a planner without statistics joins them by a loop
     many AS MATERIALIZED (
-        SELECT term FROM next GROUP BY term HAVING count(*) > 1 OR term = (SELECT last FROM ends)
-        UNION ALL SELECT '' FROM ends WHERE examined < %(size)s
+        SELECT array_agg(term) AS terms FROM (
+            SELECT term FROM next GROUP BY term HAVING count(*) > 1 OR term = (SELECT last FROM ends)
+            UNION ALL SELECT '' FROM ends WHERE examined < %(size)s
+        ) AS several
     )"""  # noqa: S608 - a constant with parameters
 
 FOLD = f"""
 WITH {NEXT},
     gone AS (
-        DELETE FROM memory_terms USING many WHERE account_id = %(account_id)s AND memory_terms.term = many.term
-        RETURNING memory_terms.term, docs, tokens
+        DELETE FROM memory_terms WHERE account_id = %(account_id)s AND term = ANY((SELECT terms FROM many)::text[])
+        RETURNING term, docs, tokens
     ),
     kept AS (
         INSERT INTO memory_terms (account_id, term, docs, tokens)
@@ -52,8 +54,8 @@ FROM ends"""  # noqa: S608 - a constant with parameters
 REHEARSE = f"""
 WITH {NEXT},
     found AS (
-        SELECT count(*) - (sum(docs) <> 0 OR sum(tokens) <> 0)::int AS fewer FROM memory_terms JOIN many USING (term)
-        WHERE account_id = %(account_id)s GROUP BY term
+        SELECT count(*) - (sum(docs) <> 0 OR sum(tokens) <> 0)::int AS fewer FROM memory_terms
+        WHERE account_id = %(account_id)s AND term = ANY((SELECT terms FROM many)::text[]) GROUP BY term
     )
 SELECT examined, left(last, {LONGEST_MARK}), (SELECT coalesce(sum(fewer), 0) FROM found)::bigint
 FROM ends"""  # noqa: S608 - a constant with parameters
