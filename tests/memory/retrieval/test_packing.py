@@ -1,0 +1,132 @@
+"""Packing (B2): what goes into so many tokens, in which order, and that it is never more."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.models import Kind
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.packing import JOINED, Passage, pack
+from tests.memory.candidates import found
+
+HEAD = 10
+"""What a passage costs besides its texts, a token a character."""
+
+
+def price(notes: Sequence[Candidate]) -> int:
+    return HEAD + sum(len(note.text) for note in notes)
+
+
+def said(index: int, length: int = 5, *, conversation_id: str = "c1") -> Candidate:
+    """A turn whose id tells its conversation and index."""
+    number = index + 1 + 1_000 * int(conversation_id[1:])
+    return found(number, "x" * length, index=index, conversation_id=conversation_id)
+
+
+def fact(number: int, length: int = 5) -> Candidate:
+    return found(number, "x" * length, kind=Kind.FACT, conversation_id="")
+
+
+def indexes(passages: Sequence[Passage]) -> list[list[int | None]]:
+    return [[note.index for note in passage.notes] for passage in passages]
+
+
+def packed(evidence: Sequence[Candidate], *neighbours: Candidate, budget: int = 1_000, **kept: Any) -> Any:
+    return indexes(pack(evidence, neighbours, budget=budget, price=price, **kept))
+
+
+def test_what_does_not_fit_makes_way_for_what_comes_after_it() -> None:
+    assert packed([said(0, 20), said(10, 50), said(20, 5)], budget=50) == [[0], [20]]
+
+
+def test_a_short_line_does_not_come_before_the_best_evidence() -> None:
+    assert packed([said(0, 40), said(10, 1)], budget=50) == [[0]]
+
+
+def test_neighbours_join_a_turn_in_the_order_of_time() -> None:
+    assert packed([said(5)], said(6), said(4)) == [[4, 5, 6]]
+
+
+def test_all_results_go_in_before_any_neighbour() -> None:
+    assert packed([said(5), said(20)], said(4), said(6), budget=30) == [[5], [20]]
+
+
+def test_the_neighbours_of_the_best_go_in_first() -> None:
+    neighbours = (said(3), said(5), said(20), said(22))
+
+    assert packed([said(21), said(4)], *neighbours, budget=40) == [[20, 21, 22], [4]]
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [(6, [[5, 6]]), (7, [[5, 7]]), (8, [[5], [8]])],
+    ids=["next to it", "one neighbour apart", "farther apart"],
+)
+def test_turns_whose_neighbours_touch_are_one_passage(second: int, expected: list[list[int]]) -> None:
+    assert packed([said(5), said(second)]) == expected
+
+
+def test_a_neighbour_of_two_stands_once_between_them() -> None:
+    assert packed([said(5), said(7)], said(6), said(4), said(8)) == [[4, 5, 6, 7, 8]]
+
+
+def test_a_turn_that_joins_two_passages_costs_one_heading_less() -> None:
+    assert packed([said(0), said(4), said(2)], budget=2 * (HEAD + 5)) == [[0, 2, 4]]
+
+
+def test_turns_of_other_conversations_are_other_passages() -> None:
+    assert packed([said(1), said(2, conversation_id="c2")], said(3, conversation_id="c2")) == [[1], [2, 3]]
+
+
+def test_passages_come_best_first_by_the_best_that_is_in_them() -> None:
+    evidence = [fact(1), said(9), said(30), said(8)]
+
+    assert packed(evidence) == [[None], [8, 9], [30]]
+
+
+def test_what_is_kept_has_room_before_what_is_better() -> None:
+    last = said(20)
+
+    assert packed([said(0), said(10), last], budget=30, kept={last.item_key}) == [[0], [20]]
+
+
+def test_a_kept_neighbour_stays_without_its_turn() -> None:
+    beside = said(6)
+
+    assert packed([], beside, kept={beside.item_key}) == [[6]]
+
+
+NOTES = st.lists(
+    st.builds(said, st.integers(0, 20), st.integers(1, 60), conversation_id=st.sampled_from(["c1", "c2"])),
+    unique_by=lambda note: note.id,
+    max_size=20,
+)
+
+
+@given(notes=NOTES, split=st.integers(0, 20), budget=st.integers(-5, 300))
+@settings(max_examples=150, deadline=None)
+def test_whatever_is_packed_keeps_to_its_budget_and_stands_once_and_in_order(
+    notes: list[Candidate], split: int, budget: int
+) -> None:
+    passages = pack(notes[:split], notes[split:], budget=budget, price=price)
+
+    ids = [note.id for passage in passages for note in passage.notes]
+    assert sum(price(passage.notes) for passage in passages) <= max(budget, 0)
+    assert len(ids) == len(set(ids))
+    for run in indexes(passages):
+        steps = [after - before for before, after in pairwise(run)]  # type: ignore[operator]
+        assert all(1 <= step <= JOINED for step in steps)
+
+
+@given(notes=NOTES, budget=st.integers(0, 300))
+@settings(max_examples=100, deadline=None)
+def test_the_best_that_fits_alone_is_always_in(notes: list[Candidate], budget: int) -> None:
+    fitting = [note for note in notes if price([note]) <= budget]
+
+    passages = pack(notes, (), budget=budget, price=price)
+
+    assert {note.id for note in fitting[:1]} <= {note.id for passage in passages for note in passage.notes}
