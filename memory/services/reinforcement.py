@@ -8,9 +8,11 @@ from django.db import connection
 
 from memory.owner import Owner
 
-# locked in one order: two recalls that found the same wait for each other, not for ever
+# locked in one order: two recalls that found the same wait for each other, not for ever. No index is over what is
+# counted, so that of a row nothing is rewritten but itself
 REINFORCE = """
-UPDATE memories SET access_count = LEAST(access_count::bigint + 1, 2147483647), last_accessed = %s
+UPDATE memories SET access_count = LEAST(access_count::bigint + 1, 2147483647),
+    last_accessed = GREATEST(last_accessed, %s)
 FROM (
     SELECT id FROM memories WHERE account_id = %s AND id = ANY(%s::uuid[]) ORDER BY id FOR NO KEY UPDATE
 ) AS found WHERE memories.id = found.id
@@ -18,7 +20,10 @@ FROM (
 
 
 def reinforce(owner: Owner, ids: Collection[UUID], *, now: datetime) -> int:
-    """Count a read of each; returns how many there still were. One statement, none for nothing."""
+    """Count a read of each; returns how many there still were. One statement, none for nothing.
+
+    Counting ends at the largest number that the column holds; an older read takes no later time back.
+    """
     if not ids:
         return 0
     with connection.cursor() as cursor:

@@ -1,7 +1,7 @@
 """Near-duplicates: what says the same comes once, and names the others in `also`.
 
 Two say the same if nothing is left to tell them apart but how it is written: case, width, punctuation, contractions,
-an opening "Well,", fillers, "the". All other words have to be the same in the same order, so that a number, a name or a
+an opening "Well,", fillers. All other words have to be the same in the same order, so that a number, a name or a
 negation always tells two apart; no measure of likeness could promise that. One look-up each: nothing is compared with
 everything.
 """
@@ -27,8 +27,8 @@ LONGEST = 2_000
 OPENING = re.compile(
     r"\A[\s\"'“‘«]*(?:(?:well|oh|ok|okay|um|uh|hmm|hey|hi|hello|yeah|so|anyway)\s*[,!.…]+\s+)+", re.IGNORECASE
 )
-FILLERS = frozenset({"the", "please", "just", "really", "actually", "basically"})
-"""In small letters only: what is written with a capital may be a name."""
+FILLERS = frozenset({"please", "really", "actually", "basically"})
+"""Nobody is called so. Articles stay: without its own, The Who is somebody else."""
 NEGATIONS = frozenset(
     {"not", "no", "never", "none", "nor", "neither", "nobody", "nothing", "without", "cannot", "hardly", "barely"}
 )
@@ -80,8 +80,7 @@ def essence(text: str) -> Hashable:
         return text
     words = words_of(text)
     if NEGATIONS.isdisjoint(words):
-        bare = " ".join(word for word in OPENING.sub("", text).split() if word not in FILLERS)
-        words = words_of(bare)
+        words = [word for word in words_of(OPENING.sub("", text)) if word not in FILLERS]
     figures = "" if text.isascii() else "".join(filter(is_figure, text))
     return tuple(words), any(mark in text for mark in QUESTION_MARKS), figures
 

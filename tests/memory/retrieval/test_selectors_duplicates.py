@@ -47,7 +47,7 @@ def are_merged(one: str, other: str, **fields: Any) -> bool:
     [
         pytest.param("Ana lives in Berlin.", "  ana lives\nin BERLIN", id="case and spaces and punctuation"),
         pytest.param("“Ana” moved", "Ana moved", id="quotation marks"),
-        pytest.param("Well, she really moved the archive.", "She moved archive", id="fillers"),
+        pytest.param("Well, she Really moved the archive.", "She moved the archive", id="fillers"),
         pytest.param("It's over: I'm off", "It's over. I am off", id="contractions"),
         pytest.param("I don't drink milk", "I do not drink milk", id="a negation written in two ways"),
         pytest.param("Room 12", "Room 12", id="width"),
@@ -112,11 +112,7 @@ def test_a_negation_more_is_never_merged(sentence: str, place: int, negation: st
 @given(sentences, st.sampled_from([str.upper, str.title, "  {}\n".format, "“{}”".format, "{}.".format]))
 @unchanging
 def test_the_same_written_otherwise_is_always_merged(sentence: str, write: Any) -> None:
-    # what is written with a capital may be a name, and is no filler then
-    words = " ".join(word for word in sentence.split() if word not in ("the", "really", "please"))
-    assume(words)
-
-    assert are_merged(words, write(words))
+    assert are_merged(sentence, write(sentence))
 
 
 @given(st.lists(st.sampled_from(["Ana moved", "ana moved.", "Ana moved twice", "Ana never moved"]), max_size=20))
