@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from memory.errors import ProviderError
-from memory.models import Kind
+from memory.models import Fact, Kind
 from memory.providers.rerankers import Reranker
 from memory.retrieval.candidates import Bundle, Candidate, Metric
 from memory.retrieval.gathering import gather
@@ -150,12 +150,20 @@ def linked_ids(run: Run, candidates: Sequence[Candidate]) -> list[UUID]:
     around = [*run.orientation.entities, *(goal.id for goal in run.orientation.goals)]
     if not around and all(candidate.kind not in LINKED_KINDS for candidate in best):
         return []
-    return list(dict.fromkeys([*(candidate.id for candidate in best), *around]))
+    linked = [*best, *among_facts(candidates)]
+    return list(dict.fromkeys([*(candidate.id for candidate in linked), *around]))
+
+
+def among_facts(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """All facts, where one was superseded: however far behind its successor is, it goes before it."""
+    facts = [candidate for candidate in candidates if candidate.kind == Kind.FACT]
+    return facts if any(fact.status == Fact.Status.SUPERSEDED for fact in facts) else []
 
 
 def rerank(run: Run, ranked: list[Candidate], reranker: Reranker | None) -> list[Candidate]:
-    """The best ones in the order of a cross-encoder, before all others; as they are without one."""
-    if reranker is None or not run.plan.reranks or not ranked:
+    """The best ones in the order of a cross-encoder, before all others; as they are without one, or without words to
+    ask it with."""
+    if reranker is None or not run.plan.reranks or not ranked or not run.query.text.strip():
         return ranked
     started, head = time.perf_counter(), ranked[:RERANKED]
     try:
@@ -163,6 +171,7 @@ def rerank(run: Run, ranked: list[Candidate], reranker: Reranker | None) -> list
     except ProviderError as err:
         logger.warning("recall goes on without rerank: %s", err)
         run.drop("rerank")
+        run.note("rerank", started, 0)
         return ranked
     for candidate, score in zip(head, scores, strict=True):
         candidate.signals["rerank"] = score
