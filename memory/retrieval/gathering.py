@@ -104,7 +104,7 @@ def make_shape(owner: Owner, query: Query, orientation: Orientation, serving: Se
         width=query.width,
         is_nested=query.is_nested,
         mode=query.mode.value,
-        index=orientation.index,
+        has_index=orientation.indexed_rows > 0,
         has_since=query.since is not None,
         has_until=query.until is not None,
         has_contexts=bool(query.contexts),
@@ -156,9 +156,10 @@ def compose(shape: Shape) -> Statement:
     for name in shape.recallers:
         part = RECALLERS[name].compose(ground)
         hops = "hops" if name == "graph" else "NULL::int AS hops"
+        distance = "distance" if name == "vector" else "NULL::float8 AS distance"
         parts.append(f"""
             {name} AS MATERIALIZED (
-                SELECT id, {hops} FROM ({part}) AS part
+                SELECT id, {hops}, {distance} FROM ({part}) AS part
                 WHERE (SELECT at FROM {before}) < statement_timestamp() + %(left_ms)s::float8 * interval '1 ms'
             ),
             {name}_end AS MATERIALIZED (
@@ -214,8 +215,9 @@ def wanted_vectors(shape: Shape) -> str:
 
 def union_of(recallers: Sequence[str]) -> str:
     """Each memory once, with the bits of those that found it."""
-    each = [f"SELECT id, hops, {1 << place} AS way FROM {name}" for place, name in enumerate(recallers)]
-    return f"SELECT id, min(hops) AS hops, bit_or(way) AS ways FROM ({' UNION ALL '.join(each)}) AS each GROUP BY id"
+    each = [f"SELECT id, hops, distance, {1 << place} AS way FROM {name}" for place, name in enumerate(recallers)]
+    return f"""SELECT id, min(hops) AS hops, min(distance) AS distance, bit_or(way) AS ways
+        FROM ({" UNION ALL ".join(each)}) AS each GROUP BY id"""
 
 
 def marks_of(recallers: Sequence[str]) -> str:
@@ -247,13 +249,10 @@ def scored_of(shape: Shape) -> str:
             joins.append(KNOWN_THEN)
     similarity = "NULL::float8"
     if shape.width:
-        similarity = "1 - (memory_vectors.vector <=> %(vector)s::halfvec)"
-        joins.append(
-            """LEFT JOIN memory_vectors ON memory_vectors.memory_id = memories.id
-            AND memory_vectors.model = %(model)s AND memory_vectors.width = %(width)s""".replace(
-                "%(width)s", str(shape.width)
-            )
-        )
+        # read again only of what others found
+        similarity = f"""1 - coalesce(found.distance, (
+            SELECT own.vector <=> %(vector)s::halfvec FROM memory_vectors AS own
+            WHERE own.memory_id = memories.id AND own.model = %(model)s AND own.width = {shape.width}))"""
     return f"""
         SELECT {", ".join(columns)}, found.hops, found.ways, {similarity} AS similarity,
             {score_of_terms(shape)} AS bm25

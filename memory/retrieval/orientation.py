@@ -87,9 +87,9 @@ PROFILE = """
 
 PENDING = "EXISTS (SELECT FROM memories WHERE {rows} AND embed_after IS NOT NULL) AS has_pending"
 
-INDEXES = """
-    (SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%(agent_index)s)) IS TRUE AS has_agent_index,
-    (SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%(account_index)s)) IS TRUE AS has_account_index"""
+INDEXED = """
+    (SELECT greatest(reltuples, 1)::int FROM pg_class JOIN pg_index ON indexrelid = pg_class.oid
+        WHERE pg_class.oid = to_regclass(%(vector_index)s) AND indisvalid) AS indexed_rows"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +128,9 @@ def orient(owner: Owner, query: Query, moment: Moment) -> Orientation:
         "longest_lineage": LONGEST_LINEAGE,
         "open": [status.value for status in Goal.OPEN],
         "goals": GOALS,
-        "agent_index": name_of_index(owner.account_id, owner.agent_id, model=query.model, width=query.width),
-        "account_index": name_of_index(owner.account_id, "", model=query.model, width=query.width),
+        "vector_index": name_of_index(
+            owner.account_id, model=query.model, width=query.width, is_nested=query.is_nested
+        ),
     }
     columns, [row] = statement.read(values)
     return make_orientation(dict(zip(columns, row, strict=True)))
@@ -154,7 +155,7 @@ def compose(shape: OwnerShape, asks: Asks) -> Statement:
         [GOALS_OPEN.format(goals=goals.text)],
         [PROFILE] if shape.has_user else [],
         [PENDING.format(rows=walls.rows)],
-        [INDEXES] if asks.has_vector else [],
+        [INDEXED] if asks.has_vector else [],
     )
     ctes = f"WITH {walls.ctes.removesuffix(',')}" if walls.ctes else ""
     text = f"{ctes} SELECT {', '.join(parts)}"
@@ -181,7 +182,7 @@ def make_orientation(row: dict[str, Any]) -> Orientation:
         goals=[make_goal(goal) for goal in row["goals"] or []],
         profile=row.get("profile"),
         has_pending=row["has_pending"],
-        index=index_of(row),
+        indexed_rows=row.get("indexed_rows") or 0,
     )
 
 
@@ -194,9 +195,3 @@ def make_goal(goal: dict[str, Any]) -> OpenGoal:
         priority=goal["priority"],
         deadline=None if deadline is None else datetime.fromisoformat(deadline),
     )
-
-
-def index_of(row: dict[str, Any]) -> str:
-    if row.get("has_agent_index"):
-        return "agent"
-    return "account" if row.get("has_account_index") else ""

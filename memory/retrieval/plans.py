@@ -70,8 +70,8 @@ class Orientation:
     profile: Mapping[str, Any] | None = None
     has_pending: bool = False
     """Whether memories wait for their vector."""
-    index: str = ""
-    """Whose partial index serves: `agent`, `account`, or empty for an exact search."""
+    indexed_rows: int = 0
+    """That the account's vector index is over, for the question's model and width; 0 without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class Shape:
     """Of the question's vector; 0 without one."""
     is_nested: bool
     mode: str
-    index: str
+    has_index: bool
     has_since: bool
     has_until: bool
     has_contexts: bool
@@ -112,9 +112,9 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recaller:
-    """Finds candidates. `compose` is a SELECT of `id` (and `hops`, of graph walks), best first, at most
-    %(candidates)s rows, over the ground that it is given; `bind` are its own parameters. It drops out of a recall for
-    which `serves` is False. All of them run as one statement, in which each begins only before the deadline.
+    """Finds candidates. `compose` is a SELECT of `id` (and `hops`, of graph walks; `distance`, of vectors), best first,
+    at most %(candidates)s rows, over the ground that it is given; `bind` are its own parameters. It drops out of a
+    recall for which `serves` is False. All of them run as one statement, in which each begins only before the deadline.
     """
 
     name: str

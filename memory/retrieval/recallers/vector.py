@@ -1,7 +1,10 @@
-"""By meaning: the nearest vectors, of all kinds at once."""
+"""By meaning: the nearest vectors, of all kinds at once (`retrieval.vectors`)."""
+
+from typing import Any
 
 from memory.retrieval.plans import Ground, Orientation, Recaller
-from memory.retrieval.queries import Query
+from memory.retrieval.queries import Mode, Query
+from memory.retrieval.vectors import most_exact_rows, nearest
 
 
 def serves(query: Query, _orientation: Orientation) -> bool:
@@ -9,10 +12,18 @@ def serves(query: Query, _orientation: Orientation) -> bool:
 
 
 def compose(ground: Ground) -> str:
-    return f"""
-        SELECT memory_id AS id FROM memory_vectors
-        WHERE {ground.vectors} AND model = %(model)s AND width = {ground.shape.width}
-        ORDER BY vector <=> %(vector)s::halfvec LIMIT %(candidates)s"""
+    shape = ground.shape
+    return nearest(
+        ground.vectors,
+        width=shape.width,
+        is_nested=shape.is_nested,
+        mode=Mode(shape.mode),
+        has_index=shape.has_index,
+    )
 
 
-VECTOR = Recaller(name="vector", serves=serves, compose=compose)
+def bind(query: Query, orientation: Orientation) -> dict[str, Any]:
+    return {"exact_rows": most_exact_rows(orientation.indexed_rows)}
+
+
+VECTOR = Recaller(name="vector", serves=serves, compose=compose, bind=bind)
