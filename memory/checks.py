@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connections
 from redis.exceptions import RedisError
 
-from memory.models.accounts import DEFAULT_LANGUAGE
+from memory.models.accounts import LANGUAGES
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import MODEL_SETTINGS, language_model
 from memory.providers.rerankers import reranking_provider
@@ -23,13 +23,18 @@ from memory_project import encryption, redis
 DATABASE = "default"
 MINIMUM_PGVECTOR = (0, 8)
 AUDIT_TABLE = "memory_audit_log"
+CONFIGURATION = "memory_"
+"""Of a language: its name goes behind."""
 SHORTEST_TOMBSTONE_KEY = 16
 
 STATE = """
 SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
     (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'),
     (SELECT relkind::text FROM pg_class WHERE oid = to_regclass(%s)),
-    EXISTS (SELECT FROM pg_ts_config WHERE cfgname = %s)
+    (SELECT array_agg(language) FROM unnest(%s::text[]) AS language
+        WHERE to_regclass('memory_terms') IS NOT NULL AND NOT EXISTS (
+            SELECT FROM pg_ts_config WHERE cfgname = %s || language AND cfgnamespace = 'public'::regnamespace
+        ))
 """
 
 MODELS = """
@@ -107,15 +112,15 @@ def check_database(*, databases: Sequence[str] | None = None, **_options: Any) -
         return []
     try:
         with connections[DATABASE].cursor() as cursor:
-            cursor.execute(STATE, [AUDIT_TABLE, DEFAULT_LANGUAGE])
-            installed, available, audit_table, has_language = cursor.fetchone()
+            cursor.execute(STATE, [AUDIT_TABLE, list(LANGUAGES), CONFIGURATION])
+            installed, available, audit_table, unread = cursor.fetchone()
     except DatabaseError as err:
         message = f"The database cannot be asked: {str(err).splitlines()[0]}"
         return [Error(message, hint="Check DATABASE_URL, and that the server is up.", id="memory.E003")]
     return [
         *complain_of_pgvector(installed, available),
         *complain_of_audit_table(audit_table),
-        *complain_of_language(has_language),
+        *complain_of_languages(unread or []),
     ]
 
 
@@ -144,12 +149,13 @@ def complain_of_audit_table(kind: str | None) -> list[CheckMessage]:
     return [Error(f"{AUDIT_TABLE} is not partitioned by day.", hint=hint, id="memory.E006")]
 
 
-def complain_of_language(is_known: bool) -> list[CheckMessage]:
-    if is_known:
+def complain_of_languages(missing: Sequence[str]) -> list[CheckMessage]:
+    """Languages that the migrations made a configuration for, which is gone."""
+    if not missing:
         return []
-    hint = "It comes with PostgreSQL; restore it, or memories can be neither stored nor found by words."
-    message = f"PostgreSQL has no text search configuration {DEFAULT_LANGUAGE!r}."
-    return [Error(message, hint=hint, id="memory.E007")]
+    hint = "Restore those that memory.0010_recall_words makes, or their accounts can neither store nor find anything."
+    names = ", ".join(f"public.{CONFIGURATION}{language}" for language in missing)
+    return [Error(f"PostgreSQL has no text search configuration {names}.", hint=hint, id="memory.E007")]
 
 
 @register(Tags.database)

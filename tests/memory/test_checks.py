@@ -102,9 +102,22 @@ def test_a_database_before_its_migrations_is_no_error() -> None:
 @pytest.mark.django_db
 def test_a_missing_text_search_configuration_is_an_error() -> None:
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TEXT SEARCH CONFIGURATION english RENAME TO anglian")
+        cursor.execute("ALTER TEXT SEARCH CONFIGURATION public.memory_german RENAME TO low_german")
+        cursor.execute("ALTER TEXT SEARCH CONFIGURATION public.memory_hindi SET SCHEMA pg_catalog")
 
-    assert ids_of(checks.check_database(databases=["default"])) == ["memory.E007"]
+    messages = checks.check_database(databases=["default"])
+
+    assert ids_of(messages) == ["memory.E007"]
+    assert "public.memory_german, public.memory_hindi" in messages[0].msg
+
+
+@pytest.mark.django_db
+def test_before_the_migrations_no_text_search_configuration_is_missing() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE memory_terms")
+        cursor.execute("ALTER TEXT SEARCH CONFIGURATION public.memory_german RENAME TO low_german")
+
+    assert checks.check_database(databases=["default"]) == []
 
 
 @pytest.mark.parametrize(

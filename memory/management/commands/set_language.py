@@ -1,0 +1,103 @@
+"""`manage.py set_language`: the language that an account's texts are read in, for what is stored already as well."""
+
+import json
+import sys
+import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from memory.errors import NotFound, Unprocessable
+from memory.models.accounts import DEFAULT_LANGUAGE, LANGUAGES
+from memory.owner import Owner
+from memory.services.accounts import find_account
+from memory.services.languages import check_language, count_in_others, read_anew, set_language
+
+INTERRUPTED = 130
+
+EPILOG = f"""
+Words are found by their stems: in `german`, "Häuser" finds "Haus". An account is {DEFAULT_LANGUAGE} until this command
+says otherwise. `simple` takes words as they are written: right for scripts and languages that are not in the list, and
+for accounts that mix many. Han characters and kana are words of their own in every language.
+
+  {", ".join(LANGUAGES[:15])},
+  {", ".join(LANGUAGES[15:])}
+
+The account changes first, then what it has stored is read anew, in batches, beside the running service. Until that is
+done, words may be missed in rows that are still to come. Stopped or killed, the same command goes on where it stopped;
+with the language that the account has already it reads anew whatever was read in another, and else does nothing.
+
+  manage.py set_language --account workshop german --dry-run
+  manage.py set_language --account workshop german
+
+Exit status: 0, or 1 where there is no such account or language, 130 on Ctrl-C.
+"""
+
+
+class Command(BaseCommand):
+    help = "Set the language that an account's texts are read in, and read anew what it has stored."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EPILOG
+        parser.add_argument("language", metavar="LANGUAGE", help="one of those below")
+        parser.add_argument("--account", metavar="NAME", required=True, help="whose texts")
+        parser.add_argument("--dry-run", action="store_true", help="say what would be read anew, change nothing")
+        parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        language, name = options["language"].lower(), options["account"]
+        try:
+            check_language(language)
+            account = find_account(name)
+        except NotFound as err:
+            raise CommandError(f"There is no account {name!r}.") from err
+        except Unprocessable as err:
+            raise CommandError(f"{err}.") from err
+        figures = {"account": name, "language": language, "was": account.language, "dry_run": options["dry_run"]}
+        owner = Owner(account_id=account.id, actor="command")
+        started = time.monotonic()
+        rows, interrupted = self.run(owner, language, dry_run=options["dry_run"])
+        self.report(figures | {"rows": rows, "seconds": round(time.monotonic() - started, 1)}, options)
+        if interrupted:
+            self.stderr.write("Interrupted. What is read anew stays so; run the same command again to go on.")
+            sys.exit(INTERRUPTED)
+
+    def run(self, owner: Owner, language: str, *, dry_run: bool) -> tuple[int, bool]:
+        """How many memories were read anew, and whether Ctrl-C ended it."""
+        if dry_run:
+            return count_in_others(owner, language), False
+        rows = 0
+        try:
+            set_language(owner, language)
+            with open_bar(lambda: count_in_others(owner, language)) as advance:
+                for batch in read_anew(owner, language):
+                    rows += batch.rows
+                    advance(rows)
+        except KeyboardInterrupt:
+            return rows, True
+        return rows, False
+
+    def report(self, figures: dict[str, Any], options: dict[str, Any]) -> None:
+        if options["json"]:
+            self.stdout.write(json.dumps(figures))
+            return
+        done = "would be read anew" if options["dry_run"] else "read anew"
+        self.stdout.write(
+            "{account}: {was} -> {language}, {rows} memories {done} in {seconds} seconds".format(**figures, done=done)
+        )
+
+
+@contextmanager
+def open_bar(count: Callable[[], int]) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal's standard error; elsewhere nothing is drawn, nor counted."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.completed} of {task.total} memories"), BarColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=count() if console.is_terminal else None)
+        yield lambda rows: progress.update(task, completed=rows)
