@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 # Scripts written without spaces (Thai to Lao, Burmese, Khmer, kana, Han). Their words are taken as
 # overlapping pairs of characters, the usual stand-in for a dictionary, as in Lucene's CJKBigramFilter.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0002fa1f"
-_WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])\w)+(?:['’](?:(?![{_UNSPACED}])\w)+)*")
-_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0002fa1f"
+_WORD = re.compile(rf"[{UNSPACED}]+|(?:(?![{UNSPACED}])\w)+(?:['’](?:(?![{UNSPACED}])\w)+)*")
+_UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+")
 
 _STOPS = ".!?…؟۔։।॥።"
 _CLOSERS = "\"'”’»)\\]}"

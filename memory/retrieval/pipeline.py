@@ -15,7 +15,7 @@ from memory.providers.rerankers import Reranker
 from memory.retrieval.candidates import Bundle, Candidate, Metric
 from memory.retrieval.gathering import gather
 from memory.retrieval.orientation import orient
-from memory.retrieval.plans import LinkBetween, Moment, Orientation, Plan, Setting
+from memory.retrieval.plans import LinkBetween, Moment, Orientation, Plan, RewriteError, Setting
 from memory.retrieval.queries import Query
 from memory.retrieval.recallers.lexical import LEXICAL
 from memory.retrieval.recallers.vector import VECTOR
@@ -59,9 +59,9 @@ class Run:
         took_ms = round((time.perf_counter() - started) * 1_000, 3)
         self.metrics.append(Metric(technique=technique, took_ms=took_ms, results=results))
 
-    def drop(self, technique: str) -> None:
+    def drop(self, technique: str, *, is_late: bool = False) -> None:
         """It failed, or came too late."""
-        is_late = self.moment.deadline.left_seconds() <= 0
+        is_late = is_late or self.moment.deadline.left_seconds() <= 0
         self.degraded.append(f"{technique}_deadline" if is_late else f"{technique}_failed")
 
 
@@ -89,10 +89,15 @@ def recall(query: Query, *, plan: Plan, moment: Moment, embed: Embed, reranker: 
 
 def rewrite(run: Run) -> None:
     """What each rewriter makes of the question, in turn."""
+    moment = replace(run.moment, techniques=frozenset(run.plan.rewriters))
     for name, rewriter in run.plan.rewriters.items():
         started, before = time.perf_counter(), run.query
         try:
-            run.query = rewriter(before, run.moment)
+            run.query = rewriter(before, moment)
+        except RewriteError as err:
+            logger.warning("recall goes on without the model of %s: %s", name, err)
+            run.query = err.query
+            run.drop(name, is_late=err.is_late)
         except ProviderError as err:
             logger.warning("recall goes on without %s: %s", name, err)
             run.drop(name)

@@ -11,6 +11,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from pydantic import BaseModel
+
+from memory.errors import ProviderError
 from memory.owner import Owner
 from memory.providers.deadlines import Deadline
 from memory.providers.language_models import LanguageModel, Meter
@@ -29,10 +32,23 @@ class Moment:
     """For what rules cannot do; None where none is configured."""
     meter: Meter | None = None
     """Told what the model's requests came to."""
+    techniques: frozenset[str] = frozenset()
+    """The rewriters of the plan: the model is asked once, for all of them that want it."""
+    answers: dict[str, BaseModel | ProviderError] = field(default_factory=dict, compare=False)
+    """What came of asking the model, by technique."""
 
 
 Rewriter = Callable[[Query, Moment], Query]
 """Answers with another query, or the same. May raise a ProviderError: the technique then drops out, and is named."""
+
+
+class RewriteError(ProviderError):
+    """A rewriter's model failed, or had no time: the recall goes on with `query`, which is what rules made of it."""
+
+    def __init__(self, message: str, *, query: Query, is_late: bool) -> None:
+        super().__init__(message)
+        self.query = query
+        self.is_late = is_late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,59 @@
+"""Closed lists of English words that the rules for questions go by, and how much of a question they read."""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+Found = TypeVar("Found")
+
+LONGEST_READ = 2_000
+"""Characters, from the beginning: rules look no further, so that a pasted document costs no more than a question."""
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def merge(before: Iterable[Found], found: Iterable[Found], *, most: int) -> tuple[Found, ...]:
+    """Both in order, each once, the first so many; what was there before stays whole."""
+    kept = tuple(dict.fromkeys(before))
+    return tuple(dict.fromkeys((*kept, *found)))[: max(most, len(kept))]
+
+
+FUNCTION_WORDS = words(
+    "a about above after again against all also although always am among an and any anybody anyone anything are around "
+    "as at be because been before being below between both but by can cannot could did do does doing done down during "
+    "each either else ever every everyone everything few for from further had has have having he her here hers herself "
+    "him himself his how however i if in into is it its itself just last latest least less many may me might mine more "
+    "most much must my myself neither never next no nobody nor not nothing now of off often on once one only or other "
+    "our ours ourselves out over own per quite rather really same shall she should since so some somebody someone "
+    "something still such than that the their theirs them themselves then there these they thing things this those "
+    "through to too toward towards under until up upon us very was we were what whatever when where whether which "
+    "while who whoever whom whose why will with within without would yes yet you your yours yourself ok okay oh hi hey "
+    "hello please thanks well today yesterday tomorrow tonight ago"
+)
+"""They say how words hang together, and name nothing."""
+
+CONTRACTIONS = words(
+    "i'm i've i'd i'll you're you've you'd you'll he's he'd he'll she's she'd she'll it's it'd it'll we're we've we'd "
+    "we'll they're they've they'd they'll that's there's here's what's when's where's who's why's how's which's let's "
+    "isn't aren't wasn't weren't don't doesn't didn't haven't hasn't hadn't won't wouldn't can't couldn't shouldn't "
+    "mustn't mightn't ain't"
+)
+
+OPENERS = words(
+    "tell remind show list give find get fetch recall remember look search explain describe summarize summarise "
+    "compare name say let help write read check take make ask answer think know see go try use keep add remove "
+    "update change delete create call email send open close start stop plan book buy order pay visit meet talk "
+    "anything according regarding concerning considering given assuming suppose"
+)
+"""Words that questions and orders begin with: their capital is the sentence's."""
+
+CALENDAR_WORDS = words(
+    "january february march april may june july august september october november december jan feb mar apr jun jul "
+    "aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thurs fri "
+    "sat sun"
+)
+"""They have a capital, and name a time."""
+
+NAMELESS = FUNCTION_WORDS | CONTRACTIONS | CALENDAR_WORDS
+"""What no name begins or ends with."""

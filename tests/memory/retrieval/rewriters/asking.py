@@ -1,0 +1,39 @@
+"""Questions asked on Thursday 18 May 2023, 15:00."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from memory.owner import Owner
+from memory.providers.deadlines import Deadline
+from memory.providers.language_models import LanguageModel, Usage
+from memory.retrieval.plans import Moment
+from memory.retrieval.queries import Query
+from memory.retrieval.rewriters import REWRITERS
+
+NOW = datetime(2023, 5, 18, 15, 0, tzinfo=UTC)
+OWNER = Owner(account_id=UUID(int=1))
+
+
+def moment(
+    *,
+    seconds: float | None = 5.0,
+    model: LanguageModel | None = None,
+    techniques: frozenset[str] = frozenset(),
+    usages: list[Usage] | None = None,
+) -> Moment:
+    return Moment(
+        owner=OWNER,
+        now=NOW,
+        deadline=Deadline.after(seconds),
+        model=model,
+        meter=None if usages is None else usages.append,
+        techniques=techniques,
+    )
+
+
+def rewritten(text: str, at: Moment | None = None) -> Query:
+    """What all rewriters make of a question, without a model unless one is given."""
+    query, at = Query(text=text), at or moment()
+    for rewriter in REWRITERS.values():
+        query = rewriter(query, at)
+    return query

@@ -1,0 +1,126 @@
+"""Phrases in quotes, names, and what may be one."""
+
+import pytest
+
+from memory.retrieval.queries import Query
+from memory.retrieval.rewriters.names import MOST_MENTIONS, MOST_NAMES, MOST_PHRASES, find_names
+from tests.memory.retrieval.rewriters.asking import moment
+
+
+def named(text: str) -> Query:
+    return find_names(Query(text=text), moment())
+
+
+@pytest.mark.parametrize(
+    ("text", "phrases"),
+    [
+        ('Who said "the kettle is on"?', ["the kettle is on"]),
+        ("Who said “the kettle is on”?", ["the kettle is on"]),
+        ("Wer sagte „der Kessel pfeift“?", ["der Kessel pfeift"]),
+        ("Qui a dit «la bouilloire»?", ["la bouilloire"]),
+        ("‘blue heron’ or ‹grey heron›", ["blue heron", "grey heron"]),
+        ("「鍵」はどこ", ["鍵"]),
+        ('"one" and "two"', ["one", "two"]),
+        ('"said twice" and "said twice"', ["said twice"]),
+    ],
+)
+def test_what_stands_in_quotes_is_a_phrase(text: str, phrases: list[str]) -> None:
+    assert list(named(text).phrases) == phrases
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'an open "quote',
+        "an open “quote",
+        'a 5" pipe and a 6" pipe',
+        "the dogs' bowl and the cats' bowl",
+        '""',
+        '"..."',
+        '" "',
+        '"over\ntwo lines"',
+        '"' + "long " * 50 + '"',
+    ],
+)
+def test_what_is_not_in_quotes_is_no_phrase(text: str) -> None:
+    assert list(named(text).phrases) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Where does Ana live?", ["Ana"]),
+        ("Did Ana's sister move to New York City?", ["Ana", "New York City"]),
+        ("what did O’Neill want", ["O’Neill"]),
+        ("Which iPhone does NASA allow for C++ and GPT-4?", ["iPhone", "NASA", "C++", "GPT-4"]),
+        ("who works at the Bank of England of all people", ["Bank of England"]),
+        ("I asked van der Berg and Maria de la Cruz", ["Berg", "Maria de la Cruz"]),
+        ("Rosa Okafor lives where?", ["Rosa Okafor"]),
+        ("Ana's keys are where?", ["Ana"]),
+        ("NASA hired whom?", ["NASA"]),
+        ("What did Ana, Rui and Eva buy?", ["Ana", "Rui", "Eva"]),
+        ("Где живёт Анна?", ["Анна"]),
+        ("Πού μένει η Άννα;", ["Άννα"]),
+    ],
+)
+def test_capitals_that_no_sentence_gave_make_a_name(text: str, names: list[str]) -> None:
+    assert list(named(text).names) == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Dinner is at what time?",
+        "Tell me what I'm to do on Monday in May.",
+        "It rained. Then what? Dinner?",
+        "is it 5PM or 11AM",
+        "where are the keys",
+        "安娜住在哪里？",
+    ],
+)
+def test_the_capital_of_a_sentence_a_day_or_a_month_makes_no_name(text: str) -> None:
+    assert list(named(text).names) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "mention"),
+    [
+        ("where does ana live", "ana"),
+        ("who works at the bank of england", "bank of england"),
+        ("Ana likes what?", "Ana"),
+        ("what about Ana's Kitchen", "Ana's Kitchen"),
+        ("was ist mit müller & söhne", "müller"),
+        ("أين تعيش آنا؟", "آنا"),
+    ],
+)
+def test_entities_are_looked_up_however_they_are_written(text: str, mention: str) -> None:
+    query = named(text)
+
+    assert mention in query.mentions
+
+
+def test_no_mention_begins_or_ends_with_a_word_that_names_nothing() -> None:
+    assert list(named("who is at the mill").mentions) == ["mill"]
+
+
+def test_no_mention_reaches_over_punctuation() -> None:
+    assert list(named("ana, rui").mentions) == ["ana", "rui"]
+
+
+@pytest.mark.parametrize("text", ["", "   ", "?!", "who is it", "安娜住在哪里？", "แอนนาอยู่ที่ไหน", "🦀🦀"])
+def test_a_question_without_names_stays_the_very_same(text: str) -> None:
+    query = Query(text=text)
+
+    assert find_names(query, moment()) is query
+
+
+def test_what_is_found_is_bounded() -> None:
+    query = named(" ".join(f'"p{number}" Name{number},' for number in range(100)))
+
+    assert (len(query.phrases), len(query.names), len(query.mentions)) == (MOST_PHRASES, MOST_NAMES, MOST_MENTIONS)
+
+
+def test_what_was_there_before_stays() -> None:
+    query = find_names(Query(text="Where is Ana?", names=["Rui"]), moment())
+
+    assert list(query.names) == ["Rui", "Ana"]

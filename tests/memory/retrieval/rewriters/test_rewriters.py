@@ -1,0 +1,88 @@
+"""What all rewriters hold to, whatever a question is."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.retrieval.queries import Query
+from memory.retrieval.rewriters import REWRITERS
+from memory.retrieval.rewriters.names import LONGEST_PHRASE, MOST_MENTIONS, MOST_NAMES, MOST_PHRASES
+from memory.retrieval.rewriters.query_expansion import MOST_EXPANSIONS
+from memory.retrieval.rewriters.readings import MOST_SPEAKERS
+from memory.retrieval.rewriters.statements import LONGEST_QUESTION
+from memory.retrieval.rewriters.times import MOST_WINDOWS
+from tests.memory.retrieval.rewriters.asking import moment, rewritten
+
+PIECES = st.sampled_from(
+    [
+        *('"', "“", "«", "»", "'s", "’", " ", "\n", "?", ". ", ", ", "-", "\x00", "\ud800", "🦀", "安娜", "آنا", "Ana"),
+        *("did", "where does", "say", "live", "between", "3", "and", "5 June", "2023", "in", "the last", "999"),
+        *("years ago", "since May", "of"),
+    ]
+)
+TEXTS = st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=30).map(" ".join), st.lists(PIECES).map("".join))
+
+
+def check_bounds(query: Query) -> None:
+    assert len(query.phrases) <= MOST_PHRASES
+    assert all(len(phrase) <= LONGEST_PHRASE for phrase in query.phrases)
+    assert len(query.names) <= MOST_NAMES
+    assert len(query.mentions) <= MOST_MENTIONS
+    assert len(query.windows) <= MOST_WINDOWS
+    assert len(query.speakers) <= MOST_SPEAKERS
+    assert len(query.expansions) <= MOST_EXPANSIONS
+    assert all(0 < len(line) <= 2 * LONGEST_QUESTION for line in query.expansions)
+    assert all(each.since is None or each.until is None or each.since < each.until for each in query.windows)
+
+
+@settings(max_examples=300)
+@given(TEXTS)
+def test_no_text_makes_rewriters_fail_and_what_they_find_is_bounded(text: str) -> None:
+    once = rewritten(text)
+    again = once
+    for rewriter in REWRITERS.values():
+        again = rewriter(again, moment())
+
+    check_bounds(once)
+    assert again == once
+    assert once.text == text
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *('"', "«", "«a", "a'", "A", "A ", "A. ", ".a", "?", "-", "3", " ", "\n", "a" * 40 + " "),
+        *("Ana and ", "did Ana ", "in the last 9 ", "between 3 and ", "where does a ", "May ", "of the "),
+    ],
+)
+def test_ten_thousand_characters_take_no_longer_than_a_question_may(part: str) -> None:
+    text = (part * 10_000)[:10_000]
+    rewritten(text)
+
+    started = time.process_time()
+    rewritten(text)
+
+    assert time.process_time() - started < 0.15
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "安娜住在哪里？", "แอนนาอยู่ที่ไหน", "アンナはどこに住んでいますか", "🦀🦀", "?!"]
+)
+def test_offline_a_question_that_no_rule_reads_stays_the_very_same(text: str) -> None:
+    query = Query(text=text)
+
+    for rewriter in REWRITERS.values():
+        assert rewriter(query, moment()) is query
+
+
+def test_rewriters_run_from_what_reads_to_what_makes_up() -> None:
+    assert list(REWRITERS) == ["names", "self_query", "query_expansion", "hyde"]
+
+
+def test_offline_no_answer_is_made_up() -> None:
+    query = Query(text="Where does Ana live?")
+
+    assert REWRITERS["hyde"](query, moment()) is query
+    assert list(rewritten(query.text).expansions) == ["Ana lives in"]
