@@ -11,8 +11,11 @@ def serves(_query: Query, _orientation: Orientation) -> bool:
 
 
 def compose(ground: Ground) -> str:
+    # few are pinned: OFFSET 0 spares the planner all other ways to them
     return f"""
-        SELECT id FROM memories WHERE {ground.rows} AND pinned
+        SELECT id FROM (
+            SELECT * FROM memories WHERE account_id = %(account_id)s AND pinned OFFSET 0
+        ) AS memories WHERE {ground.rows}
         ORDER BY salience DESC, event_time DESC, id LIMIT {MOST}"""
 
 

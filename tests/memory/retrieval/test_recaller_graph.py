@@ -16,8 +16,8 @@ from memory.retrieval.recallers.graph import FOLLOWED, REACHED
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
 from tests.memory.facts import know
+from tests.memory.gatherings import Sent, about, asked, explain, gathered, steps_of
 from tests.memory.graphs import entity, link, make_hub, node
-from tests.memory.recalls import Sent, about, asked, explain, gathered, steps_of
 from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db

@@ -1,0 +1,131 @@
+"""Candidates by time: those of the times that a question speaks of, the nearest to it first, few however long."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from memory.models import Account, Kind, Vector
+from memory.models.writer import insert_vectors
+from memory.owner import Owner
+from memory.retrieval.orientation import orient
+from memory.retrieval.plans import Orientation
+from memory.retrieval.queries import Window
+from memory.retrieval.recallers.temporal import LOOKED_AT, MOST
+from tests.memory.episodes import MODEL, NOW, direction
+from tests.memory.facts import know
+from tests.memory.gatherings import asked, found, gathered, moment
+from tests.memory.graphs import node
+
+pytestmark = pytest.mark.django_db
+
+NOWHERE = Orientation()
+YESTERDAY = Window(since=NOW - timedelta(days=1), until=NOW)
+
+
+def within(owner: Owner, *windows: Window, **fields: Any) -> set[str]:
+    return found(owner, asked(windows=windows, **fields), NOWHERE, "temporal")
+
+
+def test_what_is_of_the_time_asked_for_is_found_whatever_its_words(owner: Owner) -> None:
+    for text, hours in (("early", 25), ("first", 24), ("last", 1), ("late", 0)):
+        node(owner, text, kind=Kind.GOAL, event_time=NOW - timedelta(hours=hours))
+
+    assert within(owner, YESTERDAY) == {"first", "last"}
+    assert within(owner) == set()
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        (Window(since=None, until=NOW - timedelta(days=2)), {"old"}),
+        (Window(since=NOW - timedelta(days=2), until=None), {"new"}),
+        (Window(since=None, until=None), {"old", "new"}),
+    ],
+    ids=["no-beginning", "no-end", "neither"],
+)
+def test_a_time_may_be_without_beginning_or_end(owner: Owner, window: Window, expected: set[str]) -> None:
+    node(owner, "old", event_time=NOW - timedelta(days=9))
+    node(owner, "new", kind=Kind.GOAL)
+
+    assert within(owner, window) == expected
+
+
+def test_several_times_are_looked_in_and_what_is_in_two_is_found_once(owner: Owner) -> None:
+    node(owner, "yesterday", event_time=NOW - timedelta(hours=1))
+    node(owner, "last week", event_time=NOW - timedelta(days=7))
+    week = Window(since=NOW - timedelta(days=8), until=NOW)
+
+    both = gathered(owner, asked(windows=[YESTERDAY, week]), NOWHERE, "temporal")
+
+    assert sorted(each.text for each in both.candidates) == ["last week", "yesterday"]
+    assert both.metrics[0].results == 2
+
+
+def test_filters_narrow_what_is_found(owner: Owner) -> None:
+    node(owner, "a goal", kind=Kind.GOAL, event_time=NOW - timedelta(hours=2))
+    node(owner, "a thing", event_time=NOW - timedelta(hours=1))
+    know(owner, "Ana lived in Berlin.", valid_to=NOW - timedelta(days=3), event_time=NOW - timedelta(hours=3))
+
+    assert within(owner, YESTERDAY, kinds=(Kind.GOAL,)) == {"a goal"}
+    assert within(owner, YESTERDAY, since=NOW - timedelta(minutes=90)) == {"a thing"}
+    assert within(owner, YESTERDAY) == {"a goal", "a thing"}
+
+
+def test_what_the_owner_does_not_see_is_not_found(owner: Owner, stranger: Account) -> None:
+    at = NOW - timedelta(hours=1)
+    node(Owner(account_id=stranger.id, agent_id=owner.agent_id), "a stranger's", event_time=at)
+    node(owner, "a colleague's", agent_id="colleague", event_time=at)
+    node(owner, "buried", buried=True, event_time=at)
+
+    assert within(owner, YESTERDAY) == set()
+
+
+def test_of_very_many_the_nearest_in_meaning_are_brought(owner: Owner) -> None:
+    rows = [node(owner, str(number), event_time=NOW - timedelta(minutes=number + 1)) for number in range(MOST + 5)]
+    vectors = [(row.id, direction(int(row.text) / 100)) for row in reversed(rows)]
+    insert_vectors(owner.account_id, model=MODEL, vectors=vectors[:-1])
+
+    nearest = within(owner, YESTERDAY, angle=0.0)
+
+    assert nearest == {str(number) for number in range(1, MOST + 1)}
+    assert Vector.objects.count() == len(rows) - 1
+
+
+def test_without_a_vector_those_that_share_words_are_brought(owner: Owner) -> None:
+    for number in range(MOST + 5):
+        text = f"boiler {number}" if number > MOST else f"garden {number}"
+        node(owner, text, event_time=NOW - timedelta(minutes=number + 1))
+    query = asked("Where is the boiler?", windows=[YESTERDAY])
+
+    brought = found(owner, query, orient(owner, query, moment(owner)), "temporal")
+
+    assert {f"boiler {number}" for number in range(MOST + 1, MOST + 5)} < brought
+    assert len(brought) == MOST
+
+
+def test_of_a_long_time_the_latest_of_each_kind_are_looked_at(owner: Owner) -> None:
+    first = node(owner, "first", kind=Kind.GOAL, event_time=NOW - timedelta(days=100))
+    node(owner, "salient", salience=1.0, event_time=NOW - timedelta(days=50))
+    copy_of(first, LOOKED_AT + 1)
+
+    assert within(owner, Window(since=None, until=NOW)) == {"salient", "copy"}
+
+
+def copy_of(row: Any, count: int) -> None:
+    """So many rows like it, a minute apart, the last ones later."""
+    columns = [str(field.column) for field in row._meta.model._meta.concrete_fields]
+    own = {
+        "id": "gen_random_uuid()",
+        "identity": "'copy ' || number",
+        "text": "'copy'",
+        "event_time": "event_time + number * interval '1 minute'",
+    }
+    values = [own.get(column, column) for column in columns]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO memories ({', '.join(columns)}) SELECT {', '.join(values)} FROM memories, "
+            "generate_series(1, %s) AS number WHERE id = %s",
+            [count, row.id],
+        )
