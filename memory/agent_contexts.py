@@ -47,9 +47,9 @@ from memory.services.entries import (
     touched,
     update_content,
 )
+from memory.services.entry_searches import EntryQuestion, find_entries
 from memory.services.learnings import LearningDraft, find_learning, remove_learning, visible_learnings
 from memory.services.memories import OwnVector
-from memory.services.searches import find_entries
 from memory.services.snapshots import (
     Preview,
     Restored,
@@ -119,12 +119,9 @@ class AgentContext(AgentPart):
     def search(
         self, query: str, *, top_k: int = 10, own: OwnVector | None = None, now: datetime | None = None
     ) -> EntriesFound:
-        """The entries nearest to the query, or to a vector of one's own; none while it is archived. Raises NotFound."""
-        moment, context = self._clock(now), self.find()
-        found = find_entries(self._owner, text=query, top_k=top_k, own=own, contexts=[context.id], now=moment)
-        hits = [(hit.context_id, hit.id) for hit in found.hits]
-        log_reads(self._owner, hits, action=Action.SEARCH, now=moment)
-        return found
+        """The entries that answer the query best; none while it is archived. Raises NotFound."""
+        asked = EntryQuestion(text=query, top_k=top_k, own=own, contexts=[self.find().id])
+        return find_entries(self._owner, asked, now=self._clock(now))
 
     def snapshot(self, name: str = "", *, now: datetime | None = None) -> ContextSnapshot:
         """Note what it holds. Raises NotFound, Forbidden, Conflict while it is archived."""

@@ -1,8 +1,9 @@
 """`/contexts/{context_id}/entries` and `/entries/{entry_id}`: what contexts hold, each in all its versions."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -30,9 +31,9 @@ from memory.api.entry_drafts import (
     editor_of,
 )
 from memory.api.episodic import MAX_TOP_K, own_vector
-from memory.api.fields import OwnerFields, Prose
+from memory.api.fields import Degraded, OwnerFields, Prose
 from memory.api.vectors import EmbeddingField
-from memory.api.views import OwnerViewSet
+from memory.api.views import ConcludedResponse, OwnerViewSet
 from memory.models import ContextEntry, ContextEntryVersion
 from memory.models.entries import effective_relevance
 from memory.owner import Owner
@@ -53,8 +54,9 @@ from memory.services.entries import (
     touched,
     update_content,
 )
+from memory.services.entry_searches import EntryQuestion, note_search, recall_entries
 from memory.services.keyed_entries import keyed_identity
-from memory.services.searches import LONGEST_QUERY, find_entries
+from memory.services.searches import LONGEST_QUERY
 from memory.tiers.access_log import Touched
 from memory_project.http.conditional import etag_of
 from memory_project.http.pagination import Scored
@@ -98,7 +100,9 @@ class ContextEntryAnswer(serializers.Serializer[Any]):
 
 
 class FoundEntry(ContextEntryAnswer):
-    similarity = serializers.FloatField(allow_null=True, help_text="1 - cosine distance; null if found by words.")
+    similarity = serializers.FloatField(allow_null=True, help_text="1 - cosine distance; null without a vector.")
+    score = serializers.FloatField(help_text="By which they are ordered; comparable within one answer only.")
+    reasons = serializers.ListField(child=serializers.CharField(), help_text="What speaks for it, for people.")
 
 
 class EntryAnswer(ContextEntryAnswer):
@@ -122,10 +126,7 @@ ONE_OR_MANY: Any = PolymorphicProxySerializer(
 
 class FoundEntries(serializers.Serializer[Any]):
     results = FoundEntry(many=True)
-    degraded = serializers.ListField(
-        child=serializers.ChoiceField(["embedder_unavailable", "embedding_pending"]),
-        help_text="What kept the search from being by meaning alone.",
-    )
+    degraded = Degraded()
 
 
 class VersionAnswer(serializers.Serializer[Any]):
@@ -166,6 +167,8 @@ def represent_hit(hit: EntryHit) -> dict[str, Any]:
         "content": hit.content,
         "version": hit.content_version,
         "similarity": hit.similarity,
+        "score": hit.score,
+        "reasons": list(hit.reasons),
     }
 
 
@@ -261,8 +264,21 @@ class ContextEntries(EntryViewSet):
         return self.once(write)
 
 
+def answer_search(owner: Owner, body: dict[str, Any], *, contexts: Collection[UUID], now: datetime) -> Response:
+    """What the entries of these contexts answer to a checked EntrySearch; nothing of none. Noted once it is sent."""
+    own = own_vector(owner, body, "query_embedding")
+    if not contexts:
+        return Response({"results": [], "degraded": []})
+    asked = EntryQuestion(text=body["query"], top_k=body["top_k"], own=own, contexts=contexts)
+    found = recall_entries(owner, asked, now=now)
+    return ConcludedResponse(
+        {"results": [represent_hit(hit) for hit in found.hits], "degraded": list(found.degraded)},
+        conclude=partial(note_search, owner, asked, found, now=now),
+    )
+
+
 class EntrySearches(OwnerViewSet):
-    """By meaning; by words what has no vector yet."""
+    """By words and by meaning, as /recall does."""
 
     bodies = {"search": EntrySearch}
     answers = {"search": FoundEntries}
@@ -270,14 +286,11 @@ class EntrySearches(OwnerViewSet):
     rate_class = "retrieval"
 
     def search(self, request: Request, context_id: UUID) -> Response:
-        """The context's entries most similar to the query; none, while it is archived."""
+        """The context's entries that answer the query best; none, while it is archived."""
         body, now = self.body(), timezone.now()
         owner = self.owner(body)
         find_context(owner, context_id)
-        own = own_vector(owner, body, "query_embedding")
-        found = find_entries(owner, text=body["query"], top_k=body["top_k"], own=own, contexts=[context_id], now=now)
-        log_reads(owner, [(hit.context_id, hit.id) for hit in found.hits], action=Action.SEARCH, now=now)
-        return Response({"results": [represent_hit(hit) for hit in found.hits], "degraded": list(found.degraded)})
+        return answer_search(owner, body, contexts=[context_id], now=now)
 
 
 class Entries(EntryViewSet):

@@ -9,6 +9,11 @@ from rest_framework import serializers
 
 from memory_project.http.serializers import ActingFields, ExternalId, Text
 
+DEGRADED = (
+    "What kept the answer from being better: `embedder_unavailable` (the question has no vector), `embedding_pending` "
+    "(some memories have none yet), and of a technique that dropped out `<technique>_failed` or `<technique>_deadline`."
+)
+
 
 class OwnerFields(ActingFields):
     """For whom: base of every body or query that takes the owner; `self.owner(data)` reads it."""
@@ -43,6 +48,13 @@ class Metadata(serializers.JSONField):
         if len(json.dumps(data, ensure_ascii=False).encode()) > self.largest_bytes:
             self.fail("too_large")
         return data
+
+
+class Degraded(serializers.ListField):
+    """What kept a recall from being better."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=serializers.CharField(), help_text=DEGRADED, **options)
 
 
 class Count(serializers.IntegerField):

@@ -7,8 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.entries import EntrySearch, FoundEntries, represent_hit
-from memory.api.episodic import own_vector
+from memory.api.entries import EntrySearch, FoundEntries, answer_search
 from memory.api.short_term import TimeToLive
 from memory.api.views import OwnerViewSet
 from memory.models import AgentShortTermMemory, ContextEntry
@@ -116,11 +115,10 @@ class Memories(OwnerViewSet):
         return Response(status=204)
 
     def search(self, request: Request) -> Response:
-        """The entries of the agent's long-term memory most similar to the query."""
+        """The entries of the agent's long-term memory that answer the query best."""
         body = self.body()
-        router, own = self.router(body), own_vector(self.owner(body), body, "query_embedding")
-        found = router.semantic_search(body["query"], top_k=body["top_k"], own=own, now=timezone.now())
-        return Response({"results": [represent_hit(hit) for hit in found.hits], "degraded": list(found.degraded)})
+        contexts = self.router(body).long_term_contexts()
+        return answer_search(self.owner(body), body, contexts=contexts, now=timezone.now())
 
     def consolidate(self, request: Request) -> Response:
         """Keep for good what was read three times in a session. Doing it again keeps nothing twice."""

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import Prose
+from memory.api.fields import Degraded, Prose
 from memory.api.recall_fields import MOST_TOKENS, RecallFields, recall_request
 from memory.api.views import ConcludedResponse, OwnerViewSet
 from memory.models import Goal, Kind
@@ -75,11 +75,7 @@ class RecallAnswer(serializers.Serializer[Any]):
     goals = RecalledGoal(many=True, help_text="Open ones, the most urgent first.")
     profile = RecalledProfile(allow_null=True, help_text="Of the user; null without one.")
     metrics = TechniqueMetric(many=True)
-    degraded = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="What kept the answer from being better: `embedder_unavailable`, `embedding_pending`, and of a "
-        "technique that dropped out `<technique>_failed` or `<technique>_deadline`.",
-    )
+    degraded = Degraded()
 
 
 def represent_bundle(bundle: Bundle, *, explain: bool) -> dict[str, Any]:

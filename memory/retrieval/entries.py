@@ -1,12 +1,15 @@
 """Search in persistent contexts (P5): what their entries say."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
 from memory.models import Kind
+from memory.models.binary import binary_cursor, fetch_dicts
 from memory.owner import Owner
+from memory.retrieval.candidates import Candidate
 from memory.retrieval.search import Found, Hit, MemoryQuery, Row, Searched, search_rows
 
 ENTRIES = Searched(
@@ -19,10 +22,19 @@ ENTRIES = Searched(
     type_column="entry_type",
 )
 
+READ_ENTRIES = f"""
+SELECT memories.id, metadata, {", ".join(ENTRIES.columns)}
+FROM memories JOIN context_entries ON memory_ptr_id = memories.id
+WHERE account_id = %s AND memories.id = ANY(%s::uuid[])
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryHit(Hit):
-    """A found entry. Without a key, `value` says nothing beside the content."""
+    """A found entry. Without a key, `value` says nothing beside the content.
+
+    `score` orders what a recall found, `reasons` say why, for people.
+    """
 
     kind: ClassVar[Kind] = Kind.CONTEXT_ENTRY
 
@@ -36,6 +48,8 @@ class EntryHit(Hit):
     importance: float
     confidence: float
     content_version: int
+    score: float = 0.0
+    reasons: Sequence[str] = ()
 
 
 EntriesFound = Found[EntryHit]
@@ -53,3 +67,32 @@ def search_entries(owner: Owner, query: MemoryQuery, *, now: datetime) -> Entrie
 
 def make_hit(row: Row) -> EntryHit:
     return EntryHit(content=row["text"], **{name: value for name, value in row.items() if name != "text"})
+
+
+def read_entries(owner: Owner, recalled: Sequence[Candidate]) -> list[EntryHit]:
+    """What is known of entries that a recall found, in its order. One statement, none for nothing.
+
+    What has gone since is left out.
+    """
+    if not recalled:
+        return []
+    with binary_cursor() as cursor:
+        cursor.execute(READ_ENTRIES, [owner.account_id, [found.id for found in recalled]])
+        known = {row["id"]: row for row in fetch_dicts(cursor)}
+    return [make_recalled(found, known[found.id]) for found in recalled if found.id in known]
+
+
+def make_recalled(found: Candidate, row: Row) -> EntryHit:
+    return EntryHit(
+        content=found.text,
+        agent_id=found.agent_id,
+        user_id=found.user_id,
+        channel=found.channel,
+        conversation_id=found.conversation_id,
+        event_time=found.event_time,
+        created_at=found.created_at,
+        similarity=found.similarity,
+        score=found.score,
+        reasons=found.reasons,
+        **row,
+    )

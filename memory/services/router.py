@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
@@ -11,11 +12,10 @@ from memory.errors import NotFound, Unprocessable
 from memory.owner import Owner
 from memory.retrieval.entries import EntriesFound
 from memory.retrieval.search import Found
-from memory.services.access_log import Action, log_reads
 from memory.services.consolidation import Consolidated, consolidate_session
+from memory.services.entry_searches import EntryQuestion, find_entries
 from memory.services.memories import OwnVector
 from memory.services.router_tiers import find_own_context, tiers_of
-from memory.services.searches import find_entries
 from memory.tiers.base import Tier, Within, Written, check_name
 from memory.tiers.read_counts import count_read, read_counts
 
@@ -124,13 +124,15 @@ class MemoryRouter:
     def semantic_search(
         self, query: str, *, top_k: int = 10, own: OwnVector | None = None, now: datetime
     ) -> EntriesFound:
-        """The long-term entries nearest to the query, or to the client's own vector."""
-        contexts = list(find_own_context(self._owner).values_list("id", flat=True))
+        """The long-term entries that answer the query best, or are nearest to the client's own vector."""
+        contexts = self.long_term_contexts()
         if not contexts:
             return Found(hits=[], degraded=[])
-        found = find_entries(self._owner, text=query, top_k=top_k, own=own, contexts=contexts, now=now)
-        log_reads(self._owner, [(hit.context_id, hit.id) for hit in found.hits], action=Action.SEARCH, now=now)
-        return found
+        return find_entries(self._owner, EntryQuestion(text=query, top_k=top_k, own=own, contexts=contexts), now=now)
+
+    def long_term_contexts(self) -> list[UUID]:
+        """Where the long_term tier is: the agent's own context, if there is one yet."""
+        return list(find_own_context(self._owner).values_list("id", flat=True))
 
     def consolidate(self, *, session_id: str, now: datetime) -> Consolidated:
         """Keep for good what was read often in a session (see `consolidate_session`)."""

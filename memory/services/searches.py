@@ -8,7 +8,6 @@ from uuid import UUID
 from memory.audit import record
 from memory.models.binary import Embedding
 from memory.owner import Owner
-from memory.retrieval.entries import EntriesFound, search_entries
 from memory.retrieval.episodes import EpisodesFound, search_episodes
 from memory.retrieval.search import MemoryQuery
 from memory.retrieval.turns import TurnsFound, search_turns
@@ -57,26 +56,6 @@ def find_turns(
     query = replace(make_query(text, top_k=top_k, own=own), since=since)
     found = search_turns(owner, query, now=now)
     record_search(owner, text, [hit.id for hit in found.hits])
-    return found
-
-
-def find_entries(
-    owner: Owner,
-    *,
-    text: str,
-    top_k: int,
-    own: OwnVector | None,
-    contexts: Collection[UUID] = (),
-    types: Collection[str] = (),
-    now: datetime,
-) -> EntriesFound:
-    """The context entries nearest to `text`, or to the client's own vector, in these contexts or in all it may read.
-
-    Of these entry types, or of any. Says when meaning could not be had.
-    """
-    query = replace(make_query(text, top_k=top_k, own=own), contexts=tuple(contexts), types=tuple(types))
-    found = search_entries(owner, query, now=now)
-    record_search(owner, text, [hit.id for hit in found.hits], memory_type="semantic")
     return found
 
 

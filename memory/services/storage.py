@@ -26,6 +26,7 @@ from memory.services.access_log import Action, log_reads
 from memory.services.contexts import lock_context, own_context
 from memory.services.embedding import Embedded, embed_texts
 from memory.services.entries import EntryDraft, store_entries, touched, visible_entries
+from memory.services.entry_searches import EntryQuestion, find_entries
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory.services.keyed_entries import lock_keyed
 from memory.services.learnings import LearningDraft
@@ -33,7 +34,7 @@ from memory.services.memories import OwnVector
 from memory.services.pool_data import PoolData, merge_data, read_data, write_data
 from memory.services.pools import PoolDraft, create_pool
 from memory.services.router_tiers import find_own_context
-from memory.services.searches import find_entries, find_episodes
+from memory.services.searches import find_episodes
 
 FACT = ContextEntry.EntryType.FACT.value
 
@@ -96,14 +97,12 @@ class Factual(Concern):
         return found
 
     def find_facts(self, query: str, *, top_k: int = 10, own: OwnVector | None = None, now: datetime) -> EntriesFound:
-        """The facts nearest to the query, or to the client's own vector, however many other entries are nearer."""
+        """The facts that answer the query best, however many other entries answer it better."""
         contexts = list(self._contexts().values_list("id", flat=True))
         if not contexts:
             return Found(hits=[], degraded=[])
-        found = find_entries(self._owner, text=query, top_k=top_k, own=own, contexts=contexts, types=[FACT], now=now)
-        hits = [(hit.context_id, hit.id) for hit in found.hits]
-        log_reads(self._owner, hits, action=Action.SEARCH, now=now)
-        return found
+        asked = EntryQuestion(text=query, top_k=top_k, own=own, contexts=contexts, types=[FACT])
+        return find_entries(self._owner, asked, now=now)
 
     def _facts(self, now: datetime) -> QuerySet[ContextEntry]:
         rows = visible_entries(self._owner, now=now).filter(context__in=self._contexts(), entry_type=FACT)

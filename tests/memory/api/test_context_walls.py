@@ -10,7 +10,7 @@ import pytest
 from memory.models import Account, ContextAccessLog, ContextEntry, PersistentContext
 from memory.owner import Owner
 from memory.services.accounts import issue_key
-from memory.services.searches import find_entries
+from memory.services.entry_searches import EntryQuestion, find_entries
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW
@@ -90,7 +90,7 @@ def listed(client: ServiceClient) -> list[str]:
 def found(account: Account, agent_id: str) -> list[str]:
     """By a search in all contexts that the agent may read."""
     owner = Owner(account_id=account.id, agent_id=agent_id)
-    return [hit.content for hit in find_entries(owner, text=SECRET, top_k=10, own=None, now=NOW).hits]
+    return [hit.content for hit in find_entries(owner, EntryQuestion(text=SECRET), now=NOW).hits]
 
 
 def state() -> list[Any]:

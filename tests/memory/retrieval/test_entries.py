@@ -14,7 +14,7 @@ from memory.retrieval.episodes import search_episodes
 from memory.services.accounts import add_member, create_team, remove_member
 from memory.services.contexts import Grant, archive_context, revoke_context, unarchive_context
 from memory.services.entries import EntryDraft, remove_entry
-from memory.services.searches import find_entries
+from memory.services.entry_searches import EntryQuestion, find_entries
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW, draft, query, store
 
@@ -192,7 +192,7 @@ def test_finding_without_contexts_looks_in_all_that_may_be_read(owner: Owner, co
     keep(owner, open_one, entry("an open leak"))
 
     found = [
-        {hit.content for hit in find_entries(acting, text="leak", top_k=10, own=None, now=NOW).hits}
+        {hit.content for hit in find_entries(acting, EntryQuestion(text="leak"), now=NOW).hits}
         for acting in (owner, replace(owner, agent_id="other"))
     ]
 

@@ -182,7 +182,7 @@ def test_without_an_embedder_facts_are_found_by_their_words(
     found = storage.find_facts("mat", now=NOW)
 
     assert [hit.key for hit in found.hits] == ["key"]
-    assert found.degraded == ["embedder_unavailable", "embedding_pending"]
+    assert found.degraded == ["embedder_unavailable"]
 
 
 def test_a_learning_is_embedded_published_and_voted_on(

@@ -1,0 +1,64 @@
+"""Searches in persistent contexts (P5): a recall of their entries, answered with all that is known of each."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from memory.audit import record
+from memory.models import Kind
+from memory.owner import Owner
+from memory.retrieval.entries import EntriesFound, read_entries
+from memory.retrieval.queries import Query
+from memory.retrieval.search import Found
+from memory.services.access_log import Action, log_reads
+from memory.services.memories import OwnVector
+from memory.services.recall import RecallRequest, recall
+
+EACH_BY_ITSELF = ("-duplicates",)
+"""Entries that say the same are different ones: they have keys, types and contexts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryQuestion:
+    """What entries are asked for: of these contexts and entry types, where any are named."""
+
+    text: str
+    top_k: int = 10
+    own: OwnVector | None = None
+    contexts: Collection[UUID] = ()
+    types: Collection[str] = ()
+
+
+def find_entries(owner: Owner, asked: EntryQuestion, *, now: datetime) -> EntriesFound:
+    """The entries that answer best, in contexts that the owner may read and that are not archived; and note it."""
+    found = recall_entries(owner, asked, now=now)
+    note_search(owner, asked, found, now=now)
+    return found
+
+
+def recall_entries(owner: Owner, asked: EntryQuestion, *, now: datetime) -> EntriesFound:
+    """As `find_entries` does, without a note: `note_search` is called once the answer is on its way."""
+    query = Query(
+        text=asked.text,
+        top_k=asked.top_k,
+        kinds=[Kind.CONTEXT_ENTRY],
+        contexts=list(asked.contexts),
+        types=list(asked.types),
+    )
+    bundle = recall(owner, RecallRequest(query=query, own=asked.own, techniques=EACH_BY_ITSELF), now=now)
+    return Found(hits=read_entries(owner, bundle.results), degraded=bundle.degraded)
+
+
+def note_search(owner: Owner, asked: EntryQuestion, found: EntriesFound, *, now: datetime) -> None:
+    """Who found what, in the access log, whose lines count the reads; and in the audit log, where it keeps reads."""
+    log_reads(owner, [(hit.context_id, hit.id) for hit in found.hits], action=Action.SEARCH, now=now)
+    record(
+        owner,
+        operation="retrieve",
+        memory_type="semantic",
+        affected_ids=[hit.id for hit in found.hits],
+        target_channels=list(owner.channels),
+        query_text=asked.text,
+        result_count=len(found.hits),
+    )
