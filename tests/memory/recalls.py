@@ -1,76 +1,23 @@
-"""Recalls for tests, stage by stage: what the pipeline's statements are asked with, and what they are sent as."""
+"""Recalls for tests, by words alone unless they say otherwise."""
 
-from collections.abc import Iterator, Sequence
 from typing import Any
-from uuid import UUID
 
-from django.db import connection
-
-from memory.models.binary import numbered_cursor
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
-from memory.retrieval.gathering import Gathered, gather
-from memory.retrieval.plans import Moment, Orientation
+from memory.retrieval.candidates import Bundle, Candidate
 from memory.retrieval.queries import Query
-from memory.retrieval.recallers import RECALLERS
-from tests.memory.episodes import MODEL, NOW, direction
+from memory.services.recall import RecallRequest, recall
+from tests.memory.episodes import NOW
+
+BY_WORDS = ("lexical", "pinned", "-lineage", "-duplicates", "-diversity", "-rerank")
+"""Neither is the question read, nor the ranking changed once it is scored."""
 
 
-def moment(owner: Owner, *, deadline: Deadline | None = None) -> Moment:
-    return Moment(owner=owner, now=NOW, deadline=deadline or Deadline.after(None))
+def recall_by_words(owner: Owner, text: str, *, techniques: tuple[str, ...] = BY_WORDS, **asked: Any) -> Bundle:
+    """`asked` are fields of the query."""
+    fields: dict[str, Any] = {"text": text, "top_k": 200} | asked
+    return recall(owner, RecallRequest(query=Query(**fields), techniques=techniques), now=NOW)
 
 
-def asked(text: str = "", *, angle: float | None = None, **fields: Any) -> Query:
-    """`fields` are those of the query; at an angle, its vector is known."""
-    vector = None if angle is None else direction(angle)
-    return Query(text=text, model="" if angle is None else MODEL, vector=vector, **fields)
-
-
-def gathered(owner: Owner, query: Query, orientation: Orientation, *names: str) -> Gathered:
-    """By the recallers of these names, in the order in which they run."""
-    recallers = [recaller for name, recaller in RECALLERS.items() if name in names]
-    return gather(owner, query, orientation, recallers, moment(owner))
-
-
-def found(owner: Owner, query: Query, orientation: Orientation, *names: str) -> set[str]:
-    """The texts of what they bring."""
-    return {each.text for each in gathered(owner, query, orientation, *names).candidates}
-
-
-def about(*entities: UUID) -> Orientation:
-    """Of a question that names these."""
-    return Orientation(entities=list(entities))
-
-
-class Sent:
-    """The statements that were sent while it was entered, with their parameters."""
-
-    def __init__(self) -> None:
-        self.statements: list[tuple[Any, Any]] = []
-        self._wrapper = connection.execute_wrapper(self._catch)
-
-    def __enter__(self) -> "Sent":
-        self._wrapper.__enter__()
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        self._wrapper.__exit__(*raised)
-
-    def _catch(self, execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
-        self.statements.append((sql, params))
-        return execute(sql, params, many, context)
-
-
-def explain(statement: str, parameters: Sequence[Any]) -> dict[str, Any]:
-    """The plan of one that `numbered_cursor` sends, as it was executed."""
-    with numbered_cursor() as cursor:
-        cursor.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement}", parameters)
-        [[explained]] = cursor.fetchall()
-    plan: dict[str, Any] = explained[0]
-    return plan
-
-
-def steps_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from steps_of(below)
+def found_by_words(owner: Owner, text: str, **asked: Any) -> list[Candidate]:
+    """The results, best first."""
+    return list(recall_by_words(owner, text, **asked).results)

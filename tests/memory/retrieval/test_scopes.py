@@ -1,0 +1,198 @@
+"""Scopes: they filter where the client sends them, and prefer in the posture's order where there is a conversation."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from memory.errors import Unprocessable
+from memory.models import Fact, Kind
+from memory.owner import Owner
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.plans import Orientation
+from memory.retrieval.queries import Posture, Query, Scope
+from memory.retrieval.scopes import MEMBERS, Place, check_scopes
+from memory.services.conversations import Opening, create_conversation
+from tests.memory.contexts import context_of, entry, keep
+from tests.memory.episodes import NOW
+from tests.memory.graphs import node, store_node
+from tests.memory.learnings import learn, team_of
+from tests.memory.recalls import found_by_words
+from tests.memory.turns import say, turn
+
+SCOPES = [pytest.param(scope, id=scope.value) for scope in Scope]
+HERE, BEFORE, LONG_BEFORE, ELSEWHERE = "c1", "c0", "c00", "c9"
+PLACE = Place.of(
+    Query(text="", conversation_id=HERE), Orientation(lineage=[BEFORE, LONG_BEFORE], last_turn_index=3), user_id="ana"
+)
+COLUMNS = ("conversation_id", "channel", "user_id")
+PLAIN = (Kind.ENTITY, Kind.STRATEGY, Kind.GOAL, Kind.ARTIFACT, Kind.EPISODE, Kind.TURN_SLOT, Kind.WORK_EPISODE)
+
+
+@pytest.fixture
+def reader(owner: Owner) -> Owner:
+    """Who asks: for a user, in a channel."""
+    return replace(owner, user_id="ana", channel="garden")
+
+
+@pytest.fixture
+def resumed(owner: Owner) -> None:
+    """The conversation at hand resumes one that resumes another; a further one is of something else."""
+    before = ""
+    for conversation_id in (LONG_BEFORE, BEFORE, HERE):
+        create_conversation(owner, conversation_id, opening=Opening(continues=before), now=NOW)
+        before = conversation_id
+
+
+@pytest.fixture
+def memories_everywhere(owner: Owner, resumed: None) -> None:
+    """Memories of every kind: of any conversation or none, in a channel or in none, of a user or of nobody."""
+    for conversation_id, count in ((HERE, 4), (BEFORE, 2), (LONG_BEFORE, 2), (ELSEWHERE, 2)):
+        drafts = [turn(f"boiler {number} of {conversation_id}") for number in range(count)]
+        say(owner, *drafts, conversation_id=conversation_id)
+    for kind, *where in product(PLAIN, ("", HERE, BEFORE, ELSEWHERE), ("_global", "garden"), ("", "ana")):
+        node(owner, f"boiler {kind} {where}", kind=kind, **dict(zip(COLUMNS, where, strict=True)))
+    for of_fact in product(("", HERE, BEFORE), ("_global", "garden"), ("", "ana")):
+        own = dict(zip(COLUMNS, of_fact, strict=True))
+        store_node(owner, Fact(kind=Kind.FACT, text=f"boiler fact {of_fact}", recorded_at=NOW, **own))
+    keep(owner, context_of(owner), entry("boiler entry"))
+    learn(owner, team_of(owner).id, "boiler learning")
+
+
+def ids(candidates: list[Candidate]) -> set[UUID]:
+    return {each.id for each in candidates}
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("memories_everywhere")
+def test_what_a_scope_lets_through_is_what_it_prefers(reader: Owner) -> None:
+    everything = found_by_words(reader, "boiler", conversation_id=HERE)
+    assert {each.kind for each in everything} == set(Kind)
+
+    for scope in Scope:
+        within = found_by_words(reader, "boiler", conversation_id=HERE, scopes=[scope])
+
+        assert ids(within) == ids([each for each in everything if MEMBERS[scope](each, PLACE)]), scope
+        assert 0 < len(within) < len(everything), scope
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("memories_everywhere")
+@pytest.mark.parametrize(
+    ("scope", "texts"),
+    [
+        pytest.param(Scope.TURN, {"boiler 2 of c1", "boiler 3 of c1"}, id="turn"),
+        pytest.param(Scope.SESSION, {f"boiler {number} of c1" for number in range(4)}, id="session"),
+        pytest.param(
+            Scope.LINEAGE, {f"boiler {number} of {of}" for number in (0, 1) for of in ("c0", "c00")}, id="lineage"
+        ),
+    ],
+)
+def test_scopes_of_conversations_hold_their_turns(reader: Owner, scope: Scope, texts: set[str]) -> None:
+    found = found_by_words(reader, "boiler", conversation_id=HERE, scopes=[scope], kinds=[Kind.TURN])
+
+    assert {each.text for each in found} == texts
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("memories_everywhere")
+def test_several_scopes_hold_what_any_of_them_holds(reader: Owner) -> None:
+    scopes = [Scope.LINEAGE, Scope.PROFILE]
+    found = found_by_words(reader, "boiler", conversation_id=HERE, scopes=scopes)
+
+    each_alone = [found_by_words(reader, "boiler", conversation_id=HERE, scopes=[scope]) for scope in scopes]
+    assert ids(found) == ids(each_alone[0]) | ids(each_alone[1])
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("resumed")
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        pytest.param({"posture": Posture.ACTIVE_TURN}, HERE, id="active turn"),
+        pytest.param({"posture": Posture.RESUME}, BEFORE, id="resume"),
+        pytest.param({"posture": Posture.RECOVERY}, BEFORE, id="recovery"),
+        pytest.param({"posture": Posture.AUDIT}, HERE, id="audit"),
+        pytest.param({"scopes": [Scope.LINEAGE, Scope.SESSION]}, BEFORE, id="as sent"),
+        pytest.param(
+            {"posture": Posture.RESUME, "scopes": [Scope.SESSION, Scope.LINEAGE]}, HERE, id="as sent the other way"
+        ),
+    ],
+)
+def test_an_active_turn_finds_in_its_session_what_a_resume_finds_in_its_lineage(
+    owner: Owner, asked: dict[str, Any], first: str
+) -> None:
+    for conversation_id in (ELSEWHERE, BEFORE, HERE):
+        further = [turn("And so on."), turn("Well then.")]
+        say(owner, turn("The boiler leaks."), *further, conversation_id=conversation_id)
+
+    found = found_by_words(owner, "boiler", conversation_id=HERE, **asked)
+
+    assert found[0].conversation_id == first
+    assert {each.conversation_id for each in found[:2]} == {HERE, BEFORE}
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("memories_everywhere")
+@pytest.mark.parametrize("posture", [pytest.param(posture, id=posture.value) for posture in Posture])
+def test_without_a_conversation_and_scopes_nothing_is_preferred(reader: Owner, posture: Posture) -> None:
+    found = found_by_words(reader, "boiler", posture=posture)
+
+    assert len(found) > 100
+    assert not any("scope" in each.signals for each in found)
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("memories_everywhere")
+def test_scopes_without_a_conversation_are_preferred_as_they_were_sent(reader: Owner) -> None:
+    found = found_by_words(reader, "boiler", scopes=[Scope.PROFILE, Scope.WORKSPACE])
+
+    of_user = [each for each in found if MEMBERS[Scope.PROFILE](each, PLACE)]
+    assert {each.signals["scope"] for each in of_user} == {1.3}
+    assert {each.signals["scope"] for each in found if each not in of_user} == {1.2}
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("memories_everywhere")
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_conversation_that_there_is_not_prefers_none_of_its_scopes(reader: Owner, scope: Scope) -> None:
+    found = found_by_words(reader, "boiler", conversation_id="never begun", scopes=[scope])
+
+    assert bool(found) == (scope in (Scope.WORKSPACE, Scope.PROFILE))
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        pytest.param({"scopes": [Scope.SESSION]}, "of a conversation", id="session of none"),
+        pytest.param({"scopes": [Scope.WORKSPACE, Scope.TURN]}, "of a conversation", id="turn of none"),
+        pytest.param({"scopes": [Scope.LINEAGE]}, "of a conversation", id="lineage of none"),
+        pytest.param({"scopes": [Scope.PROFILE]}, "of a user", id="profile of nobody"),
+        pytest.param(
+            {"scopes": [Scope.TURN], "kinds": [Kind.FACT], "conversation_id": HERE}, "none of the scopes", id="no turns"
+        ),
+        pytest.param({"scopes": [Scope.WORKSPACE], "kinds": [Kind.EPISODE]}, "none of the scopes", id="no knowledge"),
+    ],
+)
+def test_scopes_that_nothing_can_be_in_are_refused(fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Unprocessable, match=reason):
+        check_scopes(Query(text="boiler", **fields), has_user=False)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({}, id="none"),
+        pytest.param({"scopes": [Scope.WORKSPACE]}, id="workspace"),
+        pytest.param({"scopes": [Scope.PROFILE]}, id="profile of a user"),
+        pytest.param({"scopes": list(Scope), "conversation_id": HERE}, id="all of a conversation"),
+        pytest.param({"scopes": [Scope.WORKSPACE, Scope.WORKSPACE]}, id="one twice"),
+        pytest.param(
+            {"scopes": [Scope.TURN, Scope.SESSION], "kinds": [Kind.FACT], "conversation_id": HERE}, id="one fits"
+        ),
+    ],
+)
+def test_scopes_that_something_can_be_in_are_accepted(fields: dict[str, Any]) -> None:
+    check_scopes(Query(text="boiler", **fields), has_user=True)
