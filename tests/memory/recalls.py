@@ -18,6 +18,6 @@ def recall_by_words(owner: Owner, text: str, *, techniques: tuple[str, ...] = BY
     return recall(owner, RecallRequest(query=Query(**fields), techniques=techniques), now=NOW)
 
 
-def found_by_words(owner: Owner, text: str, **asked: Any) -> list[Candidate]:
+def found_by_words(owner: Owner, text: str, *, techniques: tuple[str, ...] = BY_WORDS, **asked: Any) -> list[Candidate]:
     """The results, best first."""
-    return list(recall_by_words(owner, text, **asked).results)
+    return list(recall_by_words(owner, text, techniques=techniques, **asked).results)

@@ -16,7 +16,7 @@ from memory.retrieval.queries import Posture, Query, Scope
 from memory.retrieval.scopes import MEMBERS, Place, check_scopes
 from memory.services.conversations import Opening, create_conversation
 from tests.memory.contexts import context_of, entry, keep
-from tests.memory.episodes import NOW
+from tests.memory.episodes import MODEL, NOW, direction
 from tests.memory.graphs import node, store_node
 from tests.memory.learnings import learn, team_of
 from tests.memory.recalls import found_by_words
@@ -92,6 +92,26 @@ def test_what_a_scope_lets_through_is_what_it_prefers(reader: Owner) -> None:
 )
 def test_scopes_of_conversations_hold_their_turns(reader: Owner, scope: Scope, texts: set[str]) -> None:
     found = found_by_words(reader, "boiler", conversation_id=HERE, scopes=[scope], kinds=[Kind.TURN])
+
+    assert {each.text for each in found} == texts
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("resumed")
+@pytest.mark.parametrize(
+    ("scope", "texts"),
+    [
+        pytest.param(Scope.TURN, {"second", "third"}, id="turn"),
+        pytest.param(Scope.SESSION, {"first", "second", "third"}, id="session"),
+        pytest.param(Scope.LINEAGE, {"before"}, id="lineage"),
+    ],
+)
+def test_scopes_filter_what_is_found_by_meaning_as_well(owner: Owner, scope: Scope, texts: set[str]) -> None:
+    say(owner, *(turn(text, angle=0.1) for text in ("first", "second", "third")), conversation_id=HERE)
+    say(owner, turn("before", angle=0.1), conversation_id=BEFORE)
+    asked = {"model": MODEL, "vector": direction(0), "conversation_id": HERE, "scopes": [scope]}
+
+    found = found_by_words(owner, "boiler", techniques=("vector", "-duplicates"), **asked)
 
     assert {each.text for each in found} == texts
 
