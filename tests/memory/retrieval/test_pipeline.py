@@ -1,0 +1,143 @@
+"""The last stages of the pipeline: another order by a reranker, selectors in turn, and room for what is pinned."""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.owner import Owner
+from memory.providers.deadlines import Deadline
+from memory.providers.rerankers import reranking_provider
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.fusion import standardized
+from memory.retrieval.pipeline import RERANKED, Run, best_first, keep_pinned, rerank, select
+from memory.retrieval.plans import Moment, Plan, Setting
+from memory.retrieval.queries import Query
+from tests.memory.candidates import found, numbers, ranked
+from tests.memory.episodes import NOW
+from tests.reranker_server import RerankerServer
+
+QUESTION = "where is the archive"
+
+
+def run_of(question: str = QUESTION, *, seconds: float | None = 5, plan: Plan | None = None) -> Run:
+    moment = Moment(owner=Owner(account_id=UUID(int=1)), now=NOW, deadline=Deadline.after(seconds))
+    return Run(plan=plan or Plan(fuse=standardized), moment=moment, query=Query(text=question))
+
+
+def reranked(run: Run, candidates: list[Candidate]) -> list[int]:
+    return numbers(rerank(run, candidates, reranking_provider()))
+
+
+def test_the_reranker_puts_the_best_in_its_order_and_leaves_the_rest_behind_them(
+    reranker_server: RerankerServer,
+) -> None:
+    candidates = ranked(*(1 / number for number in range(1, RERANKED + 3)))
+    candidates[4].text, candidates[9].text = "the archive", "the archive is here"
+    candidates[-1].text = QUESTION
+
+    order = reranked(run_of(), candidates)
+
+    first = [10, 5, *(number for number in range(1, RERANKED + 1) if number not in (5, 10))]
+    assert order == [*first, RERANKED + 1, RERANKED + 2]
+
+
+def test_scores_stay_in_the_new_order_and_the_reranker_s_own_are_told(reranker_server: RerankerServer) -> None:
+    candidates = [found(1, "nothing", score=0.9), found(2, "the archive", score=0.5)]
+    run = run_of()
+
+    reranked(run, candidates)
+
+    assert [(each.score, each.signals["rerank"]) for each in candidates] == [(0.5, 0.0), (0.9, 2.0)]
+    assert [(metric.technique, metric.results) for metric in run.metrics] == [("rerank", 2)]
+
+
+def test_what_the_reranker_finds_equal_stays_in_its_order(reranker_server: RerankerServer) -> None:
+    assert reranked(run_of(), ranked(0.9, 0.8, 0.7)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("body", ["[]", "<html>"])
+def test_a_reranker_that_fails_leaves_all_as_it_is_and_is_named(reranker_server: RerankerServer, body: str) -> None:
+    reranker_server.reply(body)
+    run = run_of()
+    candidates = ranked(0.9, 0.8)
+
+    assert reranked(run, candidates) == [1, 2]
+    assert run.degraded == ["rerank_failed"]
+    assert [(metric.technique, metric.results) for metric in run.metrics] == [("rerank", 0)]
+    assert all("rerank" not in each.signals for each in candidates)
+
+
+def test_a_reranker_that_is_too_late_is_named_so(reranker_server: RerankerServer) -> None:
+    reranker_server.hang()
+    run = run_of(seconds=0.2)
+
+    assert reranked(run, ranked(0.9, 0.8)) == [1, 2]
+    assert run.degraded == ["rerank_deadline"]
+
+
+@pytest.mark.parametrize("question", ["", " \n"])
+def test_without_a_question_there_is_nothing_to_rerank_by(reranker_server: RerankerServer, question: str) -> None:
+    run = run_of(question)
+
+    assert reranked(run, ranked(0.9, 0.8)) == [1, 2]
+    assert reranker_server.requests == []
+    assert run.degraded == []
+
+
+def test_a_plan_without_it_asks_no_reranker(reranker_server: RerankerServer) -> None:
+    run = run_of(plan=Plan(fuse=standardized, reranks=False))
+
+    assert reranked(run, ranked(0.9, 0.8)) == [1, 2]
+    assert reranker_server.requests == []
+
+
+def test_selectors_run_in_turn_and_are_timed() -> None:
+    def backwards(candidates: list[Candidate], _setting: Setting) -> list[Candidate]:
+        return list(candidates)[::-1]
+
+    def first_two(candidates: list[Candidate], _setting: Setting) -> list[Candidate]:
+        return list(candidates)[:2]
+
+    selectors = {"backwards": backwards, "first_two": first_two}
+    run = run_of(plan=Plan(fuse=standardized, selectors=selectors))  # type: ignore[arg-type]  # lists are sequences
+
+    assert numbers(select(run, ranked(0.9, 0.8, 0.7))) == [3, 2]
+    assert [(metric.technique, metric.results) for metric in run.metrics] == [("backwards", 3), ("first_two", 2)]
+
+
+@pytest.mark.parametrize(
+    ("pinned", "top_k", "kept"),
+    [
+        ([], 3, [1, 2, 3]),
+        ([5], 3, [1, 2, 5]),
+        ([1], 3, [1, 2, 3]),
+        ([4, 5], 3, [1, 4, 5]),
+        ([2, 3, 4, 5], 3, [2, 3, 4]),
+        ([3], 1, [3]),
+        ([3], 9, [1, 2, 3, 4, 5]),
+    ],
+)
+def test_the_last_ones_make_room_for_what_is_pinned(pinned: list[int], top_k: int, kept: list[int]) -> None:
+    candidates = [found(number, pinned=number in pinned) for number in range(1, 6)]
+
+    assert numbers(keep_pinned(candidates, top_k)) == kept
+
+
+@given(st.lists(st.booleans(), max_size=12), st.integers(1, 8))
+@settings(max_examples=60, deadline=None)
+def test_as_many_are_kept_as_were_asked_for_in_their_order(pinned: list[bool], top_k: int) -> None:
+    candidates = [found(number, pinned=is_pinned) for number, is_pinned in enumerate(pinned)]
+
+    kept = keep_pinned(candidates, top_k)
+
+    assert len(kept) == min(top_k, len(candidates))
+    assert numbers(kept) == sorted(numbers(kept))
+    assert sum(each.pinned for each in kept) == min(top_k, sum(pinned))
+
+
+def test_of_equals_the_newer_and_then_the_greater_id_comes_first() -> None:
+    later = found(1, event_time=NOW.replace(year=2027), score=0.5)
+
+    assert numbers(best_first([found(2, score=0.5), found(3, score=0.5), later, found(4, score=0.6)])) == [4, 1, 3, 2]

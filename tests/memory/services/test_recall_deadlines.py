@@ -1,0 +1,162 @@
+"""A recall is answered in time whoever is slow or down, and says what it went without."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+import pytest
+from werkzeug import Response
+
+from memory.owner import Owner
+from memory.retrieval.candidates import Bundle
+from memory.retrieval.queries import Query
+from memory.services.memories import OwnVector
+from memory.services.recall import RecallRequest, recall
+from tests.embedding_server import MODEL as SERVED
+from tests.embedding_server import EmbeddingServer, vector_of
+from tests.memory.episodes import MODEL, NOW, direction
+from tests.memory.turns import say, turn
+from tests.reranker_server import RerankerServer
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
+
+GENEROUS_SECONDS = 2.0
+"""On top of a deadline, for a machine that does much else."""
+OWN = OwnVector(model=MODEL, vector=direction(0))
+
+
+def ask(owner: Owner, text: str = "where is the archive", *, own: OwnVector | None = None, **fields: Any) -> Bundle:
+    return recall(owner, RecallRequest(query=Query(text=text), own=own, **fields), now=NOW)
+
+
+def texts(bundle: Bundle) -> list[str]:
+    return [result.text for result in bundle.results]
+
+
+@contextmanager
+def in_time(deadline_ms: int) -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < deadline_ms / 1_000 + GENEROUS_SECONDS
+
+
+@pytest.fixture
+def said(owner: Owner) -> None:
+    say(owner, turn("the archive moved", angle=0.1), turn("the archive is in Bern", angle=0.5))
+
+
+@pytest.fixture
+def silent_embedder(embedding_server: EmbeddingServer) -> Iterator[EmbeddingServer]:
+    """It answers when the test is over."""
+    released = Event()
+    embedding_server.answer = lambda texts: Response(str(released.wait(30)))
+    yield embedding_server
+    released.set()
+
+
+@pytest.mark.usefixtures("said")
+def test_the_configured_reranker_has_the_last_word(owner: Owner, reranker_server: RerankerServer) -> None:
+    asked = "is the archive in Bern"
+
+    assert texts(ask(owner, asked, own=OWN)) == ["the archive is in Bern", "the archive moved"]
+    reranker_server.score = lambda question, text: -float(len(text))
+    assert texts(ask(owner, asked, own=OWN)) == ["the archive moved", "the archive is in Bern"]
+    assert [request["query"] for request in reranker_server.requests] == [asked, asked]
+
+
+@pytest.mark.usefixtures("said")
+@pytest.mark.parametrize("technique", ["-rerank", "-vector"])
+def test_a_request_may_do_without_it(owner: Owner, reranker_server: RerankerServer, technique: str) -> None:
+    ask(owner, own=OWN, techniques=[technique])
+
+    assert len(reranker_server.requests) == (technique != "-rerank")
+
+
+@pytest.mark.usefixtures("said")
+def test_a_slow_reranker_is_left_at_the_deadline(owner: Owner, reranker_server: RerankerServer) -> None:
+    before = texts(ask(owner, own=OWN, techniques=["-rerank"]))
+    reranker_server.hang()
+
+    with in_time(400):
+        bundle = ask(owner, own=OWN, deadline_ms=400)
+
+    assert texts(bundle) == before
+    assert bundle.degraded == ["rerank_deadline"]
+
+
+@pytest.mark.usefixtures("said")
+@pytest.mark.parametrize("status", [401, 500])
+def test_a_reranker_that_fails_costs_its_order_only(owner: Owner, reranker_server: RerankerServer, status: int) -> None:
+    reranker_server.fail(status)
+
+    bundle = ask(owner, own=OWN)
+
+    assert len(bundle.results) == 2
+    assert bundle.degraded == ["rerank_failed"]
+
+
+def test_a_slow_embedder_leaves_time_to_look_for_words(owner: Owner, silent_embedder: EmbeddingServer) -> None:
+    say(owner, turn("the archive moved"))
+
+    with in_time(600):
+        bundle = ask(owner, deadline_ms=600)
+
+    assert texts(bundle) == ["the archive moved"]
+    assert [result.similarity for result in bundle.results] == [None]
+    assert bundle.degraded == ["embedder_unavailable"]
+
+
+@pytest.mark.parametrize("status", [401, 500])
+def test_an_embedder_that_is_down_leaves_words(owner: Owner, embedding_server: EmbeddingServer, status: int) -> None:
+    embedding_server.fail(status)
+    say(owner, turn("the archive moved"), turn("nothing of it"))
+
+    bundle = ask(owner, deadline_ms=3_000)
+
+    assert texts(bundle) == ["the archive moved"]
+    assert [result.similarity for result in bundle.results] == [None]
+    assert bundle.degraded == ["embedder_unavailable"]
+
+
+def test_an_embedder_that_answers_brings_meaning(owner: Owner, embedding_server: EmbeddingServer) -> None:
+    question = "where is it"
+    own = OwnVector(model=SERVED, vector=vector_of(question))
+    say(owner, turn("the archive moved"), replace(turn("other words"), own=own))
+
+    first = ask(owner, question).results[0]
+
+    assert (first.text, round(first.similarity or 0.0, 2)) == ("other words", 1.0)
+    assert embedding_server.texts == [question]
+
+
+def test_what_waits_for_its_vector_is_told(owner: Owner, embedding_server: EmbeddingServer) -> None:
+    say(owner, turn("the archive moved"))
+
+    assert "embedding_pending" in ask(owner).degraded
+
+
+@pytest.mark.usefixtures("said")
+@pytest.mark.parametrize("deadline_ms", [1, 2, 5])
+def test_the_shortest_deadline_is_answered_honestly(
+    owner: Owner, reranker_server: RerankerServer, silent_embedder: EmbeddingServer, deadline_ms: int
+) -> None:
+    reranker_server.hang()
+
+    with in_time(deadline_ms):
+        bundle = ask(owner, deadline_ms=deadline_ms)
+
+    assert "embedder_unavailable" in bundle.degraded
+    left_out = {"lexical_deadline", "rerank_deadline", "rerank_failed"} & set(bundle.degraded)
+    assert bool(bundle.results) or "lexical_deadline" in left_out
+    assert left_out
+
+
+@pytest.mark.usefixtures("said")
+def test_once_the_time_is_over_no_recaller_begins(owner: Owner) -> None:
+    bundle = ask(owner, own=OWN, deadline_ms=0)
+
+    assert bundle.results == []
+    assert {"lexical_deadline", "vector_deadline", "pinned_deadline"} <= set(bundle.degraded)
