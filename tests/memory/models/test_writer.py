@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from django.db import DataError
 
-from memory.models import Kind, Turn
+from memory.models import Kind, Memory, Turn, Vector
+from memory.models.writer import insert_vectors
 from memory.owner import Owner
+from tests.memory.episodes import MODEL, direction, draft, store
 from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
@@ -40,3 +42,13 @@ def test_members_of_enumerations_may_stand_beside_texts(owner: Owner) -> None:
 
     rows: Any = Turn.objects.order_by("index")
     assert list(rows.values_list("source", flat=True)) == ["agent", "turn"]
+
+
+@pytest.mark.parametrize("hidden", ["archived", "quarantined", "buried"])
+def test_the_vector_of_what_searches_do_not_find_is_not_live(owner: Owner, hidden: str) -> None:
+    [episode] = store(owner, draft("hidden"))
+    Memory.objects.filter(id=episode.id).update(**{hidden: True})
+
+    insert_vectors(owner.account_id, model=MODEL, vectors=[(episode.id, direction(0))])
+
+    assert Vector.objects.get().live is False
