@@ -132,7 +132,13 @@ def collect(run: Run) -> Sequence[Candidate]:
     run.degraded += [f"{name}_deadline" for name in gathered.dropped]
     if run.orientation.has_pending and run.query.vector is not None:
         run.degraded.append("embedding_pending")
-    return gathered.candidates
+    return [each for each in gathered.candidates if not is_question(each, run.query)]
+
+
+def is_question(candidate: Candidate, query: Query) -> bool:
+    """Whether it is the question as it was said in the conversation, which nobody wants to be told."""
+    is_here = query.skips_question and candidate.conversation_id == query.conversation_id
+    return is_here and candidate.kind == Kind.TURN and candidate.text.split() == query.text.split()
 
 
 def rank(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -74,6 +74,8 @@ class Query:
     without: Sequence[UUID] = ()
     nearest_episodes: int = 0
     """How many episodes to bring along in any case, among `Bundle.others` where not among the results."""
+    skips_question: bool = False
+    """Whether to leave out what says just this in the conversation itself: most likely it is the question."""
 
     # what rewriters find in the text
     phrases: Sequence[str] = ()

@@ -18,9 +18,7 @@ from memory.providers.deadlines import Deadline
 from memory.providers.embeddings import token_counter
 from memory.retrieval.candidates import Bundle, Candidate
 from memory.retrieval.neighbours import read_neighbours
-from memory.retrieval.queries import Query
 from memory.services.context_layout import Laid, Material, lay_out
-from memory.services.layouts import one_line
 from memory.services.recall import RecallRequest, conclude, prepare, recall
 from memory.services.sessions import latest_question
 from memory.tiers.working import WorkingMemory
@@ -66,7 +64,7 @@ def gather_context(owner: Owner, request: ContextRequest, *, now: datetime) -> C
     fields = WorkingMemory(owner).get(asked.query.conversation_id)
     bundle = recall(owner, asked, now=now)
     episodes = nearest_episodes(bundle)
-    evidence = other_results(bundle, episodes, asked.query)
+    evidence = [result for result in bundle.results if result not in episodes]
     is_late = deadline.left_seconds() <= 0
     neighbours = [] if is_late else read_neighbours(owner, evidence, asked.query, now=now)
     material = Material(fields=fields, episodes=episodes, evidence=evidence, neighbours=neighbours)
@@ -94,7 +92,7 @@ def deadline_of(asked: RecallRequest) -> Deadline:
 
 def complete(owner: Owner, asked: RecallRequest, *, now: datetime) -> RecallRequest:
     """With a question, and with all that the recall and the reading of neighbours have to leave out."""
-    query = replace(asked.query, nearest_episodes=conf.EPISODES_IN_CONTEXT)
+    query = replace(asked.query, nearest_episodes=conf.EPISODES_IN_CONTEXT, skips_question=True)
     if not query.text and asked.own is None and query.vector is None:
         query = replace(query, text=latest_question(owner, query.conversation_id))
     query = prepare(owner, replace(asked, query=query), now=now)
@@ -112,18 +110,6 @@ def nearest_episodes(bundle: Bundle) -> list[Candidate]:
     )
     alternated = chain.from_iterable(zip_longest(by_meaning, by_words))
     return [each for each in alternated if each is not None][: conf.EPISODES_IN_CONTEXT]
-
-
-def other_results(bundle: Bundle, episodes: Sequence[Candidate], query: Query) -> list[Candidate]:
-    """All results but these, and but the question itself where it was said in the conversation."""
-    shown = {episode.id for episode in episodes}
-    question = one_line(query.text)
-    return [
-        each
-        for each in bundle.results
-        if each.id not in shown
-        and not (each.conversation_id == query.conversation_id and one_line(each.text) == question)
-    ]
 
 
 def deliver(owner: Owner, material: Material, request: ContextRequest) -> Laid:

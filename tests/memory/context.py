@@ -16,12 +16,13 @@ def request_for(
     suppress: bool = False,
     mark: bool = False,
     max_tokens: int = conf.CONTEXT_TOKENS,
+    deadline_ms: int | None = None,
     **asked: Any,
 ) -> ContextRequest:
     """For the conversation `c1` unless told otherwise; `asked` are further fields of the question."""
     question = Query(text=query, **{"conversation_id": "c1", **asked})
     return ContextRequest(
-        asked=RecallRequest(query=question, own=own, suppress_injected=suppress),
+        asked=RecallRequest(query=question, own=own, suppress_injected=suppress, deadline_ms=deadline_ms),
         max_tokens=max_tokens,
         mark_injected=mark,
     )
