@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from memory.identity import name_digest
-from memory.models import Goal, Kind, Memory
+from memory.models import Kind, Memory
 from memory.owner import Owner
 from memory.retrieval.candidates import OpenGoal
 from memory.retrieval.lexical import (
@@ -60,13 +60,16 @@ ENTITIES = """
         ) ORDER BY salience DESC, id LIMIT %(most_entities)s
     ) AS named) AS entities"""
 
+# names of conversations that the owner may have no part in: what was said in them stays behind the walls
 LINEAGE = """
     (WITH RECURSIVE line (conversation_id, continues, depth) AS (
         SELECT conversation_id, continues, 0 FROM conversations
         WHERE account_id = %(account_id)s AND conversation_id = %(conversation_id)s
         UNION ALL
-        SELECT former.conversation_id, former.continues, depth + 1 FROM line JOIN conversations AS former
-            ON former.account_id = %(account_id)s AND former.conversation_id = line.continues
+        SELECT former.conversation_id, former.continues, depth + 1 FROM line CROSS JOIN LATERAL (
+            SELECT conversation_id, continues FROM conversations
+            WHERE account_id = %(account_id)s AND conversation_id = line.continues LIMIT 1
+        ) AS former
         WHERE depth < %(longest_lineage)s
     ) CYCLE conversation_id SET is_again USING been
     SELECT json_agg(conversation_id ORDER BY depth) FROM line WHERE depth > 0 AND NOT is_again) AS lineage,
@@ -76,7 +79,7 @@ LINEAGE = """
 GOALS_OPEN = """
     (SELECT json_agg(goal) FROM (
         SELECT id, text AS description, status, priority, deadline
-        FROM memories JOIN goals ON memory_ptr_id = id WHERE {goals} AND status = ANY(%(open)s::text[])
+        FROM memories JOIN goals ON memory_ptr_id = id WHERE {goals} AND completed_at IS NULL
         ORDER BY priority DESC, deadline ASC NULLS LAST, id LIMIT %(goals)s
     ) AS goal) AS goals"""
 
@@ -126,7 +129,6 @@ def orient(owner: Owner, query: Query, moment: Moment) -> Orientation:
         "most_entities": MOST_ENTITIES,
         "conversation_id": query.conversation_id,
         "longest_lineage": LONGEST_LINEAGE,
-        "open": [status.value for status in Goal.OPEN],
         "goals": GOALS,
         "vector_index": name_of_index(
             owner.account_id, model=query.model, width=query.width, is_nested=query.is_nested
