@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from ledger import store as ledger
-from memory.models import Account, ApiKey
+from memory.models import Account, ApiKey, Memory
 from memory.owner import Owner
 from memory.services.accounts import issue_key
 from memory.services.embedding import embed_texts
@@ -16,6 +16,7 @@ from memory.tokens import estimate_tokens
 from memory_project.redis import Place
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
+from tests.hostile import HOSTILE_TEXTS
 from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
@@ -191,3 +192,87 @@ def test_another_agents_memories_are_not_shown(client: ServiceClient, owner: Own
     remember(owner, "mine too")
 
     assert gather(client, agent_id="colleague")["context"] == ""
+
+
+def test_it_takes_all_that_a_recall_takes(client: ServiceClient, owner: Owner) -> None:
+    say(owner, turn("The boiler hums."), conversation_id="before")
+    fields = {
+        "user_id": "ana",
+        "channel": "roof",
+        "posture": "resume",
+        "scopes": ["session", "profile"],
+        "kinds": ["turn", "fact"],
+        "top_k": 5,
+        "mode": "broad",
+        "techniques": ["lexical", "-rerank"],
+        "since": "2026-01-01T00:00:00Z",
+        "until": "2030-01-01T00:00:00Z",
+        "time_window_hours": 24,
+        "as_of": "2026-01-01T00:00:00Z",
+        "known_at": "2026-01-01T00:00:00Z",
+        "min_confidence": 0.5,
+        "deadline_ms": 1_000,
+        "query_embedding": [1.0] * 8,
+    }
+
+    assert client.post("/context", {**ASKED, **fields}).status_code == 200
+    assert gather(client, kinds=["turn"])["items"][0]["kind"] == "turn"
+
+
+def test_each_item_is_explained_on_request(client: ServiceClient, owner: Owner) -> None:
+    say(owner, turn("Hello."), turn("The boiler hums."), conversation_id="before")
+
+    beside, found = gather(client, explain=True, top_k=1)["items"]
+
+    assert (beside["score"], beside["signals"]) == (None, {})
+    assert found["score"] > 0
+    assert "bm25" in found["signals"]
+    assert "signals" not in gather(client)["items"][0]
+
+
+@pytest.mark.parametrize("max_tokens", [99, 1_000_001, "200", 200.5])
+def test_no_other_budget_than_a_sensible_number(client: ServiceClient, max_tokens: Any) -> None:
+    refused = client.post("/context", {**ASKED, "max_tokens": max_tokens})
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["max_tokens"])
+
+
+def test_a_budget_is_kept_and_says_what_it_cost(client: ServiceClient, owner: Owner) -> None:
+    remember(owner, "boiler " * 90, "boiler " * 95, "the boiler")
+
+    answer = gather(client, max_tokens=100)
+
+    assert estimate_tokens(answer["context"]) == answer["tokens"] <= 100
+    assert (len(answer["items"]), answer["degraded"]) == (1, ["context_truncated"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"scopes": ["profile"]}, {"since": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"}],
+    ids=["no user", "no time"],
+)
+def test_what_cannot_be_answered_is_refused(client: ServiceClient, asked: dict[str, Any]) -> None:
+    assert client.post("/context", {**ASKED, **asked}).status_code == 422
+
+
+@pytest.mark.parametrize("hostile", HOSTILE_TEXTS, ids=ascii)
+def test_no_memory_passes_for_a_section_or_an_end(client: ServiceClient, owner: Owner, hostile: str) -> None:
+    remember(owner, hostile)
+    say(owner, turn(f"boiler {hostile}"), turn(hostile), conversation_id="before")
+
+    lines = gather(client)["context"].splitlines()
+
+    assert [line for line in lines if line.startswith("[")] == [
+        "[Episodic Memory -- Relevant Past Conversations]",
+        "[Evidence -- Recalled Notes]",
+        "[End of Evidence]",
+    ]
+    assert lines[-1] == "[End of Evidence]"
+
+
+def test_reads_are_counted_once_the_answer_is_sent(client: ServiceClient, owner: Owner) -> None:
+    remember(owner, "the boiler")
+
+    gather(client)
+
+    assert Memory.objects.get(kind="episode").access_count == 1

@@ -340,3 +340,9 @@ def test_the_folders_own_limit_of_tokens_holds(tmp_path: Path) -> None:
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 5}))
 
     assert read_model_folder(folder).max_tokens == 5
+
+
+@pytest.mark.parametrize("text", ["", *SENTENCES, "word " * 600])
+def test_tokens_are_those_of_the_whole_text_without_its_marks(minilm: LocalEmbeddings, text: str) -> None:
+    # [CLS] and [SEP] are no tokens of the text
+    assert minilm.count_tokens(text) == len(token_ids(find_bundled_folder(), text)) - 2

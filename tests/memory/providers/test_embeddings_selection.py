@@ -5,9 +5,10 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
-from memory.providers.embeddings import embedding_provider
+from memory.providers.embeddings import embedding_provider, token_counter
 from memory.providers.embeddings.local import LocalEmbeddings
 from memory.providers.embeddings.openai import OpenAIEmbeddings
+from memory.tokens import estimate_tokens
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +28,15 @@ def test_nothing_configured_is_the_offline_model() -> None:
 
     assert isinstance(provider, LocalEmbeddings)
     assert (provider.model, provider.width) == ("all-MiniLM-L6-v2", 384)
+
+
+def test_tokens_are_counted_by_the_offline_model_and_estimated_beside_an_endpoint(settings: Settings) -> None:
+    assert token_counter()("unbelievable") == 1
+
+    settings.OPENAI_API_KEY = "sk"
+    embedding_provider.cache_clear()
+
+    assert token_counter() is estimate_tokens
 
 
 @pytest.mark.parametrize("name", ["OPENAI_API_KEY", "OPENAI_BASE_URL"])
