@@ -1,0 +1,123 @@
+"""The wall of searches lets the same rows through as `visible_to`, for owners of all shapes and rows of all kinds."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import product
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from memory.models import Account, Kind, Memory, Participant, PersistentContext, Vector
+from memory.models.memory import OF_CONTEXTS, OF_CONVERSATIONS
+from memory.models.writer import insert_memories, insert_vectors
+from memory.owner import Owner
+from memory.retrieval.statements import Sql, bind_owner, numbered, shape_of
+from memory.retrieval.visibility import walls_of
+from tests.memory.contexts import context_of
+from tests.memory.episodes import MODEL, NOW, direction
+
+pytestmark = pytest.mark.django_db
+
+AGENTS, USERS, CHANNELS = ("", "assistant", "colleague"), ("", "ana", "ben"), ("_global", "garden")
+STATES: tuple[dict[str, Any], ...] = (
+    *({"archived": True}, {"quarantined": True}, {"buried": True}),
+    *({"expires_at": NOW}, {"expires_at": NOW + timedelta(days=1)}),
+)
+KIND_FILTERS = ((), (Kind.EPISODE,), (Kind.TURN, Kind.FACT), (Kind.LEARNING,), (Kind.CONTEXT_ENTRY, Kind.GOAL))
+
+
+@pytest.fixture
+def crowd(account: Account, stranger: Account) -> None:
+    """In both accounts rows of all kinds, agents and users, in all places where kinds may be, each with a vector."""
+    rows: list[Memory] = []
+    for each in (account, stranger):
+        places = list(places_in(each))
+        for (kind, place), agent_id, user_id in product(places, AGENTS, USERS):
+            rows += row_states(each, kind=kind, agent_id=agent_id, user_id=user_id, **place)
+    for kind in Kind:
+        insert_memories([row for row in rows if row.kind == kind])
+    for each in (account, stranger):
+        own = [(row.id, direction(0.0)) for row in rows if row.account_id == each.id]
+        insert_vectors(each.id, model=MODEL, vectors=own)
+    Vector.objects.filter(memory__buried=True).update(live=False)
+
+
+def row_states(account: Account, **fields: Any) -> list[Memory]:
+    """One in each channel, and one in another state by turns."""
+    number = sum(map(ord, "".join(map(str, fields.values()))))
+    states = [*({"channel": channel} for channel in CHANNELS), STATES[number % len(STATES)]]
+    made = [Memory(account=account, text="x", event_time=NOW, **{**fields, **state}) for state in states]
+    for row in made:
+        row.identity = str(row.id)
+    return made
+
+
+def places_in(account: Account) -> Iterator[tuple[Kind, dict[str, Any]]]:
+    Participant.objects.create(account=account, agent_id="assistant", conversation_id="ours")
+    Participant.objects.create(account=account, agent_id="colleague", conversation_id="theirs")
+    contexts = list(make_contexts(account))
+    for kind in Kind:
+        if kind in OF_CONTEXTS:
+            yield from ((kind, {"context_id": context.id}) for context in contexts)
+        elif kind in OF_CONVERSATIONS:
+            yield from ((kind, {"conversation_id": name}) for name in ("ours", "theirs", "nobody's"))
+        else:
+            yield kind, {}
+
+
+def make_contexts(account: Account) -> Iterator[PersistentContext]:
+    """One for each way to be let in, or not."""
+    colleague = Owner(account_id=account.id, agent_id="colleague")
+    yield context_of(Owner(account_id=account.id, agent_id="assistant"), "own")
+    yield context_of(colleague, "private")
+    yield context_of(colleague, "open", scope="account")
+    granted = context_of(colleague, "granted")
+    PersistentContext.objects.filter(id=granted.id).update(
+        access_control={"read": ["assistant"], "write": [], "public_read": False}
+    )
+    yield granted
+    archived = context_of(Owner(account_id=account.id, agent_id="assistant"), "archived")
+    PersistentContext.objects.filter(id=archived.id).update(archived=True)
+    yield archived
+
+
+@pytest.mark.usefixtures("crowd")
+def test_the_wall_lets_the_same_through_as_visible_to(account: Account) -> None:
+    for agent_id, user_id, channel in product(("", "assistant"), ("", "ana"), CHANNELS):
+        owner = Owner(account_id=account.id, agent_id=agent_id, user_id=user_id, channel=channel)
+        for kinds in KIND_FILTERS:
+            expected = expected_ids(owner, kinds)
+
+            assert expected, (owner, kinds)
+            assert let_through(owner, kinds, table="memories", column="id") == expected, (owner, kinds)
+            assert let_through(owner, kinds, table="memory_vectors", column="memory_id") == expected, (owner, kinds)
+
+
+def expected_ids(owner: Owner, kinds: tuple[Kind, ...]) -> set[UUID]:
+    """With a user, of what the owner sees that user's and nobody's; of contexts, those that are not archived."""
+    rows = Memory.objects.visible_to(owner, *kinds).in_channels(owner).recallable(NOW).filter(account=owner.account_id)
+    if owner.user_id:
+        rows = rows.filter(user_id__in=("", owner.user_id))
+    return set(rows.exclude(context__archived=True).values_list("id", flat=True))
+
+
+def let_through(owner: Owner, kinds: tuple[Kind, ...], *, table: str, column: str) -> set[UUID]:
+    walls = walls_of(shape_of(owner), tuple(sorted(kinds)))
+    where = walls.rows if table == "memories" else walls.vectors
+    ctes = f"WITH {walls.ctes.removesuffix(',')}" if walls.ctes else ""
+    statement = numbered(Sql(text=f"{ctes} SELECT {column} FROM {table} WHERE {where}", parameters=walls.parameters))
+    _columns, rows = statement.read(bind_owner(owner, now=NOW))
+    return {memory_id for (memory_id,) in rows}
+
+
+@pytest.mark.usefixtures("crowd")
+def test_walls_with_another_mark_stand_beside_each_other(account: Account) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    turns, everything = walls_of(shape_of(owner), ("turn",)), walls_of(shape_of(owner), (), mark="a")
+    both = f"WITH {everything.ctes.removesuffix(',')} SELECT id FROM memories WHERE {turns.rows} AND {everything.rows}"
+    statement = numbered(Sql(text=both, parameters={**everything.parameters, **turns.parameters}))
+
+    _columns, rows = statement.read(bind_owner(owner, now=NOW))
+
+    assert {memory_id for (memory_id,) in rows} == expected_ids(owner, (Kind.TURN,))
