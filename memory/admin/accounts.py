@@ -38,14 +38,27 @@ LISTS_OF_AN_ACCOUNT = (
 
 @admin.register(Account)
 class AccountAdmin(AuditedAdmin):
-    """Deleting an account would delete everything in it, in one request: not here."""
+    """Deleting an account would delete everything in it, in one request: not here.
+
+    Its language is chosen when it is added: after that there may be memories, which a change has to read anew.
+    """
 
     memory_type = "account"
-    list_display = ("name", "created_at", "lists")
+    list_display = ("name", "language", "created_at", "lists")
     search_fields = ("name",)
     ordering = ("name", "pk")
-    fields = ("name", "settings", "id", "created_at", "lists")
     readonly_fields = ("id", "created_at", "lists")
+    fixed_fields = ("language",)
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": ("name", "language", "settings", "id", "created_at", "lists"),
+                "description": "The language is what words are searched in. It is changed by `manage.py set_language`, "
+                "which reads anew what is stored.",
+            },
+        ),
+    )
 
     def has_delete_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
         return False

@@ -57,8 +57,9 @@ class OperationFilter(admin.SimpleListFilter):
     parameter_name = "operation"
     known = (
         "store", "retrieve", "update", "delete", "archive", "unarchive", "quarantine", "release", "pin", "unpin",
-        "embed", "create", "revoke", "run_job", "mark", "evict", "clear", "promote", "confirm", "correct", "supersede",
-        "retract", "reject", "review", "lift", "merge", "split", "complete", "abandon", "block", "unblock", "reinforce",
+        "bury", "unbury", "embed", "create", "revoke", "run_job", "mark", "evict", "clear", "promote", "confirm",
+        "correct", "supersede", "retract", "reject", "review", "lift", "merge", "split", "complete", "abandon",
+        "block", "unblock", "reinforce",
     )  # fmt: skip
 
     def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[tuple[str, str]]:

@@ -23,6 +23,9 @@ from memory.retrieval.words import with_words
 from memory.services.corrections import MARKS, correct_memory, delete_memories, embed_again, mark_memories
 from memory_project.admin_lists import AccountFilter, chosen_account, read_uuid
 
+MARKED = ("archived", "quarantined", "pinned", "buried")
+"""Columns that the marks of `services.corrections` set."""
+
 LONG_COLUMNS = ("text", "metadata")
 MOST_VECTORS_NAMED = 20
 
@@ -70,6 +73,7 @@ class MemoryPages(BoundedAdmin):
         "archived",
         "quarantined",
         "pinned",
+        "buried",
         VectorFilter,
     )
     list_select_related: ClassVar[Any] = ("account",)
@@ -113,7 +117,7 @@ class MemoryPages(BoundedAdmin):
 
     @admin.display(description="State")
     def state(self, memory: Memory) -> str:
-        marks = [name for name in ("archived", "quarantined", "pinned") if getattr(memory, name)]
+        marks = [name for name in MARKED if getattr(memory, name)]
         if memory.embed_after is not None:
             marks.append("waits for its vector")
         return ", ".join(marks) or "live"

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db.models import Case, F, Func, IntegerField, TextField, When
 from django.db.models.functions import Cast, Left
 
+from memory.admin.memories import MARKED
 from memory.admin.text import mark_invisible, shorten
 from memory.models import Conversation, Turn
 from memory_project.fields import VerbatimJSONField
@@ -149,7 +150,7 @@ def remarks_on(turn: Turn) -> Iterator[str]:
     yield f"{turn.token_count} tokens"
     if turn.embed_error:
         yield f"no vector: {turn.embed_error}"
-    yield from (name for name in ("archived", "quarantined", "pinned") if getattr(turn, name))
+    yield from (name for name in MARKED if getattr(turn, name))
     if turn.version > 1:
         yield "corrected"
 

@@ -61,6 +61,8 @@ MARKS: dict[str, dict[str, bool]] = {
     "release": {"quarantined": False},
     "pin": {"pinned": True},
     "unpin": {"pinned": False},
+    "bury": {"buried": True},
+    "unbury": {"buried": False},
 }
 """What can be done to many memories at once; the names are the operations in the audit log."""
 
@@ -122,7 +124,9 @@ def derive_from_text(text: str, *, now: datetime) -> dict[str, Any]:
 
 
 def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: datetime) -> int:
-    """Archive, quarantine, pin (or undo it: see MARKS) those of the memories that the owner sees; how many changed.
+    """Archive, quarantine, pin, bury (or undo it: see MARKS) those of the memories that the owner sees.
+
+    Returns how many changed.
 
     Raises RedisError where turns are quarantined or released, whose sessions must not go on as before; Unprocessable
     for an entity that nobody would find again.

@@ -21,10 +21,23 @@ def members(*agent_ids: str, total: int = 0) -> dict[str, Any]:
 
 
 def test_an_account_is_added_and_audited(staff: Client) -> None:
-    staff.post(add_url("account"), {"name": "garden", "settings": "{}"})
+    staff.post(add_url("account"), {"name": "garden", "language": "english", "settings": "{}"})
 
     entry = last_entry()
     assert (entry.account_id, entry.operation, entry.actor) == (Account.objects.get().id, "create", "staff:chief")
+
+
+def test_an_accounts_language_is_chosen_once(staff: Client) -> None:
+    staff.post(add_url("account"), {"name": "garten", "language": "german", "settings": "{}"})
+    account = Account.objects.get()
+
+    page = staff.get(page_url("account", account.id))
+    staff.post(page_url("account", account.id), {"name": "garten", "language": "english", "settings": "{}"})
+
+    account.refresh_from_db()
+    assert account.language == "german"
+    assert "manage.py set_language" in shown(page)
+    assert "german" in shown(staff.get(list_url("account")))
 
 
 def test_an_account_is_not_deleted_here(staff: Client, account: Account) -> None:

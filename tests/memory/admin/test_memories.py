@@ -10,8 +10,11 @@ from django.test.utils import CaptureQueriesContext
 
 from memory.models import Account, AuditEntry, EpisodicMemory, Memory, Vector
 from memory.owner import Owner
+from memory.retrieval.queries import Query
+from memory.services.memories import OwnVector
+from memory.services.recall import RecallRequest, recall
 from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
-from tests.memory.episodes import draft, store
+from tests.memory.episodes import MODEL, NOW, direction, draft, store
 
 HOSTILE = "<script>alert(1)</script>\u202etfel ot thgir\u202c <img src=x onerror=alert(1)> {{ 7 }} \u200b"
 
@@ -136,13 +139,38 @@ def test_words_of_one_account_find_nothing_in_another(
 
 
 @pytest.mark.parametrize(
-    ("action", "column"), [("archive", "archived"), ("quarantine", "quarantined"), ("pin", "pinned")]
+    ("action", "column"),
+    [("archive", "archived"), ("quarantine", "quarantined"), ("pin", "pinned"), ("bury", "buried")],
 )
 def test_marks_are_actions_of_the_list(staff: Client, episode: EpisodicMemory, action: str, column: str) -> None:
     choose(staff, list_url("episodicmemory"), action, episode.id)
 
     assert getattr(Memory.objects.get(), column)
     assert AuditEntry.objects.order_by("-id")[0].operation == action
+
+
+@pytest.mark.parametrize(("mark", "undo"), [("bury", "unbury"), ("quarantine", "release")])
+def test_what_staff_bury_no_recall_finds_until_they_undo_it(
+    staff: Client, owner: Owner, episode: EpisodicMemory, mark: str, undo: str
+) -> None:
+    asked = RecallRequest(query=Query(text=episode.text), own=OwnVector(model=MODEL, vector=direction(0.0)))
+
+    choose(staff, list_url("memory"), mark, episode.id)
+    hidden = recall(owner, asked, now=NOW).results
+    choose(staff, list_url("memory"), undo, episode.id)
+
+    assert hidden == []
+    assert [found.id for found in recall(owner, asked, now=NOW).results] == [episode.id]
+
+
+@pytest.mark.parametrize("column", ["archived", "quarantined", "pinned", "buried"])
+def test_a_list_is_narrowed_by_what_is_marked(staff: Client, episode: EpisodicMemory, column: str) -> None:
+    Memory.objects.update(**{column: True})
+
+    found = [staff.get(f"{list_url('memory')}?{column}__exact={wanted}") for wanted in (0, 1)]
+
+    assert [page.context["cl"].result_count for page in found] == [0, 1]
+    assert column in shown(found[1])
 
 
 @pytest.mark.parametrize("model", ["memory", "episodicmemory"])

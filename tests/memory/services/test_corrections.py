@@ -88,7 +88,7 @@ def test_what_may_not_be_corrected_is_refused_and_nothing_changes(
 
 @pytest.mark.parametrize("mark", MARKS)
 def test_marks_change_only_what_is_not_so_yet(staff: Owner, episode: EpisodicMemory, mark: str) -> None:
-    undo = {"unarchive": "archive", "release": "quarantine", "unpin": "pin"}
+    undo = {"unarchive": "archive", "release": "quarantine", "unpin": "pin", "unbury": "bury"}
     if mark in undo:
         mark_memories(staff, [episode.id], mark=undo[mark], now=LATER)
 
