@@ -14,10 +14,12 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connections
 from redis.exceptions import RedisError
 
+from memory.errors import Unprocessable
 from memory.models.accounts import LANGUAGES
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import MODEL_SETTINGS, language_model
 from memory.providers.rerankers import reranking_provider
+from memory.retrieval.techniques import choose_plan
 from memory_project import encryption, redis
 
 DATABASE = "default"
@@ -64,6 +66,16 @@ def complain_of_model(use: str) -> list[CheckMessage]:
     except ImproperlyConfigured as err:
         hint = f"Set OPENAI_API_KEY or OPENAI_BASE_URL; with {MODEL_SETTINGS[use]} empty, the service does without."
         return [Error(f"The language model for {use} cannot work: {err}", hint=hint, id="memory.E008")]
+    return []
+
+
+@register()
+def check_recall(**_options: Any) -> list[CheckMessage]:
+    try:
+        choose_plan()
+    except Unprocessable as err:
+        hint = "Leave it empty for all techniques; a minus before a name switches one off."
+        return [Error(f"MEMORY_RECALL_TECHNIQUES cannot be: {err}.", hint=hint, id="memory.E012")]
     return []
 
 

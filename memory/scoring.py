@@ -26,7 +26,7 @@ TEMPORAL_BOOSTS = {"current": 1.2, "past": 0.7, "future": 1.0}
 """The documented boosts of facts by what they are about; of what is to come, nothing is documented."""
 
 SPEAKER_BOOST = 1.5
-"""Of turns by whom a question asks about: as much as any factor may be, and measured to find more the more it is."""
+"""Of turns by whom a question asks about: as much as any factor may be, since it says nearly as much as words do."""
 
 SALIENCE_SPAN = 0.2
 WINDOW_BOOST = 0.3

@@ -93,8 +93,8 @@ def recall_request(owner: Owner, body: dict[str, Any], *, text: str) -> RecallRe
         conversation_id=body.get("conversation_id", ""),
         posture=Posture(body["posture"]),
         mode=Mode(body["mode"]),
-        # in one order, however they were sent: statements are composed once for each
-        scopes=sorted({Scope(name) for name in body.get("scopes", [])}),
+        # in the order sent, which says which are preferred
+        scopes=list(dict.fromkeys(Scope(name) for name in body.get("scopes", []))),
         kinds=sorted({Kind(name) for name in body.get("kinds", [])}),
         **{name: body[name] for name in FILTERS if name in body},
     )

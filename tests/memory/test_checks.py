@@ -9,7 +9,7 @@ from django.core.checks import CheckMessage, run_checks
 from django.db import connection
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from memory import checks
+from memory import checks, conf
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import language_model
 from memory_project import redis
@@ -172,3 +172,16 @@ def test_what_is_no_key_is_an_error_that_does_not_quote_it(settings: Settings) -
 
     assert ids_of(messages) == ["memory.E009", "memory.E010"]
     assert not any("hunter" in f"{message.msg}{message.hint}" for message in messages)
+
+
+def test_a_technique_that_there_is_not_is_told_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "RECALL_TECHNIQUES", ("-hyde", "telepathy"))
+
+    [message] = checks.check_recall()
+
+    assert message.id == "memory.E012"
+    assert "telepathy" in message.msg
+
+
+def test_all_techniques_are_well_by_default() -> None:
+    assert checks.check_recall() == []
