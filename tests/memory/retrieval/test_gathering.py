@@ -1,0 +1,238 @@
+"""Candidates of all recallers out of one statement: what filters let through, what each says, what came too late."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from memory.models import Kind, Turn
+from memory.models.writer import insert_vectors
+from memory.owner import Owner
+from memory.providers.deadlines import Deadline
+from memory.retrieval.gathering import CANDIDATES_A_RESULT, LEAST_CANDIDATES, gather
+from memory.retrieval.orientation import orient
+from memory.retrieval.plans import Orientation, Recaller
+from memory.retrieval.queries import Query, Window
+from memory.retrieval.recallers import RECALLERS
+from memory.services.fact_changes import correct_fact
+from tests.memory.contexts import context_of, entry, keep
+from tests.memory.episodes import MODEL, NOTHING, NOW, direction
+from tests.memory.facts import day, know
+from tests.memory.gatherings import asked, found, gathered, moment
+from tests.memory.graphs import link, node
+from tests.memory.turns import say, turn
+
+pytestmark = pytest.mark.django_db
+
+NOWHERE = Orientation()
+ALWAYS = Window(since=None, until=None)
+EVER = asked(windows=[ALWAYS])
+"""Everything there is is of that time."""
+
+
+def everything(owner: Owner, **fields: Any) -> set[str]:
+    """All that filters let through."""
+    return found(owner, replace(EVER, **fields), NOWHERE, "temporal")
+
+
+def test_a_memory_is_one_candidate_with_all_ways_that_found_it(
+    owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    boiler = node(owner, "The boiler leaks.", kind=Kind.GOAL, pinned=True)
+    link(boiler, node(owner, "beside"))
+    insert_vectors(owner.account_id, model=MODEL, vectors=[(boiler.id, direction(0.5))])
+    query = asked("boiler", angle=0.0, windows=[ALWAYS])
+    orientation = replace(orient(owner, query, moment(owner)), entities=[boiler.id])
+
+    with django_assert_num_queries(1):
+        both = gathered(owner, query, orientation, *RECALLERS)
+
+    first, second = sorted(both.candidates, key=lambda each: -len(each.ways))
+    assert first.ways == {"lexical", "vector", "temporal", "graph", "pinned"}
+    assert second.ways == {"temporal", "graph"}
+    assert (second.text, first.hops, second.hops) == ("beside", 0, 1)
+    assert first.similarity == pytest.approx(0.8776, abs=1e-3)
+    assert first.bm25 > second.bm25 == 0
+    assert second.similarity is None
+
+
+def test_what_one_way_found_is_scored_by_words_and_by_meaning(owner: Owner) -> None:
+    words, meaning = node(owner, "The boiler leaks."), node(owner, "Water on the floor.")
+    insert_vectors(owner.account_id, model=MODEL, vectors=[(words.id, direction(1.0)), (meaning.id, direction(0.1))])
+    query = asked("boiler", angle=0.0)
+
+    [only] = gathered(owner, query, orient(owner, query, moment(owner)), "lexical").candidates
+
+    assert only.bm25 > 0
+    assert only.similarity == pytest.approx(0.5403, abs=1e-3)
+
+
+def test_candidates_tell_what_they_are(owner: Owner) -> None:
+    [said] = say(owner, turn("We moved.")).turns
+    Turn._base_manager.filter(pk=said.pk).update(name="Ana")
+    fact = know(owner, confidence=0.7, valid_to=day(9))
+
+    candidates = {each.kind: each for each in gathered(owner, EVER, NOWHERE, "temporal").candidates}
+
+    turned, known = candidates[Kind.TURN], candidates[Kind.FACT]
+    assert (turned.id, turned.index, turned.role, turned.speaker) == (said.id, 0, "user", "Ana")
+    assert (turned.conversation_id, turned.confidence, turned.hops) == ("c1", None, None)
+    assert (known.id, known.confidence, known.temporal, known.status) == (fact.id, 0.7, "current", "active")
+    assert (known.valid_from, known.valid_to, known.index) == (None, day(9), None)
+
+
+def test_metrics_tell_what_each_recaller_brought(owner: Owner) -> None:
+    for number in range(3):
+        node(owner, f"boiler {number}", pinned=number == 0)
+    query = asked("boiler")
+
+    metrics = gathered(owner, query, orient(owner, query, moment(owner)), "lexical", "pinned").metrics
+
+    assert [(metric.technique, metric.results) for metric in metrics] == [("lexical", 3), ("pinned", 1)]
+    assert all(metric.took_ms >= 0 for metric in metrics)
+
+
+def test_nothing_found_still_tells_its_metrics(owner: Owner) -> None:
+    none = gathered(owner, EVER, NOWHERE, "temporal", "pinned")
+
+    assert (none.candidates, none.dropped) == ([], [])
+    assert [metric.results for metric in none.metrics] == [0, 0]
+
+
+@pytest.mark.parametrize(("top_k", "expected"), [(10, LEAST_CANDIDATES), (50, 50 * CANDIDATES_A_RESULT)])
+def test_each_recaller_brings_three_times_what_is_wanted_and_a_hundred_at_least(
+    owner: Owner, top_k: int, expected: int
+) -> None:
+    for number in range(expected + 3):
+        node(owner, f"boiler {number}")
+    query = asked("boiler", top_k=top_k)
+
+    assert len(gathered(owner, query, orient(owner, query, moment(owner)), "lexical").candidates) == expected
+
+
+def test_once_the_deadline_has_passed_nothing_begins(owner: Owner) -> None:
+    node(owner, "pinned", pinned=True)
+    late = moment(owner, deadline=Deadline.after(-1))
+
+    none = gather(owner, EVER, NOWHERE, [RECALLERS["temporal"], RECALLERS["pinned"]], late)
+
+    assert (none.candidates, none.dropped) == ([], ["temporal", "pinned"])
+    assert [metric.results for metric in none.metrics] == [0, 0]
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Recaller:
+    """A recaller that takes all the time that is left, and finds what is called `found late`."""
+    recaller = Recaller(
+        name="slow",
+        serves=lambda _query, _orientation: True,
+        compose=lambda ground: (
+            f"""
+            SELECT memories.id FROM memories CROSS JOIN (SELECT pg_sleep(%(left_ms)s::float8 / 1000) OFFSET 0) AS slept
+            WHERE {ground.rows} AND text = 'found late'"""
+        ),
+    )
+    monkeypatch.setitem(RECALLERS, "slow", recaller)
+    return recaller
+
+
+def test_a_recaller_that_takes_all_the_time_has_its_say_and_drops_those_after_it(owner: Owner, slow: Recaller) -> None:
+    node(owner, "found late")
+    node(owner, "pinned", pinned=True)
+    soon = moment(owner, deadline=Deadline.after(0.3))
+
+    some = gather(owner, EVER, NOWHERE, [slow, RECALLERS["temporal"], RECALLERS["pinned"]], soon)
+
+    assert [each.text for each in some.candidates] == ["found late"]
+    assert some.dropped == ["temporal", "pinned"]
+    assert [metric.results for metric in some.metrics] == [1, 0, 0]
+
+
+def test_facts_are_those_that_are_true_now(owner: Owner) -> None:
+    know(owner, "It is so.")
+    know(owner, "It was so.", valid_to=NOW)
+    know(owner, "It will be so.", valid_from=day(1))
+
+    assert everything(owner) == {"It is so."}
+
+
+def test_facts_may_be_asked_for_as_they_were_true_at_another_moment(owner: Owner) -> None:
+    know(owner, "It is so.", valid_from=day(-1))
+    know(owner, "It was so.", valid_to=NOW)
+    know(owner, "It will be so.", valid_from=day(1))
+    node(owner, "no fact")
+
+    assert everything(owner, as_of=day(-2)) == {"It was so.", "no fact"}
+    assert everything(owner, as_of=day(9)) == {"It is so.", "It will be so.", "no fact"}
+
+
+def test_facts_may_be_asked_for_as_they_were_believed_at_another_moment(owner: Owner) -> None:
+    fact = know(owner, "Ana lives in Berlin.", confidence=0.6, now=day(-9))
+    changes = {"claim": "Ana lives in Lisbon.", "confidence": 0.9}
+    correct_fact(owner, fact.id, changes=changes, embedded=NOTHING, now=day(-1))
+    know(owner, "It is new.")
+
+    assert everything(owner) == {"Ana lives in Lisbon.", "It is new."}
+    assert everything(owner, known_at=day(-5)) == {"Ana lives in Berlin."}
+    assert everything(owner, known_at=day(-5), min_confidence=0.7) == set()
+    assert everything(owner, known_at=day(-10)) == set()
+
+
+def test_confidence_narrows_facts_and_nothing_else(owner: Owner) -> None:
+    know(owner, "It is sure.", confidence=0.9)
+    know(owner, "It is doubtful.", confidence=0.5)
+    node(owner, "no fact")
+
+    assert everything(owner, min_confidence=0.9) == {"It is sure.", "no fact"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"kinds": (Kind.GOAL,)}, {"a goal"}),
+        ({"kinds": (Kind.GOAL, Kind.CONTEXT_ENTRY)}, {"a goal", "noted", "decided"}),
+        ({"types": ("decision",)}, {"decided"}),
+        ({"since": day(-3)}, {"noted", "decided"}),
+        ({"until": day(-3)}, {"a goal", "a thing"}),
+        ({"since": day(-3), "until": NOW}, set()),
+    ],
+    ids=["kind", "kinds", "types", "since", "until", "both"],
+)
+@pytest.mark.parametrize("name", ["temporal", "vector"])
+def test_filters_let_through_by_meaning_what_they_let_through_by_time(
+    owner: Owner, name: str, fields: dict[str, Any], expected: set[str]
+) -> None:
+    context = context_of(owner, "notes")
+    goal, thing = node(owner, "a goal", kind=Kind.GOAL, event_time=day(-4)), node(owner, "a thing", event_time=day(-5))
+    keep(owner, context, entry("noted", angle=0.3), entry("decided", angle=0.4, entry_type="decision"))
+    insert_vectors(owner.account_id, model=MODEL, vectors=[(row.id, direction(0.2)) for row in (goal, thing)])
+
+    query = asked(angle=0.0, windows=[ALWAYS], **fields)
+
+    assert found(owner, query, NOWHERE, name) == expected
+
+
+def test_contexts_narrow_to_what_is_in_them(owner: Owner) -> None:
+    notes, others = context_of(owner, "notes"), context_of(owner, "others")
+    keep(owner, notes, entry("noted"))
+    keep(owner, others, entry("another"))
+    node(owner, "outside")
+
+    assert everything(owner, contexts=[notes.id]) == {"noted"}
+
+
+def test_what_is_to_be_left_out_is_not_found(owner: Owner) -> None:
+    kept, gone = node(owner, "kept"), node(owner, "gone")
+
+    assert everything(owner, without=[gone.id]) == {kept.text}
+
+
+@pytest.mark.parametrize("text", ["%s %(x)s $1", "'; DROP TABLE memories; --", "\\' | & ! ( : *"])
+def test_hostile_questions_and_rows_are_only_words(owner: Owner, text: str) -> None:
+    start = node(owner, text, pinned=True)
+    query = Query(text=text, windows=[ALWAYS], names=(text,), phrases=(text,), conversation_id=text)
+    orientation = replace(orient(owner, query, moment(owner)), entities=[start.id])
+
+    assert found(owner, query, orientation, *RECALLERS) == {text}
+    assert everything(owner, types=(text,)) == set()

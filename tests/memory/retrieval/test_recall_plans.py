@@ -1,0 +1,77 @@
+"""How PostgreSQL goes about the three statements of a recall among thousands of memories: by indexes alone."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+
+from memory.models import Account, Kind
+from memory.owner import Owner
+from memory.retrieval.gathering import gather
+from memory.retrieval.orientation import orient
+from memory.retrieval.queries import Query, Scope, Window
+from memory.retrieval.recallers import RECALLERS
+from memory.retrieval.surroundings import read_links
+from tests.memory.crowds import analyze, crowd
+from tests.memory.episodes import NOW
+from tests.memory.gatherings import Sent, asked, explain, moment, steps_of
+
+pytestmark = pytest.mark.django_db
+
+LARGE = frozenset(
+    {"memories", "memory_vectors", "memory_links", "facts", "fact_versions", "turns", "memory_terms", "entity_names"}
+)
+OWN_ROWS, OTHER_ROWS = 4_000, 8_000
+WINDOW = Window(since=NOW - timedelta(hours=2), until=NOW)
+QUESTION = asked(
+    'What is word3 of "word3 word77" and Name 1003?',
+    angle=0.3,
+    names=("Name 1003",),
+    phrases=("word3 word77",),
+    conversation_id="c11",
+    windows=[WINDOW],
+    nearest_episodes=3,
+)
+FILTERS: tuple[dict[str, Any], ...] = (
+    {},
+    {"kinds": (Kind.FACT, Kind.TURN)},
+    {"known_at": NOW},
+    {"since": NOW - timedelta(days=1), "until": NOW},
+    {"scopes": (Scope.SESSION, Scope.LINEAGE, Scope.WORKSPACE)},
+)
+
+
+def test_no_large_table_is_read_as_a_whole(account: Account, stranger: Account) -> None:
+    _first, agent, *_ = crowd(account, rows=OWN_ROWS)
+    crowd(stranger, rows=OTHER_ROWS)
+    analyze()
+
+    for owner, query in product(owners_like(agent), (replace(QUESTION, **fields) for fields in FILTERS)):
+        with Sent() as sent:
+            found = recall(owner, query)
+        assert len(sent.statements) == 3
+        for statement, parameters in sent.statements:
+            assert read_whole(statement, parameters) == set(), (owner, query, statement)
+        assert found > 10, (owner, query)
+
+
+def owners_like(agent: Owner) -> Iterator[Owner]:
+    """With and without an agent, a user, a channel."""
+    for agent_id, user_id, channel in product((agent.agent_id, ""), ("", "ana"), ("_global", "garden")):
+        yield replace(agent, agent_id=agent_id, user_id=user_id, channel=channel)
+
+
+def recall(owner: Owner, query: Query) -> int:
+    """The statements of one, each with as much to do as it may have; the number of candidates."""
+    orientation = orient(owner, query, moment(owner))
+    gathered = gather(owner, query, orientation, list(RECALLERS.values()), moment(owner))
+    read_links(owner, [each.id for each in gathered.candidates])
+    return len(gathered.candidates)
+
+
+def read_whole(statement: str, parameters: Any) -> set[str]:
+    plan = explain(statement, parameters)["Plan"]
+    return {step["Relation Name"] for step in steps_of(plan) if step["Node Type"] == "Seq Scan"} & LARGE
