@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
-from memory.models import Kind
+from memory.models import Kind, Memory
 from memory.models.binary import binary_cursor, fetch_dicts
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
@@ -80,6 +80,14 @@ def read_entries(owner: Owner, recalled: Sequence[Candidate]) -> list[EntryHit]:
         cursor.execute(READ_ENTRIES, [owner.account_id, [found.id for found in recalled]])
         known = {row["id"]: row for row in fetch_dicts(cursor)}
     return [make_recalled(found, known[found.id]) for found in recalled if found.id in known]
+
+
+def locate_entries(owner: Owner, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
+    """In which context each of these is, with its id: as the access log takes them. None for nothing."""
+    if not ids:
+        return []
+    rows = Memory.objects.filter(account_id=owner.account_id, kind=Kind.CONTEXT_ENTRY, id__in=ids)
+    return list(rows.values_list("context_id", "id"))
 
 
 def make_recalled(found: Candidate, row: Row) -> EntryHit:

@@ -16,6 +16,7 @@ from ledger import store as ledger
 from memory import conf
 from memory.audit import record
 from memory.errors import Unprocessable
+from memory.models import Kind
 from memory.models.binary import Embedding
 from memory.owner import Owner
 from memory.providers.deadlines import Deadline
@@ -23,11 +24,13 @@ from memory.providers.embeddings import is_nested
 from memory.providers.language_models import Usage, language_model
 from memory.providers.rerankers import reranking_provider
 from memory.retrieval.candidates import Bundle, Candidate
+from memory.retrieval.entries import locate_entries
 from memory.retrieval.pipeline import recall as run_pipeline
 from memory.retrieval.plans import Moment
 from memory.retrieval.queries import Query
 from memory.retrieval.scopes import check_scopes
 from memory.retrieval.techniques import choose_plan
+from memory.services.access_log import Action, log_reads
 from memory.services.embedding import embed_texts
 from memory.services.injected import injected_ids
 from memory.services.memories import OwnVector
@@ -146,10 +149,13 @@ def with_vector(query: Query, model: str, vector: Embedding) -> Query:
 def conclude(owner: Owner, request: RecallRequest, bundle: Bundle, *, now: datetime) -> None:
     """Count the reads of what was recalled, in one statement, and write them down where the audit log keeps reads.
 
-    `target_channels` are those that memories came from: more than the active one is a match across channels.
+    Reads of context entries are in the access log of their contexts, whose lines count them. `target_channels` are
+    those that memories came from: more than the active one is a match across channels.
     """
     ids = [result.id for result in bundle.results]
-    reinforce(owner, ids, now=now)
+    entries = [result.id for result in bundle.of_kind(Kind.CONTEXT_ENTRY)]
+    reinforce(owner, [each for each in ids if each not in entries], now=now)
+    log_reads(owner, locate_entries(owner, entries), action=Action.SEARCH, now=now)
     record(
         owner,
         operation="retrieve",

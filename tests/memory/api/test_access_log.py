@@ -65,6 +65,18 @@ def test_every_read_over_http_is_in_the_log(
     assert line["actor"].startswith("key:")
 
 
+def test_what_a_recall_finds_is_in_the_log_and_counted_once(
+    api: ServiceClient, context: PersistentContext, entry_ids: list[str]
+) -> None:
+    found = api.post("/recall", {"agent_id": "assistant", "query": "word"}).json()["results"]
+    write()
+
+    (line, *_others) = log_of(api, context, "?action=search")
+    assert {result["id"] for result in found} <= set(entry_ids)
+    assert line["entry_id"] in {result["id"] for result in found}
+    assert {row.access_count for row in Memory.objects.filter(id__in=[result["id"] for result in found])} == {1}
+
+
 def test_a_head_is_no_read(api: ServiceClient, context: PersistentContext, entry_ids: list[str]) -> None:
     for path in (f"/entries/{entry_ids[0]}", f"/entries/{entry_ids[0]}/versions", f"/contexts/{context.id}/entries"):
         assert api.head(path).status_code == 200
