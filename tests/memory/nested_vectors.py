@@ -1,0 +1,130 @@
+"""Memories with vectors of a model that was trained for prefixes, and what is nearest, reckoned beside SQL."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from django.db import connection
+
+from memory.models import Participant
+from memory.models.binary import Embedding
+from memory.models.writer import insert_vectors
+from memory.owner import Owner
+from memory.providers.deadlines import Deadline
+from memory.retrieval.gathering import Gathered, gather
+from memory.retrieval.orientation import orient
+from memory.retrieval.plans import Moment
+from memory.retrieval.queries import Query
+from memory.retrieval.recallers import RECALLERS
+from memory_project.ids import uuid7
+from tests.memory.episodes import NOW
+
+MODEL, PLAIN_MODEL = "text-embedding-3-nested", "not-nested"
+CLUSTERS = 50
+K = 10
+KINDS = ("goal", *["episode"] * 10, *["turn"] * 49, *["entity"] * 40)
+"""Of a hundred memories."""
+
+MEMORIES = """
+INSERT INTO memories (id, account_id, kind, identity, agent_id, user_id, channel, conversation_id, text, language,
+    content_hash, token_count, salience, access_count, event_time, archived, quarantined, buried, pinned, source, trust,
+    version, metadata, embed_attempts, embed_error)
+SELECT id, %(account)s, kind, id::text, %(agent)s, user_id, '_global', conversation_id, 'text', '', '', 1, 0.5, 0,
+    event_time, false, false, false, false, '', 1, 1, '{}', 0, ''
+FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(users)s::text[], %(conversations)s::text[], %(times)s::timestamptz[])
+    AS given (id, kind, user_id, conversation_id, event_time)"""
+
+
+class Nested:
+    """Seeded unit vectors in clusters, whose variance falls with the dimension as Matryoshka training makes it."""
+
+    def __init__(self, width: int, *, seed: int = 7) -> None:
+        self.random = np.random.default_rng(seed)
+        self.scale = 1 / np.sqrt(1 + np.arange(width) / 16)
+        self.centres = np.random.default_rng(3).normal(size=(CLUSTERS, width)) * self.scale
+
+    def draw(self, count: int) -> Embedding:
+        noise = 0.7 * self.random.normal(size=(count, len(self.scale))) * self.scale
+        rows = self.centres[self.random.integers(CLUSTERS, size=count)] + noise
+        unit: Embedding = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+        return unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memorized:
+    """One memory as it was stored."""
+
+    id: UUID
+    kind: str
+    user_id: str
+    conversation_id: str
+    event_time: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """An agent's memories with their vectors."""
+
+    owner: Owner
+    memories: Sequence[Memorized]
+    vectors: Embedding
+
+    def nearest(self, question: Embedding, is_wanted: Callable[[Memorized], bool] = lambda _memory: True) -> set[UUID]:
+        """The ids of the ten nearest that are wanted."""
+        order = np.argsort(-(self.vectors @ question))
+        wanted = [self.memories[place].id for place in order if is_wanted(self.memories[place])]
+        return set(wanted[:K])
+
+
+def fill_shelf(owner: Owner, vectors: Embedding, *, model: str = MODEL) -> Shelf:
+    """A minute apart, the newest first; in ten, ana's is the second and bo's one of a hundred, the others cy's."""
+    memories = [
+        Memorized(
+            id=uuid7(),
+            kind=KINDS[number % 100],
+            user_id="bo" if number % 100 == 7 else "ana" if number % 10 == 1 else "cy",
+            conversation_id=f"{owner.agent_id}-{number * 7 % 100}",
+            event_time=NOW - timedelta(minutes=number),
+        )
+        for number in range(len(vectors))
+    ]
+    given: dict[str, Any] = {
+        "account": owner.account_id,
+        "agent": owner.agent_id,
+        "ids": [memory.id for memory in memories],
+        "kinds": [memory.kind for memory in memories],
+        "users": [memory.user_id for memory in memories],
+        "conversations": [memory.conversation_id for memory in memories],
+        "times": [memory.event_time for memory in memories],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(MEMORIES, given)
+    insert_vectors(owner.account_id, model=model, vectors=list(zip(given["ids"], vectors, strict=True)))
+    Participant.objects.bulk_create(
+        Participant(account_id=owner.account_id, agent_id=owner.agent_id, conversation_id=conversation_id)
+        for conversation_id in {memory.conversation_id for memory in memories}
+    )
+    return Shelf(owner=owner, memories=memories, vectors=vectors)
+
+
+def gather_nearest(owner: Owner, question: Embedding, **asked: Any) -> Gathered:
+    """What the recaller of meaning brings, by whatever the owner has for it."""
+    fields: dict[str, Any] = {"text": "", "model": MODEL, "is_nested": True, "vector": question} | asked
+    query = Query(**fields)
+    moment = Moment(owner=owner, now=NOW, deadline=Deadline.after(60))
+    return gather(owner, query, orient(owner, query, moment), [RECALLERS["vector"]], moment)
+
+
+def find_nearest(owner: Owner, question: Embedding, **asked: Any) -> list[UUID]:
+    """The ids of the ten that it puts first."""
+    candidates = gather_nearest(owner, question, **asked).candidates
+    ranked = sorted(candidates, key=lambda candidate: -(candidate.similarity or 0))
+    return [candidate.id for candidate in ranked[:K]]
+
+
+def share_found(found: Sequence[UUID], nearest: set[UUID]) -> float:
+    """Recall: how much of what is nearest was found."""
+    return len(nearest & set(found)) / len(nearest) if nearest else 1.0

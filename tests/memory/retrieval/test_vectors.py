@@ -1,0 +1,195 @@
+"""The nearest vectors of small owners: exactly those, whatever is filtered by, and nobody else's."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from django.db import connection
+
+from memory.models import Account, Kind, Memory, Participant, Vector
+from memory.owner import Owner
+from memory.retrieval.queries import Mode, Scope
+from memory.retrieval.vectors import expression_of_index, is_unsupported, most_exact_rows, name_of_index
+from tests.memory.crowds import analyze, crowd
+from tests.memory.episodes import NOW
+from tests.memory.nested_vectors import (
+    PLAIN_MODEL,
+    Memorized,
+    Nested,
+    Shelf,
+    fill_shelf,
+    find_nearest,
+    gather_nearest,
+    share_found,
+)
+
+QUESTIONS = 5
+Wanted = Callable[[Memorized], bool]
+FILTERS: Mapping[str, tuple[dict[str, Any], Wanted]] = {
+    "all": ({}, lambda _memory: True),
+    "kind, 1 %": ({"kinds": (Kind.GOAL,)}, lambda memory: memory.kind == "goal"),
+    "kind, 10 %": ({"kinds": (Kind.EPISODE,)}, lambda memory: memory.kind == "episode"),
+    "since, 10 %": (
+        {"since": NOW - timedelta(minutes=29)},
+        lambda memory: memory.event_time >= NOW - timedelta(minutes=29),
+    ),
+    "conversation, 1 %": (
+        {"conversation_id": "assistant-7", "scopes": (Scope.SESSION,)},
+        lambda memory: memory.conversation_id == "assistant-7",
+    ),
+}
+
+
+@pytest.fixture
+def shelf(owner: Owner) -> Shelf:
+    """300 memories of 512 dimensions, beside as many of another agent in the account."""
+    fill_shelf(replace(owner, agent_id="neighbour"), Nested(512, seed=1).draw(300))
+    return fill_shelf(owner, Nested(512).draw(300))
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("rows", [10, 300])
+@pytest.mark.parametrize("width", [384, 512])
+@pytest.mark.django_db
+def test_small_owners_are_answered_with_what_is_nearest_in_every_mode(
+    owner: Owner, width: int, rows: int, mode: Mode
+) -> None:
+    shelf = fill_shelf(owner, Nested(width).draw(rows))
+    shares = [
+        share_found(find_nearest(owner, question, mode=mode), shelf.nearest(question))
+        for question in Nested(width, seed=9).draw(QUESTIONS)
+    ]
+
+    assert np.mean(shares) >= (0.9 if mode is Mode.BROAD else 0.98)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.django_db
+def test_a_filter_leaves_the_nearest_of_what_it_lets_through(shelf: Shelf, name: str) -> None:
+    asked, is_wanted = FILTERS[name]
+    [question] = Nested(512, seed=9).draw(1)
+
+    assert set(find_nearest(shelf.owner, question, **asked)) == shelf.nearest(question, is_wanted)
+
+
+@pytest.mark.django_db
+def test_a_user_sees_the_nearest_of_its_own_episodes_and_knowledge(shelf: Shelf) -> None:
+    [question] = Nested(512, seed=9).draw(1)
+    found = find_nearest(replace(shelf.owner, user_id="bo"), question, kinds=(Kind.EPISODE, Kind.ENTITY))
+
+    assert set(found) == shelf.nearest(question, lambda each: each.user_id == "bo" and each.kind != "turn")
+
+
+@pytest.mark.django_db
+def test_nobody_is_answered_with_a_strangers_vectors_or_anothers_of_the_account(
+    shelf: Shelf, stranger: Account
+) -> None:
+    [question] = Nested(512, seed=9).draw(1)
+    nearer = np.repeat(question[np.newaxis], 20, axis=0)
+    fill_shelf(Owner(account_id=stranger.id, agent_id=shelf.owner.agent_id), nearer)
+
+    assert set(find_nearest(shelf.owner, question)) == shelf.nearest(question)
+
+
+@pytest.mark.django_db
+def test_an_agent_sees_what_others_said_where_it_takes_part(shelf: Shelf) -> None:
+    [question] = Nested(512, seed=9).draw(1)
+    neighbour = replace(shelf.owner, agent_id="neighbour")
+    [best, *_others] = find_nearest(neighbour, question, kinds=(Kind.TURN,))
+    before = gather_nearest(shelf.owner, question).candidates
+    told_in = Memory.objects.get(id=best).conversation_id
+    Participant.objects.create(account_id=neighbour.account_id, agent_id="assistant", conversation_id=told_in)
+
+    after = gather_nearest(shelf.owner, question).candidates
+
+    assert best not in {each.id for each in before}
+    assert best in {each.id for each in after}
+
+
+@pytest.mark.django_db
+def test_models_and_widths_never_mix(shelf: Shelf) -> None:
+    [question] = Nested(512, seed=9).draw(1)
+    fill_shelf(replace(shelf.owner, agent_id="third"), np.array([question]), model=PLAIN_MODEL)
+    [narrow] = Nested(384, seed=9).draw(1)
+
+    assert len(gather_nearest(Owner(account_id=shelf.owner.account_id), question, model=PLAIN_MODEL).candidates) == 1
+    assert gather_nearest(shelf.owner, narrow).candidates == []
+
+
+@pytest.mark.django_db
+def test_what_waits_for_its_vector_is_not_found_by_meaning_and_takes_no_place(shelf: Shelf) -> None:
+    [question] = Nested(512, seed=9).draw(1)
+    waiting = shelf.nearest(question)
+    Vector.objects.filter(memory_id__in=waiting).delete()
+    Memory.objects.filter(id__in=waiting).update(embed_after=NOW)
+
+    found = find_nearest(shelf.owner, question)
+
+    assert set(found) == shelf.nearest(question, lambda memory: memory.id not in waiting)
+
+
+@pytest.mark.django_db
+def test_similarity_is_of_the_whole_vector_whatever_it_was_found_by(shelf: Shelf) -> None:
+    [question] = Nested(512, seed=9).draw(1)
+    similarity_of = dict(zip([each.id for each in shelf.memories], shelf.vectors @ question, strict=True))
+
+    candidates = gather_nearest(shelf.owner, question, mode=Mode.BROAD).candidates
+
+    assert [each.similarity for each in candidates] == pytest.approx(
+        [similarity_of[each.id] for each in candidates], abs=2e-3
+    )
+
+
+@pytest.mark.django_db
+def test_a_small_owner_beside_a_large_account_is_found_without_reading_tables_through(
+    account: Account, owner: Owner
+) -> None:
+    crowd(account, rows=20_000)
+    fill_shelf(owner, Nested(384).draw(10))
+    analyze()
+
+    assert not {"memories", "memory_vectors"} & tables_read_through(owner)
+
+
+def tables_read_through(owner: Owner) -> set[str]:
+    """The tables that a search by meaning has read sequentially, as PostgreSQL counts."""
+    [question] = Nested(384, seed=9).draw(1)
+    statement = "SELECT relname, seq_scan FROM pg_stat_xact_user_tables"
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        before = dict(cursor.fetchall())
+        find_nearest(owner, question)
+        cursor.execute(statement)
+        return {name for name, scans in cursor.fetchall() if scans > before[name]}
+
+
+def test_an_index_is_over_the_prefix_only_where_that_means_something() -> None:
+    assert expression_of_index(1536, is_nested=True) == "(subvector(vector, 1, 256)::halfvec(256))"
+    assert expression_of_index(1536, is_nested=False) == "(vector::halfvec(1536))"
+    assert expression_of_index(128, is_nested=True) == "(vector::halfvec(128))"
+
+
+def test_an_index_has_another_name_for_whatever_it_would_be_another_index_for(owner: Owner, stranger: Account) -> None:
+    names = {
+        name_of_index(account_id, model=model, width=width, is_nested=is_nested)
+        for account_id in (owner.account_id, stranger.id)
+        for model in ("one", "two")
+        for width in (384, 512)
+        for is_nested in (True, False)
+    }
+
+    assert len(names) == 16
+    assert max(map(len, names)) <= 63
+
+
+@pytest.mark.parametrize(("indexed_rows", "rows"), [(0, 5_000), (25_000, 5_000), (90_000, 9_486), (1_000_000, 31_622)])
+def test_an_index_serves_who_sees_enough_of_it(indexed_rows: int, rows: int) -> None:
+    assert most_exact_rows(indexed_rows) == rows
+
+
+def test_only_broad_asks_for_prefixes_that_a_model_may_not_have() -> None:
+    assert [mode for mode in Mode if is_unsupported(mode, is_nested=False)] == [Mode.BROAD]
+    assert not any(is_unsupported(mode, is_nested=True) for mode in Mode)
