@@ -30,6 +30,7 @@ from memory.maintenance import (
     recall_statistics,
     restore_ledgers,
     summarize,
+    vector_indexes,
     write_access_log,
 )
 from memory.maintenance.base import Batch, Clock, Job, Progress, Report, Run
@@ -145,6 +146,13 @@ JOBS = {
             run=summarize.run,
             every=timedelta(seconds=30),
             batch_size=conf.SUMMARY_BATCH,
+        ),
+        Job(
+            name="vector_indexes",
+            description="Makes a vector index for each large account, and drops those of accounts that are so no more.",
+            run=vector_indexes.run,
+            every=timedelta(hours=1),
+            batch_size=1,
         ),
         Job(
             name="write_access_log",

@@ -1,7 +1,7 @@
 """What a job is: a function that does one batch of its work in a transaction of its own and says what it did."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from typing import Protocol
 from uuid import UUID
@@ -19,6 +19,8 @@ class Batch:
     account_id: UUID | None = None
     dry_run: bool = False
     """Look and count, change nothing. `changed` is then what would have changed."""
+    renew: Callable[[], None] = field(default=lambda: None, compare=False)
+    """To be called now and then by a batch that may outlast the lease. Raises where another worker has taken over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ import os
 import socket
 import traceback
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from django.db import IntegrityError, connection, transaction
@@ -72,7 +73,13 @@ def execute(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None
 def run_batches(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None) -> None:
     cursor, more = run.cursor, True
     while more:
-        batch = Batch(size=job.batch_size, cursor=cursor, account_id=run.account_id, dry_run=run.dry_run)
+        batch = Batch(
+            size=job.batch_size,
+            cursor=cursor,
+            account_id=run.account_id,
+            dry_run=run.dry_run,
+            renew=partial(renew_lease, run),
+        )
         report = job.run(now=clock(), batch=batch)
         if report.cursor and report.cursor == cursor:
             raise CursorStuck(f"{job.name} did not move its cursor")
@@ -102,6 +109,12 @@ def keep_progress(run: JobRun, report: Report) -> None:
     else:
         state = {"lease_until": None, "status": JobRun.Status.COMPLETED, "finished_at": Now()}
     if not JobRun.objects.held_by(run).update(cursor=report.cursor, **columns, **state):
+        raise LeaseLost
+
+
+def renew_lease(run: JobRun) -> None:
+    """In the midst of a batch. LeaseLost if it is no longer ours."""
+    if not JobRun.objects.held_by(run).update(lease_until=Now() + lease()):
         raise LeaseLost
 
 

@@ -25,6 +25,8 @@ from memory.retrieval.queries import Mode
 
 PREFIXES: Mapping[Mode, int] = {Mode.BROAD: 64, Mode.DEFAULT: 256}
 INDEXED_PREFIX = 256
+INDEX_PREFIX = "vectors_of_"
+"""How the names of accounts' indexes begin."""
 LEAST_SAVING = 8
 """Times that a vector must be longer than the prefix that stands in for it in exact search."""
 RANKED_DEEP = 2
@@ -40,7 +42,7 @@ def indexed_width(width: int, *, is_nested: bool) -> int:
 def name_of_index(account_id: UUID, *, model: str, width: int, is_nested: bool) -> str:
     """Of the partial index over an account's vectors; another one where the model's being nested was settled anew."""
     parts = f"{account_id}:{width}:{indexed_width(width, is_nested=is_nested)}:{model}"
-    return f"vectors_of_{hashlib.sha256(parts.encode()).hexdigest()[:32]}"
+    return f"{INDEX_PREFIX}{hashlib.sha256(parts.encode()).hexdigest()[:32]}"
 
 
 def expression_of_index(width: int, *, is_nested: bool, vector: str = "vector") -> str:

@@ -1,8 +1,9 @@
-"""The index over one model's vectors (A9): HNSW, or IVFFlat as the documented alternative, built beside live traffic.
+"""Indexes over vectors, built beside live traffic: a model's (A9) by HNSW, or IVFFlat as the documented alternative.
 
 One partial index for each model and width, made over the cast that `retrieval.vectors` orders by. A build takes a
 name of its own, and what served before is dropped once the new one is valid: there is no moment without an index. A
-build that was cancelled or killed leaves an index that PostgreSQL calls invalid; the next build removes it.
+build that was cancelled or killed leaves an index that PostgreSQL calls invalid; the next build removes it. Those of
+large accounts (`services.account_indexes`) are built by the same steps.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ from django.db import DatabaseError, connection
 from psycopg import sql
 
 from memory.errors import Conflict, Unprocessable
+from memory.retrieval.vectors import expression_of_index
 
 LOCK = 0x766563746F72  # "vector": builds on one table wait for each other anyway, so one lock is enough
 POLL_SECONDS = 0.2
@@ -93,6 +95,22 @@ class Indexed:
         digest = hashlib.sha256(f"{self.width}:{self.model}".encode()).hexdigest()[:12]
         return f"vectors_nearest_{digest}_"
 
+    @property
+    def expression(self) -> str:
+        """What searches order by."""
+        return expression_of_index(self.width, is_nested=False)
+
+    @property
+    def indexed_width(self) -> int:
+        return self.width
+
+    def condition(self) -> sql.Composed:
+        """Of the rows that it is over."""
+        return sql.SQL("model = {} AND width = {}").format(sql.Literal(self.model), sql.Literal(self.width))
+
+    def name_for(self, method: Method) -> str:
+        return f"{self.name_prefix}{method.name}_{uuid4().hex[:6]}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexProgress:
@@ -119,11 +137,8 @@ def widths_of(model: str) -> list[int]:
 
 
 def count_vectors(indexed: Indexed) -> int:
-    return int(
-        run_query("SELECT count(*) FROM memory_vectors WHERE model = %s AND width = %s", indexed.model, indexed.width)[
-            0
-        ][0]
-    )
+    statement = sql.SQL("SELECT count(*) FROM memory_vectors WHERE {}").format(indexed.condition())
+    return int(run_query(statement)[0][0])
 
 
 def names_of_indexes(indexed: Indexed, *, valid: bool) -> list[str]:
@@ -175,9 +190,10 @@ def replace_index(indexed: Indexed, method: Method) -> BuiltIndex:
     started = time.monotonic()
     rows = count_vectors(indexed)
     method.check_rows(rows)
-    former = names_of_indexes(indexed, valid=True)
+    former, name = names_of_indexes(indexed, valid=True), indexed.name_for(method)
+    if name in former:
+        raise Conflict(f"{name} has been built meanwhile.")
     dropped = drop_indexes(names_of_indexes(indexed, valid=False))
-    name = f"{indexed.name_prefix}{method.name}_{uuid4().hex[:6]}"
     with build_settings(indexed, rows):
         try:
             execute(create_statement(name, indexed, method))
@@ -209,13 +225,13 @@ def create_statement(name: str, indexed: Indexed, method: Method) -> sql.Compose
     """Over the very expression that `retrieval.vectors` orders by, or the planner would not know it again."""
     return sql.SQL(
         "CREATE INDEX CONCURRENTLY {name} ON memory_vectors USING {method} "
-        "((vector::halfvec({width})) halfvec_cosine_ops) WITH ({options}) WHERE model = {model} AND width = {width}"
+        "({expression} halfvec_cosine_ops) WITH ({options}) WHERE {condition}"
     ).format(
         name=sql.Identifier(name),
         method=sql.Identifier(method.name),
-        width=sql.Literal(indexed.width),
+        expression=sql.SQL(indexed.expression),  # of our own words and numbers
         options=sql.SQL(method.options()),
-        model=sql.Literal(indexed.model),
+        condition=indexed.condition(),
     )
 
 
@@ -236,7 +252,7 @@ def build_settings(indexed: Indexed, rows: int) -> Iterator[None]:
 
     And a build whose client was killed is given up within seconds instead of being finished for nobody.
     """
-    needed_kb = rows * (2 * indexed.width + 512) // 1024
+    needed_kb = rows * (2 * indexed.indexed_width + 512) // 1024
     memory_kb = min(max(needed_kb, MIN_BUILD_MEMORY_KB), MAX_BUILD_MEMORY_KB)
     wanted = {"maintenance_work_mem": f"{memory_kb}kB", "client_connection_check_interval": "2s"}
     for name, value in wanted.items():
@@ -260,9 +276,10 @@ def read_progress(pid: "Future[int]") -> Iterator[IndexProgress]:
         yield IndexProgress(phase=phase, share=min(share, 1.0))
 
 
-def run_query(statement: str, *parameters: str | int) -> list[tuple[Any, ...]]:
+def run_query(statement: str | sql.Composable, *parameters: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
+        text = statement if isinstance(statement, str) else statement.as_string(cursor.connection)
+        cursor.execute(text, parameters or None)
         return list(cursor.fetchall())
 
 

@@ -1,0 +1,221 @@
+"""Large accounts get a vector index, keep it while they shrink a little, and are answered by it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from memory import conf
+from memory.maintenance import JOBS, Batch
+from memory.maintenance.runner import run_at_once
+from memory.maintenance.vector_indexes import run
+from memory.models import Account, JobRun, Memory, Vector
+from memory.owner import Owner
+from memory.retrieval.queries import Mode
+from memory.retrieval.vectors import INDEX_PREFIX
+from memory.services.account_indexes import AccountVectors, find_changes
+from memory.services.vector_index import LOCK, Hnsw, create_statement, drop_indexes
+from tests.memory.crowds import analyze
+from tests.memory.episodes import NOW
+from tests.memory.maintenance.jobs import clock
+from tests.memory.nested_vectors import (
+    MODEL,
+    PLAIN_MODEL,
+    Nested,
+    Shelf,
+    fill_shelf,
+    find_nearest,
+    gather_nearest,
+    share_found,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WIDTH = 384
+LARGE = 6_000
+QUESTIONS = 10
+BATCH = Batch(size=1)
+
+
+@pytest.fixture
+def large_from_100(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Accounts of more than a hundred vectors are large; no index outlives the test."""
+    monkeypatch.setattr(conf, "EXACT_SEARCH_ROWS", 100)
+    yield
+    drop_indexes(existing())
+
+
+@pytest.fixture
+def shelf(large_from_100: None, owner: Owner) -> Shelf:
+    """An agent with 120 memories."""
+    return fill_shelf(owner, Nested(WIDTH).draw(120))
+
+
+def existing() -> list[str]:
+    """The indexes of accounts, valid or not."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT relname FROM pg_class WHERE relkind = 'i' AND starts_with(relname, %s)", [INDEX_PREFIX])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def vectors_of(owner: Owner, *, model: str = MODEL) -> AccountVectors:
+    return AccountVectors(account_id=owner.account_id, model=model, width=WIDTH)
+
+
+def test_a_large_account_gets_its_index_once(shelf: Shelf, stranger: Account) -> None:
+    fill_shelf(Owner(account_id=stranger.id, agent_id="small"), Nested(WIDTH).draw(20))
+
+    first, second = run(now=NOW, batch=BATCH), run(now=NOW, batch=BATCH)
+
+    assert existing() == [vectors_of(shelf.owner).name_prefix]
+    assert (first.changed, first.cursor, second.changed) == (1, "", 0)
+
+
+def test_each_model_and_account_gets_one_of_its_own_batch_by_batch(shelf: Shelf, stranger: Account) -> None:
+    other = Owner(account_id=stranger.id, agent_id="assistant")
+    fill_shelf(other, Nested(WIDTH).draw(120), model=PLAIN_MODEL)
+
+    first = run(now=NOW, batch=BATCH)
+    second = run(now=NOW, batch=replace(BATCH, cursor=first.cursor))
+
+    assert (first.cursor, second.cursor) == (min(existing()), "")
+    assert set(existing()) == {
+        vectors_of(shelf.owner).name_prefix,
+        vectors_of(other, model=PLAIN_MODEL).name_prefix,
+    }
+
+
+def test_a_run_for_one_account_leaves_others_alone(shelf: Shelf, stranger: Account) -> None:
+    run(now=NOW, batch=BATCH)
+    Vector.objects.all().delete()
+
+    run(now=NOW, batch=replace(BATCH, account_id=stranger.id))
+    kept = existing()
+    run(now=NOW, batch=replace(BATCH, account_id=shelf.owner.account_id))
+
+    assert (len(kept), existing()) == (1, [])
+
+
+@pytest.mark.parametrize(("left", "indexes"), [(60, 1), (40, 0)])
+def test_an_index_goes_once_its_account_is_half_as_large(shelf: Shelf, left: int, indexes: int) -> None:
+    run(now=NOW, batch=BATCH)
+    Memory.objects.filter(id__in=[memory.id for memory in shelf.memories[left:]]).update(archived=True)
+
+    run(now=NOW, batch=BATCH)
+
+    assert len(existing()) == indexes
+
+
+def test_a_dry_run_says_what_there_is_to_do_and_does_nothing(shelf: Shelf) -> None:
+    report = run(now=NOW, batch=replace(BATCH, dry_run=True))
+
+    assert (report.examined, report.changed, existing()) == (1, 1, [])
+
+
+def test_what_a_killed_build_left_is_made_anew_or_goes_with_its_account(shelf: Shelf, stranger: Account) -> None:
+    leave_invalid(vectors_of(shelf.owner))
+    leave_invalid(vectors_of(Owner(account_id=stranger.id)))
+    invalid = gather_nearest(shelf.owner, shelf.vectors[0]).candidates
+
+    first = run(now=NOW, batch=BATCH)
+    run(now=NOW, batch=replace(BATCH, cursor=first.cursor))
+
+    assert invalid
+    assert existing() == [vectors_of(shelf.owner).name_prefix]
+    assert find_changes()[1] == []
+
+
+def leave_invalid(vectors: AccountVectors) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(create_statement(vectors.name_prefix, vectors, Hnsw()).as_string(cursor.connection))
+        cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [vectors.name_prefix])
+
+
+def test_another_build_is_let_go_first(shelf: Shelf) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        try:
+            waited = run(now=NOW, batch=BATCH)
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+
+    assert (waited.changed, waited.failed, existing()) == (0, 0, [])
+
+
+def test_a_build_that_lost_its_lease_leaves_the_rest_to_who_took_it_over(shelf: Shelf) -> None:
+    with somebody_writing() as end_writing:
+
+        def lose() -> None:
+            end_writing()
+            raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            run(now=NOW, batch=Batch(size=1, renew=lose))
+
+    run(now=NOW, batch=BATCH)
+    assert (len(existing()), find_changes()[1]) == (1, [])
+
+
+@contextmanager
+def somebody_writing() -> Iterator[Callable[[], None]]:
+    """A transaction that builds have to wait for; answers with what ends it."""
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("UPDATE memory_vectors SET live = live WHERE false")
+            yield lambda: cursor.execute("ROLLBACK")
+    finally:
+        other.close()
+
+
+def test_the_runner_renews_the_lease_of_a_batch_that_asks_it_to(account: Account) -> None:
+    leases = []
+
+    def slow(*, now: object, batch: Batch) -> object:
+        JobRun.objects.update(lease_until=Now() + timedelta(milliseconds=1))
+        batch.renew()
+        leases.append(JobRun.objects.filter(lease_until__gt=Now() + timedelta(seconds=30)).count())
+        return run(now=NOW, batch=replace(batch, dry_run=True))
+
+    done = run_at_once(replace(JOBS["vector_indexes"], run=slow), JobRun(job="vector_indexes"), clock=clock)  # type: ignore[arg-type]
+
+    assert (leases, done.status) == ([1], JobRun.Status.COMPLETED)
+
+
+@pytest.fixture
+def large(owner: Owner) -> Iterator[Shelf]:
+    """An indexed owner of 6,000 memories."""
+    shelf = fill_shelf(owner, Nested(WIDTH).draw(LARGE))
+    analyze()
+    run(now=NOW, batch=BATCH)
+    yield shelf
+    drop_indexes(existing())
+
+
+def test_an_indexed_owner_is_answered_with_what_is_nearest(large: Shelf) -> None:
+    [name], questions = existing(), Nested(WIDTH, seed=9).draw(QUESTIONS)
+
+    for mode in Mode:
+        shares = [share_found(find_nearest(large.owner, each, mode=mode), large.nearest(each)) for each in questions]
+        assert np.mean(shares) >= (0.9 if mode is Mode.BROAD else 0.98), mode
+    for kind, kept in (("goal", 0.01), ("episode", 0.1)):
+        wanted = {memory.id for memory in large.memories if memory.kind == kind}
+        assert len(wanted) == kept * LARGE
+        for each in questions[:3]:
+            found = find_nearest(large.owner, each, kinds=(kind,))
+            assert set(found) == large.nearest(each, lambda memory, kind=kind: memory.kind == kind)  # type: ignore[misc]
+    assert scans_of(name) >= QUESTIONS * len(Mode)
+
+
+def scans_of(index: str) -> int:
+    """How often it has been read."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()")
+        cursor.execute("SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = %s", [index])
+        return int(cursor.fetchone()[0])
