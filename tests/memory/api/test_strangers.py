@@ -56,6 +56,9 @@ QUERIES = {
 }
 """Where the query has something to say in any case."""
 
+ASKED_IN = {"query", "task_description"}
+"""How bodies call what is searched for."""
+
 FIRST_VERSION = "00000001"
 """Of any entry; spelt as nothing else in an answer is."""
 
@@ -170,6 +173,39 @@ def test_to_a_stranger_real_ids_are_no_different_from_unknown_ones(
         assert same_but_for_ids(theirs, real) == same_but_for_ids(nobodys, unknown), operation
         assert theirs.status_code in allowed(operation), (operation, theirs.content)
         assert b"secret" not in theirs.content, operation
+
+
+def searches() -> list[tuple[str, dict[str, Any]]]:
+    """Every search of no path's id, for what only the account knows, as one of its agents."""
+    asked = [(operation, set(operation.body or {}) & ASKED_IN) for operation in operations()]
+    return [
+        (operation.path, (operation.body or {}) | dict.fromkeys(words, "secret") | {"agent_id": "planner"})
+        for operation, words in asked
+        if words and not operation.parameters
+    ]
+
+
+def test_a_strangers_search_finds_nothing_of_what_an_account_knows(
+    real: Ids, api: ServiceClient, stranger_api: ServiceClient
+) -> None:
+    found = {path for path, body in searches() if b"secret" in api.post(path, body).content}
+
+    assert {"/api/v1/recall", "/api/v1/learnings/search"} <= found
+    for path, body in searches():
+        for named in ({}, {"user_id": "ana"}):
+            answer = stranger_api.post(path, body | named)
+
+            assert (answer.status_code, b"secret" in answer.content) == (200, False), (path, answer.content)
+
+
+@pytest.mark.parametrize("narrowed", [{}, {"conversation_id": "talk-1", "scopes": ["session"]}], ids=str)
+def test_a_stranger_recalls_nothing_whatever_it_names(
+    real: Ids, stranger_api: ServiceClient, narrowed: dict[str, Any]
+) -> None:
+    for named in ({}, {"agent_id": "planner"}, {"agent_id": "assistant", "user_id": "ana"}):
+        bundle = stranger_api.post("/recall", {"query": "secret", **narrowed, **named}).json()
+
+        assert (bundle["results"], bundle["goals"], bundle["profile"]) == ([], [], None)
 
 
 def test_a_stranger_changes_nothing(real: Ids, api: ServiceClient, stranger_api: ServiceClient) -> None:
