@@ -3,6 +3,8 @@
 Change lists issue the same few queries whatever the number of rows (`base.BoundedAdmin`), and every write goes
 through a service, which audits it in the same transaction (`base.AuditedAdmin` for plain rows). What the pages
 show was written by strangers: templates escape it, and `text.mark_invisible` shows what would not be seen.
+
+What follows from memories and is nobody's to correct has no pages: counts of words (`TermCount`), for one.
 """
 
 from django.contrib import admin
