@@ -243,7 +243,8 @@ class AgentMemory(AgentKnowledge):
     ) -> Context:
         """The memory node: what to see before answering, as one system message (see `gather_context`)."""
         asked = RecallRequest(
-            query=Query(text=query, conversation_id=conversation_id), suppress_injected=suppress_injected
+            query=Query(text=query, conversation_id=conversation_id, top_k=conf.CONTEXT_RESULTS),
+            suppress_injected=suppress_injected,
         )
         request = ContextRequest(asked=asked, max_tokens=max_tokens, mark_injected=mark_injected)
         return self.gather(request, now=now)

@@ -67,6 +67,8 @@ GRAPH_FANOUT = knob("GRAPH_FANOUT", 50, low=1, high=1_000)  # neighbours of one 
 RECALL_TECHNIQUES = names("MEMORY_RECALL_TECHNIQUES")  # of recall; `-name` switches one off; empty: all
 # room for working memory, three summaries of 500 tokens, and 2,000 tokens of evidence
 CONTEXT_TOKENS = knob("CONTEXT_TOKENS", 4_000, low=100, high=1_000_000)  # tokens of a context, unless a request says
+# with what was said around them, 20 hold 4 to 8 % more of the evidence than 10, and 50 need twice the tokens
+CONTEXT_RESULTS = knob("CONTEXT_RESULTS", 20, low=1, high=200)  # memories of a context, unless a request says
 RECALL_DEADLINE_MS = knob("RECALL_DEADLINE_MS", 5_000, low=1, high=600_000)  # milliseconds, unless a request says
 
 # the documented names of the session's settings, which carry no prefix

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory import conf
+from memory.api.episodic import MAX_TOP_K
 from memory.api.fields import Prose
 from memory.api.recall_fields import MOST_TOKENS, RecallFields, recall_request
 from memory.api.views import ConcludedResponse, OwnerViewSet
@@ -28,6 +29,12 @@ class ContextBody(RecallFields):
         required=False,
         max_length=LONGEST_QUERY,
         help_text="The latest message; where it is left out, the latest of the user in the conversation.",
+    )
+    top_k = WholeNumber(
+        default=conf.CONTEXT_RESULTS,
+        min_value=1,
+        max_value=MAX_TOP_K,
+        help_text="Memories at most, besides the similar episodes and what was said around turns.",
     )
     max_tokens = WholeNumber(
         default=conf.CONTEXT_TOKENS,
