@@ -20,6 +20,7 @@ from memory.retrieval.queries import Query
 from memory.retrieval.recallers.lexical import LEXICAL
 from memory.retrieval.recallers.vector import VECTOR
 from memory.retrieval.surroundings import read_links
+from memory.retrieval.vectors import is_unsupported
 
 logger = logging.getLogger(__name__)
 
@@ -132,6 +133,8 @@ def collect(run: Run) -> Sequence[Candidate]:
     run.degraded += [f"{name}_deadline" for name in gathered.dropped]
     if run.orientation.has_pending and run.query.vector is not None:
         run.degraded.append("embedding_pending")
+    if run.query.vector is not None and is_unsupported(run.query.mode, is_nested=run.query.is_nested):
+        run.degraded.append("mode_not_supported")
     return [each for each in gathered.candidates if not is_question(each, run.query)]
 
 

@@ -10,12 +10,16 @@ import pytest
 from django.db import connection
 
 from memory.models import Account, Kind, Memory, Participant, Vector
+from memory.models.writer import insert_vectors
 from memory.owner import Owner
-from memory.retrieval.queries import Mode, Scope
+from memory.retrieval.queries import Mode, Query, Scope
 from memory.retrieval.vectors import expression_of_index, is_unsupported, most_exact_rows, name_of_index
+from memory.services.memories import OwnVector
+from memory.services.recall import RecallRequest, recall
 from tests.memory.crowds import analyze, crowd
 from tests.memory.episodes import NOW
 from tests.memory.nested_vectors import (
+    MODEL,
     PLAIN_MODEL,
     Memorized,
     Nested,
@@ -129,6 +133,31 @@ def test_what_waits_for_its_vector_is_not_found_by_meaning_and_takes_no_place(sh
     found = find_nearest(shelf.owner, question)
 
     assert set(found) == shelf.nearest(question, lambda memory: memory.id not in waiting)
+
+
+@pytest.mark.django_db
+def test_what_is_buried_is_not_found_though_it_gets_its_vector_afterwards(shelf: Shelf) -> None:
+    [question] = Nested(512, seed=9).draw(1)
+    buried = shelf.nearest(question)
+    Vector.objects.filter(memory_id__in=buried).delete()
+    Memory.objects.filter(id__in=buried).update(buried=True)
+
+    insert_vectors(shelf.owner.account_id, model=MODEL, vectors=[(each, question) for each in sorted(buried)])
+
+    assert not buried & set(find_nearest(shelf.owner, question))
+
+
+@pytest.mark.parametrize(("model", "degraded"), [(MODEL, []), (PLAIN_MODEL, ["mode_not_supported"])])
+@pytest.mark.django_db
+def test_who_asks_for_prefixes_that_mean_nothing_is_told_so(owner: Owner, model: str, degraded: list[str]) -> None:
+    [question] = Nested(512, seed=9).draw(1)
+    fill_shelf(owner, Nested(512).draw(10), model=model)
+    own = OwnVector(model=model, vector=question)
+    request = RecallRequest(query=Query(text="", mode=Mode.BROAD), techniques=["vector", "-duplicates"], own=own)
+
+    bundle = recall(owner, request, now=NOW)
+
+    assert (len(bundle.results), bundle.degraded) == (10, degraded)
 
 
 @pytest.mark.django_db
