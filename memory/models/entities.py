@@ -4,6 +4,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Lower
 
 from memory.models.accounts import Account
 from memory.models.memory import Memory
@@ -67,6 +68,8 @@ class EntityName(models.Model):
         indexes = [
             models.Index(fields=["account", "entity"], name="entity_names_of"),
             models.Index(fields=["account", "name_digest"], name="entity_names_alike"),
+            # whosever it is: a question may name what others know
+            models.Index("account", Lower("name"), name="entity_names_spelt"),
         ]
 
     def __str__(self) -> str:

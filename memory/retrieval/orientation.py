@@ -57,6 +57,8 @@ ENTITIES = """
         SELECT id FROM memories WHERE {entities} AND id IN (
             SELECT entity_id FROM entity_names
             WHERE account_id = %(account_id)s AND name_digest = ANY(%(digests)s::text[])
+            UNION ALL SELECT entity_id FROM entity_names
+            WHERE account_id = %(account_id)s AND lower(name) = ANY(%(spelt)s::text[])
         ) ORDER BY salience DESC, id LIMIT %(most_entities)s
     ) AS named) AS entities"""
 
@@ -126,6 +128,7 @@ def orient(owner: Owner, query: Query, moment: Moment) -> Orientation:
         "expansions": " ".join(query.expansions),
         "phrases": list(query.phrases),
         "digests": digests,
+        "spelt": [name.lower() for name in [*query.names, *query.mentions][:MOST_NAMES]],
         "most_entities": MOST_ENTITIES,
         "conversation_id": query.conversation_id,
         "longest_lineage": LONGEST_LINEAGE,

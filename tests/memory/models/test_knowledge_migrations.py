@@ -1,4 +1,4 @@
-"""The migrations of knowledge, forward over data of the version before, and back again."""
+"""The migrations of knowledge and recall, forward over data of the version before, and back again."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ from tests.memory.episodes import NOW
 from tests.memory.knowledge import tell
 from tests.memory.turns import say, turn
 
-BEFORE, AFTER = "0006_tier_walls", "0008_knowledge_walls"
+BEFORE, AFTER = "0006_tier_walls", "0010_recall_words"
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
 

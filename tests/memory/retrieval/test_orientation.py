@@ -112,10 +112,19 @@ def test_names_find_the_users_entities_and_the_agents(owner: Owner) -> None:
     users = replace(owner, user_id="ana")
     own, of_user = entity_of(owner, "Rex"), entity_of(users, "Rex", type="animal")
     entity_of(replace(owner, user_id="ben"), "Rex")
-    entity_of(replace(owner, agent_id="colleague"), "Rex")
+    of_nobody = entity_of(replace(owner, agent_id="colleague"), "Rex")
 
     assert oriented(owner, asked(names=("  rex’s",))).entities == [own.id]
-    assert set(oriented(users, asked(names=("REX",))).entities) == {own.id, of_user.id}
+    assert set(oriented(users, asked(names=("REX",))).entities) == {own.id, of_user.id, of_nobody.id}
+
+
+def test_names_find_what_others_know_where_it_may_be_seen(owner: Owner) -> None:
+    known = entity_of(replace(owner, agent_id="colleague"), "Lighthouse")
+
+    whole = oriented(Owner(account_id=owner.account_id), Query(text="?", names=["LIGHTHOUSE"]))
+    other = oriented(owner, Query(text="?", names=["Lighthouse"]))
+
+    assert (whole.entities, other.entities) == ([known.id], [])
 
 
 def test_aliases_are_names_and_other_words_are_not(owner: Owner) -> None:

@@ -125,3 +125,15 @@ def test_twenty_recalls_of_the_same_rows_at_once_count_exactly_and_wait_for_each
         list(clients.map(read, range(20)))
 
     assert counts() == [100] * 12
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_waits_for_the_disk_and_what_comes_after_waits_as_ever(owner: Owner) -> None:
+    ids = ids_of(owner)
+
+    assert reinforce(owner, ids, now=NOW) == 3
+
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW synchronous_commit")
+        assert cursor.fetchone() == ("on",)
+    assert counts() == [1, 1, 1]
