@@ -110,6 +110,7 @@ def make_shape(owner: Owner, query: Query, orientation: Orientation, serving: Se
         has_contexts=bool(query.contexts),
         has_types=bool(query.types),
         has_phrases=bool(orientation.phrases),
+        is_cut=not all(term.selects for term in orientation.terms),
         has_known_at=query.known_at is not None,
         scopes=tuple(scope.value for scope in query.scopes),
     )

@@ -19,8 +19,10 @@ B = 0.75
 
 MOST_TERMS = 32
 """Of a question: those that say most."""
-MOST_MATCHES = 10_000
+MOST_MATCHES = 5_000
 """Memories of an account that the terms which select may hold together: commoner ones only score what those found."""
+FEW_ROWS = 5_000
+"""Of an owner, or behind a filter: so many are looked through by all terms where those that select find too little."""
 NAME_WEIGHT = 1.5
 EXPANSION_WEIGHT = 0.5
 
@@ -42,7 +44,7 @@ def weighed_terms(asked: str) -> str:
     and `selects`, at most 32, best first.
 
     `asked` selects `term` and `weight`, a term as often as it likes. Terms that no memory of the account holds are left
-    out. Those that select are the best ones that together are in 10,000 memories, and one at least.
+    out. Those that select are the best ones that together are in 5,000 memories, and one at least.
     """
     return f"""
         SELECT term, docs, weight, place = 1 OR matches <= {MOST_MATCHES} AS selects
@@ -68,6 +70,7 @@ def bind_terms(orientation: Orientation) -> dict[str, Any]:
         "terms": [quote(term.lexeme) for term in orientation.terms],
         "weights": [term.weight for term in orientation.terms],
         "selective": " | ".join(quote(term.lexeme) for term in orientation.terms if term.selects),
+        "every": " | ".join(quote(term.lexeme) for term in orientation.terms),
         "phrases": list(orientation.phrases),
         "average": max(orientation.tokens / orientation.docs, 1.0) if orientation.docs > 0 else 1.0,
     }
@@ -89,15 +92,46 @@ def score_of_terms(shape: Shape) -> str:
 
 
 def score_of(terms: str, weights: str, average: str) -> str:
-    """The formula, over the row of `memories` at hand: terms as tsqueries, their weights, the average length."""
+    """The formula, over the row of `memories` at hand: terms as tsqueries, their weights, the average length.
+
+    tf / (tf + k) stands as 1 - k / (k + tf), and terms that are not in the row are passed over first: counting is what
+    takes the time, and so is done once a term that counts.
+    """
+    k = f"({K1} * (1 - {B} + {B} * memories.token_count / {average}))"
     return f"""(
-        SELECT coalesce(sum(weight * tf * ({K1} + 1) / (
-            tf + {K1} * (1 - {B} + {B} * memories.token_count / {average})
-        )), 0) FROM (
-            SELECT weight, memory_term_frequency(memories.lexemes, term) AS tf
-            FROM unnest({terms}, {weights}) AS asked (term, weight)
-        ) AS frequencies
+        SELECT coalesce(sum(weight * ({K1} + 1) * (1 - {k} / ({k} + memory_term_frequency(memories.lexemes, term)))), 0)
+        FROM unnest({terms}, {weights}) AS asked (term, weight) WHERE memories.lexemes @@ term
     )::float8"""
+
+
+def best_by_words(rows: str, score: str, *, limit: str, selective: str) -> str:
+    """A SELECT of `id` and `score` of the rows that hold words that select, a tsquery, best first."""
+    return f"""
+        SELECT id, {score} AS score FROM memories WHERE {rows} AND lexemes @@ {selective}
+        ORDER BY score DESC, id LIMIT {limit}"""
+
+
+def best_by_all_words(rows: str, score: str, *, limit: str, selective: str, every: str) -> str:
+    """The same; where that finds less than the limit among few rows (FEW_ROWS), these are looked through by all words.
+
+    Which words select goes by the account: in the rows of a small agent of a large account, or behind a narrow filter,
+    others may be what finds. The branch not taken is never executed (one-time filters on counts). The second one goes
+    without the index over words, whose lists of common ones are as long as the account is large.
+    """
+    return f"""
+        WITH few AS MATERIALIZED ({best_by_words(rows, score, limit=limit, selective=selective)}),
+        size AS MATERIALIZED (
+            SELECT count(*) AS rows FROM (
+                SELECT FROM memories WHERE {rows} AND (SELECT count(*) FROM few) < {limit} AND {every} IS NOT NULL
+                LIMIT {FEW_ROWS} + 1
+            ) AS counted
+        ),
+        every AS MATERIALIZED (
+            SELECT id, {score} AS score FROM memories
+            WHERE {rows} AND ts_match_vq(lexemes, {every}) AND (SELECT rows FROM size) BETWEEN 1 AND {FEW_ROWS}
+            ORDER BY score DESC, id LIMIT {limit}
+        )
+        SELECT id, score FROM every UNION ALL SELECT id, score FROM few WHERE NOT EXISTS (SELECT FROM every)"""
 
 
 def bm25_ctes(*, rows: str) -> str:
@@ -113,11 +147,16 @@ def bm25_ctes(*, rows: str) -> str:
         SELECT array_agg(({QUOTED_TERM})::tsquery ORDER BY term) AS terms,
             array_agg(weight ORDER BY term) AS weights,
             string_agg({QUOTED_TERM}, ' | ') FILTER (WHERE selects)::tsquery AS selective,
+            string_agg({QUOTED_TERM}, ' | ')::tsquery AS every, NOT bool_and(selects) AS is_cut,
             (SELECT greatest(tokens / greatest(docs, 1), 1) FROM ({CORPUS}) AS corpus) AS average
         FROM weighed
     ),
-    scored AS MATERIALIZED (
-        SELECT id, score FROM (
-            SELECT id, {score} AS score FROM memories WHERE {rows} AND lexemes @@ (SELECT selective FROM question)
-        ) AS matched ORDER BY score DESC, id LIMIT %(limit)s
-    )"""
+    scored AS MATERIALIZED ({
+        best_by_all_words(
+            rows,
+            score,
+            limit="%(limit)s",
+            selective="(SELECT selective FROM question)",
+            every="(SELECT every FROM question WHERE is_cut)",
+        )
+    })"""

@@ -109,6 +109,8 @@ class Shape:
     has_contexts: bool
     has_types: bool
     has_phrases: bool
+    is_cut: bool
+    """Whether some of the question's words do not select."""
     has_known_at: bool
     scopes: tuple[str, ...]
 
