@@ -1,5 +1,6 @@
 """Reinforcement: what was recalled is counted exactly, whoever recalls it at the same time, and nothing else is."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Barrier
@@ -127,8 +128,17 @@ def test_twenty_recalls_of_the_same_rows_at_once_count_exactly_and_wait_for_each
     assert counts() == [100] * 12
 
 
+@pytest.fixture
+def waits_for_the_disk() -> Iterator[None]:
+    """As a server does unless it is told otherwise; those of tests are."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET synchronous_commit = on")
+        yield
+        cursor.execute("RESET synchronous_commit")
+
+
 @pytest.mark.django_db(transaction=True)
-def test_nobody_waits_for_the_disk_and_what_comes_after_waits_as_ever(owner: Owner) -> None:
+def test_what_is_written_after_counting_waits_for_the_disk_as_ever(owner: Owner, waits_for_the_disk: None) -> None:
     ids = ids_of(owner)
 
     assert reinforce(owner, ids, now=NOW) == 3
