@@ -10,12 +10,11 @@ from datetime import datetime
 from functools import lru_cache
 
 from memory.models import Kind
-from memory.models.binary import binary_cursor, fetch_dicts
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.gathering import COLUMNS, OF_TURNS
 from memory.retrieval.queries import Query, Scope
-from memory.retrieval.statements import OwnerShape, Sql, bind_owner, shape_of, squeeze
+from memory.retrieval.statements import OwnerShape, Sql, Statement, bind_owner, numbered, shape_of
 from memory.retrieval.visibility import walls_of
 
 REACH = 1
@@ -31,7 +30,6 @@ def read_neighbours(owner: Owner, found: Sequence[Candidate], query: Query, *, n
         return []
     statement = compose(shape_of(owner))
     values = {
-        **statement.parameters,
         **bind_owner(owner, now=now),
         "conversations": [conversation for conversation, _ in wanted],
         "indexes": [index for _, index in wanted],
@@ -39,10 +37,9 @@ def read_neighbours(owner: Owner, found: Sequence[Candidate], query: Query, *, n
         "since": query.since,
         "until": query.until,
     }
-    with binary_cursor() as cursor:
-        cursor.execute(statement.text, values)
-        rows = fetch_dicts(cursor)
-    return [Candidate(**row | {"kind": Kind.TURN}, ways=frozenset(), bm25=0.0, similarity=None) for row in rows]
+    columns, rows = statement.read(values)
+    named = [dict(zip(columns, row, strict=True)) | {"kind": Kind.TURN} for row in rows]
+    return [Candidate(**row, ways=frozenset(), bm25=0.0, similarity=None) for row in named]
 
 
 def is_open_around(turn: Candidate, query: Query) -> bool:
@@ -60,20 +57,23 @@ def spots_around(turns: Sequence[Candidate]) -> list[tuple[str, int]]:
 
 
 @lru_cache(maxsize=64)
-def compose(shape: OwnerShape) -> Sql:
+def compose(shape: OwnerShape) -> Statement:
     walls = walls_of(shape, (Kind.TURN.value,))
+    # each one by its indexes, whatever the planner takes their number for
     text = f"""
         WITH {walls.ctes} wanted AS MATERIALIZED (
-            SELECT array_agg(turns.memory_ptr_id) AS ids
-            FROM unnest(%(conversations)s::text[], %(indexes)s::int[]) AS spot (conversation_id, "index")
+            SELECT turns.* FROM unnest(%(conversations)s::text[], %(indexes)s::int[]) AS spot (conversation_id, "index")
             JOIN conversations ON conversations.account_id = %(account_id)s
                 AND conversations.conversation_id = spot.conversation_id
-            JOIN turns ON turns.log_id = conversations.id AND turns.index = spot.index
+            CROSS JOIN LATERAL (
+                SELECT memory_ptr_id, "index", role, name FROM turns
+                WHERE turns.log_id = conversations.id AND turns.index = spot.index OFFSET 0
+            ) AS turns
         )
-        SELECT {", ".join((*COLUMNS, *OF_TURNS))} FROM (
-            SELECT * FROM memories WHERE id = ANY((SELECT ids FROM wanted)::uuid[]) AND {walls.rows}
-            AND NOT id = ANY(%(without)s::uuid[])
+        SELECT {", ".join((*COLUMNS, *OF_TURNS))} FROM wanted AS turns CROSS JOIN LATERAL (
+            SELECT * FROM memories WHERE memories.id = turns.memory_ptr_id AND {walls.rows}
+            AND NOT memories.id = ANY(%(without)s::uuid[])
             AND event_time >= coalesce(%(since)s::timestamptz, '-infinity')
-            AND event_time < coalesce(%(until)s::timestamptz, 'infinity')
-        ) AS memories JOIN turns ON turns.memory_ptr_id = memories.id"""
-    return Sql(text=squeeze(text), parameters=walls.parameters)
+            AND event_time < coalesce(%(until)s::timestamptz, 'infinity') OFFSET 0
+        ) AS memories"""
+    return numbered(Sql(text=text, parameters=walls.parameters))

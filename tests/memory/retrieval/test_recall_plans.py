@@ -1,4 +1,6 @@
-"""How PostgreSQL goes about the three statements of a recall among thousands of memories: by indexes alone."""
+"""How PostgreSQL goes about the three statements of a recall, and the one that a context adds, among thousands of
+memories: by indexes alone.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +13,7 @@ import pytest
 from memory.models import Account, Kind
 from memory.owner import Owner
 from memory.retrieval.gathering import gather
+from memory.retrieval.neighbours import read_neighbours
 from memory.retrieval.orientation import orient
 from memory.retrieval.queries import Query, Scope, Window
 from memory.retrieval.recallers import RECALLERS
@@ -52,7 +55,7 @@ def test_no_large_table_is_read_as_a_whole(account: Account, stranger: Account) 
     for owner, query in product(owners_like(agent), (replace(QUESTION, **fields) for fields in FILTERS)):
         with Sent() as sent:
             found = recall(owner, query)
-        assert len(sent.statements) == 3
+        assert len(sent.statements) == 4
         for statement, parameters in sent.statements:
             assert read_whole(statement, parameters) == set(), (owner, query, statement)
         assert found > 10, (owner, query)
@@ -69,6 +72,7 @@ def recall(owner: Owner, query: Query) -> int:
     orientation = orient(owner, query, moment(owner))
     gathered = gather(owner, query, orientation, list(RECALLERS.values()), moment(owner))
     read_links(owner, [each.id for each in gathered.candidates])
+    read_neighbours(owner, gathered.candidates, query, now=NOW)
     return len(gathered.candidates)
 
 
