@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from django.db import connection
+from django.db import connection, transaction
 
 from memory.models import Participant
 from memory.models.binary import Embedding
@@ -128,3 +128,14 @@ def find_nearest(owner: Owner, question: Embedding, **asked: Any) -> list[UUID]:
 def share_found(found: Sequence[UUID], nearest: set[UUID]) -> float:
     """Recall: how much of what is nearest was found."""
     return len(nearest & set(found)) / len(nearest) if nearest else 1.0
+
+
+def tables_read_through(owner: Owner, question: Embedding) -> set[str]:
+    """The tables that a search by meaning reads sequentially, as PostgreSQL counts."""
+    statement = "SELECT relname, seq_scan FROM pg_stat_xact_user_tables"
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement)
+        before = dict(cursor.fetchall())
+        find_nearest(owner, question)
+        cursor.execute(statement)
+        return {name for name, scans in cursor.fetchall() if scans > before[name]}

@@ -3,8 +3,8 @@
 from typing import Any
 
 from memory.retrieval.plans import Ground, Orientation, Recaller
-from memory.retrieval.queries import Mode, Query
-from memory.retrieval.vectors import most_exact_rows, nearest
+from memory.retrieval.queries import Query
+from memory.retrieval.vectors import least_seen, nearest
 
 
 def serves(query: Query, _orientation: Orientation) -> bool:
@@ -12,18 +12,11 @@ def serves(query: Query, _orientation: Orientation) -> bool:
 
 
 def compose(ground: Ground) -> str:
-    shape = ground.shape
-    return nearest(
-        ground.vectors,
-        width=shape.width,
-        is_nested=shape.is_nested,
-        mode=Mode(shape.mode),
-        has_index=shape.has_index,
-    )
+    return nearest(ground.vectors, ground.shape)
 
 
-def bind(query: Query, orientation: Orientation) -> dict[str, Any]:
-    return {"exact_rows": most_exact_rows(orientation.indexed_rows)}
+def bind(_query: Query, orientation: Orientation) -> dict[str, Any]:
+    return {"least_seen": least_seen(orientation.indexed_rows)}
 
 
 VECTOR = Recaller(name="vector", serves=serves, compose=compose, bind=bind)

@@ -32,6 +32,7 @@ from tests.memory.nested_vectors import (
     find_nearest,
     gather_nearest,
     share_found,
+    tables_read_through,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -211,6 +212,7 @@ def test_an_indexed_owner_is_answered_with_what_is_nearest(large: Shelf) -> None
             found = find_nearest(large.owner, each, kinds=(kind,))
             assert set(found) == large.nearest(each, lambda memory, kind=kind: memory.kind == kind)  # type: ignore[misc]
     assert scans_of(name) >= QUESTIONS * len(Mode)
+    assert "memory_vectors" not in tables_read_through(large.owner, questions[0])
 
 
 def scans_of(index: str) -> int:
