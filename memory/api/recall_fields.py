@@ -60,7 +60,8 @@ class RecallFields(OwnerFields):
         child=serializers.ChoiceField(TECHNIQUES),
         required=False,
         max_length=len(TECHNIQUES),
-        help_text="Rewriters and recallers that are named are the only ones; one with a minus before it is left out.",
+        help_text="Rewriters that are named are the only rewriters, recallers the only recallers; one with a minus "
+        "before it is left out. One recaller has to be left.",
     )
     since = Moment(required=False, help_text="What happened then or later.")
     until = Moment(required=False, help_text="What happened before that.")

@@ -7,6 +7,7 @@ from memory.errors import Unprocessable
 from memory.retrieval.fusion import FUSIONS
 from memory.retrieval.plans import Plan
 from memory.retrieval.recallers import RECALLERS
+from memory.retrieval.recallers.episodes import EPISODES
 from memory.retrieval.rewriters import REWRITERS
 from memory.retrieval.scorers import SCORERS
 from memory.retrieval.selectors import SELECTORS
@@ -16,15 +17,18 @@ ALIASES: Mapping[str, Sequence[str]] = {"hybrid": ("lexical", "vector", "rrf"), 
 """The documents' names."""
 NAMES = (*REWRITERS, *RECALLERS, *FUSIONS, *SCORERS, *SELECTORS, RERANK, *ALIASES)
 """Everything that `techniques` may name."""
-FINDING = frozenset(REWRITERS) | frozenset(RECALLERS)
+GROUPS = (frozenset(REWRITERS), frozenset(RECALLERS), frozenset(FUSIONS))
+"""What is named of one of these takes the place of the others of it."""
+FINDING = [name for name in RECALLERS if name != EPISODES.name]
+"""Those that find what answers a question: of `episodes` that is asked for contexts only, beside the others."""
 
 
 def choose_plan(names: Sequence[str] = ()) -> Plan:
     """The plan of the settings, changed by what a request names.
 
-    A name with a minus before it switches that stage off. Rewriters and recallers that are named without one are the
-    only ones; a fusion takes the place of the other. Scorers, selectors and the reranker run unless switched off.
-    Raises Unprocessable for names that there are not.
+    A name with a minus before it switches that one off. Rewriters that are named without one are the only rewriters,
+    recallers the only recallers; a fusion takes the place of the other. Scorers, selectors and the reranker run unless
+    switched off. Raises Unprocessable for names that there are not, and where no recaller is left.
     """
     default = select(frozenset(NAMES), conf.RECALL_TECHNIQUES)
     return make_plan(select(default, names))
@@ -35,10 +39,9 @@ def select(chosen: frozenset[str], names: Sequence[str]) -> frozenset[str]:
     check_names(names)
     off = spread([name.removeprefix("-") for name in names if name.startswith("-")])
     only = spread([name for name in names if not name.startswith("-")])
-    if only & FINDING:
-        chosen = chosen - FINDING | only & FINDING
-    if fusions := only & frozenset(FUSIONS):
-        chosen = chosen - frozenset(FUSIONS) | fusions
+    for group in GROUPS:
+        if only & group:
+            chosen = chosen - group
     return (chosen | only) - off
 
 
@@ -53,6 +56,8 @@ def spread(names: Sequence[str]) -> frozenset[str]:
 
 
 def make_plan(chosen: frozenset[str]) -> Plan:
+    if chosen.isdisjoint(FINDING):
+        raise Unprocessable(f"no recaller is left, and nothing could be found: keep one of {', '.join(FINDING)}")
     fusion = next((name for name in FUSIONS if name in chosen), next(iter(FUSIONS)))
     return Plan(
         rewriters={name: rewriter for name, rewriter in REWRITERS.items() if name in chosen},

@@ -8,7 +8,8 @@ from memory.retrieval.queries import Query
 from memory.services.recall import RecallRequest, recall
 from tests.memory.episodes import NOW
 
-BY_WORDS = ("lexical", "pinned", "-lineage", "-duplicates", "-diversity", "-rerank")
+UNREAD = ("-names", "-self_query", "-query_expansion", "-hyde")
+BY_WORDS = ("lexical", "pinned", *UNREAD, "-lineage", "-duplicates", "-diversity", "-rerank")
 """Neither is the question read, nor the ranking changed once it is scored."""
 
 

@@ -183,5 +183,14 @@ def test_a_technique_that_there_is_not_is_told_at_start(monkeypatch: pytest.Monk
     assert "telepathy" in message.msg
 
 
+def test_techniques_that_find_nothing_are_told_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "RECALL_TECHNIQUES", ("lexical", "-lexical"))
+
+    [message] = checks.check_recall()
+
+    assert message.id == "memory.E012"
+    assert "no recaller is left" in message.msg
+
+
 def test_all_techniques_are_well_by_default() -> None:
     assert checks.check_recall() == []

@@ -84,6 +84,8 @@ CONTRADICTIONS: dict[str, dict[str, Any]] = {
     "a lineage without a conversation": {"scopes": ["lineage"], "user_id": "ana"},
     "a profile without a user": {"scopes": ["profile"], "conversation_id": "c1"},
     "a ledger without a conversation": {"suppress_injected": True},
+    "a technique that is left out": {"techniques": ["lexical", "-lexical"]},
+    "no technique that finds": {"techniques": ["-hybrid", "-temporal", "-graph", "-pinned"]},
 }
 
 
@@ -125,6 +127,16 @@ def test_filters_that_nothing_could_pass_are_refused(api: ServiceClient, case: s
     answer = api.post("/recall", ASKED | CONTRADICTIONS[case])
 
     assert (answer.status_code, answer.json()["code"]) == (422, "unprocessable")
+
+
+@pytest.mark.parametrize("technique", ["names", "self_query", "query_expansion", "hyde"])
+def test_who_chooses_how_questions_are_read_is_answered_by_all_that_finds(
+    boiler: ServiceClient, technique: str
+) -> None:
+    found = boiler.post("/recall", ASKED | {"techniques": [technique]}).json()
+
+    assert [result["text"] for result in found["results"]] == ["The boiler is in the cellar."]
+    assert {metric["technique"] for metric in found["metrics"]} >= {"lexical", "vector", technique}
 
 
 @pytest.mark.parametrize("hostile", HOSTILE_BODIES, ids=lambda hostile: hostile.name)

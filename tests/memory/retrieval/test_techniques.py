@@ -1,0 +1,138 @@
+"""Which plan settings and requests choose: the whole of `choose_plan`."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from memory import conf
+from memory.errors import Unprocessable
+from memory.retrieval.plans import Plan
+from memory.retrieval.techniques import choose_plan
+
+REWRITERS = ["names", "self_query", "query_expansion", "hyde"]
+RECALLERS = ["lexical", "vector", "episodes", "temporal", "graph", "pinned"]
+SCORERS = [
+    *("kind_weight", "temporal_context", "salience", "recency", "window"),
+    *("speaker", "scope", "active_work", "provenance", "relationship"),
+]
+SELECTORS = ["lineage", "duplicates", "diversity"]
+
+
+def names_of(plan: Plan) -> dict[str, object]:
+    return {
+        "rewriters": list(plan.rewriters),
+        "recallers": [recaller.name for recaller in plan.recallers],
+        "fusion": plan.fusion,
+        "scorers": list(plan.scorers),
+        "selectors": list(plan.selectors),
+        "reranks": plan.reranks,
+    }
+
+
+def without(names: Sequence[str], *left_out: str) -> list[str]:
+    return [name for name in names if name not in left_out]
+
+
+EVERYTHING = {
+    "rewriters": REWRITERS,
+    "recallers": RECALLERS,
+    "fusion": "standardized",
+    "scorers": SCORERS,
+    "selectors": SELECTORS,
+    "reranks": True,
+}
+
+CHOICES: dict[tuple[str, ...], dict[str, object]] = {
+    (): {},
+    # named ones take the place of their own group, in the order in which they run
+    ("lexical",): {"recallers": ["lexical"]},
+    ("pinned", "lexical"): {"recallers": ["lexical", "pinned"]},
+    ("names",): {"rewriters": ["names"]},
+    ("hyde", "names"): {"rewriters": ["names", "hyde"]},
+    ("names", "graph"): {"rewriters": ["names"], "recallers": ["graph"]},
+    ("rrf",): {"fusion": "rrf"},
+    ("standardized",): {},
+    # of two fusions the default is the one
+    ("rrf", "standardized"): {},
+    # the documents' names
+    ("hybrid",): {"recallers": ["lexical", "vector"], "fusion": "rrf"},
+    ("entity_centric",): {"recallers": ["graph"]},
+    ("hybrid", "entity_centric"): {"recallers": ["lexical", "vector", "graph"], "fusion": "rrf"},
+    ("hybrid", "standardized"): {"recallers": ["lexical", "vector"]},
+    # naming what runs anyway leaves nothing out
+    ("recency",): {},
+    ("duplicates", "rerank"): {},
+    # a minus leaves one out
+    ("-vector",): {"recallers": without(RECALLERS, "vector")},
+    ("-hyde", "-recency"): {"rewriters": without(REWRITERS, "hyde"), "scorers": without(SCORERS, "recency")},
+    ("-duplicates",): {"selectors": ["lineage", "diversity"]},
+    ("-rerank",): {"reranks": False},
+    ("-standardized",): {"fusion": "rrf"},
+    ("-rrf",): {},
+    ("-hybrid",): {"recallers": without(RECALLERS, "lexical", "vector")},
+    ("-entity_centric",): {"recallers": without(RECALLERS, "graph")},
+    # and has the last word, wherever it stands
+    ("-lexical", "hybrid"): {"recallers": ["vector"], "fusion": "rrf"},
+    ("lexical", "vector", "-vector"): {"recallers": ["lexical"]},
+    ("names", "-names"): {"rewriters": []},
+    ("lexical", *(f"-{name}" for name in (*REWRITERS, *SCORERS, *SELECTORS, "rerank"))): {
+        "rewriters": [], "recallers": ["lexical"], "scorers": [], "selectors": [], "reranks": False,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "changes"), CHOICES.items(), ids=str)
+def test_a_request_changes_the_plan_by_names(names: tuple[str, ...], changes: dict[str, object]) -> None:
+    assert names_of(choose_plan(names)) == EVERYTHING | changes
+
+
+@pytest.mark.parametrize(
+    ("setting", "names", "changes"),
+    [
+        (("-hyde",), (), {"rewriters": without(REWRITERS, "hyde")}),
+        (("hybrid",), (), {"recallers": ["lexical", "vector"], "fusion": "rrf"}),
+        (("hybrid",), ("standardized",), {"recallers": ["lexical", "vector"]}),
+        (("hybrid",), ("names",), {"rewriters": ["names"], "recallers": ["lexical", "vector"], "fusion": "rrf"}),
+        (("lexical", "-rerank"), ("-recency",), {
+            "recallers": ["lexical"], "scorers": without(SCORERS, "recency"), "reranks": False,
+        }),
+        # a default, no wall: what it leaves out may be named
+        (("-vector", "-rerank"), ("vector", "rerank"), {"recallers": ["vector"]}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_request_changes_what_the_setting_chose(
+    monkeypatch: pytest.MonkeyPatch, setting: tuple[str, ...], names: tuple[str, ...], changes: dict[str, object]
+) -> None:
+    monkeypatch.setattr(conf, "RECALL_TECHNIQUES", setting)
+
+    assert names_of(choose_plan(names)) == EVERYTHING | changes
+
+
+@pytest.mark.parametrize("names", [("telepathy",), ("-telepathy",), ("--lexical",), ("",), ("-",), ("Lexical",)])
+def test_a_name_that_there_is_not_is_refused(names: tuple[str, ...]) -> None:
+    with pytest.raises(Unprocessable, match="there is no technique"):
+        choose_plan(names)
+
+
+NOTHING_LEFT = [
+    tuple(f"-{name}" for name in RECALLERS),
+    ("lexical", "-lexical"),
+    ("hybrid", "-lexical", "-vector"),
+    # of contexts only: a recall would find nothing by it
+    ("episodes",),
+]
+
+
+@pytest.mark.parametrize("names", NOTHING_LEFT, ids=str)
+def test_a_plan_without_recallers_is_refused(names: tuple[str, ...]) -> None:
+    with pytest.raises(Unprocessable, match="no recaller is left"):
+        choose_plan(names)
+
+
+@pytest.mark.parametrize("setting", NOTHING_LEFT, ids=str)
+def test_a_setting_without_recallers_is_refused(monkeypatch: pytest.MonkeyPatch, setting: tuple[str, ...]) -> None:
+    monkeypatch.setattr(conf, "RECALL_TECHNIQUES", setting)
+
+    with pytest.raises(Unprocessable, match="no recaller is left"):
+        choose_plan()
