@@ -30,7 +30,9 @@ _PHRASE = re.compile(
 # letters of scripts without spaces make no words by themselves
 _WORD = re.compile(rf"\.?(?![{UNSPACED}_])\w(?:[^\W{UNSPACED}]|['’.&/-](?=[^\W_{UNSPACED}]))*[+#]{{0,2}}")
 _POSSESSIVES = ("'s", "’s")
-_ENDS_SENTENCE = re.compile(r"[.!?:;…\n]\s*[\"'“”„«»‘(\[]*\s*$")
+# looked for from the end, and not by a pattern: gaps may be long
+_ENDS_OF_SENTENCES = (".", "!", "?", ":", ";", "…", "\n")
+_BEFORE_WORDS = "\"'“”„«»‘([ \t\r\u00a0\u202f\u3000"
 _CLOCK = re.compile(r"\d+(?:[.:]\d+)?[AP]M", re.IGNORECASE)
 _INSIDE_NAMES = words("of the de da do dos das del della di la le los van von der den al")
 
@@ -94,7 +96,7 @@ def words_of(text: str) -> Iterator[Word]:
         yield Word(
             text=bare,
             written=written,
-            is_first=before == 0 or (gap != " " and _ENDS_SENTENCE.search(gap) is not None),
+            is_first=before == 0 or gap.rstrip(_BEFORE_WORDS).endswith(_ENDS_OF_SENTENCES),
             is_next=before > 0 and gap == " ",
             is_nameless=lower.replace("’", "'") in NAMELESS,
             has_capital=bare != lower and not _CLOCK.fullmatch(bare),
