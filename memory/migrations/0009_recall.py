@@ -44,6 +44,11 @@ class Migration(migrations.Migration):
             name='pinned',
             field=models.BooleanField(default=False, help_text='Every recall that may see it has it.'),
         ),
+        migrations.AddField(
+            model_name='vector',
+            name='event_time',
+            field=models.DateTimeField(null=True),
+        ),
         migrations.AddIndex(
             model_name='vector',
             index=models.Index(fields=['account', 'conversation_id', 'kind', 'model'], name='vector_conversation'),
@@ -54,7 +59,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='memory',
-            index=models.Index(condition=models.Q(('pinned', True)), fields=['account'], name='memory_pinned'),
+            index=models.Index(condition=models.Q(('pinned', True)), fields=['account', '-salience', '-event_time', 'id'], name='memory_pinned'),
         ),
         migrations.AddIndex(
             model_name='entityname',

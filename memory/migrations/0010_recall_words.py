@@ -45,7 +45,8 @@ BEGIN
 END $$;
 """
 
-# Han characters and kana have no blanks between words: each stands for one.
+# Han characters and kana have no blanks between words: each stands for one. PostgreSQL's parser takes the square of an
+# unbroken run's length (a@1a@1..., a_a_...: minutes for 100,000 characters): longer ones are broken.
 WORDS = r"""
 DROP INDEX memory_lexemes_gin;
 ALTER TABLE memories DROP COLUMN lexemes;
@@ -56,10 +57,10 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
         || array_to_string(positions, ','), ' '), '')::tsvector
     FROM unnest(to_tsvector(
         ('public.memory_' || language)::regconfig,
-        CASE WHEN octet_length(body) > length(body) THEN regexp_replace(
+        regexp_replace(CASE WHEN octet_length(body) > length(body) THEN regexp_replace(
             left(body, CASE WHEN octet_length(body) > 2 * length(body) THEN 30000 ELSE 100000 END),
-            '([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])', ' \1 ', 'g'
-        ) ELSE left(body, 100000) END
+            '([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])', ' \1 ', 'g'
+        ) ELSE left(body, 100000) END, '(\S{100})', '\1 ', 'g')
     ))
     WHERE octet_length(lexeme) < 2000
 $$;
@@ -106,8 +107,14 @@ CREATE INDEX memory_lexemes_gin ON memories USING gin (lexemes);
 """
 
 COUNTS = """
-ALTER TABLE memory_terms ADD CONSTRAINT term_of_account
-    FOREIGN KEY (account_id) REFERENCES accounts (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED;
+-- no foreign key: it would be checked once a term
+CREATE FUNCTION memory_terms_of_account_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM memory_terms WHERE account_id = OLD.id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER memory_terms_of_account_removed AFTER DELETE ON accounts
+FOR EACH ROW EXECUTE FUNCTION memory_terms_of_account_removed();
 CREATE FUNCTION memory_terms_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO memory_terms (account_id, term, docs, tokens)
@@ -145,7 +152,9 @@ BEGIN
         UNION ALL
         SELECT NEW.account_id, lexeme, 1, 0 FROM unnest(NEW.lexemes)
         WHERE NOT (NEW.archived OR NEW.quarantined OR NEW.buried)
-    ) AS changes GROUP BY account_id, term HAVING sum(docs) <> 0 OR sum(tokens) <> 0;
+    ) AS changes GROUP BY account_id, term HAVING sum(docs) <> 0 OR sum(tokens) <> 0
+        -- which says that there is something to fold
+        OR term = '';
     RETURN NULL;
 END $$;
 CREATE TRIGGER memory_terms_added AFTER INSERT ON memories
@@ -174,7 +183,8 @@ DROP TRIGGER memory_terms_added ON memories;
 DROP FUNCTION memory_terms_changed();
 DROP FUNCTION memory_terms_removed();
 DROP FUNCTION memory_terms_added();
-ALTER TABLE memory_terms DROP CONSTRAINT term_of_account;
+DROP TRIGGER memory_terms_of_account_removed ON accounts;
+DROP FUNCTION memory_terms_of_account_removed();
 DELETE FROM memory_terms;
 """
 
@@ -182,24 +192,27 @@ FOLLOW = """
 CREATE OR REPLACE FUNCTION memory_vectors_follow() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE memory_vectors SET kind = NEW.kind, agent_id = NEW.agent_id, user_id = NEW.user_id, channel = NEW.channel,
-        conversation_id = NEW.conversation_id, context_id = NEW.context_id,
+        conversation_id = NEW.conversation_id, context_id = NEW.context_id, event_time = NEW.event_time,
         live = NOT (NEW.archived OR NEW.quarantined OR NEW.buried), expires_at = NEW.expires_at
     WHERE memory_id = NEW.id;
     RETURN NULL;
 END $$;
 DROP TRIGGER memory_vectors_follow ON memories;
 CREATE TRIGGER memory_vectors_follow AFTER UPDATE OF
-    kind, agent_id, user_id, channel, conversation_id, context_id, archived, quarantined, buried, expires_at ON memories
-FOR EACH ROW WHEN (
-    (OLD.kind, OLD.agent_id, OLD.user_id, OLD.channel, OLD.conversation_id, OLD.context_id,
+    kind, agent_id, user_id, channel, conversation_id, context_id, event_time, archived, quarantined, buried, expires_at
+ON memories FOR EACH ROW WHEN (
+    (OLD.kind, OLD.agent_id, OLD.user_id, OLD.channel, OLD.conversation_id, OLD.context_id, OLD.event_time,
         OLD.archived OR OLD.quarantined OR OLD.buried, OLD.expires_at)
     IS DISTINCT FROM
-    (NEW.kind, NEW.agent_id, NEW.user_id, NEW.channel, NEW.conversation_id, NEW.context_id,
+    (NEW.kind, NEW.agent_id, NEW.user_id, NEW.channel, NEW.conversation_id, NEW.context_id, NEW.event_time,
         NEW.archived OR NEW.quarantined OR NEW.buried, NEW.expires_at)
 ) EXECUTE FUNCTION memory_vectors_follow();
+UPDATE memory_vectors SET event_time = memories.event_time FROM memories WHERE memories.id = memory_id;
 """
 
 FOLLOW_AS_BEFORE = """
+UPDATE memory_vectors SET live = true FROM memories
+WHERE memories.id = memory_id AND memories.buried AND NOT (memories.archived OR memories.quarantined);
 CREATE OR REPLACE FUNCTION memory_vectors_follow() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE memory_vectors SET kind = NEW.kind, agent_id = NEW.agent_id, user_id = NEW.user_id, channel = NEW.channel,

@@ -183,7 +183,10 @@ class Memory(models.Model):
             # the latest of a kind: BRIN has no order, and knows no account
             models.Index(fields=["account", "kind", "event_time"], name="memory_latest"),
             models.Index(fields=["embed_after"], name="memory_to_embed", condition=Q(embed_after__isnull=False)),
-            models.Index(fields=["account"], name="memory_pinned", condition=Q(pinned=True)),
+            # in the order of recall, which takes the first few
+            models.Index(
+                fields=["account", "-salience", "-event_time", "id"], name="memory_pinned", condition=Q(pinned=True)
+            ),
             models.Index(fields=["account", "agent_id"], name="memory_pending", condition=Q(embed_after__isnull=False)),
         ]
 

@@ -13,7 +13,7 @@ class TermCount(models.Model):
     two writers wait for each other; the job `recall_statistics` folds rows of one term into one.
     """
 
-    # the database deletes them with their account: what is deleted with it appends some more meanwhile
+    # a trigger deletes them with their account: a key would be checked once a term
     account = models.ForeignKey(Account, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
     term = models.TextField()
     docs = models.IntegerField()

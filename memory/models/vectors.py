@@ -51,6 +51,7 @@ class Vector(models.Model):
     conversation_id = models.CharField(max_length=100, default="")
     context_id = models.UUIDField(null=True)
     live = models.BooleanField(default=True)
+    event_time = models.DateTimeField(null=True)
     expires_at = models.DateTimeField(null=True)
     model = models.CharField(max_length=100)
     width = models.PositiveSmallIntegerField()

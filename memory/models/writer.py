@@ -23,8 +23,8 @@ M = TypeVar("M", bound=Memory)
 
 INSERT_VECTOR = """
 INSERT INTO memory_vectors (id, memory_id, account_id, kind, agent_id, user_id, channel, conversation_id,
-    context_id, live, expires_at, model, width, vector)
-SELECT %s, id, account_id, kind, agent_id, user_id, channel, conversation_id, context_id,
+    context_id, event_time, live, expires_at, model, width, vector)
+SELECT %s, id, account_id, kind, agent_id, user_id, channel, conversation_id, context_id, event_time,
     NOT (archived OR quarantined OR buried), expires_at, %s, %s, %s
 FROM memories WHERE id = %s AND account_id = %s
 ON CONFLICT (memory_id, model) DO UPDATE SET width = EXCLUDED.width, vector = EXCLUDED.vector
