@@ -10,16 +10,14 @@ import re
 import unicodedata
 
 from memory.owner import Owner
+from memory.unseen import UNSEEN
 
 POSSESSIVE = re.compile(r"(?<=\w)['’]s$")
 ONE_SIGN = str.maketrans(
     dict.fromkeys("‘’‚‛ʼ", "'")
     | dict.fromkeys("“”„‟", '"')
     | dict.fromkeys("\u2010\u2011\u2212", "-")
-    # what nobody sees: soft hyphens, marks of width and direction
-    | dict.fromkeys(
-        map(chr, (0xAD, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF)), ""
-    )
+    | dict.fromkeys(map(chr, UNSEEN), "")
 )
 """What is written in several ways, or not seen at all."""
 PUNCTUATION = re.compile("[.,;:!?…\"'«»‹›()\\[\\]¡¿。、「」『』।؟،؛۔]+")

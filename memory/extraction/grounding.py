@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 
 from memory.identity import normalize_name
-from memory.providers.material import UNSEEN
+from memory.unseen import JOINERS, UNSEEN, points_of
 
 TOLD_SHARE = 1 / 3
 """Of the words of a claim, so many must have been said."""
@@ -22,9 +22,7 @@ _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\
 _WORD = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _NO_LETTER_BEFORE, _NO_LETTER_BEHIND = rf"(?<![^\W{_UNSPACED}])", rf"(?![^\W{_UNSPACED}])"
-_REPLACED: dict[int, str | None] = {
-    point: None for first, last in UNSEEN for point in range(first, last + 1) if not chr(point).isspace()
-}
+_REPLACED: dict[int, str | None] = dict.fromkeys([*UNSEEN, *points_of(*JOINERS)])
 _REPLACED |= dict.fromkeys(map(ord, "‘’ʼ`´"), "'") | dict.fromkeys(map(ord, "‐‑‒–—"), "-")
 _STANDS_FOR_SPEAKERS = frozenset({"user", "assi"})
 

@@ -7,12 +7,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-# what ends lines, or hides and turns around text without being seen (the last are the invisible tag characters), and
-# surrogates that came alone
-UNSEEN = (
-    *((0x7F, 0x9F), (0xAD, 0xAD), (0x61C, 0x61C), (0x180E, 0x180E), (0x200B, 0x200F), (0x2028, 0x202E)),
-    *((0x2060, 0x206F), (0xD800, 0xDFFF), (0xFEFF, 0xFEFF), (0xE0000, 0xE007F)),
-)
+from memory.unseen import UNSEEN, points_of
+
+# what ends lines, and surrogates that came alone
+ENDS_LINES = ((0x85, 0x85), (0x2028, 0x2029))
+SURROGATES = ((0xD800, 0xDFFF),)
 MARKUP = "<>&"
 
 
@@ -23,7 +22,7 @@ def escape(character: str) -> str:
 
 
 _ESCAPES = {ord(character): escape(character) for character in MARKUP}
-_ESCAPES |= {point: escape(chr(point)) for first, last in UNSEEN for point in range(first, last + 1)}
+_ESCAPES |= {point: escape(chr(point)) for point in (*UNSEEN, *points_of(*ENDS_LINES, *SURROGATES))}
 
 
 def encode_line(fields: Mapping[str, Any]) -> str:

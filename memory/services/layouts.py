@@ -1,7 +1,6 @@
 """Stored text laid out among sections of ours: it is written by strangers, and must not pass for one of them.
 
-What no reader sees is dropped everywhere: control characters, marks that turn the direction of writing, and the tag
-characters that spell out messages for models alone.
+What no reader sees is dropped everywhere (`unseen`).
 """
 
 import json
@@ -12,11 +11,8 @@ from typing import Any
 
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
+from memory.unseen import drop_unseen
 
-UNSEEN = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f]"
-)
 PLAIN_ID = re.compile(r"[\w.@#/+-]+")
 PLAIN_NAME = re.compile(r"[\w.'-]+(?: [\w.'-]+)*")
 LONGEST_LABEL = 100
@@ -32,7 +28,7 @@ def fence(value: Any) -> str:
     if isinstance(value, list):
         lines = ["", *(f"- {dump_line(item)}" for item in value)]
     elif isinstance(value, str):
-        lines = UNSEEN.sub("", value).strip().splitlines()
+        lines = drop_unseen(value).strip().splitlines()
     else:
         lines = [dump_line(value)]
     return "\n  ".join(lines)
@@ -46,11 +42,11 @@ def fence_block(text: str) -> str:
 
 def dump_line(value: Any) -> str:
     """As JSON, on one line: it escapes line feeds, and not all else that ends a line."""
-    return " ".join(UNSEEN.sub("", json.dumps(value, ensure_ascii=False)).splitlines())
+    return " ".join(drop_unseen(json.dumps(value, ensure_ascii=False)).splitlines())
 
 
 def one_line(text: str) -> str:
-    return " ".join(UNSEEN.sub("", text).split())
+    return " ".join(drop_unseen(text).split())
 
 
 def head_of(notes: Sequence[Candidate]) -> str:
