@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from pytest_django import Settings
 
 from memory.models import Account
 from memory.owner import Owner
@@ -11,8 +10,10 @@ from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from memory_project import redis
 from tests.api_client import ServiceClient
 from tests.beside import start_beside as start_beside
+from tests.dripping_server import dripping_server as dripping_server
 from tests.embedding_server import embedding_server as embedding_server
 from tests.language_model_server import language_model_server as language_model_server
+from tests.redis_away import redis_away
 from tests.reranker_server import reranker_server as reranker_server
 
 
@@ -71,11 +72,7 @@ def empty_redis() -> Iterator[None]:
 
 
 @pytest.fixture
-def dead_redis(settings: Settings) -> Iterator[None]:
+def dead_redis() -> Iterator[None]:
     """From now on, nobody is at Redis' address."""
-    settings.REDIS_URL = "unix:///nowhere/at/all.sock"
-    redis.client.cache_clear()
-    redis.script.cache_clear()
-    yield
-    redis.client.cache_clear()
-    redis.script.cache_clear()
+    with redis_away():
+        yield

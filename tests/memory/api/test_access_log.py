@@ -15,7 +15,7 @@ from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from memory.tiers.access_log import UNTOLD
 from tests.api_client import ServiceClient
 from tests.memory.contexts import context_of, entry, keep
-from tests.memory.tiers.test_access_log import redis_away
+from tests.redis_away import redis_away
 from tests.round_trips import counted_commands
 
 pytestmark = [

@@ -1,19 +1,16 @@
 """The access log's stream: bounded, in one round trip, and honest about what it lost."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import pytest
-from django.test import override_settings
 from redis import RedisError
 
 from memory import conf
 from memory.owner import Owner
 from memory.tiers import access_log
 from memory.tiers.access_log import LOST_LINES, UNTOLD, Line
-from memory_project import redis
+from tests.redis_away import redis_away
 from tests.round_trips import counted_commands
 
 pytestmark = pytest.mark.usefixtures("empty_redis")
@@ -44,17 +41,6 @@ def settled() -> list[tuple[UUID, UUID, int]]:
 def lost_so_far() -> float:
     (metric,) = LOST_LINES.collect()
     return next(sample.value for sample in metric.samples if sample.name.endswith("_total"))
-
-
-@contextmanager
-def redis_away() -> Iterator[None]:
-    """Nobody is at Redis' address until the block ends."""
-    with override_settings(REDIS_URL="unix:///nowhere/at/all.sock"):
-        redis.client.cache_clear()
-        redis.script.cache_clear()
-        yield
-    redis.client.cache_clear()
-    redis.script.cache_clear()
 
 
 def test_a_line_says_who_read_what_when() -> None:

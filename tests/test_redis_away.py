@@ -1,0 +1,24 @@
+"""What tests lean on: Redis is back however a block without it ends, and nothing of it stays."""
+
+import time
+
+import pytest
+from redis import RedisError
+
+from memory_project import redis
+from memory_project.http.throttling import KeyThrottle
+from tests.redis_away import redis_away
+
+
+def test_redis_is_back_when_what_was_done_without_it_failed() -> None:
+    with pytest.raises(RedisError), redis_away():
+        redis.client().ping()
+
+    assert redis.client().ping()
+
+
+def test_requests_are_counted_again_once_redis_is_back() -> None:
+    with redis_away():
+        KeyThrottle.asks_again_at = time.monotonic() + 60
+
+    assert KeyThrottle.asks_again_at == 0.0
