@@ -1,8 +1,8 @@
 """Endpoints of models, whatever they are asked for: how patiently, and what their failures mean.
 
 The retries of OpenAI's client are off: they give every attempt the full timeout and know of no deadline. A reply is
-read as a stream, so that neither its size nor its slowness is the server's to choose, and parsed by who asked: the
-client checks little of it, and refuses no HTML.
+read as a stream, so that its size is not the server's to choose, nor its slowness (`connections`), and parsed by who
+asked: the client checks little of it, and refuses no HTML.
 """
 
 import email.utils
@@ -19,6 +19,7 @@ import openai
 from django.core.exceptions import ImproperlyConfigured
 
 from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid, ProviderUnavailable
+from memory.providers.connections import keep_time
 from memory.providers.deadlines import Deadline
 
 T = TypeVar("T")
@@ -72,6 +73,7 @@ def open_client(endpoint: Endpoint) -> openai.OpenAI:
         api_key=endpoint.api_key or "none",
         base_url=endpoint.base_url or None,
         max_retries=0,
+        http_client=keep_time(openai.DefaultHttpxClient()),
     )
 
 
@@ -110,12 +112,11 @@ def wait_seconds(endpoint: Endpoint, attempt: int, retry_after_seconds: float | 
     return endpoint.backoff_seconds * 2.0 ** (attempt - 1) * random.uniform(0.5, 1)  # noqa: S311
 
 
-def read_reply(parts: Iterable[bytes], *, most_bytes: int, deadline: Deadline) -> bytes:
-    """Raises ProviderUnavailable at the deadline, ProviderReplyInvalid for a reply that is larger."""
+def read_reply(parts: Iterable[bytes], *, most_bytes: int) -> bytes:
+    """Raises ProviderReplyInvalid for a reply that is larger."""
     body = bytearray()
     for part in parts:
         body += part
-        deadline.remaining_seconds(at_most=0)
         if len(body) > most_bytes:
             raise ProviderReplyInvalid(f"the reply is larger than {most_bytes} bytes, too large for what was asked")
     return bytes(body)

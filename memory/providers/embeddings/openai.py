@@ -10,6 +10,7 @@ import openai
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memory.errors import ProviderReplyInvalid
+from memory.providers.connections import time_limit
 from memory.providers.deadlines import Deadline
 from memory.providers.embeddings.base import Vectors, mean_of_chunks, normalized_rows, refuse_unembeddable
 from memory.providers.endpoints import Endpoint, ask_patiently, open_client, read_reply
@@ -91,16 +92,18 @@ class OpenAIEmbeddings:
 
     def _exchange(self, batch: Sequence[Chunk], width: int, deadline: Deadline) -> bytes:
         seconds = deadline.remaining_seconds(at_most=self._endpoint.timeout_seconds)
-        this_request = Deadline.after(seconds)
-        with self._client.get().embeddings.with_streaming_response.create(
-            input=[chunk.content for chunk in batch],
-            model=self.model,
-            dimensions=self._endpoint.dimensions or openai.omit,
-            encoding_format="float",
-            timeout=seconds,
-        ) as response:
+        with (
+            time_limit(seconds),
+            self._client.get().embeddings.with_streaming_response.create(
+                input=[chunk.content for chunk in batch],
+                model=self.model,
+                dimensions=self._endpoint.dimensions or openai.omit,
+                encoding_format="float",
+                timeout=seconds,
+            ) as response,
+        ):
             most_bytes = REPLY_BYTES_BESIDE + REPLY_BYTES_PER_NUMBER * (width or WIDEST_MODEL) * len(batch)
-            return read_reply(response.iter_bytes(), most_bytes=most_bytes, deadline=this_request)
+            return read_reply(response.iter_bytes(), most_bytes=most_bytes)
 
 
 class ReplyItem(BaseModel):

@@ -14,6 +14,7 @@ from openai.types.chat import ChatCompletionMessageParam
 from pydantic import BaseModel
 
 from memory.errors import ProviderRefused, ProviderReplyInvalid
+from memory.providers.connections import time_limit
 from memory.providers.deadlines import Deadline
 from memory.providers.endpoints import Endpoint, ask_patiently, open_client, read_reply
 from memory.providers.language_models.base import Meter, Question, Shape, Usage
@@ -98,26 +99,28 @@ class ChatModel:
         return answer
 
     def _exchange(self, asking: Asking[Shape], messages: Sequence[ChatCompletionMessageParam], seconds: float) -> bytes:
-        this_request = Deadline.after(seconds)
         limit = asking.question.max_tokens + self._endpoint.thinking_tokens
         takes_newer_name = knows_newer_name(self._endpoint.base_url)
-        with self._client.get().chat.completions.with_streaming_response.create(
-            model=self.model,
-            messages=messages,
-            response_format={
-                "type": "json_schema",
-                "json_schema": {
-                    "name": asking.shape.__name__,
-                    "strict": True,
-                    "schema": strict_schema(asking.shape),
+        with (
+            time_limit(seconds),
+            self._client.get().chat.completions.with_streaming_response.create(
+                model=self.model,
+                messages=messages,
+                response_format={
+                    "type": "json_schema",
+                    "json_schema": {
+                        "name": asking.shape.__name__,
+                        "strict": True,
+                        "schema": strict_schema(asking.shape),
+                    },
                 },
-            },
-            max_completion_tokens=limit if takes_newer_name else openai.omit,
-            max_tokens=openai.omit if takes_newer_name else limit,
-            timeout=seconds,
-        ) as response:
+                max_completion_tokens=limit if takes_newer_name else openai.omit,
+                max_tokens=openai.omit if takes_newer_name else limit,
+                timeout=seconds,
+            ) as response,
+        ):
             most_bytes = REPLY_BYTES_BESIDE + REPLY_BYTES_PER_TOKEN * limit
-            return read_reply(response.iter_bytes(), most_bytes=most_bytes, deadline=this_request)
+            return read_reply(response.iter_bytes(), most_bytes=most_bytes)
 
     def _price(self, tokens: Tokens, *, has_failed: bool) -> Usage:
         cost = (

@@ -9,6 +9,7 @@ import httpx2
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from memory.errors import ProviderReplyInvalid
+from memory.providers.connections import keep_time, time_limit
 from memory.providers.deadlines import Deadline
 from memory.providers.endpoints import Endpoint, ask_patiently, read_reply, translate_status
 from memory.providers.processes import PerProcess
@@ -92,17 +93,19 @@ class HttpReranker:
 
     def _exchange(self, body: dict[str, Any], count: int, deadline: Deadline) -> bytes:
         seconds = deadline.remaining_seconds(at_most=self._endpoint.timeout_seconds)
-        this_request = Deadline.after(seconds)
-        with self._client.get().stream("POST", self._endpoint.base_url, json=body, timeout=seconds) as response:
+        with (
+            time_limit(seconds),
+            self._client.get().stream("POST", self._endpoint.base_url, json=body, timeout=seconds) as response,
+        ):
             if not response.is_success:
                 raise translate_status(response, what=self._endpoint.what)
             most_bytes = REPLY_BYTES_BESIDE + REPLY_BYTES_PER_TEXT * count
-            return read_reply(response.iter_bytes(), most_bytes=most_bytes, deadline=this_request)
+            return read_reply(response.iter_bytes(), most_bytes=most_bytes)
 
 
 def open_client(endpoint: RerankEndpoint) -> httpx2.Client:
     headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
-    return httpx2.Client(headers=headers, follow_redirects=False)
+    return keep_time(httpx2.Client(headers=headers, follow_redirects=False))
 
 
 def cut_into_requests(texts: Sequence[str]) -> Iterator[list[str]]:

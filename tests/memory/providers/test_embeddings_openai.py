@@ -223,7 +223,7 @@ def test_a_server_that_drips_is_left_at_the_deadline(httpserver: HTTPServer, rel
     serve(httpserver, lambda _: Response(drip(), content_type="application/json"))
     began = time.monotonic()
 
-    with pytest.raises(ProviderUnavailable, match="deadline"):
+    with pytest.raises(ProviderUnavailable, match="in time"):
         endpoint(httpserver).embed(["a"], deadline_seconds=0.4)
 
     assert time.monotonic() - began < 1.5

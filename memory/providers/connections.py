@@ -1,0 +1,95 @@
+"""Connections that end with the time of who asks, whatever the other side does.
+
+The timeouts of HTTP clients are of one wait each: a server that sends a line of headers now and then is never late.
+Here every wait of a request, for the connection, TLS, headers and body, has what is left of the request's time at
+most. Only the look-up of a host's name has the system's own.
+"""
+
+import math
+import ssl
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import httpcore2
+import httpx2
+
+from memory.providers.deadlines import Deadline
+
+WRITTEN_AT_ONCE = 16_384
+"""Bytes: a server that takes little at a time is waited for with each of them."""
+
+NEVER = Deadline(None)
+_deadline: ContextVar[Deadline] = ContextVar("deadline", default=NEVER)
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Of the one request that is made inside, in this thread, by a client that `keep_time` was told of."""
+    token = _deadline.set(Deadline.after(seconds))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def keep_time(client: httpx2.Client) -> httpx2.Client:
+    """The client, whose requests end at their `time_limit` with a timeout, also those that go by proxies."""
+    # a transport of one's own would take the proxies of the environment away, and none can be given a backend
+    for transport in (client._transport, *client._mounts.values()):
+        if isinstance(transport, httpx2.HTTPTransport):
+            pool = transport._pool
+            pool._network_backend = TimedBackend(pool._network_backend)
+    return client
+
+
+def seconds_left(timeout: float | None, late: type[httpcore2.TimeoutException]) -> float | None:
+    """The client's timeout, or less. Raises the client's own exception once nothing is left."""
+    left = _deadline.get().left_seconds()
+    if left <= 0:
+        raise late("the time of the request is over")
+    if left == math.inf:
+        return timeout
+    return left if timeout is None else min(left, timeout)
+
+
+class TimedStream(httpcore2.NetworkStream):
+    def __init__(self, stream: httpcore2.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, seconds_left(timeout, httpcore2.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), WRITTEN_AT_ONCE):
+            left = seconds_left(timeout, httpcore2.WriteTimeout)
+            self._stream.write(buffer[start : start + WRITTEN_AT_ONCE], left)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        left = seconds_left(timeout, httpcore2.ConnectTimeout)
+        return TimedStream(self._stream.start_tls(ssl_context, server_hostname, left))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class TimedBackend(httpcore2.NetworkBackend):
+    def __init__(self, backend: httpcore2.NetworkBackend) -> None:
+        self._backend = backend
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.NetworkStream:
+        left = seconds_left(timeout, httpcore2.ConnectTimeout)
+        return TimedStream(self._backend.connect_tcp(host, port, left, local_address, socket_options))
