@@ -17,6 +17,7 @@ from memory import conf
 from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid
 from memory.models.binary import Embedding
 from memory.models.vectors import MAX_WIDTH
+from memory.providers.deadlines import Deadline
 from memory.providers.embeddings import EmbeddingProvider, embedding_provider
 from memory.providers.embeddings.local import LocalEmbeddings
 
@@ -59,35 +60,36 @@ def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLIN
 
     At most the first 200 different texts within the deadline: what is left over is for the `embed` job.
     """
-    provider = embedding_provider()
+    provider, deadline = embedding_provider(), Deadline.after(deadline_seconds)
     wanted = list(dict.fromkeys(text for text in texts if text.strip()))[:WRITE_TEXTS]
     known: dict[str, Embedding] = {}
     width, error, is_divisible = 0, "", False
     try:
         # an endpoint whose width is not configured is asked for it
-        width = checked_width(provider)
+        width = checked_width(provider, deadline)
         known = read_cache(provider, wanted)
-        known |= embed_missing(provider, [text for text in wanted if text not in known], deadline_seconds)
+        known |= embed_missing(provider, [text for text in wanted if text not in known], deadline)
     except ProviderError as err:
         logger.warning("embedding of %d texts failed: %s", len(wanted) - len(known), err)
         error, is_divisible = err.code, may_lie_in_a_text(err)
     return Embedded(model=provider.model, width=width, vectors=known, error=error, is_divisible=is_divisible)
 
 
-def checked_width(provider: EmbeddingProvider) -> int:
-    if provider.width > MAX_WIDTH:
-        raise ProviderReplyInvalid(f"vectors have at most {MAX_WIDTH} dimensions here, not {provider.width}")
-    return provider.width
+def checked_width(provider: EmbeddingProvider, deadline: Deadline) -> int:
+    width = provider.find_width(deadline_seconds=deadline.left_seconds())
+    if width > MAX_WIDTH:
+        raise ProviderReplyInvalid(f"vectors have at most {MAX_WIDTH} dimensions here, not {width}")
+    return width
 
 
 def may_lie_in_a_text(err: ProviderError) -> bool:
     return isinstance(err, ProviderReplyInvalid) or (isinstance(err, ProviderRefused) and err.status in TEXT_STATUSES)
 
 
-def embed_missing(provider: EmbeddingProvider, texts: Sequence[str], deadline_seconds: float) -> dict[str, Embedding]:
+def embed_missing(provider: EmbeddingProvider, texts: Sequence[str], deadline: Deadline) -> dict[str, Embedding]:
     if not texts:
         return {}
-    fresh = dict(zip(texts, provider.embed(texts, deadline_seconds=deadline_seconds), strict=True))
+    fresh = dict(zip(texts, provider.embed(texts, deadline_seconds=deadline.left_seconds()), strict=True))
     write_cache(provider, fresh)
     return fresh
 

@@ -20,7 +20,10 @@ class EmbeddingProvider(Protocol):
 
     @property
     def width(self) -> int:
-        """Numbers in a vector."""
+        """Numbers in a vector. May ask an endpoint for it, once, and raise a ProviderError."""
+
+    def find_width(self, *, deadline_seconds: float | None) -> int:
+        """The width, within the deadline. Raises a ProviderError."""
 
     @property
     def max_batch(self) -> int:

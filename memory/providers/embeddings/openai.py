@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -56,28 +56,32 @@ class OpenAIEmbeddings:
     def __init__(self, endpoint: OpenAIEndpoint) -> None:
         self.model = endpoint.model
         self._endpoint = endpoint
+        self._width = endpoint.dimensions
         self._client = PerProcess(partial(open_client, endpoint))
 
-    @cached_property
+    @property
     def width(self) -> int:
+        return self.find_width(deadline_seconds=self._endpoint.timeout_seconds)
+
+    def find_width(self, *, deadline_seconds: float | None) -> int:
         """With `dimensions` of 0 the endpoint is asked, once, by embedding a word."""
-        if self._endpoint.dimensions:
-            return self._endpoint.dimensions
-        probe = [Chunk(text=0, content="width", size=5)]
-        deadline = Deadline.after(self._endpoint.timeout_seconds)
-        return int(self._ask_patiently(probe, 0, deadline).shape[1])
+        if not self._width:
+            probe = [Chunk(text=0, content="width", size=5)]
+            self._width = int(self._ask_patiently(probe, 0, Deadline.after(deadline_seconds)).shape[1])
+        return self._width
 
     def embed(self, texts: Sequence[str], *, deadline_seconds: float | None) -> Vectors:
         refuse_unembeddable(texts)
-        if not texts:
-            return np.empty((0, self.width), dtype=np.float32)
         deadline = Deadline.after(deadline_seconds)
+        width = self.find_width(deadline_seconds=deadline_seconds)
+        if not texts:
+            return np.empty((0, width), dtype=np.float32)
         chunks = [
             Chunk(text=number, content=piece, size=len(piece.encode()))
             for number, text in enumerate(texts)
             for piece in cut_text(text)
         ]
-        vectors = [self._ask_patiently(batch, self.width, deadline) for batch in cut_into_requests(chunks)]
+        vectors = [self._ask_patiently(batch, width, deadline) for batch in cut_into_requests(chunks)]
         return mean_of_chunks(
             np.concatenate(vectors),
             text_of_chunk=[chunk.text for chunk in chunks],

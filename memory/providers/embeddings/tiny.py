@@ -24,6 +24,10 @@ class TinyEmbeddings:
         self.width = width
         self.model = f"tiny-{width}"
 
+    def find_width(self, *, deadline_seconds: float | None) -> int:
+        """The deadline is accepted and never needed: it is set."""
+        return self.width
+
     def embed(self, texts: Sequence[str], *, deadline_seconds: float | None) -> Vectors:
         """The deadline is accepted and never needed: a text takes microseconds."""
         refuse_unembeddable(texts)

@@ -1,5 +1,8 @@
 """Texts to vectors: each different text once, from the cache where it was met, and never an error for who writes."""
 
+import time
+from threading import Event
+
 import numpy as np
 import pytest
 from pytest_django import Settings
@@ -7,6 +10,7 @@ from werkzeug import Response
 
 from memory.providers.embeddings import embedding_provider
 from memory.services.embedding import WRITE_TEXTS, Embedded, embed_texts
+from tests.dripping_server import DrippingServer
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, answer_vectors, vector_of
 
 
@@ -85,6 +89,35 @@ def test_an_endpoint_that_is_down_before_its_width_is_known_costs_no_error(
     embedding_server.fail(status=401)
 
     assert embed_texts(["a text"]) == Embedded(model=MODEL, width=0, vectors={}, error="provider_refused")
+
+
+def test_asking_for_the_width_takes_no_longer_than_the_deadline(
+    embedding_server: EmbeddingServer, dripping_server: DrippingServer, settings: Settings
+) -> None:
+    settings.EMBEDDING_DIMENSIONS, settings.EMBEDDING_TIMEOUT_SECONDS = 0, 8.0
+    settings.OPENAI_BASE_URL = dripping_server.url
+    embedding_provider.cache_clear()
+    began = time.monotonic()
+
+    assert embed_texts(["a text"], deadline_seconds=0.2).error == "provider_unavailable"
+    assert time.monotonic() - began < 2
+
+
+def test_what_asking_for_the_width_took_is_not_left_for_the_texts(
+    embedding_server: EmbeddingServer, settings: Settings
+) -> None:
+    settings.EMBEDDING_DIMENSIONS, settings.EMBEDDING_TIMEOUT_SECONDS = 0, 8.0
+    embedding_provider.cache_clear()
+
+    def answer_late(texts: list[str]) -> Response:
+        Event().wait(0.5)
+        return embedding_server.answer_well(texts)
+
+    embedding_server.answer = answer_late
+
+    embedded = embed_texts(["a text"], deadline_seconds=0.8)
+
+    assert (embedded.width, embedded.error) == (WIDTH, "provider_unavailable")
 
 
 def test_a_model_wider_than_a_row_costs_the_vector_and_nothing_else(
