@@ -1,7 +1,9 @@
 """What `/recall` and `/context` are asked with alike, and the question that services take."""
 
+from datetime import datetime
 from typing import Any
 
+from django.utils import timezone
 from rest_framework import serializers
 
 from memory.api.episodic import MAX_TOP_K, own_vector
@@ -12,6 +14,7 @@ from memory.owner import Owner
 from memory.retrieval.queries import Mode, Posture, Query, Scope
 from memory.retrieval.techniques import NAMES
 from memory.services.recall import RecallRequest
+from memory.services.turns import CLOCK_SKEW
 from memory_project.http.serializers import BoundedList, ExternalId, FiniteFloat, Flag, WholeNumber
 
 DEFAULT_TOP_K = 10
@@ -28,8 +31,18 @@ TECHNIQUES = sorted({*NAMES, *(f"-{name}" for name in NAMES)})
 FILTERS = ("since", "until", "as_of", "known_at", "min_confidence")
 
 
+class PastMoment(Moment):
+    """A moment that has come, as far as clocks agree."""
+
+    def to_internal_value(self, value: Any) -> datetime:
+        moment = super().to_internal_value(value)
+        if moment > timezone.now() + CLOCK_SKEW:
+            raise serializers.ValidationError("Lies more than 5 minutes ahead.")
+        return moment
+
+
 class RecallFields(OwnerFields):
-    """Everything but the question itself."""
+    """Everything but the question itself and `max_tokens`: of one it bounds results, of the other a text."""
 
     conversation_id = ExternalId(
         required=False, help_text="The active one: what is near it is preferred; scopes that are sent filter by it."
@@ -68,8 +81,8 @@ class RecallFields(OwnerFields):
     time_window_hours = FiniteFloat(
         required=False, min_value=SHORTEST_WINDOW_HOURS, help_text="What happened in the last hours."
     )
-    as_of = Moment(required=False, help_text="Facts that were true then, instead of now.")
-    known_at = Moment(required=False, help_text="Facts as they were believed then.")
+    as_of = PastMoment(required=False, help_text="Facts that were true then, instead of now.")
+    known_at = PastMoment(required=False, help_text="Facts as they were believed then.")
     min_confidence = FiniteFloat(default=0.0, min_value=0, max_value=1, help_text="Of facts.")
     suppress_injected = Flag(default=False, help_text="Leave out what the conversation's ledger holds.")
     deadline_ms = WholeNumber(
@@ -78,7 +91,6 @@ class RecallFields(OwnerFields):
         max_value=LONGEST_DEADLINE_MS,
         help_text="What is not there by then is left out, and named in `degraded`.",
     )
-    max_tokens = WholeNumber(required=False, min_value=1, max_value=MOST_TOKENS)
     query_embedding = EmbeddingField(required=False, help_text="A vector of your own, instead of the service's.")
     embedding_model = ExternalId(required=False, help_text="Of which model it is; the configured one by default.")
 

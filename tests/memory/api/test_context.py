@@ -237,6 +237,13 @@ def test_no_other_budget_than_a_sensible_number(client: ServiceClient, max_token
     assert (refused.status_code, list(refused.json()["errors"])) == (400, ["max_tokens"])
 
 
+@pytest.mark.parametrize("moment", ["as_of", "known_at"])
+def test_no_moment_to_come(client: ServiceClient, moment: str) -> None:
+    refused = client.post("/context", {**ASKED, moment: "9999-12-31T23:59:59Z"})
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, [moment])
+
+
 def test_a_budget_is_kept_and_says_what_it_cost(client: ServiceClient, owner: Owner) -> None:
     remember(owner, "boiler " * 90, "boiler " * 95, "the boiler")
 

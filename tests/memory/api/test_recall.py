@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.core import signals
 from django.db import connection
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory import conf
@@ -146,11 +147,26 @@ def test_facts_are_those_of_the_moment_that_is_asked_about(api: ServiceClient, o
     assert texts(api, known_at=day(-7).isoformat(), as_of=day(-15).isoformat()) == ["The boiler was old."]
 
 
-@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59Z", "2099-01-01T00:00:00+05:30"])
-def test_a_moment_to_come_is_asked_about_as_it_looks_from_now(api: ServiceClient, moment: str) -> None:
+def test_clocks_may_differ_by_five_minutes(api: ServiceClient) -> None:
     learn(api, "The boiler is new.")
+    soon = (timezone.now() + timedelta(minutes=4)).isoformat()
 
-    assert texts(api, as_of=moment) == texts(api, known_at=moment) == ["The boiler is new."]
+    assert texts(api, as_of=soon) == texts(api, known_at=soon) == ["The boiler is new."]
+
+
+@pytest.mark.parametrize("technique", ["lexical", "vector", "temporal", "graph", "pinned"])
+@pytest.mark.parametrize(
+    "bound", [{"since": "9999-12-31T23:59:59.999999Z"}, {"until": "0001-01-01T00:00:00.000001Z"}], ids=str
+)
+def test_times_at_the_ends_of_the_calendar_filter_like_others(
+    api: ServiceClient, technique: str, bound: dict[str, str]
+) -> None:
+    tell(api, "Ana mended the boiler.")
+    api.post("/entities", {"agent_id": "assistant", "name": "Ana", "type": "person"})
+    Memory.objects.update(pinned=True)
+
+    assert texts(api, "What did Ana mend today?", techniques=[technique]) != []
+    assert texts(api, "What did Ana mend today?", techniques=[technique], **bound) == []
 
 
 def test_facts_that_are_too_unsure_are_left_out(api: ServiceClient) -> None:
