@@ -19,6 +19,9 @@ from psycopg.types.json import JsonbLoader
 
 Embedding = NDArray[np.float32]
 
+PREPARED_AFTER = 5
+"""Times that a statement has to come."""
+
 
 class HalfVectorDumper(Dumper):
     """Without an oid: the server takes it from the column or cast, and no look-up of the type is needed."""
@@ -47,11 +50,19 @@ def binary_cursor() -> Generator[CursorWrapper, None, None]:
 
 @contextmanager
 def numbered_cursor() -> Generator[CursorWrapper, None, None]:
-    """The same for statements with `$1` and so on, which answers in binary: times as text cost 10 µs each."""
+    """The same for statements with `$1` and so on, which answers in binary: times as text cost 10 µs each.
+
+    The server keeps those that come again: reading a statement of 5 KB anew takes it as long as many a search.
+    """
     connection.ensure_connection()
-    with psycopg.RawCursor(connection.connection) as cursor:
-        cursor.format = Format.BINARY
-        yield connection._prepare_cursor(cursor)  # type: ignore[attr-defined]
+    session = connection.connection
+    former, session.prepare_threshold = session.prepare_threshold, PREPARED_AFTER
+    try:
+        with psycopg.RawCursor(session) as cursor:
+            cursor.format = Format.BINARY
+            yield connection._prepare_cursor(cursor)  # type: ignore[attr-defined]
+    finally:
+        session.prepare_threshold = former
 
 
 def half_vector(embedding: Embedding | Sequence[float]) -> HalfVector:
