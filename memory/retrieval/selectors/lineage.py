@@ -22,9 +22,11 @@ Successors = Mapping[UUID, Sequence[Candidate]]
 
 def lineage(candidates: Sequence[Candidate], setting: Setting) -> list[Candidate]:
     """A successor takes the place of what it supersedes, where that ranks before it, with its score; all else stays
-    in order. Of a fact and what it was promoted to, the better one stands for both."""
+    in order, and is pinned where that is. Of a fact and what it was promoted to, the better one stands for both."""
     ranked = join_copies(candidates, setting.links)
-    return put_in_order(ranked, successors_of(ranked, setting.links))
+    successors = successors_of(ranked, setting.links)
+    pin_successors(ranked, successors)
+    return put_in_order(ranked, successors)
 
 
 def join_copies(candidates: Sequence[Candidate], links: Iterable[LinkBetween]) -> list[Candidate]:
@@ -51,13 +53,23 @@ def claims_the_same(one: Candidate, other: Candidate) -> bool:
 
 def successors_of(candidates: Sequence[Candidate], links: Iterable[LinkBetween]) -> Successors:
     """By what they superseded. What is active was superseded by nothing that still counts: it came back."""
-    by_id = {candidate.id: candidate for candidate in candidates}
+    by_id = {each: candidate for candidate in candidates for each in (candidate.id, *candidate.also)}
     successors: dict[UUID, list[Candidate]] = defaultdict(list)
     for link in links:
         old, new = by_id.get(link.target), by_id.get(link.source)
         if link.type == SUPERSEDES and old and new and old.status != Fact.Status.ACTIVE:
             successors[old.id].append(new)
     return successors
+
+
+def pin_successors(candidates: Iterable[Candidate], successors: Successors) -> None:
+    """Or what was superseded would be in every answer, and what took its place would make room for it."""
+    waiting = [candidate for candidate in candidates if candidate.pinned]
+    while waiting:
+        for each in successors.get(waiting.pop().id, ()):
+            if not each.pinned:
+                each.pinned = True
+                waiting.append(each)
 
 
 def put_in_order(ranked: Sequence[Candidate], successors: Successors) -> list[Candidate]:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory.models import Kind
 from memory.owner import Owner
 from memory.providers.deadlines import Deadline
 from memory.providers.rerankers import reranking_provider
@@ -14,7 +15,8 @@ from memory.retrieval.fusion import standardized
 from memory.retrieval.pipeline import RERANKED, Run, best_first, keep_pinned, rerank, select
 from memory.retrieval.plans import Moment, Plan, Setting
 from memory.retrieval.queries import Query
-from tests.memory.candidates import found, numbers, ranked
+from memory.retrieval.selectors import SELECTORS
+from tests.memory.candidates import found, link, numbers, ranked
 from tests.memory.episodes import NOW
 from tests.reranker_server import RerankerServer
 
@@ -141,3 +143,46 @@ def test_of_equals_the_newer_and_then_the_greater_id_comes_first() -> None:
     later = found(1, event_time=NOW.replace(year=2027), score=0.5)
 
     assert numbers(best_first([found(2, score=0.5), found(3, score=0.5), later, found(4, score=0.6)])) == [4, 1, 3, 2]
+
+
+def superseded_in_another_conversation() -> list[Candidate]:
+    """Ten of one conversation; the tenth supersedes the eleventh, which is of another and as good."""
+    own = [found(at, score=1 - at / 1_000, conversation_id="c1", kind=Kind.FACT, status="active") for at in range(10)]
+    return [*own, found(10, score=0.98, conversation_id="c2", kind=Kind.FACT, status="superseded")]
+
+
+def selected(candidates: list[Candidate]) -> list[Candidate]:
+    run = run_of(plan=Plan(fuse=standardized, selectors=SELECTORS))
+    run.links = [link(9, "SUPERSEDES", 10)]
+    return select(run, candidates)
+
+
+def test_who_gives_way_to_another_conversation_does_not_give_way_to_what_it_superseded() -> None:
+    order = numbers(selected(superseded_in_another_conversation()))
+
+    assert order.index(9) < order.index(10)
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 9])
+def test_what_is_pinned_does_not_drive_out_what_superseded_it(top_k: int) -> None:
+    candidates = superseded_in_another_conversation()
+    candidates[-1].pinned = True
+
+    assert numbers(keep_pinned(selected(candidates), top_k))[-2:] == [9, 10][:top_k]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["c1", "c2"]), st.booleans()), min_size=2, max_size=14), st.integers(1, 12))
+@settings(max_examples=60, deadline=None)
+def test_no_selector_and_no_pin_undoes_lineage(drawn: list[tuple[str, bool]], top_k: int) -> None:
+    candidates = [
+        found(at, score=1 - at / 1_000, conversation_id=name, pinned=pinned, kind=Kind.FACT, status="superseded")
+        for at, (name, pinned) in enumerate(drawn)
+    ]
+    run = run_of(plan=Plan(fuse=standardized, selectors=SELECTORS))
+    run.links = [link(at + 1, "SUPERSEDES", at) for at in range(0, len(drawn) - 1, 2)]
+
+    order = numbers(keep_pinned(select(run, candidates), top_k))
+
+    for at in order:
+        if at % 2 == 0 and at + 1 < len(drawn):
+            assert at + 1 in order[: order.index(at)]

@@ -1,6 +1,7 @@
 """Correction lineage: no successor comes after what it superseded, and a promoted fact comes once."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -97,3 +98,19 @@ def test_a_copy_that_claims_something_else_by_now_stays() -> None:
     other.text = "Ana lives in Bern."
 
     assert lineage([one, other], asking(link(1, "PROMOTED_FROM", 2))) == [one, other]
+
+
+def test_what_supersedes_something_pinned_is_kept_with_it() -> None:
+    old, _between, new, newest = facts(4)
+    old.pinned = True
+
+    lineage([newest, new, _between, old], asking(supersedes(3, 1), supersedes(4, 3), supersedes(1, 4)))
+
+    assert [each.pinned for each in (old, _between, new, newest)] == [True, False, True, True]
+
+
+def test_who_stands_for_a_successor_takes_its_place() -> None:
+    old, _between, first = facts(3)
+    first.also = [UUID(int=9)]
+
+    assert numbers(lineage([old, _between, first], asking(supersedes(9, 1)))) == [3, 1, 2]

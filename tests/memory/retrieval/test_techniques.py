@@ -15,7 +15,7 @@ SCORERS = [
     *("kind_weight", "temporal_context", "salience", "recency", "window"),
     *("speaker", "scope", "active_work", "provenance", "relationship"),
 ]
-SELECTORS = ["lineage", "duplicates", "diversity"]
+SELECTORS = ["duplicates", "diversity", "lineage"]
 
 
 def names_of(plan: Plan) -> dict[str, object]:
@@ -65,7 +65,7 @@ CHOICES: dict[tuple[str, ...], dict[str, object]] = {
     # a minus leaves one out
     ("-vector",): {"recallers": without(RECALLERS, "vector")},
     ("-hyde", "-recency"): {"rewriters": without(REWRITERS, "hyde"), "scorers": without(SCORERS, "recency")},
-    ("-duplicates",): {"selectors": ["lineage", "diversity"]},
+    ("-duplicates",): {"selectors": ["diversity", "lineage"]},
     ("-rerank",): {"reranks": False},
     ("-standardized",): {"fusion": "rrf"},
     ("-rrf",): {},
