@@ -11,12 +11,13 @@ from uuid import UUID
 
 from memory.errors import ProviderError
 from memory.models import Fact, Kind
+from memory.providers.deadlines import Deadline
 from memory.providers.rerankers import Reranker
 from memory.retrieval.candidates import Bundle, Candidate, Metric
 from memory.retrieval.gathering import gather
 from memory.retrieval.orientation import orient
 from memory.retrieval.plans import LinkBetween, Moment, Orientation, Plan, RewriteError, Setting
-from memory.retrieval.queries import Query
+from memory.retrieval.queries import LONGEST_QUERY, Query
 from memory.retrieval.recallers.lexical import LEXICAL
 from memory.retrieval.recallers.vector import VECTOR
 from memory.retrieval.surroundings import read_links
@@ -31,6 +32,8 @@ LINKED_KINDS = frozenset({Kind.FACT, Kind.ENTITY, Kind.GOAL, Kind.STRATEGY})
 MOST_LINKED = 100
 RERANKED = 30
 """The best ones, which a cross-encoder looks at."""
+RERANK_SHARE = 0.7
+"""Of the time that is left: the rest is for what comes after, and an order that comes too late is worth nothing."""
 NOWHERE = Orientation()
 
 
@@ -139,9 +142,15 @@ def collect(run: Run) -> Sequence[Candidate]:
 
 
 def is_question(candidate: Candidate, query: Query) -> bool:
-    """Whether it is the question as it was said in the conversation, which nobody wants to be told."""
+    """Whether it is the question as it was said in the conversation, which nobody wants to be told.
+
+    What is too long for a question is asked by its beginning.
+    """
     is_here = query.skips_question and candidate.conversation_id == query.conversation_id
-    return is_here and candidate.kind == Kind.TURN and candidate.text.split() == query.text.split()
+    if not is_here or candidate.kind != Kind.TURN:
+        return False
+    said, asked = (text[:LONGEST_QUERY].split() for text in (candidate.text, query.text))
+    return said == asked
 
 
 def rank(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -180,11 +189,12 @@ def rerank(run: Run, ranked: list[Candidate], reranker: Reranker | None) -> list
     if reranker is None or not run.plan.reranks or not ranked or not run.query.text.strip():
         return ranked
     started, head = time.perf_counter(), ranked[:RERANKED]
+    allotted = Deadline.after(RERANK_SHARE * run.moment.deadline.left_seconds())
     try:
-        scores = reranker.score(run.query.text, [each.text for each in head], deadline=run.moment.deadline)
+        scores = reranker.score(run.query.text, [each.text for each in head], deadline=allotted)
     except ProviderError as err:
         logger.warning("recall goes on without rerank: %s", err)
-        run.drop("rerank")
+        run.drop("rerank", is_late=allotted.left_seconds() <= 0)
         run.note("rerank", started, 0)
         return ranked
     for candidate, score in zip(head, scores, strict=True):

@@ -8,15 +8,19 @@ from threading import Event
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 from werkzeug import Response
 
 from memory.owner import Owner
+from memory.providers.rerankers import reranking_provider
 from memory.retrieval.candidates import Bundle
 from memory.retrieval.queries import Query
+from memory.services.context import gather_context
 from memory.services.memories import OwnVector
 from memory.services.recall import RecallRequest, recall
 from tests.embedding_server import MODEL as SERVED
 from tests.embedding_server import EmbeddingServer, vector_of
+from tests.memory.context import request_for
 from tests.memory.episodes import MODEL, NOW, direction
 from tests.memory.turns import say, turn
 from tests.reranker_server import RerankerServer
@@ -85,6 +89,21 @@ def test_a_slow_reranker_is_left_at_the_deadline(owner: Owner, reranker_server: 
 
     assert texts(bundle) == before
     assert bundle.degraded == ["rerank_deadline"]
+
+
+def test_a_slow_reranker_leaves_time_for_what_was_said_around(
+    owner: Owner, reranker_server: RerankerServer, settings: Settings
+) -> None:
+    say(owner, turn("good morning"), turn("the archive moved"), turn("where to?"), conversation_id="earlier")
+    settings.RERANK_TIMEOUT_SECONDS = 5.0
+    reranking_provider.cache_clear()
+    reranker_server.hang()
+
+    with in_time(1_000):
+        context = gather_context(owner, request_for(query="archive", own=OWN, deadline_ms=1_000, top_k=1), now=NOW)
+
+    assert [item.text for item in context.items] == ["good morning", "the archive moved", "where to?"]
+    assert "rerank_deadline" in context.degraded
 
 
 @pytest.mark.usefixtures("said")
