@@ -9,6 +9,9 @@ from uuid import UUID
 from memory.models import Kind
 from memory.models.binary import Embedding
 
+LONGEST_QUERY = 10_000
+"""Characters of a query: more would make no search better."""
+
 
 class Posture(StrEnum):
     """What the agent is about; it picks the order of scopes (`scopes.ORDERS`)."""

@@ -9,14 +9,13 @@ from memory.audit import record
 from memory.models.binary import Embedding
 from memory.owner import Owner
 from memory.retrieval.episodes import EpisodesFound, search_episodes
+from memory.retrieval.queries import LONGEST_QUERY as LONGEST_QUERY
 from memory.retrieval.search import MemoryQuery
 from memory.retrieval.turns import TurnsFound, search_turns
 from memory.services.embedding import embed_texts
 from memory.services.memories import OwnVector
 
 QUERY_DEADLINE_SECONDS = 2.0
-LONGEST_QUERY = 10_000
-"""Characters of a query: more would make no search better."""
 
 
 def find_episodes(
