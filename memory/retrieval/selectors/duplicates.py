@@ -1,9 +1,9 @@
 """Near-duplicates: what says the same comes once, and names the others in `also`.
 
-Two say the same if nothing is left to tell them apart but how it is written: case, width, punctuation, contractions,
-an opening "Well,", fillers. All other words have to be the same in the same order, so that a number, a name or a
-negation always tells two apart; no measure of likeness could promise that. One look-up each: nothing is compared with
-everything.
+Two say the same if nothing is left to tell them apart but how it is written: case, width, blanks, punctuation,
+contractions. All words have to be the same in the same order, fillers as well, since there are names that hold some.
+So a number, a name or a negation always tells two apart; no measure of likeness could promise that. One look-up each:
+nothing is compared with everything.
 """
 
 import re
@@ -24,15 +24,6 @@ COMPARED_A_RESULT = 2
 LONGEST = 2_000
 """Characters: longer texts are the same only to the letter."""
 
-OPENING = re.compile(
-    r"\A[\s\"'“‘«]*(?:(?:well|oh|ok|okay|um|uh|hmm|hey|hi|hello|yeah|so|anyway)\s*[,!.…]+\s+)+", re.IGNORECASE
-)
-FILLERS = frozenset({"please", "really", "actually", "basically"})
-"""Nobody is called so. Articles stay: without its own, The Who is somebody else."""
-NEGATIONS = frozenset(
-    {"not", "no", "never", "none", "nor", "neither", "nobody", "nothing", "without", "cannot", "hardly", "barely"}
-)
-"""Beside one, and beside n't, fillers say what is denied: not really, not just."""
 CONTRACTION = re.compile(r"(?<=\w)(n't|'m|'re|'ve|'ll)\b")
 FULL_FORMS = {"n't": " not", "'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
 QUESTION_MARKS = frozenset("?？؟")
@@ -78,11 +69,8 @@ def essence(text: str) -> Hashable:
     """The text without what writers differ in, and the signs that this would lose and that say something."""
     if len(text) > LONGEST:
         return text
-    words = words_of(text)
-    if NEGATIONS.isdisjoint(words):
-        words = [word for word in words_of(OPENING.sub("", text)) if word not in FILLERS]
     figures = "" if text.isascii() else "".join(filter(is_figure, text))
-    return tuple(words), any(mark in text for mark in QUESTION_MARKS), figures
+    return tuple(words_of(text)), any(mark in text for mark in QUESTION_MARKS), figures
 
 
 def words_of(text: str) -> list[str]:
