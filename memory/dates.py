@@ -16,8 +16,6 @@ from enum import StrEnum
 
 from dateutil.relativedelta import relativedelta
 
-MOST_AMOUNT = 500
-
 
 class Unit(StrEnum):
     """How exact a date is."""
@@ -168,7 +166,7 @@ _LENGTHS = {
 
 
 def _amount(words: str) -> int:
-    return NUMBERS.get(words.lower()) or min(int(words), MOST_AMOUNT)
+    return NUMBERS.get(words.lower()) or int(words)
 
 
 def _first_of(day: date, unit: Unit) -> date:

@@ -18,13 +18,13 @@ from memory.providers.language_models import LanguageModel, Question, Usage
 from memory.providers.material import encode_line
 from memory.retrieval.plans import Moment, RewriteError
 from memory.retrieval.queries import Query
+from memory.retrieval.rewriters.speakers import MOST_SPEAKERS
 
 SELF_QUERY = "self_query"
 QUERY_EXPANSION = "query_expansion"
 HYDE = "hyde"
 
 MOST_TIMES = 5
-MOST_SPEAKERS = 5
 MOST_REPHRASINGS = 3
 LONGEST_REPHRASING = 300
 """Characters."""

@@ -12,14 +12,13 @@ from memory.identity import fold
 from memory.retrieval.plans import Moment
 from memory.retrieval.queries import Query, Window
 from memory.retrieval.rewriters.readings import (
-    MOST_SPEAKERS,
     MOST_TIMES,
     SELF_QUERY,
     Filters,
     Time,
     read_question,
 )
-from memory.retrieval.rewriters.speakers import ASSISTANT, USER, speakers_of
+from memory.retrieval.rewriters.speakers import ASSISTANT, MOST_SPEAKERS, USER, speakers_of
 from memory.retrieval.rewriters.times import windows_of
 from memory.retrieval.rewriters.words import LONGEST_READ, merge
 

@@ -11,7 +11,7 @@ from memory.retrieval.queries import Query
 from memory.retrieval.rewriters import REWRITERS
 from memory.retrieval.rewriters.names import LONGEST_PHRASE, MOST_MENTIONS, MOST_NAMES, MOST_PHRASES
 from memory.retrieval.rewriters.query_expansion import MOST_EXPANSIONS
-from memory.retrieval.rewriters.readings import MOST_SPEAKERS
+from memory.retrieval.rewriters.speakers import MOST_SPEAKERS
 from memory.retrieval.rewriters.statements import LONGEST_QUESTION
 from memory.retrieval.rewriters.times import MOST_WINDOWS
 from tests.memory.retrieval.rewriters.asking import NOW, moment, rewritten
