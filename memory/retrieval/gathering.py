@@ -112,7 +112,7 @@ def make_shape(owner: Owner, query: Query, orientation: Orientation, serving: Se
         has_phrases=bool(orientation.phrases),
         is_cut=not all(term.selects for term in orientation.terms),
         has_known_at=query.known_at is not None,
-        scopes=tuple(scope.value for scope in query.scopes),
+        scopes=tuple(sorted({scope.value for scope in query.scopes})),
     )
 
 
@@ -148,8 +148,8 @@ def compose(shape: Shape) -> Statement:
     walls, of_all = walls_of(of_owner, shape.kinds), walls_of(of_owner, (), mark="a")
     ground = Ground(
         shape=shape,
-        rows=f"{walls.rows}{wanted(shape, 'memories.id')}{wanted_rows(shape)}",
-        vectors=f"{walls.vectors}{wanted(shape, 'memory_vectors.memory_id')}{wanted_vectors(shape)}",
+        rows=f"{walls.rows}{wanted(shape, 'memories.id')}",
+        vectors=f"{walls.vectors}{wanted(shape, 'memory_vectors.memory_id')}",
         passable=f"{of_all.rows} AND {true_facts(shape, 'memories.id')}",
     )
     parts = []
@@ -188,30 +188,17 @@ def wanted(shape: Shape, memory_id: str) -> str:
     if shape.has_types:
         text += f""" AND (SELECT typed.entry_type FROM context_entries AS typed
             WHERE typed.memory_ptr_id = {memory_id}) = ANY(%(types)s::text[])"""
+    text += " AND event_time >= %(since)s::timestamptz" if shape.has_since else ""
+    text += " AND event_time < %(until)s::timestamptz" if shape.has_until else ""
+    if shape.scopes:
+        within = [CONDITIONS[Scope(scope)].format(memory_id=memory_id) for scope in shape.scopes]
+        text += f" AND (({') OR ('.join(within)}))"
     return text
 
 
 def true_facts(shape: Shape, memory_id: str, *, confident: str = "") -> str:
     """Of facts, those that were true, and believed, at the moments asked for."""
     return (FACTS_KNOWN_THEN if shape.has_known_at else TRUE_FACTS).format(memory_id=memory_id, confident=confident)
-
-
-def wanted_rows(shape: Shape) -> str:
-    """And in those of memories alone."""
-    text = " AND memories.event_time >= %(since)s::timestamptz" if shape.has_since else ""
-    text += " AND memories.event_time < %(until)s::timestamptz" if shape.has_until else ""
-    if shape.scopes:
-        text += f" AND ({' OR '.join(f'({CONDITIONS[Scope(scope)]})' for scope in shape.scopes)})"
-    return text
-
-
-def wanted_vectors(shape: Shape) -> str:
-    """Vectors know no times: the planner starts from whichever side is narrower."""
-    further = wanted_rows(shape)
-    if not further:
-        return ""
-    return f""" AND EXISTS (SELECT FROM memories WHERE memories.id = memory_vectors.memory_id
-        AND memories.account_id = %(account_id)s{further})"""
 
 
 def union_of(recallers: Sequence[str]) -> str:

@@ -53,17 +53,17 @@ def listed(kinds: Collection[Kind]) -> str:
 
 
 CONDITIONS: Mapping[Scope, str] = {
-    Scope.TURN: f"""memories.conversation_id = %(conversation_id)s AND memories.kind = 'turn' AND memories.id IN (
-        SELECT memory_ptr_id FROM turns JOIN conversations ON conversations.id = turns.log_id
-        WHERE conversations.account_id = %(account_id)s AND conversations.conversation_id = %(conversation_id)s
-        AND turns.index >= conversations.turn_count - {TURNS_OF_A_TURN})""",
-    Scope.SESSION: "memories.conversation_id = %(conversation_id)s",
-    Scope.LINEAGE: "memories.conversation_id = ANY(%(lineage)s::text[])",
-    Scope.WORKSPACE: f"""(memories.kind IN ({listed(WORKSPACE_KINDS)})
-        OR memories.channel <> '{GLOBAL_CHANNEL}' AND memories.kind IN ({listed(KNOWLEDGE)}))""",
-    Scope.PROFILE: f"memories.user_id = %(user_id)s AND memories.kind IN ({listed(PROFILE_KINDS)})",
+    Scope.TURN: f"""conversation_id = %(conversation_id)s AND kind = 'turn'
+        AND (SELECT index FROM turns WHERE memory_ptr_id = {{memory_id}}) >= (
+            SELECT turn_count - {TURNS_OF_A_TURN} FROM conversations
+            WHERE conversations.account_id = %(account_id)s AND conversations.conversation_id = %(conversation_id)s)""",
+    Scope.SESSION: "conversation_id = %(conversation_id)s",
+    Scope.LINEAGE: "conversation_id = ANY(%(lineage)s::text[])",
+    Scope.WORKSPACE: f"""(kind IN ({listed(WORKSPACE_KINDS)})
+        OR channel <> '{GLOBAL_CHANNEL}' AND kind IN ({listed(KNOWLEDGE)}))""",
+    Scope.PROFILE: f"user_id = %(user_id)s AND kind IN ({listed(PROFILE_KINDS)})",
 }
-"""What is in a scope, as a condition on `memories`."""
+"""What is in a scope, as a condition on the columns that memories and vectors share; `memory_id` is the table's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,18 +9,21 @@ from itertools import product
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from memory.models import Account, Kind
 from memory.owner import Owner
 from memory.retrieval.gathering import gather
 from memory.retrieval.neighbours import read_neighbours
 from memory.retrieval.orientation import orient
+from memory.retrieval.plans import Orientation
 from memory.retrieval.queries import Query, Scope, Window
 from memory.retrieval.recallers import RECALLERS
 from memory.retrieval.surroundings import read_links
+from memory.retrieval.vectors import expression_of_index, name_of_index
 from tests.memory.crowds import analyze, crowd
-from tests.memory.episodes import NOW
-from tests.memory.gatherings import Sent, asked, explain, moment, steps_of
+from tests.memory.episodes import MODEL, NOW, WIDTH
+from tests.memory.gatherings import Sent, asked, explain, gathered, moment, steps_of
 
 pytestmark = pytest.mark.django_db
 
@@ -74,6 +77,43 @@ def recall(owner: Owner, query: Query) -> int:
     read_links(owner, [each.id for each in gathered.candidates])
     read_neighbours(owner, gathered.candidates, query, now=NOW)
     return len(gathered.candidates)
+
+
+def test_filters_by_time_and_scope_are_conditions_on_vectors_themselves(
+    account: Account, stranger: Account
+) -> None:
+    _first, agent, *_ = crowd(account, rows=OWN_ROWS)
+    crowd(stranger, rows=OTHER_ROWS)
+    index_vectors(account)
+    analyze()
+
+    for owner, fields in product((agent, Owner(account_id=account.id)), FILTERS):
+        with Sent() as sent:
+            found = gathered(owner, replace(QUESTION, **fields), Orientation(indexed_rows=OWN_ROWS), "vector")
+        [(statement, parameters)] = sent.statements
+        assert read_whole(statement, parameters) == set(), (owner, fields)
+        assert rows_read(statement, parameters, of="memories") == len(found.candidates) > 10, (owner, fields)
+
+
+def index_vectors(account: Account) -> None:
+    """As the job does it, without a transaction of its own."""
+    name = name_of_index(account.id, model=MODEL, width=WIDTH, is_nested=False)
+    indexed = expression_of_index(WIDTH, is_nested=False)
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute(
+            f"CREATE INDEX {name} ON memory_vectors USING hnsw ({indexed} halfvec_cosine_ops)"
+            f" WHERE account_id = '{account.id}' AND model = '{MODEL}' AND width = {WIDTH} AND live"
+        )
+
+
+def rows_read(statement: str, parameters: Any, *, of: str) -> float:
+    plan = explain(statement, parameters)["Plan"]
+    return sum(
+        step["Actual Loops"] * (step["Actual Rows"] + step.get("Rows Removed by Filter", 0))
+        for step in steps_of(plan)
+        if step.get("Relation Name") == of
+    )
 
 
 def read_whole(statement: str, parameters: Any) -> set[str]:

@@ -8,15 +8,18 @@ from uuid import UUID
 import pytest
 
 from memory.errors import Unprocessable
-from memory.models import Fact, Kind
+from memory.models import Fact, Kind, Memory
+from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
+from memory.retrieval.orientation import orient
 from memory.retrieval.plans import Orientation
 from memory.retrieval.queries import Posture, Query, Scope
 from memory.retrieval.scopes import MEMBERS, Place, check_scopes
 from memory.services.conversations import Opening, create_conversation
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import MODEL, NOW, direction
+from tests.memory.gatherings import asked, gathered, moment
 from tests.memory.graphs import node, store_node
 from tests.memory.learnings import learn, team_of
 from tests.memory.recalls import found_by_words
@@ -114,6 +117,26 @@ def test_scopes_filter_what_is_found_by_meaning_as_well(owner: Owner, scope: Sco
     found = found_by_words(owner, "boiler", techniques=("vector", "-duplicates"), **asked)
 
     assert {each.text for each in found} == texts
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("memories_everywhere")
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_scope_holds_the_same_whether_memories_or_vectors_are_searched(reader: Owner, scope: Scope) -> None:
+    insert_vectors(reader.account_id, model=MODEL, vectors=[(each, direction(0)) for each in every_id()])
+    fields = {"conversation_id": HERE, "scopes": [scope], "top_k": 1_000}
+    query = asked("boiler", angle=0.1, **fields)
+
+    by_words, by_meaning = (
+        gathered(reader, query, orient(reader, query, moment(reader)), name).candidates
+        for name in ("lexical", "vector")
+    )
+
+    assert ids(list(by_meaning)) == ids(list(by_words)) != set()
+
+
+def every_id() -> list[UUID]:
+    return list(Memory.objects.filter(vectors=None).values_list("id", flat=True))
 
 
 @pytest.mark.django_db
