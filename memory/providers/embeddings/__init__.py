@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from memory.providers.embeddings.base import EmbeddingProvider, Vectors
+from memory.providers.embeddings.line_counter import LineCounter
 from memory.providers.embeddings.local import LocalEmbeddings
 from memory.providers.embeddings.openai import OpenAIEmbeddings, OpenAIEndpoint
 from memory.providers.embeddings.tiny import TinyEmbeddings
@@ -44,9 +45,12 @@ def embedding_provider() -> EmbeddingProvider:
 
 
 def token_counter() -> Callable[[str], int]:
-    """How tokens of a text are counted: by the tokenizer of weights on this machine, else by estimate."""
+    """How tokens of a text are counted: by the tokenizer of weights on this machine, else by estimate.
+
+    Never fewer than the estimate: such a tokenizer has one token for any word that it does not know, however long.
+    """
     provider = embedding_provider()
-    return provider.count_tokens if isinstance(provider, LocalEmbeddings) else estimate_tokens
+    return LineCounter(count=provider.count_tokens) if isinstance(provider, LocalEmbeddings) else estimate_tokens
 
 
 def is_nested(model: str) -> bool:

@@ -31,12 +31,21 @@ def test_nothing_configured_is_the_offline_model() -> None:
 
 
 def test_tokens_are_counted_by_the_offline_model_and_estimated_beside_an_endpoint(settings: Settings) -> None:
-    assert token_counter()("unbelievable") == 1
+    count, piecemeal = token_counter(), "kubectl hxqzv " * 10
+    assert count(piecemeal) > estimate_tokens(piecemeal)
 
     settings.OPENAI_API_KEY = "sk"
     embedding_provider.cache_clear()
 
     assert token_counter() is estimate_tokens
+
+
+@pytest.mark.parametrize("unknown", ["a" * 99_000, "\U0001f600" * 1_000, "สวัสดี" * 1_000], ids=["run", "emoji", "Thai"])
+def test_what_the_offline_model_has_one_token_for_is_estimated(unknown: str) -> None:
+    count = token_counter()
+
+    assert count(unknown) >= estimate_tokens(unknown)
+    assert count(f"{unknown}\n{unknown}\n") == 2 * count(f"{unknown}\n")
 
 
 @pytest.mark.parametrize("name", ["OPENAI_API_KEY", "OPENAI_BASE_URL"])
