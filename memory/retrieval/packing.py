@@ -5,20 +5,40 @@ score whole, and not cut. Not by score per token, since a line of three words wo
 evidence. When all results had their turn, those turns that stand next to a chosen one go in, those of the best first.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from memory.models import Kind
+from memory.providers.deadlines import Deadline
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.neighbours import REACH
 
+NEVER = Deadline(None)
 JOINED = 2 * REACH
 """Turns of a conversation whose numbers differ by no more belong to one passage: their neighbours touch."""
 
-Price = Callable[[Sequence[Candidate]], int]
-"""What a passage takes in tokens, laid out with all that stands around it; nothing for one without members."""
-
 Spot = tuple[str, int]
+
+
+class Prices(Protocol):
+    """What stands in a passage, in tokens. A passage takes its head and the lines of its notes, with what is between
+    them; each of these is counted once, however often it is asked for.
+    """
+
+    def head(self, first: Candidate) -> int:
+        """What stands above a passage that begins with this note."""
+
+    def line(self, note: Candidate) -> int: ...
+
+    def between(self, before: Candidate, note: Candidate) -> int:
+        """What stands between two notes of a passage, besides their lines."""
+
+    def least(self, note: Candidate) -> int:
+        """No more than its line takes; told at once, however long that is."""
+
+    def knows(self, note: Candidate) -> bool:
+        """Whether its line has been counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,29 +48,45 @@ class Passage:
     notes: Sequence[Candidate]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """Passages, best first. `is_late` where the deadline passed before all had their turn."""
+
+    passages: Sequence[Passage]
+    is_late: bool
+
+
 @dataclass(slots=True, kw_only=True)
 class Packing:
     """What has been taken so far, and how many tokens are left."""
 
     left: int
-    price: Price
+    prices: Prices
+    deadline: Deadline
+    is_late: bool = False
     turns: dict[str, dict[int, Candidate]] = field(default_factory=dict)
     """By conversation and index."""
     others: list[Candidate] = field(default_factory=list)
 
     def take(self, note: Candidate) -> bool:
-        """Take it in if it fits."""
-        if note.kind != Kind.TURN or note.index is None:
-            return self._take_alone(note)
-        if note.index in self.turns.get(note.conversation_id, {}):
+        """Take it in if it fits. Past the deadline no more lines are counted: it is for those that are known."""
+        if self.has(note):
             return True
-        before, after = self._around(note.conversation_id, note.index)
-        extra = self.price([*before, note, *after]) - self._price_apart(before, after)
-        if extra > self.left:
+        if not self.prices.knows(note) and self.deadline.left_seconds() <= 0:
+            self.is_late = True
             return False
-        self.left -= extra
-        self.turns.setdefault(note.conversation_id, {})[note.index] = note
+        around = self._price_around(note)
+        if around + self.prices.least(note) > self.left or around + self.prices.line(note) > self.left:
+            return False
+        self.left -= around + self.prices.line(note)
+        if is_in_conversation(note):
+            self.turns.setdefault(note.conversation_id, {})[note.index or 0] = note
+        else:
+            self.others.append(note)
         return True
+
+    def has(self, note: Candidate) -> bool:
+        return is_in_conversation(note) and note.index in self.turns.get(note.conversation_id, {})
 
     def passages(self) -> list[list[Candidate]]:
         """In no order; turns in that of time."""
@@ -59,22 +95,26 @@ class Packing:
             runs += split_runs([turns[index] for index in sorted(turns)])
         return runs
 
-    def _take_alone(self, note: Candidate) -> bool:
-        extra = self.price([note])
-        if extra > self.left:
-            return False
-        self.left -= extra
-        self.others.append(note)
-        return True
+    def _price_around(self, note: Candidate) -> int:
+        """What it adds besides its line: below zero where it joins two passages, whose second head goes."""
+        before, after = (self._nearest(note, step) for step in (-1, 1))
+        added = self._price_joint(before, note)
+        if after is None:
+            return added
+        is_joined = before is not None and (after.index or 0) - (before.index or 0) <= JOINED
+        return added + self._price_joint(note, after) - self._price_joint(before if is_joined else None, after)
 
-    def _around(self, conversation_id: str, index: int) -> tuple[list[Candidate], list[Candidate]]:
-        """What is taken already of the passage that a turn would stand in: before it, and after it."""
-        turns = self.turns.get(conversation_id, {})
-        return walk(turns, index, step=-1)[::-1], walk(turns, index, step=1)
+    def _price_joint(self, before: Candidate | None, note: Candidate) -> int:
+        """What stands above the line of a note: the head of its passage where it is the first."""
+        return self.prices.head(note) if before is None else self.prices.between(before, note)
 
-    def _price_apart(self, before: Sequence[Candidate], after: Sequence[Candidate]) -> int:
-        """What both take without what is to stand between them."""
-        return sum(self.price(run) for run in split_runs([*before, *after]))
+    def _nearest(self, note: Candidate, step: int) -> Candidate | None:
+        """The next note of the passage that a turn would stand in, on that side."""
+        if not is_in_conversation(note):
+            return None
+        turns = self.turns.get(note.conversation_id, {})
+        near = ((note.index or 0) + step * reach for reach in range(1, JOINED + 1))
+        return next((turns[index] for index in near if index in turns), None)
 
 
 def pack(
@@ -82,14 +122,15 @@ def pack(
     neighbours: Collection[Candidate],
     *,
     budget: int,
-    price: Price,
+    prices: Prices,
+    deadline: Deadline = NEVER,
     kept: Collection[str] = (),
-) -> list[Passage]:
+) -> Packed:
     """Passages out of evidence (best first) and turns next to it that together take `budget` tokens at most.
 
     Those whose item keys are in `kept` go in before all others. Passages come best first, by the best that is in them.
     """
-    packing = Packing(left=budget, price=price)
+    packing = Packing(left=budget, prices=prices, deadline=deadline)
     beside = {(each.conversation_id, each.index or 0): each for each in neighbours}
     for note in (*evidence, *neighbours):
         if note.item_key in kept:
@@ -102,25 +143,20 @@ def pack(
     place = {note.id: number for number, note in enumerate(evidence)}
     last = len(evidence)
     ranked = sorted(packing.passages(), key=lambda notes: min(place.get(note.id, last) for note in notes))
-    return [Passage(notes=notes) for notes in ranked]
+    return Packed(passages=[Passage(notes=notes) for notes in ranked], is_late=packing.is_late)
+
+
+def is_in_conversation(note: Candidate) -> bool:
+    return note.kind == Kind.TURN and note.index is not None
 
 
 def next_to(note: Candidate, beside: Mapping[Spot, Candidate]) -> list[Candidate]:
     """The neighbours of a turn that there are, the nearest and earliest first."""
-    if note.kind != Kind.TURN or note.index is None:
+    if not is_in_conversation(note):
         return []
     steps = [step for reach in range(1, REACH + 1) for step in (-reach, reach)]
-    spots = [(note.conversation_id, note.index + step) for step in steps]
+    spots = [(note.conversation_id, (note.index or 0) + step) for step in steps]
     return [beside[spot] for spot in spots if spot in beside]
-
-
-def walk(turns: Mapping[int, Candidate], index: int, *, step: int) -> list[Candidate]:
-    """From one turn to the next of the same passage, as far as it goes, without the one at `index`."""
-    found: list[Candidate] = []
-    while near := [index + step * reach for reach in range(1, JOINED + 1) if index + step * reach in turns]:
-        index = near[0]
-        found.append(turns[index])
-    return found
 
 
 def split_runs(turns: Sequence[Candidate]) -> list[list[Candidate]]:

@@ -5,12 +5,12 @@ All of it is recalled in one go (`services.recall`). Stored text is written by s
 behind a mark, and can pass for no section of ours (`layouts`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, zip_longest
+from typing import Any
 
-from ledger import store as ledger
 from memory import conf
 from memory.models import Kind
 from memory.owner import Owner
@@ -18,14 +18,16 @@ from memory.providers.deadlines import Deadline
 from memory.providers.embeddings import token_counter
 from memory.retrieval.candidates import Bundle, Candidate
 from memory.retrieval.neighbours import read_neighbours
-from memory.services.context_layout import Laid, Material, lay_out
-from memory.services.recall import RecallRequest, conclude, prepare, recall
+from memory.retrieval.pipeline import is_question
+from memory.services.context_layout import Counter, Laid, Limits, Material, lay_out
+from memory.services.delivery import Marks, deliver_unmarked
+from memory.services.recall import RecallRequest, conclude, deadline_of, prepare, read_injected, recall
 from memory.services.sessions import latest_question
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import Place
 
-MARK_ROUNDS = 3
-"""How often what others injected meanwhile is replaced by other memories, before it is only left out."""
+PACKING_SECONDS = 0.2
+"""That there are for choosing among what was recalled, though the recall took all the time: it was not for nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,25 +53,51 @@ class Context:
     asked: RecallRequest
     bundle: Bundle
     """What was asked for and recalled, for `conclude_context`."""
+    is_taken: bool = False
+    """Whether others injected all that was recalled before this call could."""
 
 
 def gather_context(owner: Owner, request: ContextRequest, *, now: datetime) -> Context:
     """Working memory, episodes and evidence, laid out; marks the items in the ledger only where asked to.
 
-    Four statements at most, besides the one that looks for the question. Raises Unprocessable where there is no
-    query, no vector, and no message of a user that could be one, and as `services.recall.recall`.
+    Four statements at most, besides the one that looks for the question, and as many again where others took all that
+    was recalled. Raises Unprocessable where there is no query, no vector, and no message of a user that could be one,
+    and as `services.recall.recall`.
     """
-    deadline = deadline_of(request.asked)
+    request = replace(request, asked=replace(request.asked, deadline=deadline_of(request.asked)))
     asked = complete(owner, request.asked, now=now)
     fields = WorkingMemory(owner).get(asked.query.conversation_id)
+    context = recall_context(owner, request, asked, fields, now=now)
+    if not context.is_taken:
+        return context
+    injected = read_injected(owner, asked.query.conversation_id)
+    asked = replace(asked, query=replace(asked.query, without=[*asked.query.without, *injected]))
+    return recall_context(owner, request, asked, fields, now=now)
+
+
+def recall_context(
+    owner: Owner, request: ContextRequest, asked: RecallRequest, fields: Mapping[str, Any], *, now: datetime
+) -> Context:
+    """What one recall of the completed question brings, laid out and marked as requested."""
     bundle = recall(owner, asked, now=now)
     episodes = nearest_episodes(bundle)
-    evidence = [result for result in bundle.results if result not in episodes]
-    is_late = deadline.left_seconds() <= 0
+    shown = {each.id for each in episodes}
+    evidence, reserve = ([each for each in found if each.id not in shown] for found in (bundle.results, bundle.others))
+    is_late = deadline_of(asked).left_seconds() <= 0
     neighbours = [] if is_late else read_neighbours(owner, evidence, asked.query, now=now)
-    material = Material(fields=fields, episodes=episodes, evidence=evidence, neighbours=neighbours)
+    material = Material(
+        fields=fields,
+        episodes=episodes,
+        evidence=evidence,
+        neighbours=[each for each in neighbours if not is_question(each, asked.query)],
+        reserve=reserve,
+    )
     laid = deliver(owner, material, request)
-    lacks = {"neighbours_deadline": is_late, "context_truncated": laid.is_truncated}
+    lacks = {
+        "neighbours_deadline": is_late,
+        "packing_deadline": laid.is_late,
+        "context_truncated": laid.is_truncated,
+    }
     return Context(
         context=laid.text,
         items=laid.items,
@@ -77,17 +105,13 @@ def gather_context(owner: Owner, request: ContextRequest, *, now: datetime) -> C
         degraded=sorted({*bundle.degraded, *(code for code, is_so in lacks.items() if is_so)}),
         asked=asked,
         bundle=bundle,
+        is_taken=laid.is_taken,
     )
 
 
 def conclude_context(owner: Owner, context: Context, *, now: datetime) -> None:
     """Count the reads of what the context holds, and write them down (see `services.recall.conclude`)."""
     conclude(owner, context.asked, replace(context.bundle, results=context.items), now=now)
-
-
-def deadline_of(asked: RecallRequest) -> Deadline:
-    deadline_ms = conf.RECALL_DEADLINE_MS if asked.deadline_ms is None else asked.deadline_ms
-    return Deadline.after(deadline_ms / 1_000)
 
 
 def complete(owner: Owner, asked: RecallRequest, *, now: datetime) -> RecallRequest:
@@ -113,35 +137,20 @@ def nearest_episodes(bundle: Bundle) -> list[Candidate]:
 
 
 def deliver(owner: Owner, material: Material, request: ContextRequest) -> Laid:
-    """The material laid out, and its memories marked, where the request wants that.
-
-    Where injected ones are suppressed, the text holds exactly what this call was the first to mark: what others marked
-    meanwhile is replaced, and what was marked and then had no room is taken out of the ledger again.
-    """
-    count = token_counter()
-    laid = lay_out(material, max_tokens=request.max_tokens, count=count)
-    if not request.mark_injected:
-        return laid
-    place = Place(account_id=owner.account_id, conversation_id=request.asked.query.conversation_id)
-    own = mark(owner, place, laid.items)
-    if not request.asked.suppress_injected:
-        return laid
-    for is_last in [*[False] * (MARK_ROUNDS - 1), True]:
-        lost = [item for item in laid.items if item.item_key not in own]
-        if not lost:
-            break
-        material = material.only(own) if is_last else material.without({item.item_key for item in lost})
-        laid = lay_out(material, max_tokens=request.max_tokens, count=count, kept=own)
-        own |= mark(owner, place, [item for item in laid.items if item.item_key not in own])
-    for stray in own - {item.item_key for item in laid.items}:
-        ledger.evict(place, stray, agent_id=owner.agent_id)
+    """The material laid out, and its memories marked where the request wants that."""
+    packing_seconds = max(deadline_of(request.asked).left_seconds(), PACKING_SECONDS)
+    limits = Limits(
+        max_tokens=request.max_tokens,
+        counter=Counter(count=token_counter()),
+        deadline=Deadline.after(packing_seconds),
+    )
+    marks = Marks(
+        owner=owner,
+        place=Place(account_id=owner.account_id, conversation_id=request.asked.query.conversation_id),
+    )
+    if request.mark_injected and request.asked.suppress_injected:
+        return deliver_unmarked(material, limits, marks)
+    laid = lay_out(material, limits)
+    if request.mark_injected:
+        marks.enter(laid.items)
     return laid
-
-
-def mark(owner: Owner, place: Place, items: Sequence[Candidate]) -> set[str]:
-    """Enter the items into the ledger, in one step; returns the keys of those that were not in it."""
-    if not items:
-        return set()
-    values = dict.fromkeys([item.item_key for item in items], ledger.DEFAULT_VALUE)
-    marks = ledger.mark_many(place, values, agent_id=owner.agent_id)
-    return {item_key for item_key, made in marks.items() if made.first}

@@ -5,8 +5,9 @@ What no reader sees is dropped everywhere (`unseen`).
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from memory.models import Kind
@@ -57,18 +58,27 @@ def head_of(notes: Sequence[Candidate]) -> str:
     return ", ".join(filter(None, [tell_kind(first), *tell_belief(first), tell_time(first.event_time)]))
 
 
-def lines_of(notes: Sequence[Candidate]) -> list[str]:
+def lines_of(notes: Sequence[Candidate], *, texts: Callable[[Candidate], str]) -> list[str]:
     """A passage's memories, each on a line of its own behind a mark; turns say who speaks, and tell of a new day."""
-    lines = []
-    before = None
-    for note in notes:
-        if before is not None and (note.index or 0) - (before.index or 0) > 1:
-            lines.append(GAP)
-        is_next_day = before is not None and before.event_time.date() != note.event_time.date()
-        day = f"({note.event_time:%Y-%m-%d}) " if is_next_day else ""
-        lines.append(f"> {day}{tell_speaker(note)}{one_line(note.text)}")
-        before = note
+    lines = [quote(notes[0], texts(notes[0]))]
+    for before, note in pairwise(notes):
+        lines += [GAP] if is_apart(before, note) else []
+        lines.append(quote(note, texts(note), day=tell_new_day(before, note)))
     return lines
+
+
+def quote(note: Candidate, text: str, *, day: str = "") -> str:
+    return f"> {day}{tell_speaker(note)}{text}"
+
+
+def is_apart(before: Candidate, note: Candidate) -> bool:
+    """Whether turns between the two are left out."""
+    return (note.index or 0) - (before.index or 0) > 1
+
+
+def tell_new_day(before: Candidate, note: Candidate) -> str:
+    is_next_day = before.event_time.date() != note.event_time.date()
+    return f"({note.event_time:%Y-%m-%d}) " if is_next_day else ""
 
 
 def tell_kind(note: Candidate) -> str:

@@ -49,7 +49,8 @@ EARLIEST_HOURS = 24 * 366 * 200
 class RecallRequest:
     """What a client asks for. `time_window_hours` is `since`, told from now; `techniques` as in `choose_plan`.
 
-    With `max_tokens` the texts of all results together are estimated to have no more.
+    With `max_tokens` the texts of all results together are estimated to have no more. `deadline` is one that began
+    before the recall did; without it `deadline_ms` begin with the recall.
     """
 
     query: Query
@@ -57,6 +58,7 @@ class RecallRequest:
     own: OwnVector | None = None
     time_window_hours: float | None = None
     deadline_ms: int | None = None
+    deadline: Deadline | None = None
     max_tokens: int | None = None
     suppress_injected: bool = False
 
@@ -67,14 +69,14 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
     Three statements at most, none of which writes. Raises Unprocessable for filters that contradict each other, for
     scopes without what they are of, and for techniques that there are not.
     """
+    deadline = deadline_of(request)
     plan = choose_plan(request.techniques)
     query = prepare(owner, request, now=now)
     usages: list[Usage] = []
-    deadline_ms = conf.RECALL_DEADLINE_MS if request.deadline_ms is None else request.deadline_ms
     moment = Moment(
         owner=owner,
         now=now,
-        deadline=Deadline.after(deadline_ms / 1_000),
+        deadline=deadline,
         model=language_model(USE),
         meter=usages.append,
     )
@@ -85,6 +87,12 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
     if request.max_tokens is None:
         return bundle
     return replace(bundle, results=within_tokens(bundle.results, request.max_tokens))
+
+
+def deadline_of(request: RecallRequest) -> Deadline:
+    """The one that it brings, else its own, from now on."""
+    deadline_ms = conf.RECALL_DEADLINE_MS if request.deadline_ms is None else request.deadline_ms
+    return request.deadline or Deadline.after(deadline_ms / 1_000)
 
 
 def within_tokens(results: Sequence[Candidate], max_tokens: int) -> list[Candidate]:

@@ -9,6 +9,7 @@ from ledger import store as ledger
 from memory.models import Account, ApiKey, Memory
 from memory.owner import Owner
 from memory.services.accounts import issue_key
+from memory.services.context_layout import NOTICE
 from memory.services.embedding import embed_texts
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory.tiers.working import WorkingMemory
@@ -71,6 +72,8 @@ def test_the_documented_layout(client: ServiceClient, owner: Owner, embedding_se
             "",
             "[Episodic Memory -- Relevant Past Conversations]",
             "- (similarity: 1.00) the boiler",
+            "",
+            NOTICE,
         ]
     )
 

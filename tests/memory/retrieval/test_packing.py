@@ -1,6 +1,7 @@
 """Packing (B2): what goes into so many tokens, in which order, and that it is never more."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -9,16 +10,42 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.models import Kind
+from memory.providers.deadlines import Deadline
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.packing import JOINED, Passage, pack
 from tests.memory.candidates import found
 
-HEAD = 10
+HEAD, GAP = 10, 2
 """What a passage costs besides its texts, a token a character."""
 
 
+@dataclass
+class Costs:
+    """Prices that keep a record of the lines that were counted."""
+
+    counted: list[Candidate] = field(default_factory=list)
+
+    def head(self, _first: Candidate) -> int:
+        return HEAD
+
+    def line(self, note: Candidate) -> int:
+        if note not in self.counted:
+            self.counted.append(note)
+        return len(note.text)
+
+    def between(self, before: Candidate, note: Candidate) -> int:
+        return GAP if (note.index or 0) - (before.index or 0) > 1 else 0
+
+    def least(self, note: Candidate) -> int:
+        return len(note.text) // 2
+
+    def knows(self, note: Candidate) -> bool:
+        return note in self.counted
+
+
 def price(notes: Sequence[Candidate]) -> int:
-    return HEAD + sum(len(note.text) for note in notes)
+    costs = Costs()
+    return HEAD + sum(map(costs.line, notes)) + sum(costs.between(*pair) for pair in pairwise(notes))
 
 
 def said(index: int, length: int = 5, *, conversation_id: str = "c1") -> Candidate:
@@ -36,7 +63,7 @@ def indexes(passages: Sequence[Passage]) -> list[list[int | None]]:
 
 
 def packed(evidence: Sequence[Candidate], *neighbours: Candidate, budget: int = 1_000, **kept: Any) -> Any:
-    return indexes(pack(evidence, neighbours, budget=budget, price=price, **kept))
+    return indexes(pack(evidence, neighbours, budget=budget, prices=Costs(), **kept).passages)
 
 
 def test_what_does_not_fit_makes_way_for_what_comes_after_it() -> None:
@@ -100,6 +127,34 @@ def test_a_kept_neighbour_stays_without_its_turn() -> None:
     assert packed([], beside, kept={beside.item_key}) == [[6]]
 
 
+def test_what_cannot_fit_is_not_even_counted() -> None:
+    costs, long = Costs(), said(0, 1_000)
+
+    pack([long, said(10)], (), budget=50, prices=costs)
+
+    assert costs.counted == [said(10)]
+
+
+def test_each_line_is_counted_once_however_many_join_it() -> None:
+    costs = Costs()
+    turns = [said(index) for index in range(30)]
+
+    packed = pack(turns, (), budget=1_000, prices=costs)
+
+    assert indexes(packed.passages) == [list(range(30))]
+    assert costs.counted == turns
+
+
+def test_past_the_deadline_only_what_is_counted_already_goes_in() -> None:
+    costs, known = Costs(counted=[said(0), said(20)]), [said(0), said(20)]
+    late = Deadline(0.0)
+
+    packed = pack([known[0], said(10), known[1]], (), budget=1_000, prices=costs, deadline=late)
+
+    assert (indexes(packed.passages), packed.is_late) == ([[0], [20]], True)
+    assert not pack(known, (), budget=1_000, prices=costs, deadline=late).is_late
+
+
 NOTES = st.lists(
     st.builds(said, st.integers(0, 20), st.integers(1, 60), conversation_id=st.sampled_from(["c1", "c2"])),
     unique_by=lambda note: note.id,
@@ -112,7 +167,7 @@ NOTES = st.lists(
 def test_whatever_is_packed_keeps_to_its_budget_and_stands_once_and_in_order(
     notes: list[Candidate], split: int, budget: int
 ) -> None:
-    passages = pack(notes[:split], notes[split:], budget=budget, price=price)
+    passages = pack(notes[:split], notes[split:], budget=budget, prices=Costs()).passages
 
     ids = [note.id for passage in passages for note in passage.notes]
     assert sum(price(passage.notes) for passage in passages) <= max(budget, 0)
@@ -127,6 +182,6 @@ def test_whatever_is_packed_keeps_to_its_budget_and_stands_once_and_in_order(
 def test_the_best_that_fits_alone_is_always_in(notes: list[Candidate], budget: int) -> None:
     fitting = [note for note in notes if price([note]) <= budget]
 
-    passages = pack(notes, (), budget=budget, price=price)
+    passages = pack(notes, (), budget=budget, prices=Costs()).passages
 
     assert {note.id for note in fitting[:1]} <= {note.id for passage in passages for note in passage.notes}

@@ -11,7 +11,8 @@ from django.db import connection
 from ledger import store as ledger
 from memory.owner import Owner
 from memory.services.context import Context, deliver, gather_context
-from memory.services.context_layout import Material, lay_out
+from memory.services.context_layout import Counter as Costs
+from memory.services.context_layout import Limits, Material, lay_out
 from memory.services.layouts import one_line
 from memory.tokens import estimate_tokens
 from memory_project.redis import Place
@@ -99,7 +100,7 @@ def test_what_others_marked_meanwhile_makes_room_for_what_had_none(
     owner: Owner, place: Place, material: Material
 ) -> None:
     request = request_for(query="boiler", suppress=True, mark=True, max_tokens=100)
-    first = lay_out(material, max_tokens=100, count=estimate_tokens)
+    first = lay_out(material, Limits(max_tokens=100, counter=Costs(count=estimate_tokens)))
     ledger.mark_many(place, dict.fromkeys([item.item_key for item in first.items], "theirs"))
 
     laid = deliver(owner, material, request)
