@@ -19,7 +19,6 @@ ENTRIES = Searched(
         *("context_id", "key", "value", "entry_type", "source_type", "memory_type"),
         *("importance", "confidence", "content_version"),
     ),
-    type_column="entry_type",
 )
 
 READ_ENTRIES = f"""
@@ -56,10 +55,10 @@ EntriesFound = Found[EntryHit]
 
 
 def search_entries(owner: Owner, query: MemoryQuery, *, now: datetime) -> EntriesFound:
-    """The `top_k` entries nearest to the query in contexts that the owner may read and that are not archived.
+    """For staff: the `top_k` entries nearest to the query in contexts that the owner may read, archived ones apart.
 
-    In those of `query.contexts` and of the entry types `query.types` only, where it names any (see `search_rows`). One
-    statement.
+    In those of `query.contexts` only, where it names any (see `search_rows`). One statement. Clients' searches are
+    recalls (`services.entry_searches`).
     """
     found = search_rows(owner, ENTRIES, query, now=now)
     return Found(hits=[make_hit(row) for row in found.hits], degraded=found.degraded)

@@ -12,11 +12,10 @@ from memory.management.benchmarks.scratch import Scratch, clustered_vectors
 from memory.management.benchmarks.web import KeepAliveClient, encode
 from memory.models import Vector
 from memory.models.binary import binary_cursor, half_vector
-from memory.retrieval.entries import search_entries
-from memory.retrieval.search import MemoryQuery
 from memory.services.contexts import own_context
 from memory.services.embedding import Embedded
 from memory.services.entries import EntryDraft, store_entries
+from memory.services.entry_searches import EntryQuestion, find_entries
 from memory.services.memories import OwnVector
 from memory.services.pool_data import merge_data
 from memory.services.pools import PoolDraft, create_pool
@@ -95,14 +94,12 @@ def search_context(scratch: Scratch, client: KeepAliveClient, *, now: datetime) 
     context = own_context(owner, now=now)
     fill_context(scratch, now=now)
     vectors = clustered_vectors(QUESTIONS, scratch.width)
-    queries = [
-        MemoryQuery(
+    questions = [
+        EntryQuestion(
             text="which pump?",
             top_k=TOP_K,
-            model=scratch.model,
-            width=scratch.width,
-            vector=vector,
-            contexts=(context.id,),
+            own=OwnVector(model=scratch.model, vector=vector),
+            contexts=[context.id],
         )
         for vector in vectors
     ]
@@ -128,7 +125,7 @@ def search_context(scratch: Scratch, client: KeepAliveClient, *, now: datetime) 
 
     return [
         Way(name="psycopg", run=search_bare),
-        Way(name="in process", run=lambda number: search_entries(owner, queries[number % QUESTIONS], now=now)),
+        Way(name="in process", run=lambda number: find_entries(owner, questions[number % QUESTIONS], now=now)),
         Way(name="over HTTP", run=lambda number: client.request("POST", SEARCH, bodies[number % QUESTIONS])),
     ]
 

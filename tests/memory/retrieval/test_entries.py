@@ -1,4 +1,7 @@
-"""Search in contexts: by meaning, by words where there is no vector; in those contexts that the owner may read."""
+"""Search in contexts: by meaning and by words, in those contexts that the owner may read.
+
+Clients find by recalls (`find_entries`), staff by the search of one kind (`search_entries`): behind the same wall.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -15,10 +18,11 @@ from memory.services.accounts import add_member, create_team, remove_member
 from memory.services.contexts import Grant, archive_context, revoke_context, unarchive_context
 from memory.services.entries import EntryDraft, remove_entry
 from memory.services.entry_searches import EntryQuestion, find_entries
+from memory.services.memories import OwnVector
 from tests.memory.contexts import context_of, entry, keep
-from tests.memory.episodes import NOW, draft, query, store
+from tests.memory.episodes import MODEL, NOW, direction, draft, query, store
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
 
 @pytest.fixture
@@ -26,9 +30,15 @@ def context(owner: Owner) -> PersistentContext:
     return context_of(owner)
 
 
-def found_by(owner: Owner, *contexts: PersistentContext, angle: float | None = 0.0, text: str = "leak") -> list[str]:
-    asked = replace(query(text, angle=angle), contexts=[context.id for context in contexts])
-    return [hit.content for hit in search_entries(owner, asked, now=NOW).hits]
+def found_by(owner: Owner, *contexts: PersistentContext, angle: float | None = 0.0, text: str = "leak") -> set[str]:
+    """What clients find, which is what staff find."""
+    ids = [context.id for context in contexts]
+    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    recalled = find_entries(owner, EntryQuestion(text=text, own=own, contexts=ids), now=NOW)
+    searched = search_entries(owner, replace(query(text, angle=angle), contexts=ids), now=NOW)
+    found = {hit.content for hit in recalled.hits}
+    assert found == {hit.content for hit in searched.hits}
+    return found
 
 
 def test_the_nearest_come_first_with_their_similarity(owner: Owner, context: PersistentContext) -> None:
@@ -57,8 +67,8 @@ def test_a_search_may_be_narrowed_to_contexts(owner: Owner, context: PersistentC
     for place, text in ((context, "here"), (other, "there"), (third, "elsewhere")):
         keep(owner, place, entry(f"{text}: with a vector", angle=0.1), entry(f"{text}: a leak"))
 
-    assert found_by(owner, context) == ["here: with a vector", "here: a leak"]
-    assert found_by(owner, context, angle=None) == ["here: a leak"]
+    assert found_by(owner, context) == {"here: with a vector", "here: a leak"}
+    assert found_by(owner, context, angle=None) == {"here: a leak"}
     assert len(found_by(owner, context, other)) == 4
     assert len(found_by(owner)) == 6
 
@@ -68,7 +78,7 @@ def test_naming_a_context_opens_it_to_nobody(owner: Owner, context: PersistentCo
 
     for other in (replace(owner, agent_id="other"), Owner(account_id=stranger.id)):
         for angle in (0.0, None):
-            assert found_by(other, context, angle=angle) == found_by(other, angle=angle) == []
+            assert found_by(other, context, angle=angle) == found_by(other, angle=angle) == set()
         asked = replace(query(), contexts=[context.id])
         assert search_entries(other, asked, now=NOW).degraded == []
 
@@ -88,7 +98,7 @@ def test_what_may_be_read_is_found(owner: Owner, opened: dict[str, Any]) -> None
     keep(owner, context_of(owner, **opened), entry("a leak", angle=0.1), entry("a pending leak"))
     keep(owner, context_of(owner, "closed"), entry("closed", angle=0.0))
 
-    assert found_by(replace(owner, agent_id="reader")) == ["a leak", "a pending leak"]
+    assert found_by(replace(owner, agent_id="reader")) == {"a leak", "a pending leak"}
 
 
 def test_nothing_is_found_after_a_grant_is_revoked(owner: Owner) -> None:
@@ -97,12 +107,12 @@ def test_nothing_is_found_after_a_grant_is_revoked(owner: Owner) -> None:
         replace(owner, agent_id="reader"),
     )
     keep(reader, context, entry("a leak", angle=0.1))
-    assert found_by(reader) == ["a leak"]
+    assert found_by(reader) == {"a leak"}
 
     revoke_context(owner, context.id, Grant(agent_id="reader"), expected=None, now=NOW)
 
     # not even what it wrote itself
-    assert found_by(reader) == found_by(reader, context) == found_by(reader, angle=None) == []
+    assert found_by(reader) == found_by(reader, context) == found_by(reader, angle=None) == set()
 
 
 def test_a_teams_entries_are_found_by_its_members_as_long_as_they_are(owner: Owner) -> None:
@@ -110,11 +120,11 @@ def test_a_teams_entries_are_found_by_its_members_as_long_as_they_are(owner: Own
     for agent_id in ("assistant", "member"):
         add_member(owner, team.id, agent_id=agent_id)
     keep(owner, context_of(owner, scope="team", team_id=team.id), entry("a leak", angle=0.1))
-    assert found_by(member) == ["a leak"]
+    assert found_by(member) == {"a leak"}
 
     remove_member(owner, team.id, agent_id="member")
 
-    assert found_by(member) == []
+    assert found_by(member) == set()
 
 
 def test_archived_contexts_are_not_searched_until_they_are_unarchived(owner: Owner, context: PersistentContext) -> None:
@@ -122,10 +132,10 @@ def test_archived_contexts_are_not_searched_until_they_are_unarchived(owner: Own
 
     archive_context(owner, context.id, expected=None, now=NOW)
     for acting in (owner, replace(owner, agent_id="")):
-        assert found_by(acting) == found_by(acting, context) == found_by(acting, angle=None) == []
+        assert found_by(acting) == found_by(acting, context) == found_by(acting, angle=None) == set()
     unarchive_context(owner, context.id, expected=None, now=NOW)
 
-    assert found_by(owner) == ["a leak", "a pending leak"]
+    assert found_by(owner) == {"a leak", "a pending leak"}
 
 
 @pytest.mark.parametrize("hidden", [{"quarantined": True}, {"expires_at": NOW}, {"archived": True}], ids=str)
@@ -136,7 +146,7 @@ def test_what_is_no_longer_there_is_not_found(
 
     Memory.objects.filter(id=row.id).update(**hidden)
 
-    assert found_by(owner) == found_by(owner, angle=None) == []
+    assert found_by(owner) == found_by(owner, angle=None) == set()
 
 
 def test_a_removed_entry_is_not_found(owner: Owner, context: PersistentContext) -> None:
@@ -144,14 +154,14 @@ def test_a_removed_entry_is_not_found(owner: Owner, context: PersistentContext) 
 
     remove_entry(owner, row.id, now=NOW)
 
-    assert found_by(owner) == found_by(owner, angle=None) == []
+    assert found_by(owner) == found_by(owner, angle=None) == set()
 
 
 def test_entries_are_no_episodes_and_episodes_no_entries(owner: Owner, context: PersistentContext) -> None:
     keep(owner, context, entry("an entry", angle=0.1))
     store(owner, draft("an episode", angle=0.1))
 
-    assert found_by(owner) == ["an entry"]
+    assert found_by(owner) == {"an entry"}
     assert [hit.summary for hit in search_episodes(owner, query(), now=NOW).hits] == ["an episode"]
 
 
@@ -160,7 +170,7 @@ def test_an_account_finds_what_all_its_agents_keep(owner: Owner, context: Persis
     keep(owner, context, entry("one", angle=0.1))
     keep(other, context_of(other), entry("two", angle=0.2))
 
-    assert found_by(replace(owner, agent_id="")) == ["one", "two"]
+    assert found_by(replace(owner, agent_id="")) == {"one", "two"}
 
 
 def test_large_owners_are_answered_like_small_ones(owner: Owner, context: PersistentContext) -> None:
@@ -185,7 +195,6 @@ def test_a_search_is_one_statement(
         search_entries(owner, asked, now=NOW)
 
 
-@pytest.mark.usefixtures("embedding_server")
 def test_finding_without_contexts_looks_in_all_that_may_be_read(owner: Owner, context: PersistentContext) -> None:
     open_one = context_of(owner, "open", scope="account")
     keep(owner, context, entry("a closed leak"))

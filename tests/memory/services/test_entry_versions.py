@@ -17,7 +17,6 @@ from memory import conf
 from memory.errors import NotFound, StaleVersion, TooLarge
 from memory.models import ContextAccessLog, ContextEntry, ContextEntryVersion, Vector
 from memory.owner import Owner
-from memory.retrieval.entries import search_entries
 from memory.services.embedding import Embedded
 from memory.services.entries import (
     Edit,
@@ -28,11 +27,14 @@ from memory.services.entries import (
     restore_version,
     update_content,
 )
+from memory.services.entry_searches import EntryQuestion, find_entries
 from memory.services.memories import OwnVector
 from tests.memory.contexts import context_of, entry, keep, rewrite
-from tests.memory.episodes import MODEL, NOTHING, NOW, WIDTH, direction, query
+from tests.memory.episodes import MODEL, NOTHING, NOW, WIDTH, direction
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
+
+ANYTHING = EntryQuestion(text="anything", own=OwnVector(model=MODEL, vector=direction(0)))
 
 
 @pytest.fixture
@@ -149,8 +151,8 @@ def test_after_an_edit_the_old_text_is_found_neither_by_words_nor_by_meaning(own
 
     update_content(owner, row.id, edit=Edit(content="Flour was ordered"), embedded=made, now=NOW)
 
-    by_words = [search_entries(owner, query(word, angle=None), now=NOW) for word in ("boiler", "flour")]
-    (by_meaning,) = search_entries(owner, query(), now=NOW).hits
+    by_words = [find_entries(owner, EntryQuestion(text=word), now=NOW) for word in ("boiler", "flour")]
+    (by_meaning,) = find_entries(owner, ANYTHING, now=NOW).hits
     assert [[hit.content for hit in found.hits] for found in by_words] == [[], ["Flour was ordered"]]
     assert by_meaning.content == "Flour was ordered"
     assert by_meaning.similarity == pytest.approx(0, abs=1e-3)
@@ -168,7 +170,7 @@ def test_an_edit_may_bring_its_own_vector(owner: Owner, row: ContextEntry) -> No
 
     edited = update_content(owner, row.id, edit=Edit(content="second", own=own), embedded=NOTHING, now=NOW)
 
-    (hit,) = search_entries(owner, query(), now=NOW).hits
+    (hit,) = find_entries(owner, ANYTHING, now=NOW).hits
     assert edited.embed_after is None
     assert hit.similarity == pytest.approx(1, abs=1e-3)
 
