@@ -8,12 +8,12 @@ from memory.services.recall_statistics import Stretch, changed_account, fold_ter
 
 
 def run(*, now: datetime, batch: Batch) -> Report:
-    """Fold the next terms of one account that changed. A cursor is an account and, behind a colon, the last term."""
+    """Fold the next terms of one account that changed. A cursor is an account, a colon, and the last term's row."""
     named, _, after = batch.cursor.partition(":")
     account_id = UUID(named) if named else changed_account(after=None, only=batch.account_id)
     if account_id is None:
         return Report(examined=0, changed=0)
-    stretch = Stretch(account_id=account_id, after=after, size=batch.size)
+    stretch = Stretch(account_id=account_id, after=int(after or 0), size=batch.size)
     folded = rehearse_folding(stretch) if batch.dry_run else fold_terms(stretch)
     cursor = f"{account_id}:{folded.mark}" if folded.mark else cursor_behind(account_id, batch)
     return Report(examined=folded.examined, changed=folded.fewer, cursor=cursor)

@@ -11,11 +11,8 @@ from uuid import UUID
 
 from django.db import connection
 
-LONGEST_MARK = 100
-"""Characters of a term that say where to go on. Longer ones that begin like a batch's last one wait for another pass:
-they add up all the same."""
-
-# every change of an account's memories appends to the count of the memories themselves, which is folded last
+# every change of an account's memories, an edit too, appends a row to the count of the memories themselves, the empty
+# term, which is folded last
 CHANGED = """
 SELECT id FROM accounts WHERE (%(after)s::uuid IS NULL OR id > %(after)s) AND (%(only)s::uuid IS NULL OR id = %(only)s)
     AND 1 < (SELECT count(*) FROM (
@@ -23,32 +20,43 @@ SELECT id FROM accounts WHERE (%(after)s::uuid IS NULL OR id > %(after)s) AND (%
     ) AS counts)
 ORDER BY id LIMIT 1"""
 
-NEXT = f"""
-    next AS MATERIALIZED (
-        SELECT term FROM memory_terms WHERE account_id = %(account_id)s AND term > %(after)s
-            AND left(term, {LONGEST_MARK}) > %(after)s ORDER BY term LIMIT %(size)s
+NEXT = """
+    -- nothing, and so nothing next, where the row went away
+    mark AS MATERIALIZED (
+        SELECT term, docs, tokens FROM memory_terms WHERE id = %(after)s AND account_id = %(account_id)s
+        UNION ALL SELECT '', 1, 0 WHERE %(after)s = 0
     ),
-    ends AS MATERIALIZED (SELECT count(*) AS examined, max(term) AS last FROM next),
+    next AS MATERIALIZED (
+        SELECT term FROM memory_terms WHERE account_id = %(account_id)s AND term > (SELECT term FROM mark)
+        ORDER BY term LIMIT %(size)s
+    ),
+    ends AS MATERIALIZED (
+        SELECT count(*) AS examined, max(term) AS last, count(*) = %(size)s AS goes_on FROM next
+    ),
     -- of the last one there may be more behind it; as an array, or a planner without statistics joins them by a loop
     many AS MATERIALIZED (
         SELECT array_agg(term) AS terms FROM (
             SELECT term FROM next GROUP BY term HAVING count(*) > 1 OR term = (SELECT last FROM ends)
-            UNION ALL SELECT '' FROM ends WHERE examined < %(size)s
+            UNION ALL SELECT '' FROM ends, mark WHERE NOT goes_on
         ) AS several
-    )"""  # noqa: S608 - a constant with parameters
+    )"""
 
 FOLD = f"""
 WITH {NEXT},
     gone AS (
-        DELETE FROM memory_terms WHERE account_id = %(account_id)s AND term = ANY((SELECT terms FROM many)::text[])
-        RETURNING term, docs, tokens
+        DELETE FROM memory_terms WHERE account_id = %(account_id)s AND term = ANY(
+            (SELECT terms FROM many)::text[] || ARRAY(SELECT term FROM mark WHERE docs = 0 AND tokens = 0)
+        ) RETURNING term, docs, tokens
     ),
+    -- the last one is a mark even where it comes to nothing: it goes with the next stretch
     kept AS (
         INSERT INTO memory_terms (account_id, term, docs, tokens)
         SELECT %(account_id)s, term, sum(docs), sum(tokens) FROM gone
-        GROUP BY term HAVING sum(docs) <> 0 OR sum(tokens) <> 0 RETURNING id
+        GROUP BY term HAVING sum(docs) <> 0 OR sum(tokens) <> 0 OR term = (SELECT last FROM ends WHERE goes_on)
+        RETURNING id, term
     )
-SELECT examined, left(last, {LONGEST_MARK}), (SELECT count(*) FROM gone) - (SELECT count(*) FROM kept)
+SELECT examined, (SELECT id FROM kept WHERE term = last AND goes_on),
+    (SELECT count(*) FROM gone) - (SELECT count(*) FROM kept)
 FROM ends"""  # noqa: S608 - a constant with parameters
 
 REHEARSE = f"""
@@ -57,26 +65,32 @@ WITH {NEXT},
         SELECT count(*) - (sum(docs) <> 0 OR sum(tokens) <> 0)::int AS fewer FROM memory_terms
         WHERE account_id = %(account_id)s AND term = ANY((SELECT terms FROM many)::text[]) GROUP BY term
     )
-SELECT examined, left(last, {LONGEST_MARK}), (SELECT coalesce(sum(fewer), 0) FROM found)::bigint
+SELECT examined,
+    (SELECT max(id) FROM memory_terms WHERE account_id = %(account_id)s AND term = last AND goes_on),
+    (SELECT coalesce(sum(fewer), 0) FROM found)::bigint
 FROM ends"""  # noqa: S608 - a constant with parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Terms of an account behind a mark, as many rows as `size`."""
+    """Terms of an account behind that of a row (0: from the first on), as many rows as `size`."""
 
     account_id: UUID
-    after: str
+    after: int
     size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """Rows looked at, and by how many they became fewer. `mark` is where to go on; empty: the account is done."""
+    """Rows looked at, and by how many they became fewer. `mark` is the row to go on behind.
+
+    It is a row's id, since a term is a word of somebody's text. 0: the account is done, or the row is gone that this
+    stretch was to begin behind; then the account counts as changed, and the next run folds the rest.
+    """
 
     examined: int
     fewer: int
-    mark: str
+    mark: int
 
 
 def changed_account(*, after: UUID | None, only: UUID | None) -> UUID | None:
@@ -101,5 +115,5 @@ def run(statement: str, stretch: Stretch) -> Folded:
     values: dict[str, Any] = {"account_id": stretch.account_id, "after": stretch.after, "size": stretch.size}
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
-        examined, last, fewer = cursor.fetchone()
-    return Folded(examined=examined, fewer=fewer, mark=last if examined == stretch.size else "")
+        examined, mark, fewer = cursor.fetchone()
+    return Folded(examined=examined, fewer=fewer, mark=mark or 0)

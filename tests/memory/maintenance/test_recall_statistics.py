@@ -13,6 +13,7 @@ from memory.maintenance import JOBS, Batch, Report, recall_statistics
 from memory.models import Account, Memory, TermCount
 from memory.models.writer import delete_memories
 from memory.owner import Owner
+from memory.services.languages import read_anew, set_language
 from tests.beside import over_own_connection
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.words import RECOUNT, SUMS, found_by_words, read_rows
@@ -88,6 +89,20 @@ def test_folding_again_changes_nothing(owner: Owner) -> None:
     assert set(TermCount.objects.values_list("id", flat=True)) == ids
 
 
+def test_what_was_only_edited_or_read_anew_is_folded(owner: Owner) -> None:
+    edited, _ = store_each(owner, "pump seal", "pump roof")
+    fold()
+    for text in ("pump bean", "seal bean", "pump seal"):
+        Memory.objects.filter(id=edited).update(text=text)
+    set_language(owner, "german")
+    reread = [batch.rows for batch in read_anew(owner, "german")]
+
+    assert (reread, total(fold()) > 0) == ([2], True)
+    assert set(rows_of(owner.account_id).values()) == {1}
+    assert read_rows(SUMS) == read_rows(RECOUNT)
+    assert [(each.examined, each.changed) for each in fold()] == [(0, 0)]
+
+
 def test_words_find_the_same_before_and_after(owner: Owner) -> None:
     store_each(owner, "pump seal", "pump roof", "pump pump", "roof bean")
     before = found_by_words(owner, "pump roof")
@@ -141,13 +156,37 @@ def test_a_batch_is_no_end_where_an_account_went_away(owner: Owner, stranger: Ac
     assert not TermCount.objects.exists()
 
 
-def test_words_longer_than_a_cursor_hold_nobody_up(owner: Owner) -> None:
-    store_each(owner, *(f"{LONG}{number}" for number in range(8)), "zebra", "zebra")
+def test_a_mark_that_is_gone_leaves_the_rest_to_the_next_run(owner: Owner) -> None:
+    store_each(owner, "bean pump", "bean pump", "pump roof", "seal roof")
+    first = recall_statistics.run(now=NOW, batch=Batch(size=3))
+    store_each(owner, "pump")
+    recall_statistics.run(now=NOW, batch=Batch(size=3))
 
-    fold(size=2)
+    [left] = fold(cursor=first.cursor)
+    fold()
 
-    assert rows_of(owner.account_id)["zebra"] == rows_of(owner.account_id)[""] == 1
-    assert read_rows(SUMS) == read_rows(RECOUNT)
+    assert (left.examined, left.changed) == (0, 0)
+    assert set(rows_of(owner.account_id).values()) == {1}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_words_that_all_come_to_nothing_hold_nobody_up(owner: Owner, size: int) -> None:
+    delete_memories(store_each(owner, "bean pump", "roof seal pump"))
+    store_each(owner, "zebra", "zebra")
+
+    told = total(fold(size=size, dry_run=True))
+
+    assert told == total(fold(size=size))
+    assert rows_of(owner.account_id) == {"": 1, "zebra": 1}
+
+
+def test_a_cursor_tells_nothing_of_what_is_remembered(owner: Owner) -> None:
+    store_each(owner, "bean pump", "bean pump", f"roof {LONG}")
+
+    cursors = [report.cursor for dry_run in (True, False) for report in fold(size=1, dry_run=dry_run)]
+
+    assert len(cursors) > 8
+    assert {cursor.partition(":")[2].isdecimal() for cursor in cursors if cursor} == {True}
 
 
 def test_it_runs_every_few_minutes() -> None:
