@@ -4,11 +4,13 @@ Both prefer, and leave nothing out. By rules; where they find nothing, by a lang
 is believed only where the question has the words.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 
 from memory.identity import fold
+from memory.providers.sentences import UNSPACED
 from memory.retrieval.plans import Moment
 from memory.retrieval.queries import Query, Window
 from memory.retrieval.rewriters.readings import (
@@ -19,11 +21,13 @@ from memory.retrieval.rewriters.readings import (
     read_question,
 )
 from memory.retrieval.rewriters.speakers import ASSISTANT, MOST_SPEAKERS, USER, speakers_of
+from memory.retrieval.rewriters.time_words import may_name_time
 from memory.retrieval.rewriters.times import windows_of
 from memory.retrieval.rewriters.words import LONGEST_READ, merge
 
 EARLIEST_YEAR, LATEST_YEARS_AHEAD = 1900, 50
 """What a model says of other years makes no sense."""
+_LETTER = rf"[^\W{UNSPACED}]"
 
 
 def read_filters(query: Query, moment: Moment) -> Query:
@@ -46,8 +50,9 @@ def with_filters(query: Query, windows: Sequence[Window], speakers: Sequence[str
 
 
 def sensible_windows(times: Sequence[Time], text: str, moment: Moment) -> list[Window]:
-    """Of the times that a model names, those whose words stand in the text and whose days are some."""
-    windows = [window_of_days(each, moment.now) for each in times[:MOST_TIMES] if stands_in(each.words, text)]
+    """Of the times that a model names, those whose words stand in the text and may name one; with days that are some."""
+    named = [each for each in times[:MOST_TIMES] if stands_in(each.words, text) and may_name_time(each.words)]
+    windows = [window_of_days(each, moment.now) for each in named]
     return [window for window in windows if window is not None]
 
 
@@ -86,5 +91,6 @@ def spoken_of(speakers: Sequence[str], text: str) -> Iterator[str]:
 
 
 def stands_in(words: str, text: str) -> bool:
-    bare = " ".join(fold(words).split())
-    return bool(bare) and bare in " ".join(fold(text).split())
+    """As whole words, however they are written; in scripts without spaces anywhere."""
+    bare = re.escape(" ".join(fold(words).split()))
+    return bool(bare) and re.search(rf"(?<!{_LETTER}){bare}(?!{_LETTER})", " ".join(fold(text).split())) is not None

@@ -120,6 +120,8 @@ def test_no_model_is_asked_about_nothing(
     [
         {"words": "letzten Monat", "first_day": "2023-04-01", "last_day": "2023-04-30"},
         {"words": "", "first_day": "2023-04-01", "last_day": "2023-04-30"},
+        {"words": "te Woche", "first_day": "2023-05-08", "last_day": "2023-05-14"},
+        {"words": "Wo wohnte Ana", "first_day": "2023-05-08", "last_day": "2023-05-14"},
         {"words": "letzte Woche", "first_day": "2023-05-14", "last_day": "2023-05-08"},
         {"words": "letzte Woche", "first_day": None, "last_day": None},
         {"words": "letzte Woche", "first_day": "last week", "last_day": None},
@@ -127,7 +129,18 @@ def test_no_model_is_asked_about_nothing(
         {"words": "letzte Woche", "first_day": "0001-01-01", "last_day": None},
         {"words": "letzte Woche", "first_day": None, "last_day": "9999-12-31"},
     ],
-    ids=["other words", "no words", "backwards", "all time", "no date", "no day", "long ago", "far ahead"],
+    ids=[
+        "other words",
+        "no words",
+        "half a word",
+        "no time",
+        "backwards",
+        "all time",
+        "no date",
+        "no day",
+        "long ago",
+        "far ahead",
+    ],
 )
 def test_a_time_that_makes_no_sense_is_left_out(
     language_model_server: LanguageModelServer, model: LanguageModel, span: dict[str, Any]
@@ -138,10 +151,42 @@ def test_a_time_that_makes_no_sense_is_left_out(
     assert REWRITERS["self_query"](query, moment(model=model)) is query
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("What broke over the summer holidays?", "over the summer holidays"),
+        ("Que disait Ana la semaine dernière ?", "la semaine dernière"),
+        ("¿Dónde vivía Ana el año pasado?", "el año pasado"),
+        ("Onde morava a Ana no verão passado?", "no verão passado"),
+        ("Где жила Анна в прошлом году?", "в прошлом году"),
+        ("安娜去年住在哪里？", "去年"),
+        ("安娜上周住在哪里？", "上周"),
+    ],
+)
+def test_a_time_is_believed_in_many_languages(
+    language_model_server: LanguageModelServer, model: LanguageModel, text: str, words: str
+) -> None:
+    span = {"words": words, "first_day": "2023-05-08", "last_day": "2023-05-14"}
+    language_model_server.write = lambda asked: {"times": [span], "speakers": []}
+
+    assert run("self_query", moment(model=model), text).windows == (LAST_WEEK,)
+
+
+def test_a_speaker_is_found_in_scripts_without_spaces(
+    language_model_server: LanguageModelServer, model: LanguageModel
+) -> None:
+    language_model_server.write = lambda asked: {"times": [], "speakers": ["安娜"]}
+
+    assert run("self_query", moment(model=model), "昨天安娜说了什么？").speakers == ("安娜",)
+
+
 def test_a_speaker_whom_the_question_does_not_name_is_left_out(
     language_model_server: LanguageModelServer, model: LanguageModel
 ) -> None:
-    language_model_server.write = lambda asked: {"times": [], "speakers": ["Rui", " ana ", "User", "everybody"]}
+    language_model_server.write = lambda asked: {
+        "times": [],
+        "speakers": ["Rui", " ana ", "User", "everybody", "An", "te"],
+    }
 
     assert run("self_query", moment(model=model)).speakers == ("ana", "user")
 
