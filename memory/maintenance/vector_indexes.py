@@ -17,26 +17,27 @@ RENEW_SECONDS = 1.0
 
 
 def run(*, now: datetime, batch: Batch) -> Report:
-    """One index a batch, in the order of their names, so that one which cannot be built does not keep the others.
+    """All of them in one batch, since finding them reads all vectors' owners; one that cannot be built keeps no other.
 
-    Leaves it for the next run while somebody else builds one.
+    Killed in the midst, what was made is not found again. Leaves the rest for the next run while somebody else builds
+    one.
     """
-    examined, changes = find_changes(batch.account_id)
+    changes = find_changes(batch.account_id)
     if batch.dry_run:
-        return Report(examined=examined, changed=len(changes))
-    due = [change for change in changes if change.name > batch.cursor]
-    if not due:
-        return Report(examined=examined, changed=0)
-    change, *others = due
-    try:
-        carry_out(change, batch)
-    except Conflict as err:
-        logger.info("vector indexes wait: %s", err)
-        return Report(examined=1, changed=0)
-    except DatabaseError as err:
-        logger.warning("vector index %s was not made: %s", change.name, type(err).__name__)
-        return Report(examined=1, changed=0, failed=1, cursor=change.name if others else "")
-    return Report(examined=1, changed=1, cursor=change.name if others else "")
+        return Report(examined=len(changes), changed=len(changes))
+    changed = failed = 0
+    for change in changes:
+        batch.renew()
+        try:
+            carry_out(change, batch)
+            changed += 1
+        except Conflict as err:
+            logger.info("vector indexes wait: %s", err)
+            break
+        except DatabaseError as err:
+            logger.warning("vector index %s was not made: %s", change.name, type(err).__name__)
+            failed += 1
+    return Report(examined=len(changes), changed=changed, failed=failed)
 
 
 def carry_out(change: Change, batch: Batch) -> None:

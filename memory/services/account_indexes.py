@@ -3,10 +3,11 @@
 An account has one for each model and width of which it has more rows than are searched exactly
 (`MEMORY_EXACT_SEARCH_ROWS`), and keeps it until it has less than half as many. All its agents share it
 (`retrieval.vectors`). Every statement on vectors has the planner look at every index, so there are at most 50, of the
-largest; accounts beyond those are searched exactly.
+largest; accounts beyond those are searched exactly. One that has an index gives it up to another that is a quarter
+larger, so that two of a size do not take it in turns.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Sequence, Set
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -30,23 +31,24 @@ from memory.services.vector_index import (
 MOST_INDEXES = 50
 KEPT_SHARE = 2
 """Times that an account may shrink below what makes it large, and keep its index."""
+RANK_OF_INDEXED = 1.25
+"""Times its rows, for what has an index already."""
 
 # by the index on the owner first: the rows themselves are only read of accounts that are large
 LARGE = """
 SELECT large.account_id, large.model, sized.width, sized.rows FROM (
-    SELECT account_id, model FROM memory_vectors WHERE account_id = coalesce(%s::uuid, account_id)
-    GROUP BY account_id, model HAVING count(*) > %s
+    SELECT account_id, model FROM memory_vectors GROUP BY account_id, model HAVING count(*) > %s
 ) AS large CROSS JOIN LATERAL (
     SELECT width, count(*) AS rows FROM memory_vectors AS own
     WHERE own.account_id = large.account_id AND own.model = large.model AND own.live
     GROUP BY width HAVING count(*) > %s
-) AS sized ORDER BY sized.rows DESC, 1, 2, 3 LIMIT %s"""
+) AS sized"""
 
 # whose an index is stands in its predicate
 EXISTING = """
-SELECT relname, indisvalid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-WHERE indrelid = 'memory_vectors'::regclass AND starts_with(relname, %s)
-    AND strpos(pg_get_expr(indpred, indrelid), coalesce(%s::uuid::text, '')) > 0"""
+SELECT relname, indisvalid, substring(pg_get_expr(indpred, indrelid) FROM $$account_id = '([^']+)'$$)::uuid
+FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE indrelid = 'memory_vectors'::regclass AND starts_with(relname, %s)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,31 +84,42 @@ class Change:
     """An index to make of these vectors, or to drop where there are none."""
 
     name: str
+    account_id: UUID
     vectors: AccountVectors | None
 
 
-def find_changes(account_id: UUID | None = None) -> tuple[int, Sequence[Change]]:
-    """How many large accounts there are (each model and width counts), and what is to be done, ordered by name."""
-    least = conf.EXACT_SEARCH_ROWS // KEPT_SHARE
-    rows_of = {
-        AccountVectors(account_id=account, model=model, width=width): rows
-        for account, model, width, rows in run_query(LARGE, account_id, least, least, MOST_INDEXES)
-    }
-    kept = {vectors.name_prefix: vectors for vectors in rows_of}
-    existing = dict(run_query(EXISTING, INDEX_PREFIX, account_id))
+def find_changes(account_id: UUID | None = None) -> Sequence[Change]:
+    """What is to be done, in one account or in all, ordered by name. Reads the owners of all vectors."""
+    existing = {name: (is_valid, account) for name, is_valid, account in run_query(EXISTING, INDEX_PREFIX)}
+    serving = {name for name, (is_valid, _) in existing.items() if is_valid}
+    kept = rank_largest(serving)
     # what a killed build left is dropped by the next build of the same, too
     made = [
-        Change(name=name, vectors=vectors)
+        Change(name=name, account_id=vectors.account_id, vectors=vectors)
         for name, vectors in kept.items()
-        if rows_of[vectors] > conf.EXACT_SEARCH_ROWS and not existing.get(name)
+        if name not in serving
     ]
-    named = {change.name for change in made}
     dropped = [
-        Change(name=name, vectors=None)
-        for name, is_valid in existing.items()
-        if name not in named and not (name in kept and is_valid)
+        Change(name=name, account_id=account, vectors=None)
+        for name, (_, account) in existing.items()
+        if name not in kept
     ]
-    return len(rows_of), sorted([*made, *dropped], key=lambda change: change.name)
+    changes = [change for change in (*made, *dropped) if account_id in (None, change.account_id)]
+    return sorted(changes, key=lambda change: change.name)
+
+
+def rank_largest(serving: Set[str]) -> dict[str, AccountVectors]:
+    """Those that should have an index, by its name, where these serve already."""
+    least = conf.EXACT_SEARCH_ROWS // KEPT_SHARE
+    weights = {}
+    for account_id, model, width, rows in run_query(LARGE, least, least):
+        vectors = AccountVectors(account_id=account_id, model=model, width=width)
+        name = vectors.name_prefix
+        if name in serving:
+            weights[name, vectors] = RANK_OF_INDEXED * rows
+        elif rows > conf.EXACT_SEARCH_ROWS:
+            weights[name, vectors] = rows
+    return dict(sorted(weights, key=lambda each: (-weights[each], each[0]))[:MOST_INDEXES])
 
 
 def make_change(change: Change) -> Generator[IndexProgress, None, BuiltIndex | None]:

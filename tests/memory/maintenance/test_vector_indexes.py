@@ -11,13 +11,14 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from memory import conf
-from memory.maintenance import JOBS, Batch
+from memory.maintenance import JOBS, Batch, Report
 from memory.maintenance.runner import run_at_once
 from memory.maintenance.vector_indexes import run
 from memory.models import Account, JobRun, Memory, Vector
 from memory.owner import Owner
 from memory.retrieval.queries import Mode
 from memory.retrieval.vectors import INDEX_PREFIX
+from memory.services import account_indexes
 from memory.services.account_indexes import AccountVectors, find_changes
 from memory.services.vector_index import LOCK, Hnsw, create_statement, drop_indexes
 from tests.memory.crowds import analyze
@@ -77,18 +78,52 @@ def test_a_large_account_gets_its_index_once(shelf: Shelf, stranger: Account) ->
     assert (first.changed, first.cursor, second.changed) == (1, "", 0)
 
 
-def test_each_model_and_account_gets_one_of_its_own_batch_by_batch(shelf: Shelf, stranger: Account) -> None:
+def test_each_model_and_account_gets_one_of_its_own_in_one_batch(shelf: Shelf, stranger: Account) -> None:
     other = Owner(account_id=stranger.id, agent_id="assistant")
     fill_shelf(other, Nested(WIDTH).draw(120), model=PLAIN_MODEL)
 
-    first = run(now=NOW, batch=BATCH)
-    second = run(now=NOW, batch=replace(BATCH, cursor=first.cursor))
+    report = run(now=NOW, batch=BATCH)
 
-    assert (first.cursor, second.cursor) == (min(existing()), "")
+    assert (report.examined, report.changed, report.cursor) == (2, 2, "")
     assert set(existing()) == {
         vectors_of(shelf.owner).name_prefix,
         vectors_of(other, model=PLAIN_MODEL).name_prefix,
     }
+
+
+def test_a_run_that_finds_nothing_to_do_says_so(shelf: Shelf) -> None:
+    run(now=NOW, batch=BATCH)
+
+    assert run(now=NOW, batch=BATCH) == Report(examined=0, changed=0)
+
+
+@pytest.fixture
+def one_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is room for the index of one account."""
+    monkeypatch.setattr(account_indexes, "MOST_INDEXES", 1)
+
+
+@pytest.mark.usefixtures("one_index")
+@pytest.mark.parametrize(("rows", "moves"), [(140, False), (160, True)])
+def test_the_last_place_goes_to_who_is_a_quarter_larger(
+    shelf: Shelf, stranger: Account, rows: int, moves: bool
+) -> None:
+    run(now=NOW, batch=BATCH)
+    other = Owner(account_id=stranger.id, agent_id="assistant")
+    fill_shelf(other, Nested(WIDTH).draw(rows))
+
+    run(now=NOW, batch=BATCH)
+
+    assert existing() == [vectors_of(other if moves else shelf.owner).name_prefix]
+
+
+@pytest.mark.usefixtures("one_index")
+def test_a_run_for_one_account_makes_nothing_for_which_there_is_no_place(shelf: Shelf, stranger: Account) -> None:
+    fill_shelf(Owner(account_id=stranger.id, agent_id="assistant"), Nested(WIDTH).draw(150))
+
+    report = run(now=NOW, batch=replace(BATCH, account_id=shelf.owner.account_id))
+
+    assert (report.examined, existing()) == (0, [])
 
 
 def test_a_run_for_one_account_leaves_others_alone(shelf: Shelf, stranger: Account) -> None:
@@ -123,12 +158,11 @@ def test_what_a_killed_build_left_is_made_anew_or_goes_with_its_account(shelf: S
     leave_invalid(vectors_of(Owner(account_id=stranger.id)))
     invalid = gather_nearest(shelf.owner, shelf.vectors[0]).candidates
 
-    first = run(now=NOW, batch=BATCH)
-    run(now=NOW, batch=replace(BATCH, cursor=first.cursor))
+    run(now=NOW, batch=BATCH)
 
     assert invalid
     assert existing() == [vectors_of(shelf.owner).name_prefix]
-    assert find_changes()[1] == []
+    assert find_changes() == []
 
 
 def leave_invalid(vectors: AccountVectors) -> None:
@@ -159,7 +193,7 @@ def test_a_build_that_lost_its_lease_leaves_the_rest_to_who_took_it_over(shelf: 
             run(now=NOW, batch=Batch(size=1, renew=lose))
 
     run(now=NOW, batch=BATCH)
-    assert (len(existing()), find_changes()[1]) == (1, [])
+    assert (len(existing()), find_changes()) == (1, [])
 
 
 @contextmanager
