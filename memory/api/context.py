@@ -40,9 +40,12 @@ class ContextBody(RecallFields):
         default=conf.CONTEXT_TOKENS,
         min_value=FEWEST_TOKENS,
         max_value=MOST_TOKENS,
-        help_text="Of the whole text, counted by the tokenizer of an embedding model on this machine, else estimated.",
+        help_text="Of the whole text, as estimated, or as the tokenizer of an embedding model on this machine counts "
+        "where that is more.",
     )
-    mark_injected = Flag(default=False, help_text="Enter the items into the ledger (scope write).")
+    mark_injected = Flag(
+        default=False, help_text="Enter the items, and what says the same, into the ledger (scope write)."
+    )
     explain = Flag(default=False, help_text="Show of each item what every technique made of it (`signals`).")
 
 
@@ -68,7 +71,8 @@ class ContextAnswer(serializers.Serializer[Any]):
     degraded = serializers.ListField(
         child=serializers.CharField(),
         help_text="As of `/recall`; `context_truncated` where working memory was cut or a similar episode had no room, "
-        "`neighbours_deadline` where there was no time to read what was said around the turns.",
+        "`neighbours_deadline` where there was no time to read what was said around the turns, `packing_deadline` where "
+        "there was none to try all that was found.",
     )
 
 

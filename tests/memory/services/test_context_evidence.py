@@ -3,6 +3,7 @@ statements.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,8 +14,10 @@ from ledger import store as ledger
 from memory import conf
 from memory.models import Account, AuditEntry, Kind, Memory, Turn
 from memory.owner import Owner
-from memory.retrieval.queries import Scope
-from memory.services.context import Context, conclude_context, gather_context
+from memory.providers.deadlines import Deadline
+from memory.retrieval.queries import LONGEST_QUERY, Scope
+from memory.services.context import Context, conclude_context, deliver, gather_context
+from memory.services.context_layout import Material
 from memory.services.embedding import embed_texts
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory_project.redis import Place
@@ -101,6 +104,21 @@ def test_the_question_itself_is_no_evidence(owner: Owner) -> None:
     assert [item.conversation_id for item in found(owner, query="").items] == ["before"]
 
 
+def test_the_question_itself_is_no_neighbour(owner: Owner) -> None:
+    say(owner, turn("The boiler is cold."), turn("Who repairs the boiler?"))
+
+    assert texts(found(owner, query="")) == ["The boiler is cold."]
+
+
+def test_a_message_too_long_for_a_question_is_asked_by_its_beginning_and_no_evidence(owner: Owner) -> None:
+    say(owner, turn("The boiler is cold."), turn("boiler " + "x" * 2 * LONGEST_QUERY))
+
+    context = found(owner, query="")
+
+    assert texts(context) == ["The boiler is cold."]
+    assert len(context.asked.query.text) == LONGEST_QUERY
+
+
 def test_memories_of_all_kinds_are_evidence(owner: Owner) -> None:
     know(owner, "The boiler is in the cellar.", now=NOW)
     say(owner, turn("The boiler hums."), conversation_id="before")
@@ -146,6 +164,24 @@ def test_neighbours_that_would_come_too_late_are_left_out(owner: Owner) -> None:
     late = gather_context(owner, request_for(query="boiler", deadline_ms=0), now=NOW)
 
     assert "neighbours_deadline" in late.degraded
+
+
+def test_one_deadline_holds_from_the_first_look_to_the_last(owner: Owner) -> None:
+    request = request_for(query="boiler", deadline_ms=60_000)
+    past = replace(request, asked=replace(request.asked, deadline=Deadline(0.0)))
+
+    degraded = gather_context(owner, past, now=NOW).degraded
+
+    assert {"pinned_deadline", "neighbours_deadline"} <= set(degraded)
+
+
+@pytest.mark.usefixtures("turns")
+def test_what_was_found_at_the_last_moment_is_still_shown(owner: Owner) -> None:
+    material = Material(fields={}, episodes=[], evidence=found(owner).bundle.results, neighbours=[])
+
+    laid = deliver(owner, material, request_for(query="boiler", deadline_ms=0))
+
+    assert (len(laid.items), laid.is_late) == (len(material.evidence), False)
 
 
 def test_concluding_counts_the_reads_of_what_is_shown_and_writes_them_down(

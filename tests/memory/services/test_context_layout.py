@@ -172,6 +172,34 @@ def test_no_text_makes_a_second_line_or_turns_the_writing(text: str) -> None:
     assert not set(line) & {"\u202e", "\u2066", "\u200f", "\x1b", "\x00", "\U000e0041"}
 
 
+def test_of_many_long_turns_each_is_counted_once_and_the_whole_once() -> None:
+    turns = [said(number, "lorem ipsum dolor " * 1_000) for number in range(200)]
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return len(text)
+
+    laid = laid_out(material(evidence=turns), 10_000_000, count)
+
+    assert len(laid.items) == 200
+    assert sum(counted) < 2.1 * len(laid.text)
+
+
+def test_what_has_no_room_is_not_counted() -> None:
+    turns = [said(number, "lorem ipsum dolor " * 1_000) for number in range(200)]
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return estimate_tokens(text)
+
+    laid = laid_out(material(evidence=[*turns, said(999, "short")]), 100, count)
+
+    assert [item.text for item in laid.items] == ["short"]
+    assert max(counted) < 1_000
+
+
 def superadditive(text: str) -> int:
     """No tokenizer that is known counts a whole so much higher than its parts."""
     return len(text) + len(text) ** 2 // 2_000

@@ -2,8 +2,10 @@
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Barrier
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -109,21 +111,80 @@ def test_what_others_marked_meanwhile_makes_room_for_what_had_none(
     assert not {item.item_key for item in laid.items} & {item.item_key for item in first.items}
 
 
-def test_of_eight_at_once_each_memory_goes_to_one(owner: Owner, place: Place) -> None:
-    together = Barrier(8)
+def test_the_same_sentence_of_another_conversation_is_not_injected_again(owner: Owner, place: Place) -> None:
+    for conversation_id in ("one", "another"):
+        say(owner, turn("The cellar is damp."), conversation_id=conversation_id)
 
-    def ask(number: int) -> Context:
+    first, second = (inject(owner, query="cellar damp") for _ in range(2))
+
+    assert [item.text for item in first.items if "cellar" in item.text] == ["The cellar is damp."]
+    assert not [item for item in second.items if "cellar" in item.text]
+    assert {f"turn:{each}" for item in first.items for each in item.also} < set(ledger.get_all(place))
+
+
+def test_what_others_said_in_other_words_meanwhile_is_left_out_and_stays_marked(
+    owner: Owner, place: Place, material: Material
+) -> None:
+    best = material.evidence[0]
+    best.also.append(uuid4())
+    theirs = f"turn:{best.also[0]}"
+    ledger.mark(place, theirs, "theirs")
+
+    laid = deliver(owner, material, request_for(query="boiler", suppress=True, mark=True))
+
+    assert best not in laid.items
+    assert {theirs, best.item_key} <= set(ledger.get_all(place))
+
+
+def test_what_others_took_is_replaced_by_what_comes_after_it(owner: Owner, place: Place, material: Material) -> None:
+    whole = replace(material, evidence=material.evidence[:1], neighbours=[], reserve=material.evidence[1:])
+    ledger.mark_many(place, dict.fromkeys([note.item_key for note in material.evidence[:2]], "theirs"))
+
+    laid = deliver(owner, whole, request_for(query="boiler", suppress=True, mark=True))
+
+    assert laid.items == material.evidence[2:3]
+
+
+def test_who_lost_all_that_was_recalled_is_told_so(owner: Owner, place: Place, material: Material) -> None:
+    ledger.mark_many(place, dict.fromkeys([note.item_key for note in material.every()], "theirs"))
+
+    laid = deliver(owner, material, request_for(query="boiler", suppress=True, mark=True))
+
+    assert (laid.items, laid.is_taken) == ([], True)
+
+
+def ask_together(owner: Owner, *questions: dict[str, Any]) -> list[Context]:
+    together = Barrier(len(questions))
+
+    def ask(question: dict[str, Any]) -> Context:
         together.wait(30)
         try:
-            return inject(owner, top_k=5, max_tokens=(200, 400, 4_000)[number % 3])
+            return inject(owner, **question)
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(8) as agents:
-        contexts = list(agents.map(ask, range(8)))
+    with ThreadPoolExecutor(len(questions)) as agents:
+        return list(agents.map(ask, questions))
+
+
+def test_of_eight_at_once_each_memory_goes_to_one(owner: Owner, place: Place) -> None:
+    questions = [{"top_k": 5, "max_tokens": (200, 400, 4_000)[number % 3]} for number in range(8)]
+
+    contexts = ask_together(owner, *questions)
 
     delivered = Counter(key for context in contexts for key in keys(context))
     assert set(delivered.values()) == {1}
     assert set(delivered) == set(ledger.get_all(place))
     for context in contexts:
         assert all(one_line(item.text) in context.context for item in context.items)
+
+
+@pytest.mark.parametrize("max_tokens", [100, 4_000], ids=["little room", "room for all"])
+def test_of_six_at_once_nobody_goes_away_empty_while_there_is_enough(owner: Owner, max_tokens: int) -> None:
+    say(owner, *(turn(f"the cellar of house {number}") for number in range(40)), conversation_id="houses")
+
+    contexts = ask_together(owner, *[{"query": "cellar", "top_k": 2, "max_tokens": max_tokens}] * 6)
+
+    delivered = [key for context in contexts for key in keys(context)]
+    assert len(delivered) == len(set(delivered))
+    assert all(context.items for context in contexts)
