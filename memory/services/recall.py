@@ -4,6 +4,7 @@ Embeds the question (outside of any transaction), runs the pipeline, and says af
 counts the reads and writes the audit row, and is called once the answer is on its way.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from django.db import DatabaseError, transaction
 
 from ledger import store as ledger
 from memory import conf
@@ -39,6 +41,8 @@ from memory.services.searches import QUERY_DEADLINE_SECONDS
 from memory.services.usage import record_usage
 from memory_project.redis import Place
 
+logger = logging.getLogger(__name__)
+
 USE = "recall"
 EMBEDDING_SHARE = 0.5
 """Of the time that is left: where the embedder takes all of its share, words are looked for in the rest."""
@@ -66,8 +70,9 @@ class RecallRequest:
 def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
     """The memories that answer the question best, with the owner's open goals and its user's profile.
 
-    Three statements at most, none of which writes. Raises Unprocessable for filters that contradict each other, for
-    scopes without what they are of, and for techniques that there are not.
+    Three statements at most, none of which writes, and one that adds up what a language model took, where one was
+    asked. Raises Unprocessable for filters that contradict each other, for scopes without what they are of, and for
+    techniques that there are not.
     """
     deadline = deadline_of(request)
     plan = choose_plan(request.techniques)
@@ -83,10 +88,22 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
     try:
         bundle = run_pipeline(query, plan=plan, moment=moment, embed=embed_query, reranker=reranking_provider())
     finally:
-        record_usage(owner.account_id, use=USE, usages=usages, now=now)
+        note_usage(owner, usages, now=now)
     if request.max_tokens is None:
         return bundle
     return replace(bundle, results=within_tokens(bundle.results, request.max_tokens))
+
+
+def note_usage(owner: Owner, usages: Sequence[Usage], *, now: datetime) -> None:
+    """Add up what the model took, also where the recall failed. A sum that cannot be written costs no answer."""
+    if not usages:
+        return
+    try:
+        # a savepoint, within a transaction of the caller's
+        with transaction.atomic():
+            record_usage(owner.account_id, use=USE, usages=usages, now=now)
+    except DatabaseError as err:
+        logger.warning("what a language model took in a recall was not recorded: %s", type(err).__name__)
 
 
 def deadline_of(request: RecallRequest) -> Deadline:

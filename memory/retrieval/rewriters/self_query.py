@@ -50,7 +50,7 @@ def with_filters(query: Query, windows: Sequence[Window], speakers: Sequence[str
 
 
 def sensible_windows(times: Sequence[Time], text: str, moment: Moment) -> list[Window]:
-    """Of the times that a model names, those whose words stand in the text and may name one; with days that are some."""
+    """Of the times that a model names, those whose words stand in the text and may name one, and whose days are."""
     named = [each for each in times[:MOST_TIMES] if stands_in(each.words, text) and may_name_time(each.words)]
     windows = [window_of_days(each, moment.now) for each in named]
     return [window for window in windows if window is not None]
