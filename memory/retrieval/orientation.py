@@ -35,6 +35,8 @@ GOALS = 20
 LONGEST_LINEAGE = 50
 MOST_ENTITIES = 20
 MOST_NAMES = 100
+MOST_PENDING = 1_000
+"""Of those that wait for their vector: so many of the agent's are looked at, and of the account's."""
 
 ASKED = f"""
     SELECT {lexemes_of("%(text)s")} AS term, 1.0 AS weight
@@ -90,7 +92,10 @@ PROFILE = """
         'communication_style', communication_style)
         FROM user_profiles WHERE account_id = %(account_id)s AND user_id = %(user_id)s) AS profile"""
 
-PENDING = "EXISTS (SELECT FROM memories WHERE {rows} AND embed_after IS NOT NULL) AS has_pending"
+WAITING = "SELECT * FROM memories WHERE account_id = %(account_id)s AND embed_after IS NOT NULL"
+# in the order of the index: the planner might think that so many wait that it reads the table until it met one
+FIRST_WAITING = f"({WAITING} ORDER BY agent_id LIMIT {MOST_PENDING})"
+OWN_WAITING = f"({WAITING} AND agent_id >= %(agent_id)s ORDER BY agent_id LIMIT {MOST_PENDING})"
 
 INDEXED = """
     (SELECT greatest(reltuples, 1)::int FROM pg_class JOIN pg_index ON indexrelid = pg_class.oid
@@ -159,12 +164,19 @@ def compose(shape: OwnerShape, asks: Asks) -> Statement:
         [LINEAGE] if asks.has_conversation else [],
         [GOALS_OPEN.format(goals=goals.text)],
         [PROFILE] if shape.has_user else [],
-        [PENDING.format(rows=walls.rows)],
+        [pending_of(walls.rows, has_agent=shape.has_agent)],
         [INDEXED] if asks.has_vector else [],
     )
     ctes = f"WITH {walls.ctes.removesuffix(',')}" if walls.ctes else ""
     text = f"{ctes} SELECT {', '.join(parts)}"
     return numbered(Sql(text=text, parameters={**walls.parameters, **goals.parameters, **entities.parameters}))
+
+
+def pending_of(rows: str, *, has_agent: bool) -> str:
+    """Whether any of these rows waits for its vector, as far as it is worth looking: where others have more waiting
+    than MOST_PENDING, one of theirs that the owner sees may be overlooked, and with a filter one of the agent's own."""
+    waiting = f"{OWN_WAITING} UNION ALL {FIRST_WAITING}" if has_agent else FIRST_WAITING
+    return f"EXISTS (SELECT FROM ({waiting}) AS memories WHERE {rows}) AS has_pending"
 
 
 def knowledge_of(owner: Owner, kind: Kind) -> Any:

@@ -85,7 +85,7 @@ class Orientation:
     goals: Sequence[OpenGoal] = ()
     profile: Mapping[str, Any] | None = None
     has_pending: bool = False
-    """Whether memories wait for their vector."""
+    """Whether memories wait for their vector, as far as that is looked into (`orientation`)."""
     indexed_rows: int = 0
     """That the account's vector index is over, for the question's model and width; 0 without one."""
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from memory.models import Account, Kind
+from memory.models import Account, Kind, Memory
 from memory.owner import Owner
 from memory.retrieval.gathering import gather
 from memory.retrieval.neighbours import read_neighbours
-from memory.retrieval.orientation import orient
+from memory.retrieval.orientation import MOST_PENDING, orient
 from memory.retrieval.plans import Orientation
 from memory.retrieval.queries import Query, Scope, Window
 from memory.retrieval.recallers import RECALLERS
@@ -79,9 +79,7 @@ def recall(owner: Owner, query: Query) -> int:
     return len(gathered.candidates)
 
 
-def test_filters_by_time_and_scope_are_conditions_on_vectors_themselves(
-    account: Account, stranger: Account
-) -> None:
+def test_filters_by_time_and_scope_are_conditions_on_vectors_themselves(account: Account, stranger: Account) -> None:
     _first, agent, *_ = crowd(account, rows=OWN_ROWS)
     crowd(stranger, rows=OTHER_ROWS)
     index_vectors(account)
@@ -107,13 +105,27 @@ def index_vectors(account: Account) -> None:
         )
 
 
-def rows_read(statement: str, parameters: Any, *, of: str) -> float:
-    plan = explain(statement, parameters)["Plan"]
+def rows_read(statement: str, parameters: Any, *, of: str) -> int:
+    steps = [step for step in steps_of(explain(statement, parameters)["Plan"]) if step.get("Relation Name") == of]
     return sum(
-        step["Actual Loops"] * (step["Actual Rows"] + step.get("Rows Removed by Filter", 0))
-        for step in steps_of(plan)
-        if step.get("Relation Name") == of
+        int(step["Actual Loops"] * (step["Actual Rows"] + step.get("Rows Removed by Filter", 0))) for step in steps
     )
+
+
+@pytest.mark.parametrize("has_agent", [True, False])
+def test_what_others_have_waiting_is_looked_at_no_further_than_it_matters(account: Account, has_agent: bool) -> None:
+    _first, agent, *_ = crowd(account, rows=OWN_ROWS)
+    Memory.objects.exclude(agent_id=agent.agent_id).update(embed_after=NOW, user_id="ben")
+    analyze()
+    owner = replace(agent if has_agent else Owner(account_id=account.id), user_id="ana")
+
+    with Sent() as sent:
+        orientation = orient(owner, asked(), moment(owner))
+
+    [(statement, parameters)] = sent.statements
+    assert not orientation.has_pending
+    assert read_whole(statement, parameters) == set()
+    assert rows_read(statement, parameters, of="memories") <= 2 * MOST_PENDING
 
 
 def read_whole(statement: str, parameters: Any) -> set[str]:
