@@ -71,8 +71,8 @@ class ContextAnswer(serializers.Serializer[Any]):
     degraded = serializers.ListField(
         child=serializers.CharField(),
         help_text="As of `/recall`; `context_truncated` where working memory was cut or a similar episode had no room, "
-        "`neighbours_deadline` where there was no time to read what was said around the turns, `packing_deadline` where "
-        "there was none to try all that was found.",
+        "`neighbours_deadline` where there was no time to read what was said around the turns, `packing_deadline` "
+        "where there was none to try all that was found.",
     )
 
 

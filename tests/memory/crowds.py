@@ -59,10 +59,10 @@ CHILDREN = (
     SELECT gen_random_uuid(), account_id, id, id::text, digest, text
     FROM memories JOIN unnest(%(names)s::text[], %(digests)s::text[]) AS named (name, digest) ON text = named.name
     WHERE account_id = %(account)s AND kind = 'entity'""",
-    f"""INSERT INTO memory_vectors (id, memory_id, account_id, kind, agent_id, user_id, channel, conversation_id, event_time,
-        live, model, width, vector)
-    SELECT gen_random_uuid(), id, account_id, kind, agent_id, user_id, channel, conversation_id, event_time, true, '{MODEL}',
-        {WIDTH}, l2_normalize((SELECT array_agg(sin(identity::int * axis)) FROM generate_series(1, {WIDTH}) AS axis
+    f"""INSERT INTO memory_vectors (id, memory_id, account_id, kind, agent_id, user_id, channel, conversation_id,
+        event_time, live, model, width, vector)
+    SELECT gen_random_uuid(), id, account_id, kind, agent_id, user_id, channel, conversation_id, event_time, true,
+        '{MODEL}', {WIDTH}, l2_normalize((SELECT array_agg(sin(identity::int * axis)) FROM generate_series(1, {WIDTH}) AS axis
         )::real[]::halfvec)
     FROM memories WHERE account_id = %(account)s""",
 )
