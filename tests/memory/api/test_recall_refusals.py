@@ -37,6 +37,9 @@ STRANGE_QUERIES = {
     "a thousand different words": " ".join(f"w{number}" for number in range(1_400)),
     "a thousand quotes": '"' * 1_000,
     "a thousand quoted words": '"boiler pipe" ' * 700,
+    # what is longer is not looked through for names
+    "1,900 blanks": "the" + " " * 1_900 + ", Boiler",
+    "1,900 line ends": "the boiler" + "\n" * 1_900 + ", Pipe",
     "10,000 blanks": "the" + " " * 9_990 + "boiler",
     "10,000 line ends": "the boiler" + "\n" * 9_980 + ", b",
     "blanks and line ends in turn": '"Boiler' + " \n\t\u00a0" * 2_490 + "Pipe",
