@@ -62,7 +62,8 @@ CHILDREN = (
     f"""INSERT INTO memory_vectors (id, memory_id, account_id, kind, agent_id, user_id, channel, conversation_id,
         event_time, live, model, width, vector)
     SELECT gen_random_uuid(), id, account_id, kind, agent_id, user_id, channel, conversation_id, event_time, true,
-        '{MODEL}', {WIDTH}, l2_normalize((SELECT array_agg(sin(identity::int * axis)) FROM generate_series(1, {WIDTH}) AS axis
+        '{MODEL}', {WIDTH},
+        l2_normalize((SELECT array_agg(sin(identity::int * axis)) FROM generate_series(1, {WIDTH}) AS axis
         )::real[]::halfvec)
     FROM memories WHERE account_id = %(account)s""",
 )
