@@ -7,9 +7,10 @@ archived, quarantined nor buried, expired or not (`TermCount`); |d| is a memory'
 other words, expansions less; a memory that holds a quoted phrase as it stands counts double for each.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from memory.retrieval.plans import Orientation, Shape
+from memory.retrieval.plans import Orientation, Shape, Term
 
 QUOTED_TERM = r"""'''' || replace(replace(term, '\', '\\'), '''', '''''') || ''''"""
 """The column `term` as a literal of a tsquery: a term may hold anything."""
@@ -23,6 +24,8 @@ MOST_MATCHES = 5_000
 """Memories of an account that the terms which select may hold together: commoner ones only score what those found."""
 FEW_ROWS = 5_000
 """Of an owner, or behind a filter: so many are looked through by all terms where those that select find too little."""
+MOST_SCORED = 20_000
+"""Of a word that selects and is in more memories than that, the best of so many are found, and not of all."""
 NAME_WEIGHT = 1.5
 EXPANSION_WEIGHT = 0.5
 
@@ -76,6 +79,12 @@ def bind_terms(orientation: Orientation) -> dict[str, Any]:
     }
 
 
+def are_common(terms: Sequence[Term]) -> bool:
+    """Whether all that select are in more memories of the account than are scored."""
+    selecting = [term.docs for term in terms if term.selects]
+    return bool(selecting) and min(selecting) > MOST_SCORED
+
+
 def quote(lexeme: str) -> str:
     """A literal of a tsquery: a lexeme may hold anything."""
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
@@ -105,10 +114,14 @@ def score_of(terms: str, weights: str, average: str) -> str:
 
 
 def best_by_words(rows: str, score: str, *, limit: str, selective: str) -> str:
-    """A SELECT of `id` and `score` of the rows that hold words that select, a tsquery, best first."""
+    """A SELECT of `id` and `score` of the rows that hold words that select, a tsquery, best first.
+
+    Of very many (MOST_SCORED) whichever come first are scored: a word that all hold tells none from another.
+    """
     return f"""
-        SELECT id, {score} AS score FROM memories WHERE {rows} AND lexemes @@ {selective}
-        ORDER BY score DESC, id LIMIT {limit}"""
+        SELECT id, {score} AS score FROM (
+            SELECT * FROM memories WHERE {rows} AND lexemes @@ {selective} LIMIT {MOST_SCORED}
+        ) AS memories ORDER BY score DESC, id LIMIT {limit}"""
 
 
 def best_by_all_words(rows: str, score: str, *, limit: str, selective: str, every: str) -> str:

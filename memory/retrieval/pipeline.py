@@ -15,6 +15,7 @@ from memory.providers.deadlines import Deadline
 from memory.providers.rerankers import Reranker
 from memory.retrieval.candidates import Bundle, Candidate, Metric
 from memory.retrieval.gathering import gather
+from memory.retrieval.lexical import are_common
 from memory.retrieval.orientation import orient
 from memory.retrieval.plans import LinkBetween, Moment, Orientation, Plan, RewriteError, Setting
 from memory.retrieval.queries import LONGEST_QUERY, Query
@@ -138,6 +139,8 @@ def collect(run: Run) -> Sequence[Candidate]:
         run.degraded.append("embedding_pending")
     if run.query.vector is not None and is_unsupported(run.query.mode, is_nested=run.query.is_nested):
         run.degraded.append("mode_not_supported")
+    if LEXICAL in run.plan.recallers and are_common(run.orientation.terms):
+        run.degraded.append("common_words")
     return [each for each in gathered.candidates if not is_question(each, run.query)]
 
 

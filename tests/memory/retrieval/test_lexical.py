@@ -6,8 +6,10 @@ import pytest
 
 from memory.models import Account, Memory
 from memory.owner import Owner
-from memory.retrieval.lexical import MOST_MATCHES, MOST_TERMS
-from tests.memory.episodes import draft, store
+from memory.retrieval.lexical import MOST_MATCHES, MOST_SCORED, MOST_TERMS
+from memory.retrieval.queries import Query
+from memory.services.recall import RecallRequest, recall
+from tests.memory.episodes import NOW, draft, store
 from tests.memory.words import (
     count_terms,
     found_by_search,
@@ -131,3 +133,23 @@ def test_phrases_that_no_memory_holds_change_nothing(owner: Owner, phrase: str) 
     store_lengths(owner)
 
     assert found_by_words(owner, "pump", phrases=[phrase]) == found_by_words(owner, "pump")
+
+
+@pytest.mark.parametrize(
+    ("counts", "degraded"),
+    [
+        pytest.param({"pump": MOST_SCORED + 1, "seal": MOST_SCORED + 2}, ["common_words"], id="all common"),
+        pytest.param({"pump": MOST_SCORED}, [], id="as many as are scored"),
+        pytest.param({"pump": 9, "seal": MOST_SCORED + 1}, [], id="a rare one"),
+    ],
+)
+def test_who_asks_for_nothing_but_common_words_is_told_so(
+    owner: Owner, counts: dict[str, int], degraded: list[str]
+) -> None:
+    store(owner, draft("pump seal"))
+    count_terms(owner.account_id, counts, docs=100_000, tokens=500_000)
+    query = Query(text="pump seal")
+
+    bundle = recall(owner, RecallRequest(query=query, techniques=["lexical"]), now=NOW)
+
+    assert ([each.text for each in bundle.results], bundle.degraded) == (["pump seal"], degraded)
