@@ -1,5 +1,6 @@
 """Candidates by time: those of the times that a question speaks of, the nearest to it first, few however long."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from memory.owner import Owner
 from memory.retrieval.orientation import orient
 from memory.retrieval.plans import Orientation
 from memory.retrieval.queries import Window
-from memory.retrieval.recallers.temporal import LOOKED_AT, MOST
+from memory.retrieval.recallers.temporal import LOOKED_AT, LOOKED_THROUGH, MOST, merge
 from tests.memory.episodes import MODEL, NOW, direction
 from tests.memory.facts import know
 from tests.memory.gatherings import asked, found, gathered, moment
@@ -111,6 +112,35 @@ def test_of_a_long_time_the_latest_of_each_kind_are_looked_at(owner: Owner) -> N
     copy_of(first, LOOKED_AT + 1)
 
     assert within(owner, Window(since=None, until=NOW)) == {"salient", "copy"}
+
+
+def test_behind_very_many_of_others_what_the_agent_wrote_is_found_and_nothing_else(owner: Owner) -> None:
+    node(owner, "own", kind=Kind.GOAL, user_id="ana", event_time=NOW - timedelta(days=100))
+    other = {"agent_id": "other", "user_id": "ben", "event_time": NOW - timedelta(days=50)}
+    copy_of(node(owner, "other", kind=Kind.GOAL, **other), LOOKED_THROUGH)
+
+    assert within(replace(owner, user_id="ana"), Window(since=None, until=NOW)) == {"own"}
+    assert within(replace(owner, agent_id="", user_id="ana"), Window(since=None, until=NOW)) == set()
+
+
+@pytest.mark.parametrize(
+    ("windows", "expected"),
+    [
+        ([], []),
+        ([(3, 4), (1, 2)], [(1, 2), (3, 4)]),
+        ([(1, 3), (2, 4), (4, 5)], [(1, 5)]),
+        ([(1, 9), (2, 3)], [(1, 9)]),
+        ([(None, 2), (1, None)], [(None, None)]),
+        ([(5, None), (1, 2)], [(1, 2), (5, None)]),
+    ],
+)
+def test_times_that_overlap_are_one(windows: list[Any], expected: list[Any]) -> None:
+    assert merge([days(*each) for each in windows]) == [days(*each) for each in expected]
+
+
+def days(since: int | None, until: int | None) -> Window:
+    opens, closes = (None if number is None else NOW + timedelta(days=number) for number in (since, until))
+    return Window(since=opens, until=closes)
 
 
 def copy_of(row: Any, count: int) -> None:
