@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from werkzeug import Response
 
 from ledger import store as ledger
 from memory.owner import Owner
@@ -18,6 +19,7 @@ from memory.services.context_layout import Limits, Material, lay_out
 from memory.services.layouts import one_line
 from memory.tokens import estimate_tokens
 from memory_project.redis import Place
+from tests.embedding_server import EmbeddingServer
 from tests.memory.context import request_for
 from tests.memory.episodes import NOW
 from tests.memory.turns import say, turn
@@ -151,6 +153,25 @@ def test_who_lost_all_that_was_recalled_is_told_so(owner: Owner, place: Place, m
     laid = deliver(owner, material, request_for(query="boiler", suppress=True, mark=True))
 
     assert (laid.items, laid.is_taken) == ([], True)
+
+
+def test_who_lost_all_that_was_recalled_recalls_once_more(
+    owner: Owner, place: Place, embedding_server: EmbeddingServer
+) -> None:
+    say(owner, *(turn(f"the cellar of house {number}") for number in range(130)), conversation_id="houses")
+    bundle = gather_context(owner, request_for(query="cellar", top_k=1), now=NOW).bundle
+    theirs = dict.fromkeys([note.item_key for note in (*bundle.results, *bundle.others)], "theirs")
+
+    def mark_meanwhile(texts: list[str]) -> Response:
+        ledger.mark_many(place, theirs)
+        return embedding_server.answer_well(texts)
+
+    embedding_server.answer = mark_meanwhile
+    context = inject(owner, query="the cellar", top_k=1)
+
+    assert len(theirs) < 130
+    assert context.items
+    assert not theirs.keys() & set(keys(context))
 
 
 def ask_together(owner: Owner, *questions: dict[str, Any]) -> list[Context]:
