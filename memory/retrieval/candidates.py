@@ -29,6 +29,7 @@ class Candidate:
     id: UUID
     kind: Kind
     text: str
+    """Of long ones the beginning, until they are results."""
     agent_id: str
     user_id: str
     channel: str
@@ -56,6 +57,8 @@ class Candidate:
     status: str = ""
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    is_cut: bool = False
+    """Whether `text` is no more than the beginning."""
     score: float = 0.0
     signals: dict[str, float] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)

@@ -16,7 +16,7 @@ from memory.owner import Owner
 from memory.retrieval.candidates import Candidate, Metric
 from memory.retrieval.lexical import bind_terms, score_of_terms
 from memory.retrieval.plans import Ground, Moment, Orientation, Recaller, Shape
-from memory.retrieval.queries import Query, Scope
+from memory.retrieval.queries import LONGEST_QUERY, Query, Scope
 from memory.retrieval.recallers import RECALLERS
 from memory.retrieval.scopes import CONDITIONS
 from memory.retrieval.statements import OwnerShape, Sql, Statement, bind_owner, numbered, shape_of
@@ -27,8 +27,13 @@ CANDIDATES_A_RESULT = 3
 NEVER_MS = 600_000
 """Ten minutes: no statement lasts as long."""
 
+TEXT_CHARACTERS = LONGEST_QUERY
+"""Of a candidate's text, as much as a question or a claim may have, and one more where it is cut: a turn may have two
+million, and most candidates are no results (`texts.read_whole`)."""
+TEXT = f"left(memories.text, {TEXT_CHARACTERS} + 1) AS text"
+
 COLUMNS = (
-    *("memories.id", "memories.kind", "memories.text", "memories.agent_id", "memories.user_id", "memories.channel"),
+    *("memories.id", "memories.kind", TEXT, "memories.agent_id", "memories.user_id", "memories.channel"),
     *("memories.conversation_id", "memories.event_time", "memories.created_at", "memories.last_accessed"),
     *("memories.access_count", "memories.token_count", "memories.salience", "memories.trust", "memories.pinned"),
     "memories.source",
@@ -61,7 +66,7 @@ KNOWN_THEN = """LEFT JOIN fact_versions AS known
     AND (known.retracted_at IS NULL OR known.retracted_at > %(known_at)s::timestamptz)"""
 
 IN_WORDS_OF_THEN = {
-    "memories.text": "coalesce(known.claim, memories.text) AS text",
+    TEXT: f"left(coalesce(known.claim, memories.text), {TEXT_CHARACTERS} + 1) AS text",
     **{f"facts.{name}": f"known.{name}" for name in ("confidence", "temporal", "valid_from", "valid_to")},
 }
 """Of a fact what was believed then; it is found by what it says today."""
@@ -263,13 +268,14 @@ def read_gathered(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], names
 
 def make_candidates(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[Candidate]:
     places = {name: place for place, name in enumerate(columns) if name in OWN}
-    kind, ways = columns.index("kind"), columns.index("ways")
+    kind, ways, text = columns.index("kind"), columns.index("ways"), columns.index("text")
     ways_of = {bits: spread_ways(bits, names) for bits in {row[ways] for row in rows}}
     made = []
     for row in rows:
         # what a kind has not is null in its rows, and what the candidate begins with
         own = {name: row[place] for name, place in places.items() if name in NULLABLE or row[place] is not None}
-        made.append(Candidate(kind=Kind(row[kind]), ways=ways_of[row[ways]], **own))
+        is_cut = len(row[text]) > TEXT_CHARACTERS
+        made.append(Candidate(kind=Kind(row[kind]), ways=ways_of[row[ways]], is_cut=is_cut, **own))
     return made
 
 
@@ -277,5 +283,5 @@ def spread_ways(bits: int, names: Sequence[str]) -> frozenset[str]:
     return frozenset(name for place, name in enumerate(names) if bits >> place & 1)
 
 
-OWN = frozenset(Candidate.__dataclass_fields__) - {"ways", "kind", "signals", "reasons", "also", "score"}
+OWN = frozenset(Candidate.__dataclass_fields__) - {"ways", "kind", "is_cut", "signals", "reasons", "also", "score"}
 NULLABLE = frozenset({"similarity", "last_accessed"})

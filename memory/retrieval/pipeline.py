@@ -1,4 +1,5 @@
-"""The recall pipeline: rewrite, orient, gather, fuse, score, rerank, select. Three statements at most.
+"""The recall pipeline: rewrite, orient, gather, fuse, score, rerank, select. Three statements at most, and one more
+where a result's text is so long that candidates came with the beginning of theirs alone.
 
 What fails or comes too late drops out, and is named in `degraded`: `<technique>_failed`, `<technique>_deadline`.
 """
@@ -19,9 +20,11 @@ from memory.retrieval.lexical import are_common
 from memory.retrieval.orientation import orient
 from memory.retrieval.plans import LinkBetween, Moment, Orientation, Plan, RewriteError, Setting
 from memory.retrieval.queries import LONGEST_QUERY, Query
+from memory.retrieval.recallers.episodes import EPISODES
 from memory.retrieval.recallers.lexical import LEXICAL
 from memory.retrieval.recallers.vector import VECTOR
 from memory.retrieval.surroundings import read_links
+from memory.retrieval.texts import read_whole
 from memory.retrieval.vectors import is_unsupported
 
 logger = logging.getLogger(__name__)
@@ -82,13 +85,16 @@ def recall(query: Query, *, plan: Plan, moment: Moment, embed: Embed, reranker: 
     ranked = select(run, ranked)
     results = keep_pinned(ranked, run.query.top_k)
     kept = {result.id for result in results}
+    others = [each for each in ranked if each.id not in kept]
+    asked_for = [*results, *(each for each in others if EPISODES.name in each.ways)]
+    read_whole(moment.owner, asked_for)
     return Bundle(
         results=results,
         goals=run.orientation.goals,
         profile=run.orientation.profile,
         metrics=run.metrics,
         degraded=sorted(set(run.degraded)),
-        others=[each for each in ranked if each.id not in kept],
+        others=others,
     )
 
 

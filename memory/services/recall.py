@@ -70,9 +70,9 @@ class RecallRequest:
 def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
     """The memories that answer the question best, with the owner's open goals and its user's profile.
 
-    Three statements at most, none of which writes, and one that adds up what a language model took, where one was
-    asked. Raises Unprocessable for filters that contradict each other, for scopes without what they are of, and for
-    techniques that there are not.
+    Three statements at most, none of which writes; one more for results whose texts are long, and one that adds up
+    what a language model took, where one was asked. Raises Unprocessable for filters that contradict each other, for
+    scopes without what they are of, and for techniques that there are not.
     """
     deadline = deadline_of(request)
     plan = choose_plan(request.techniques)

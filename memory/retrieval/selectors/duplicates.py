@@ -45,7 +45,7 @@ def duplicates(candidates: Sequence[Candidate], setting: Setting) -> list[Candid
 
 def what_it_says(candidate: Candidate) -> Hashable:
     """The same for near-duplicates, and for nothing else. Kinds stay apart: a fact is no turn that says it."""
-    if candidate.kind not in TOLD:
+    if candidate.kind not in TOLD or candidate.is_cut:
         return candidate.id
     return (candidate.kind, whose(candidate), essence(candidate.text))
 
