@@ -53,12 +53,14 @@ class AgentKnowledge:
         time_window_hours: float | None = None,
         min_confidence: float = 0.0,
         as_of: datetime | None = None,
+        techniques: Sequence[str] = (),
         own: OwnVector | None = None,
         now: datetime | None = None,
     ) -> Bundle:
         """Everything that bears on the query: turns, episodes, facts, entities, strategies; goals and the profile."""
         asked = Query(text=query, top_k=top_k, min_confidence=min_confidence, as_of=as_of)
-        return self.recall(RecallRequest(query=asked, own=own, time_window_hours=time_window_hours), now=now)
+        request = RecallRequest(query=asked, techniques=techniques, own=own, time_window_hours=time_window_hours)
+        return self.recall(request, now=now)
 
     def recall(self, request: RecallRequest, *, now: datetime | None = None) -> Bundle:
         """The memories of all kinds that answer a question best (see `services.recall`), and count their reads."""

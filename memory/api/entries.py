@@ -32,6 +32,7 @@ from memory.api.entry_drafts import (
 )
 from memory.api.episodic import MAX_TOP_K, own_vector
 from memory.api.fields import Degraded, OwnerFields, Prose
+from memory.api.recall_fields import Techniques
 from memory.api.vectors import EmbeddingField
 from memory.api.views import ConcludedResponse, OwnerViewSet
 from memory.models import ContextEntry, ContextEntryVersion
@@ -74,6 +75,7 @@ class EntriesQuery(ActingFields):
 class EntrySearch(OwnerFields):
     query = Prose(max_length=LONGEST_QUERY)
     top_k = WholeNumber(default=10, min_value=1, max_value=MAX_TOP_K)
+    techniques = Techniques(required=False)
     query_embedding = EmbeddingField(required=False, help_text=OWN_VECTOR)
     embedding_model = ExternalId(required=False, help_text=OWN_MODEL)
 
@@ -269,7 +271,9 @@ def answer_search(owner: Owner, body: dict[str, Any], *, contexts: Collection[UU
     own = own_vector(owner, body, "query_embedding")
     if not contexts:
         return Response({"results": [], "degraded": []})
-    asked = EntryQuestion(text=body["query"], top_k=body["top_k"], own=own, contexts=contexts)
+    asked = EntryQuestion(
+        text=body["query"], top_k=body["top_k"], own=own, contexts=contexts, techniques=body.get("techniques", [])
+    )
     found = recall_entries(owner, asked, now=now)
     return ConcludedResponse(
         {"results": [represent_hit(hit) for hit in found.hits], "degraded": list(found.degraded)},

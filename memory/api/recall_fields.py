@@ -41,6 +41,17 @@ class PastMoment(Moment):
         return moment
 
 
+class Techniques(BoundedList):
+    """What a recall goes through (`retrieval.techniques`)."""
+
+    def __init__(self, **options: Any) -> None:
+        help_text = "Rewriters that are named are the only rewriters, recallers the only recallers; one with a minus "
+        "before it is left out. One recaller has to be left."
+        super().__init__(
+            child=serializers.ChoiceField(TECHNIQUES), max_length=len(TECHNIQUES), help_text=help_text, **options
+        )
+
+
 class RecallFields(OwnerFields):
     """Everything but the question itself and `max_tokens`: of one it bounds results, of the other a text."""
 
@@ -69,13 +80,7 @@ class RecallFields(OwnerFields):
         help_text="How much of the vectors finds: a prefix of 64 dimensions, of 256, or all of them. "
         "Prefixes of a model that is not trained for them find by all.",
     )
-    techniques = BoundedList(
-        child=serializers.ChoiceField(TECHNIQUES),
-        required=False,
-        max_length=len(TECHNIQUES),
-        help_text="Rewriters that are named are the only rewriters, recallers the only recallers; one with a minus "
-        "before it is left out. One recaller has to be left.",
-    )
+    techniques = Techniques(required=False)
     since = Moment(required=False, help_text="What happened then or later.")
     until = Moment(required=False, help_text="What happened before that.")
     time_window_hours = FiniteFloat(

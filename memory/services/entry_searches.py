@@ -28,6 +28,8 @@ class EntryQuestion:
     own: OwnVector | None = None
     contexts: Collection[UUID] = ()
     types: Collection[str] = ()
+    techniques: Collection[str] = ()
+    """As in `choose_plan`."""
 
 
 def find_entries(owner: Owner, asked: EntryQuestion, *, now: datetime) -> EntriesFound:
@@ -46,7 +48,8 @@ def recall_entries(owner: Owner, asked: EntryQuestion, *, now: datetime) -> Entr
         contexts=list(asked.contexts),
         types=list(asked.types),
     )
-    bundle = recall(owner, RecallRequest(query=query, own=asked.own, techniques=EACH_BY_ITSELF), now=now)
+    techniques = [*asked.techniques, *EACH_BY_ITSELF]
+    bundle = recall(owner, RecallRequest(query=query, own=asked.own, techniques=techniques), now=now)
     return Found(hits=read_entries(owner, bundle.results), degraded=bundle.degraded)
 
 

@@ -199,6 +199,17 @@ def test_a_list_costs_three_queries(
         listed(api, context, query)
 
 
+def test_a_search_goes_through_the_techniques_that_it_names(api: ServiceClient, context: str) -> None:
+    keep(api, context, "The keel broke.")
+    asked = {"query": "keel", "techniques": ["lexical"]}
+
+    [found] = api.post(f"/contexts/{context}/search", asked).json()["results"]
+    refused = api.post(f"/contexts/{context}/search", asked | {"techniques": ["-lexical", "telepathy"]})
+
+    assert (found["content"], found["similarity"]) == ("The keel broke.", None)
+    assert refused.status_code == 400
+
+
 def test_a_search_costs_five_queries(
     api: ServiceClient, context: str, path: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
