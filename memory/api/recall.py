@@ -44,6 +44,9 @@ class RecalledMemory(serializers.Serializer[Any]):
     item_key = serializers.CharField(help_text="Its name in the injection ledger.")
     reasons = serializers.ListField(child=serializers.CharField(), help_text="What speaks for it, for people.")
     also = serializers.ListField(child=serializers.UUIDField(), help_text="Near-duplicates that it stands for.")
+    found_by = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Recallers that brought it; only when explained."
+    )
     signals = serializers.DictField(
         child=serializers.FloatField(), required=False, help_text="By technique; only when explained."
     )
@@ -102,7 +105,7 @@ def represent_result(result: Candidate, *, explain: bool) -> dict[str, Any]:
         "reasons": result.reasons,
         "also": [str(other) for other in result.also],
     }
-    return shown | {"signals": result.signals} if explain else shown
+    return shown | {"found_by": sorted(result.ways), "signals": result.signals} if explain else shown
 
 
 def represent_goal(goal: OpenGoal) -> dict[str, Any]:

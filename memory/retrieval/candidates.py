@@ -95,7 +95,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """What one technique took, and how many candidates it brought, or kept."""
+    """What one technique took, and how many candidates it brought, weighed or kept; of rewriters whether it changed the
+    question, of the orientation how many entities that names, of links how many there are."""
 
     technique: str
     took_ms: float

@@ -79,7 +79,9 @@ def recall(query: Query, *, plan: Plan, moment: Moment, embed: Embed, reranker: 
     rewrite(run)
     embed_query(run, embed)
     run.query = with_signals(run.query, plan)
+    started = time.perf_counter()
     run.orientation = orient(moment.owner, run.query, moment)
+    run.note("orientation", started, len(run.orientation.entities))
     ranked = rank(run, collect(run))
     ranked = rerank(run, ranked, reranker)
     ranked = select(run, ranked)
@@ -168,11 +170,14 @@ def rank(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
     run.plan.fuse(candidates)
     run.note(run.plan.fusion, started, len(candidates))
     if (run.plan.scorers or run.plan.selectors) and (linked := linked_ids(run, candidates)):
+        started = time.perf_counter()
         run.links = read_links(run.moment.owner, linked)
-    started, setting = time.perf_counter(), run.setting
-    for scorer in run.plan.scorers.values():
+        run.note("links", started, len(run.links))
+    setting = run.setting
+    for name, scorer in run.plan.scorers.items():
+        started = time.perf_counter()
         scorer(candidates, setting)
-    run.note("scoring", started, len(candidates))
+        run.note(name, started, sum(name in candidate.signals for candidate in candidates))
     return best_first(candidates)
 
 

@@ -30,8 +30,9 @@ from memory.retrieval.entries import locate_entries
 from memory.retrieval.pipeline import recall as run_pipeline
 from memory.retrieval.plans import Moment
 from memory.retrieval.queries import Query
+from memory.retrieval.rewriters.readings import HYDE
 from memory.retrieval.scopes import check_scopes
-from memory.retrieval.techniques import choose_plan
+from memory.retrieval.techniques import RERANK, choose_plan
 from memory.services.access_log import Action, log_reads
 from memory.services.embedding import embed_texts
 from memory.services.injected import injected_ids
@@ -89,9 +90,16 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
         bundle = run_pipeline(query, plan=plan, moment=moment, embed=embed_query, reranker=reranking_provider())
     finally:
         note_usage(owner, usages, now=now)
+    bundle = replace(bundle, degraded=sorted({*bundle.degraded, *name_unconfigured(request)}))
     if request.max_tokens is None:
         return bundle
     return replace(bundle, results=within_tokens(bundle.results, request.max_tokens))
+
+
+def name_unconfigured(request: RecallRequest) -> list[str]:
+    """Techniques that the request names although nothing is configured that could do them."""
+    lacking = {HYDE: language_model(USE) is None, RERANK: reranking_provider() is None}
+    return [f"{name}_unavailable" for name, is_lacking in lacking.items() if is_lacking and name in request.techniques]
 
 
 def note_usage(owner: Owner, usages: Sequence[Usage], *, now: datetime) -> None:

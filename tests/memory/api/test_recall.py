@@ -75,6 +75,7 @@ def test_signals_are_shown_only_when_they_are_asked_for(api: ServiceClient) -> N
     (plain,), (explained,) = ask(api)["results"], ask(api, explain=True)["results"]
 
     assert "signals" not in plain
+    assert "lexical" in explained["found_by"]
     assert explained["signals"]["bm25"] > 0
     assert all(isinstance(value, float) for value in explained["signals"].values())
 

@@ -241,6 +241,22 @@ def test_what_is_to_be_left_out_is(owner: Owner) -> None:
     assert texts(owner, without=[one.id]) == {other.text}
 
 
+def test_each_step_tells_what_it_took(owner: Owner) -> None:
+    archive_said(owner)
+
+    told = [metric.technique for metric in ask(owner).metrics]
+
+    steps = ["names", "orientation", "lexical", "vector", "standardized", "kind_weight", "recency", "duplicates"]
+    assert [step for step in told if step in steps] == steps
+
+
+def test_techniques_that_nothing_is_configured_for_are_told_where_they_are_named(owner: Owner) -> None:
+    archive_said(owner)
+
+    assert ask(owner).degraded == []
+    assert ask(owner, techniques=("hyde", "rerank")).degraded == ["hyde_unavailable", "rerank_unavailable"]
+
+
 def test_near_duplicates_come_once_and_are_told(owner: Owner) -> None:
     ids = {archive_said(owner, words).id for words in ("The archive is here", "the archive is here!")}
 
