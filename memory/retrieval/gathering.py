@@ -5,7 +5,7 @@ comes back with the rows. What one found is scored by words and by meaning whoev
 standardized over all candidates.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,8 @@ from memory.retrieval.statements import OwnerShape, Sql, Statement, bind_owner, 
 from memory.retrieval.visibility import walls_of
 
 LEAST_CANDIDATES = 100
+LEAST_OF_ONE = 20
+"""Where one recaller alone finds, by the one score that there is: no other brings up later ones."""
 CANDIDATES_A_RESULT = 3
 NEVER_MS = 600_000
 """Ten minutes: no statement lasts as long."""
@@ -92,6 +94,7 @@ def gather(
         return Gathered(candidates=[], metrics=[], dropped=[])
     statement = compose(make_shape(owner, query, orientation, serving))
     values = {**bind_owner(owner, now=moment.now), **bind(query, orientation, moment)}
+    values["candidates"] = candidates_for(query, [recaller.name for recaller in serving])
     for recaller in serving:
         values |= recaller.bind(query, orientation)
     columns, rows = statement.read(values)
@@ -123,7 +126,6 @@ def make_shape(owner: Owner, query: Query, orientation: Orientation, serving: Se
 
 def bind(query: Query, orientation: Orientation, moment: Moment) -> dict[str, Any]:
     return {
-        "candidates": max(LEAST_CANDIDATES, CANDIDATES_A_RESULT * query.top_k),
         "left_ms": left_ms(moment),
         "model": query.model,
         "vector": None if query.vector is None else half_vector(query.vector),
@@ -139,6 +141,14 @@ def bind(query: Query, orientation: Orientation, moment: Moment) -> dict[str, An
         "min_confidence": query.min_confidence,
         **bind_terms(orientation),
     }
+
+
+def candidates_for(query: Query, recallers: Collection[str]) -> int:
+    """How many each recaller may bring."""
+    by_one = set(recallers) - {"pinned"} in ({"lexical"}, {"vector"}) and not (
+        query.has_words and query.vector is not None
+    )
+    return max(LEAST_OF_ONE if by_one else LEAST_CANDIDATES, CANDIDATES_A_RESULT * query.top_k)
 
 
 def left_ms(moment: Moment) -> float:

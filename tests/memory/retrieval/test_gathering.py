@@ -10,7 +10,7 @@ from memory.models import Kind, Turn
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.providers.deadlines import Deadline
-from memory.retrieval.gathering import CANDIDATES_A_RESULT, LEAST_CANDIDATES, gather
+from memory.retrieval.gathering import CANDIDATES_A_RESULT, LEAST_CANDIDATES, LEAST_OF_ONE, candidates_for, gather
 from memory.retrieval.orientation import orient
 from memory.retrieval.plans import Orientation, Recaller
 from memory.retrieval.queries import Query, Window
@@ -100,8 +100,8 @@ def test_nothing_found_still_tells_its_metrics(owner: Owner) -> None:
     assert [metric.results for metric in none.metrics] == [0, 0]
 
 
-@pytest.mark.parametrize(("top_k", "expected"), [(10, LEAST_CANDIDATES), (50, 50 * CANDIDATES_A_RESULT)])
-def test_each_recaller_brings_three_times_what_is_wanted_and_a_hundred_at_least(
+@pytest.mark.parametrize(("top_k", "expected"), [(1, LEAST_OF_ONE), (50, 50 * CANDIDATES_A_RESULT)])
+def test_each_recaller_brings_three_times_what_is_wanted_and_twenty_at_least(
     owner: Owner, top_k: int, expected: int
 ) -> None:
     for number in range(expected + 3):
@@ -109,6 +109,15 @@ def test_each_recaller_brings_three_times_what_is_wanted_and_a_hundred_at_least(
     query = asked("boiler", top_k=top_k)
 
     assert len(gathered(owner, query, orient(owner, query, moment(owner)), "lexical").candidates) == expected
+
+
+def test_where_words_and_meaning_are_weighed_against_each_other_a_hundred_are() -> None:
+    both = asked("boiler", angle=0)
+    ways = [(both, ["lexical", "vector"]), (asked("boiler"), ["lexical", "graph"]), (asked("boiler"), ["lexical"])]
+
+    least = [candidates_for(replace(query, top_k=1), names) for query, names in ways]
+
+    assert least == [LEAST_CANDIDATES, LEAST_CANDIDATES, LEAST_OF_ONE]
 
 
 def test_once_the_deadline_has_passed_nothing_begins(owner: Owner) -> None:

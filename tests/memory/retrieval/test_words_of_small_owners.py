@@ -57,7 +57,7 @@ def test_words_are_looked_for_by_indexes_and_common_ones_by_the_agents_rows(acco
     plan = explain(*sent.statements[-1])
 
     steps = [step for step in steps_of(plan["Plan"]) if step["Actual Loops"]]
-    assert len(found) == 100
+    assert len(found) == 30
     assert "memories" not in {step["Relation Name"] for step in steps if step["Node Type"] == "Seq Scan"}
     by_words = [step for step in steps if step.get("Index Name") == "memory_lexemes_gin"]
     assert sum(step["Actual Rows"] * step["Actual Loops"] for step in by_words) < 10
