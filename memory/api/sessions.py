@@ -14,12 +14,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory import conf
-from memory.api.context import ContextAnswer, represent_item
+from memory.api.context import ContextAnswer
 from memory.api.fields import Count, OwnerFields, Prose
 from memory.api.views import OwnerViewSet
 from memory.errors import NotFound
 from memory.extraction.messages import message_of
 from memory.models import Turn
+from memory.retrieval.episodes import EpisodeHit
 from memory.services.hybrid_memory import MemoryManager
 from memory.services.searches import LONGEST_QUERY
 from memory.services.sessions import join_session, open_session
@@ -82,8 +83,17 @@ class MessagesAnswer(serializers.Serializer[Any]):
     messages = MessageAnswer(many=True)
 
 
+class SessionItem(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    item_key = serializers.CharField(help_text="Its name in the injection ledger.")
+    kind = serializers.CharField()
+    conversation_id = serializers.CharField()
+    similarity = serializers.FloatField(allow_null=True, help_text="1 - cosine distance; null if found by words.")
+
+
 class SessionContextAnswer(ContextAnswer):
     summary = serializers.CharField(help_text="Of what came before; empty where nothing is summarized.")
+    items = SessionItem(many=True)
 
 
 class ThoughtAnswer(serializers.Serializer[Any]):
@@ -115,6 +125,16 @@ def represent_message(turn: SessionTurn) -> dict[str, Any]:
     placed = {"id": str(turn.id), "index": turn.index, "name": turn.name, "agent_id": turn.agent_id}
     message = message_of(role=turn.role, name=turn.name, text=turn.text, payload=turn.payload)
     return placed | message | {"timestamp": turn.timestamp}
+
+
+def represent_episode(hit: EpisodeHit) -> dict[str, Any]:
+    return {
+        "id": str(hit.id),
+        "item_key": hit.item_key,
+        "kind": hit.kind.value,
+        "conversation_id": hit.conversation_id,
+        "similarity": hit.similarity,
+    }
 
 
 def represent_thought(thought: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +174,7 @@ class Sessions(OwnerViewSet):
             {
                 "context": found.context,
                 "summary": found.summary,
-                "items": [represent_item(hit) for hit in found.items],
+                "items": [represent_episode(hit) for hit in found.items],
                 "tokens": found.tokens,
                 "degraded": list(found.degraded),
             }
