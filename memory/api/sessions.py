@@ -14,8 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory import conf
-from memory.api.context import ContextAnswer
-from memory.api.fields import Count, OwnerFields, Prose
+from memory.api.fields import Count, Degraded, OwnerFields, Prose
 from memory.api.views import OwnerViewSet
 from memory.errors import NotFound
 from memory.extraction.messages import message_of
@@ -91,9 +90,13 @@ class SessionItem(serializers.Serializer[Any]):
     similarity = serializers.FloatField(allow_null=True, help_text="1 - cosine distance; null if found by words.")
 
 
-class SessionContextAnswer(ContextAnswer):
+class SessionContextAnswer(serializers.Serializer[Any]):
+    # the contract's name, and a serializer's attribute too
+    context = serializers.CharField(help_text="A system message, to stand first; may be empty.")  # type: ignore[assignment]
     summary = serializers.CharField(help_text="Of what came before; empty where nothing is summarized.")
     items = SessionItem(many=True)
+    tokens = serializers.IntegerField(help_text="An estimate.")
+    degraded = Degraded()
 
 
 class ThoughtAnswer(serializers.Serializer[Any]):
