@@ -20,7 +20,7 @@ B = 0.75
 
 MOST_TERMS = 32
 """Of a question: those that say most."""
-MOST_MATCHES = 5_000
+MOST_MATCHES = 3_000
 """Memories of an account that the terms which select may hold together: commoner ones only score what those found."""
 FEW_ROWS = 5_000
 """Of an owner, or behind a filter: so many are looked through by all terms where those that select find too little."""
@@ -47,7 +47,7 @@ def weighed_terms(asked: str) -> str:
     and `selects`, at most 32, best first.
 
     `asked` selects `term` and `weight`, a term as often as it likes. Terms that no memory of the account holds are left
-    out. Those that select are the best ones that together are in 5,000 memories, and one at least.
+    out. Those that select are the best ones that together are in 3,000 memories, and one at least.
     """
     return f"""
         SELECT term, docs, weight, place = 1 OR matches <= {MOST_MATCHES} AS selects

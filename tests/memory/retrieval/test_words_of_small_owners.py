@@ -44,7 +44,7 @@ def test_what_selects_is_among_what_all_words_find(owner: Owner) -> None:
     make_common(owner, "pump")
     store(owner, draft("weir"), draft("weir pump"), draft("pump"))
 
-    assert texts_by_words(owner, "weir pump") == ["weir", "weir pump", "pump"]
+    assert texts_by_words(owner, "weir pump") == ["weir pump", "weir", "pump"]
 
 
 def test_words_are_looked_for_by_indexes_and_common_ones_by_the_agents_rows(account: Account) -> None:
