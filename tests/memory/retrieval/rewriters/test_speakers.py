@@ -12,7 +12,7 @@ from memory.retrieval.rewriters.speakers import MOST_SPEAKERS, speakers_of
         ("what did i tell you about my knee", ["user"]),
         ("What did you suggest for the roof?", ["assistant"]),
         ("Did Ana and Rui ever mention a discount?", ["Ana", "Rui"]),
-        ("What does Ana Maria say about it?", ["Ana Maria"]),
+        ("What does Ana Lucia say about it?", ["Ana Lucia"]),
         ("Have I told you about the boat?", ["user"]),
         ("Which book was it that you recommended?", ["assistant"]),
         ("When Ana told me about it, what did I reply?", ["Ana", "user"]),
