@@ -56,7 +56,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
         '''' || replace(replace(right(account_id::text, 6) || lexeme, '\', '\\'), '''', '''''') || ''':'
         || array_to_string(positions, ','), ' '), '')::tsvector
     FROM unnest(to_tsvector(
-        ('public.memory_' || language)::regconfig,
+        ('public.memory_' || coalesce(nullif(language, ''), 'simple'))::regconfig,
         regexp_replace(CASE WHEN octet_length(body) > length(body) THEN regexp_replace(
             left(body, CASE WHEN octet_length(body) > 2 * length(body) THEN 30000 ELSE 100000 END),
             '([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])', ' \1 ', 'g'
@@ -75,7 +75,8 @@ BEGIN
     NEW.language := coalesce((SELECT language FROM accounts WHERE id = NEW.account_id), 'simple');
     RETURN NEW;
 END $$;
-CREATE TRIGGER memory_language BEFORE INSERT OR UPDATE OF language ON memories
+-- of inserts alone: where any trigger runs before updates, one that names all columns locks as if it changed keys
+CREATE TRIGGER memory_language BEFORE INSERT ON memories
 FOR EACH ROW WHEN (NEW.language = '') EXECUTE FUNCTION memory_language();
 ALTER TABLE memories ADD COLUMN lexemes tsvector
     GENERATED ALWAYS AS (memory_lexemes(account_id, language, text)) STORED;
