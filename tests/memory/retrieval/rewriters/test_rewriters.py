@@ -83,7 +83,7 @@ def test_no_repetition_takes_longer_than_a_question_may(length: int) -> None:
         find_dates(text, at=NOW, tense=Tense.PAST)
         return time.process_time() - started
 
-    assert max(map(cpu_seconds, REPEATED)) < 0.5
+    assert max(map(cpu_seconds, REPEATED)) < 4
 
 
 @pytest.mark.parametrize(
