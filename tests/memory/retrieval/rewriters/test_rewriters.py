@@ -78,12 +78,13 @@ def test_no_repetition_takes_longer_than_a_question_may(length: int) -> None:
     def cpu_seconds(part: str) -> float:
         # a tail that no pattern goes on with, after all that it may have taken
         text = f"a{(part * length)[: length - 3]},b"
-        started = time.process_time()
+        started = time.thread_time()
         rewritten(text)
         find_dates(text, at=NOW, tense=Tense.PAST)
-        return time.process_time() - started
+        return time.thread_time() - started
 
-    assert max(map(cpu_seconds, REPEATED)) < 4
+    # the quicker of two runs: one may have to collect the garbage of all tests before
+    assert max(min(cpu_seconds(part) for _ in range(2)) for part in REPEATED) < 0.5
 
 
 @pytest.mark.parametrize(
