@@ -1,5 +1,7 @@
 """An account made for measuring, and deleted with everything that was stored in it, wherever that is."""
 
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,14 +57,31 @@ def agent_name(number: int) -> str:
 
 
 @contextmanager
-def scratch_account() -> Iterator[Scratch]:
+def scratch_account(purpose: str = "bench") -> Iterator[Scratch]:
+    """Named after its purpose, and deleted with all that is in it, also on Ctrl-C."""
     provider = embedding_provider()
-    account = Account.objects.create(name=f"bench-{uuid4().hex[:12]}")
+    account = Account(name=f"{purpose}-{uuid4().hex[:12]}")
     try:
-        secret = issue_key(account, scopes=READ_WRITE_OPERATE, name="bench", actor=ACTOR).secret
+        # inside, or an interruption right behind it would leave the account
+        account.save(force_insert=True)
+        secret = issue_key(account, scopes=READ_WRITE_OPERATE, name=purpose, actor=ACTOR).secret
         yield Scratch(account=account, secret=secret, model=provider.model, width=provider.width)
     finally:
-        delete_everything(account)
+        with undisturbed():
+            delete_everything(account)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """A Ctrl-C in here is not heard: signals reach the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def delete_everything(account: Account) -> None:

@@ -1,0 +1,7 @@
+"""How well recall finds what answers a question: a set of questions is loaded into an account of its own, and asked.
+
+`datasets` says what a set is; `locomo` and `native` read one from a file, and a new format is one more such module in
+`FORMATS` (`files`). `loading` stores it through the services that serve HTTP, `asking` asks through the same pipeline,
+and may do so any number of times, each time with other techniques. `metrics` are formulas, `figures` adds them up by
+type of question and by sample, `tables` shows them.
+"""
