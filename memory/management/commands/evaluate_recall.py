@@ -33,7 +33,8 @@ PURPOSE = "evaluation"
 EPILOG = """
 Every sample of the file is loaded as an agent of a scratch account, through the services that serve HTTP, and asked
 through the pipeline behind /recall and /context. The account is deleted afterwards, also on Ctrl-C. The servers of
-`make up` have to run; what its worker would add in the background is kept away.
+`make up` have to run; what its worker would add in the background is kept away. Vectors of the texts stay in the cache
+until they expire, so that the same file is loaded faster the next time.
 
 formats:
   locomo   LoCoMo's list of samples: every turn a memory. Adversarial questions are reported apart

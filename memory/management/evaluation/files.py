@@ -1,6 +1,7 @@
 """Samples out of a file, in whichever format it has."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from memory.management.evaluation import locomo, native
@@ -15,13 +16,26 @@ def read_file(path: Path, file_format: str = "") -> list[Sample]:
     """Without a format it is guessed: LoCoMo's files are lists. Raises BadDatasetError, OSError."""
     document = path.read_bytes()
     samples = FORMATS[file_format or guess_format(document)](document)
-    names = [sample.name for sample in samples]
-    for name in names:
-        if names.count(name) > 1:
-            raise BadDatasetError(f"two samples are named {name!a}")
+    refuse_mixed(samples)
     if not any(sample.questions for sample in samples):
         raise BadDatasetError("there is no question whose answers are known")
     return samples
+
+
+def refuse_mixed(samples: Sequence[Sample]) -> None:
+    """Samples that would see each other's memories: an agent sees its own, and with a user all that is that user's."""
+    refuse_shared("name", [sample.name for sample in samples])
+    refuse_shared("conversation", [talk.conversation_id for sample in samples for talk in sample.talks])
+    users = [sample.user_id for sample in samples if sample.user_id]
+    refuse_shared("user", users)
+    if 0 < len(users) < len(samples):
+        raise BadDatasetError("either every sample has a user, or none does")
+
+
+def refuse_shared(noun: str, values: Sequence[str]) -> None:
+    for value, count in Counter(values).items():
+        if count > 1:
+            raise BadDatasetError(f"{noun} {value!a} is there more than once")
 
 
 def guess_format(document: bytes) -> str:

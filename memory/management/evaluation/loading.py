@@ -61,12 +61,13 @@ def load_samples(samples: list[Sample], account: Account, *, now: datetime, adva
     """Embed and store them; each sample is an agent. Raises CommandError where one cannot be stored as it is."""
     for sample in samples:
         owner = Owner(account_id=account.id, agent_id=sample.name, user_id=sample.user_id, actor=ACTOR)
+        asked_at = sample.asked_at or now
         embedded = embed_sample(sample, advance)
         try:
-            store_sample(owner, sample, embedded, now=now, advance=advance)
+            store_sample(owner, sample, embedded, now=asked_at, advance=advance)
         except MemoryServiceError as err:
             raise CommandError(f"sample {sample.name!a} cannot be stored: {err}") from err
-        yield Loaded(sample=sample, owner=owner, asked_at=sample.asked_at or now)
+        yield Loaded(sample=sample, owner=owner, asked_at=asked_at)
     settle(account)
 
 
@@ -90,6 +91,7 @@ def embed_sample(sample: Sample, advance: Advance) -> Embedded:
 
 
 def store_sample(owner: Owner, sample: Sample, embedded: Embedded, *, now: datetime, advance: Advance) -> None:
+    """As of `now`, what does not say when it was told."""
     for talk in sample.talks:
         store_turns(owner, talk.conversation_id, drafts=talk.turns, embedded=embedded, now=now)
         advance(len(talk.turns))
@@ -102,6 +104,8 @@ def store_sample(owner: Owner, sample: Sample, embedded: Embedded, *, now: datet
     for note in sample.notes:
         if note.outcome:
             complete_goal(owner, note.draft.id, status=note.outcome, now=note.told_at or now)
+    # summaries and facts that a worker makes of them would be judged, too
+    Conversation.objects.filter(account_id=owner.account_id).update(summarize_after=None, extract_after=None)
 
 
 def store_note(owner: Owner, note: Note, embedded: Embedded, *, now: datetime) -> UUID | None:
@@ -130,8 +134,7 @@ def store_strategy(owner: Owner, draft: StrategyDraft, note: Note, embedded: Emb
 
 
 def settle(account: Account) -> None:
-    """Leave the account as a running service would have it in a while, and let no worker add to it meanwhile."""
-    Conversation.objects.filter(account=account).update(summarize_after=None, extract_after=None)
+    """Have statistics as a running service would have them in a while."""
     mark, goes_on = 0, True
     while goes_on:
         mark = fold_terms(Stretch(account_id=account.id, after=mark, size=TERMS_AT_ONCE)).mark

@@ -57,6 +57,11 @@ def test_our_own_format_has_every_kind_in_an_order_that_can_be_stored(tmp_path: 
     assert sample.answers_of(sample.questions[0]) == {sample.ids["f1"]}
 
 
+def together(**fields: Any) -> dict[str, Any]:
+    """Two samples, the second one with other fields."""
+    return {"samples": [sample for each in (native(), native(**fields)) for sample in each["samples"]]}
+
+
 REFUSED: dict[str, tuple[Any, str]] = {
     "no JSON": ('{"samples": [\n{]}', "no JSON: .* line 2"),
     "no list": ('"text"', "is not a JSON object"),
@@ -66,7 +71,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "category": (locomo(("What?", ["D1:1"], 6)), r"sample 1: qa\[0\]\.category"),
     "no evidence": (locomo(("What?", ["D9:9"], 1)), "there is no question"),
-    "samples alike": (locomo(("What?", ["D1:1"], 1)) * 2, "two samples are named 'house'"),
+    "samples alike": (locomo(("What?", ["D1:1"], 1)) * 2, "name 'house' is there more than once"),
+    "conversation shared": (together(name="other", user="ben"), "conversation 'c1' is there more than once"),
+    "user shared": (together(name="other", conversations=[]), "user 'mara' is there more than once"),
+    "some users": (together(name="other", user="", conversations=[]), "either every sample has a user, or none does"),
     "unknown field": (native(colour="red"), r"samples\[0\]\.colour is no known field"),
     "no key": (native(memories=[{"kind": "fact", "text": "x"}]), r"samples\[0\]\.memories\[0\]\.fact\.key is missing"),
     "unknown kind": (native(memories=[{"key": "x", "kind": "rumour", "text": "x"}]), r"samples\[0\]\.memories\[0\]"),
