@@ -8,7 +8,8 @@ from ledger import store as ledger
 from ledger.store import Mark
 from memory import conf
 from memory.agent_tiers import Clock
-from memory.extraction.messages import read_message
+from memory.extraction.imported import parse_time
+from memory.extraction.messages import MalformedMessage, read_message
 from memory.models import Turn
 from memory.owner import Owner
 from memory.services import turns
@@ -22,7 +23,8 @@ from memory.tiers.session_stores import SessionTurn
 from memory_project.redis import Place
 
 Message = Mapping[str, Any] | TurnDraft
-"""A chat message (`role`, `content`, `name`, tool calls), or a draft, which may say more: time, index, client id, …"""
+"""A chat message (`role`, `content`, `name`, tool calls) with `timestamp` and `client_id` where it has them, or a draft,
+which may say more: index, model, metadata, …"""
 
 
 def append_messages(
@@ -35,7 +37,20 @@ def append_messages(
 
 
 def draft_of(message: Message) -> TurnDraft:
-    return message if isinstance(message, TurnDraft) else TurnDraft(message=read_message(message))
+    if isinstance(message, TurnDraft):
+        return message
+    said = time_of(message.get("timestamp"))
+    return TurnDraft(message=read_message(message), timestamp=said, client_id=message.get("client_id") or "")
+
+
+def time_of(timestamp: datetime | str | None) -> datetime | None:
+    """A time, or one as ISO 8601 has it, with a zone. Raises MalformedMessage."""
+    if not isinstance(timestamp, str):
+        return timestamp
+    try:
+        return parse_time(timestamp)
+    except ValueError as err:
+        raise MalformedMessage("timestamp", str(err)) from err
 
 
 class AgentSession:

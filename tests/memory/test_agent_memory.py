@@ -79,6 +79,24 @@ def test_a_draft_says_more_than_a_message(memory: AgentMemory) -> None:
     assert first.event_time == NOW - timedelta(hours=2)
 
 
+@pytest.mark.parametrize("said", [pytest.param(NOW - timedelta(hours=2), id="time"), "2026-03-02T08:30:00+01:00"])
+def test_a_message_may_say_when_it_was_said_and_what_the_client_calls_it(memory: AgentMemory, said: object) -> None:
+    message = {**USER, "timestamp": said, "client_id": "m1"}
+
+    first, again = memory.store_turn("c1", message), memory.store_turn("c1", message)
+
+    assert first.id == again.id
+    assert first.event_time == (said if isinstance(said, datetime) else datetime.fromisoformat(str(said)))
+
+
+@pytest.mark.parametrize("said", ["yesterday", "2026-03-02T08:30:00"])
+def test_a_time_that_is_none_is_refused(memory: AgentMemory, said: str) -> None:
+    with pytest.raises(MalformedMessage) as refused:
+        memory.store_turn("c1", {**USER, "timestamp": said})
+
+    assert refused.value.field == "timestamp"
+
+
 def test_what_is_no_message_is_refused_before_anything_is_stored(memory: AgentMemory) -> None:
     with pytest.raises(MalformedMessage):
         memory.store_turns("c1", [USER, {"role": "nobody", "content": "hm"}])
