@@ -47,6 +47,12 @@ class Candidate:
     bm25: float
     similarity: float | None
     """1 - cosine distance; None without a vector."""
+    content: float = 0.0
+    """BM25 over the terms that are neither stop words nor whom the question is about."""
+    gist: float | None = None
+    """As `similarity`, to the question's gist."""
+    held: int = 0
+    """Which of the question's terms it holds: bit n is term n of the orientation."""
     hops: int | None = None
     """Links from what the question names; 0 is what it names."""
     index: int | None = None

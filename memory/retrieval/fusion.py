@@ -4,13 +4,13 @@ Relevance is relative: to the candidates of this question, among which the best 
 at all is in the signals `bm25` and `similarity`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.plans import Fusion
+from memory.retrieval.plans import Setting
 
 Scores = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ DEVIATIONS_A_FOLD = 2.0
 of them, wherever it stands."""
 
 
-def standardized(candidates: Sequence[Candidate]) -> None:
+def standardized(candidates: Sequence[Candidate], _setting: Setting) -> None:
     """exp((s - the greatest s) / 2), s the sum of the standard scores, over these candidates, of BM25 and similarity.
 
     Exponential, so that scorers' factors count alike at the top and below: the logistic function saturates where the
@@ -41,7 +41,7 @@ def standardized(candidates: Sequence[Candidate]) -> None:
     tell(candidates, meaning, np.exp((sums - sums.max()) / DEVIATIONS_A_FOLD))
 
 
-def reciprocal_rank_fusion(candidates: Sequence[Candidate]) -> None:
+def reciprocal_rank_fusion(candidates: Sequence[Candidate], _setting: Setting) -> None:
     """Merge the two rankings: score(d) = sum over both of 1 / (60 + rank), over the most there is. Cormack et al. 2009.
 
     Draws share their rank. What is in neither ranking has 0.
@@ -99,7 +99,3 @@ def tell(candidates: Sequence[Candidate], meaning: Scores, relevance: Scores) ->
         if candidate.hops is not None:
             candidate.signals["hops"] = float(candidate.hops)
         candidate.tell_ways(is_near=is_near)
-
-
-FUSIONS: Mapping[str, Fusion] = {"standardized": standardized, "rrf": reciprocal_rank_fusion}
-"""By name; the first is the default: sums of standard scores find more than ranks do (`docs/recall.md`)."""

@@ -14,7 +14,7 @@ from memory.models import Kind
 from memory.models.binary import half_vector
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate, Metric
-from memory.retrieval.lexical import bind_terms, score_of_terms
+from memory.retrieval.lexical import bind_terms, scores_of_terms
 from memory.retrieval.plans import Ground, Moment, Orientation, Recaller, Shape
 from memory.retrieval.queries import LONGEST_QUERY, Query, Scope
 from memory.retrieval.recallers import RECALLERS
@@ -110,6 +110,7 @@ def make_shape(owner: Owner, query: Query, orientation: Orientation, serving: Se
         kinds=tuple(sorted(query.kinds)),
         recallers=tuple(recaller.name for recaller in serving),
         width=query.width,
+        has_gist=query.gist_vector is not None,
         is_nested=query.is_nested,
         mode=query.mode.value,
         has_index=orientation.indexed_rows > 0,
@@ -129,6 +130,7 @@ def bind(query: Query, orientation: Orientation, moment: Moment) -> dict[str, An
         "left_ms": left_ms(moment),
         "model": query.model,
         "vector": None if query.vector is None else half_vector(query.vector),
+        "gist_vector": None if query.gist_vector is None else half_vector(query.gist_vector),
         "since": query.since,
         "until": query.until,
         "contexts": list(query.contexts),
@@ -175,7 +177,7 @@ def compose(shape: Shape) -> Statement:
         distance = "distance" if name == "vector" else "NULL::float8 AS distance"
         parts.append(f"""
             {name} AS MATERIALIZED (
-                SELECT id, {hops}, {distance} FROM ({part}) AS part
+                SELECT id, {hops}, {distance}, row_number() OVER () AS place FROM ({part}) AS part
                 WHERE (SELECT at FROM {before}) < statement_timestamp() + %(left_ms)s::float8 * interval '1 ms'
             ),
             {name}_end AS MATERIALIZED (
@@ -250,16 +252,20 @@ def scored_of(shape: Shape) -> str:
         if shape.has_known_at:
             columns = [IN_WORDS_OF_THEN.get(column, column) for column in columns]
             joins.append(KNOWN_THEN)
-    similarity = "NULL::float8"
-    if shape.width:
+    similarity, gist = "NULL::float8", "NULL::float8"
+    own = f"""SELECT own.vector FROM memory_vectors AS own
+        WHERE own.memory_id = memories.id AND own.model = %(model)s AND own.width = {shape.width}"""
+    if shape.has_gist:
+        joins.append(f"LEFT JOIN LATERAL ({own} OFFSET 0) AS own ON true")
+        similarity = "1 - (own.vector <=> %(vector)s::halfvec)"
+        gist = "1 - (own.vector <=> %(gist_vector)s::halfvec)"
+    elif shape.width:
         # read again only of what others found
-        similarity = f"""1 - coalesce(found.distance, (
-            SELECT own.vector <=> %(vector)s::halfvec FROM memory_vectors AS own
-            WHERE own.memory_id = memories.id AND own.model = %(model)s AND own.width = {shape.width}))"""
+        similarity = f"1 - coalesce(found.distance, ({own}) <=> %(vector)s::halfvec)"
     return f"""
-        SELECT {", ".join(columns)}, found.hops, found.ways, {similarity} AS similarity,
-            {score_of_terms(shape)} AS bm25
-        FROM found JOIN memories ON memories.id = found.id {" ".join(joins)}"""
+        SELECT {", ".join(columns)}, found.hops, found.ways, {similarity} AS similarity, {gist} AS gist, words.*
+        FROM found JOIN memories ON memories.id = found.id {" ".join(joins)}
+        CROSS JOIN LATERAL ({scores_of_terms(shape)}) AS words"""
 
 
 def read_gathered(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> Gathered:
@@ -294,4 +300,4 @@ def spread_ways(bits: int, names: Sequence[str]) -> frozenset[str]:
 
 
 OWN = frozenset(Candidate.__dataclass_fields__) - {"ways", "kind", "is_cut", "signals", "reasons", "also", "score"}
-NULLABLE = frozenset({"similarity", "last_accessed"})
+NULLABLE = frozenset({"similarity", "gist", "last_accessed"})

@@ -72,6 +72,7 @@ def bind_terms(orientation: Orientation) -> dict[str, Any]:
     return {
         "terms": [quote(term.lexeme) for term in orientation.terms],
         "weights": [term.weight for term in orientation.terms],
+        "contents": [term.is_content for term in orientation.terms],
         "selective": " | ".join(quote(term.lexeme) for term in orientation.terms if term.selects),
         "every": " | ".join(quote(term.lexeme) for term in orientation.terms),
         "phrases": list(orientation.phrases),
@@ -90,12 +91,30 @@ def quote(lexeme: str) -> str:
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
+def scores_of_terms(shape: Shape) -> str:
+    """A SELECT of what the row of `memories` at hand says by words: `bm25`; `content`, the same over the terms that are
+    content; `held`, the terms that it holds, bit n the n-th."""
+    return f"""
+        SELECT coalesce(sum(score), 0)::float8{times_phrases(shape)} AS bm25,
+            coalesce(sum(score) FILTER (WHERE is_content), 0)::float8 AS content, coalesce(bit_or(bit), 0) AS held
+        FROM (
+            SELECT {score_of_term("%(average)s::float8")} AS score, is_content, 1::bigint << (place::int - 1) AS bit
+            FROM unnest(%(terms)s::tsquery[], %(weights)s::float8[], %(contents)s::bool[])
+                WITH ORDINALITY AS asked (term, weight, is_content, place)
+            WHERE memories.lexemes @@ term
+        ) AS held"""
+
+
 def score_of_terms(shape: Shape) -> str:
     """The score of the row of `memories` at hand, as an expression over what `bind_terms` binds."""
     score = score_of("%(terms)s::tsquery[]", "%(weights)s::float8[]", "%(average)s::float8")
+    return f"{score}{times_phrases(shape)}"
+
+
+def times_phrases(shape: Shape) -> str:
     if not shape.has_phrases:
-        return score
-    return f"""{score} * (1 + (
+        return ""
+    return """ * (1 + (
         SELECT count(*) FROM unnest(%(phrases)s::tsquery[]) AS phrase WHERE memories.lexemes @@ phrase
     ))"""
 
@@ -106,11 +125,16 @@ def score_of(terms: str, weights: str, average: str) -> str:
     tf / (tf + k) stands as 1 - k / (k + tf), and terms that are not in the row are passed over first: counting is what
     takes the time, and so is done once a term that counts.
     """
-    k = f"({K1} * (1 - {B} + {B} * memories.token_count / {average}))"
     return f"""(
-        SELECT coalesce(sum(weight * ({K1} + 1) * (1 - {k} / ({k} + memory_term_frequency(memories.lexemes, term)))), 0)
+        SELECT coalesce(sum({score_of_term(average)}), 0)
         FROM unnest({terms}, {weights}) AS asked (term, weight) WHERE memories.lexemes @@ term
     )::float8"""
+
+
+def score_of_term(average: str) -> str:
+    """What one `term` of `weight` brings the row of `memories` at hand, which holds it."""
+    k = f"({K1} * (1 - {B} + {B} * memories.token_count / {average}))"
+    return f"weight * ({K1} + 1) * (1 - {k} / ({k} + memory_term_frequency(memories.lexemes, term)))"
 
 
 def best_by_words(rows: str, score: str, *, limit: str, selective: str) -> str:

@@ -43,8 +43,13 @@ ASKED = f"""
     UNION ALL SELECT {lexemes_of("%(names)s")}, {NAME_WEIGHT}
     UNION ALL SELECT {lexemes_of("%(expansions)s")}, {EXPANSION_WEIGHT}"""
 
+# a lexeme has six signs of the account's before it; of a stop word nothing is left where those are not kept
+IS_CONTENT = f"""to_tsvector({LANGUAGE}::regconfig, substr(term, 7)) <> ''
+    AND NOT term IN (SELECT {lexemes_of("%(subjects)s")})"""
+
 TERMS = f"""
-    (SELECT json_agg(json_build_array(term, docs, weight, selects)) FROM ({weighed_terms(ASKED)}) AS weighed) AS terms,
+    (SELECT json_agg(json_build_array(term, docs, weight, selects, {IS_CONTENT}))
+        FROM ({weighed_terms(ASKED)}) AS weighed) AS terms,
     (SELECT json_build_array(docs, tokens) FROM ({CORPUS}) AS counted) AS corpus"""
 
 PHRASES = f"""
@@ -131,6 +136,7 @@ def orient(owner: Owner, query: Query, moment: Moment) -> Orientation:
         "text": query.text,
         "names": " ".join(query.names),
         "expansions": " ".join(query.expansions),
+        "subjects": " ".join(query.subjects),
         "phrases": list(query.phrases),
         "digests": digests,
         "spelt": [name.lower() for name in [*query.names, *query.mentions][:MOST_NAMES]],
@@ -187,8 +193,8 @@ def make_orientation(row: dict[str, Any]) -> Orientation:
     docs, tokens = row.get("corpus") or (0, 0)
     return Orientation(
         terms=[
-            Term(lexeme=lexeme, docs=docs, weight=weight, selects=selects)
-            for lexeme, docs, weight, selects in row.get("terms") or []
+            Term(lexeme=lexeme, docs=docs, weight=weight, selects=selects, is_content=is_content)
+            for lexeme, docs, weight, selects, is_content in row.get("terms") or []
         ],
         phrases=row.get("phrases") or [],
         docs=int(docs),

@@ -134,7 +134,7 @@ def with_signals(query: Query, plan: Plan) -> Query:
     if names == {VECTOR.name}:
         return replace(query, has_words=False)
     if names == {LEXICAL.name}:
-        return replace(query, vector=None)
+        return replace(query, vector=None, gist_vector=None)
     return query
 
 
@@ -167,7 +167,7 @@ def is_question(candidate: Candidate, query: Query) -> bool:
 def rank(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
     """All of them with their scores, best first."""
     started = time.perf_counter()
-    run.plan.fuse(candidates)
+    run.plan.fuse(candidates, run.setting)
     run.note(run.plan.fusion, started, len(candidates))
     if (run.plan.scorers or run.plan.selectors) and (linked := linked_ids(run, candidates)):
         started = time.perf_counter()

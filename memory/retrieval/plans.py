@@ -60,6 +60,8 @@ class Term:
     weight: float
     selects: bool
     """Whether candidates are looked for by it; others only score what those found."""
+    is_content: bool = True
+    """Whether it is neither a stop word of the account's language nor the name of whom the question is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,7 @@ class Shape:
     recallers: tuple[str, ...]
     width: int
     """Of the question's vector; 0 without one."""
+    has_gist: bool
     is_nested: bool
     mode: str
     has_index: bool
@@ -162,7 +165,7 @@ class Setting:
     links: Sequence[LinkBetween] = ()
 
 
-Fusion = Callable[[Sequence[Candidate]], None]
+Fusion = Callable[[Sequence[Candidate], Setting], None]
 """Gives each candidate its first `score`, its relevance in [0, 1], out of what the recallers say of it."""
 
 Scorer = Callable[[Sequence[Candidate], Setting], None]
@@ -178,7 +181,7 @@ class Plan:
 
     rewriters: Mapping[str, Rewriter] = field(default_factory=dict)
     recallers: Sequence[Recaller] = ()
-    fusion: str = "standardized"
+    fusion: str = ""
     fuse: Fusion
     scorers: Mapping[str, Scorer] = field(default_factory=dict)
     selectors: Mapping[str, Selector] = field(default_factory=dict)

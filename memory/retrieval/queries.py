@@ -85,6 +85,10 @@ class Query:
     """Quoted: to stand in a text as they are."""
     names: Sequence[str] = ()
     """Of people, places, things; as written."""
+    subjects: Sequence[str] = ()
+    """Whom it is about, of the names: who does or has what is asked for."""
+    gist: str = ""
+    """The text without them: what is asked, whomever it is about. Empty where it names nobody so."""
     mentions: Sequence[str] = ()
     """What may be a name, as written: entities are looked up by it, and it weighs no more than other words."""
     windows: Sequence[Window] = ()
@@ -100,6 +104,8 @@ class Query:
     # what is asked for by meaning; None without a vector
     model: str = ""
     vector: Embedding | None = None
+    gist_vector: Embedding | None = None
+    """Of the gist; None where there is none."""
     is_nested: bool = False
     """Whether prefixes of the model's vectors mean something by themselves (Matryoshka)."""
 

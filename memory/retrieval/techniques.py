@@ -4,23 +4,27 @@ from collections.abc import Mapping, Sequence
 
 from memory import conf
 from memory.errors import Unprocessable
-from memory.retrieval.fusion import FUSIONS
-from memory.retrieval.plans import Plan
+from memory.retrieval.fusion import reciprocal_rank_fusion, standardized
+from memory.retrieval.plans import Fusion, Plan
+from memory.retrieval.ranking import learned
 from memory.retrieval.recallers import RECALLERS
 from memory.retrieval.recallers.episodes import EPISODES
+from memory.retrieval.recallers.passage import PASSAGE
 from memory.retrieval.rewriters import REWRITERS
 from memory.retrieval.scorers import SCORERS
 from memory.retrieval.selectors import SELECTORS
 
 RERANK = "rerank"
+FUSIONS: Mapping[str, Fusion] = {"learned": learned, "standardized": standardized, "rrf": reciprocal_rank_fusion}
+"""By name; the first is the default (`docs/recall.md`)."""
 ALIASES: Mapping[str, Sequence[str]] = {"hybrid": ("lexical", "vector", "rrf"), "entity_centric": ("graph",)}
 """The documents' names."""
 NAMES = (*REWRITERS, *RECALLERS, *FUSIONS, *SCORERS, *SELECTORS, RERANK, *ALIASES)
 """Everything that `techniques` may name."""
 GROUPS = (frozenset(REWRITERS), frozenset(RECALLERS), frozenset(FUSIONS))
 """What is named of one of these takes the place of the others of it."""
-FINDING = [name for name in RECALLERS if name != EPISODES.name]
-"""Those that find what answers a question: of `episodes` that is asked for contexts only, beside the others."""
+FINDING = [name for name in RECALLERS if name not in (EPISODES.name, PASSAGE.name)]
+"""Those that find by themselves: `passage` looks around what others found, `episodes` is for contexts."""
 
 
 def choose_plan(names: Sequence[str] = ()) -> Plan:

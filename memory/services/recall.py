@@ -155,15 +155,16 @@ def read_injected(owner: Owner, conversation_id: str) -> list[UUID]:
 
 def embed_query(query: Query, moment: Moment) -> Query:
     """With the mean direction of the text and what it was expanded to; as it is where the embedder does not answer."""
-    texts = [text for text in (query.text, *query.expansions) if text.strip()]
+    texts = [text for text in (query.text, *query.expansions, query.gist) if text.strip()]
     left = moment.deadline.left_seconds()
     if not texts or left <= 0:
         return query
     embedded = embed_texts(texts, deadline_seconds=min(QUERY_DEADLINE_SECONDS, EMBEDDING_SHARE * left))
-    vectors = [embedded.vectors[text] for text in texts if text in embedded.vectors]
     if query.text not in embedded.vectors:
         return query
-    return with_vector(query, embedded.model, mean_direction(vectors))
+    asked = [embedded.vectors[text] for text in (query.text, *query.expansions) if text in embedded.vectors]
+    query = replace(query, gist_vector=embedded.vectors.get(query.gist) if query.gist else None)
+    return with_vector(query, embedded.model, mean_direction(asked))
 
 
 def mean_direction(vectors: Sequence[Embedding]) -> Embedding:

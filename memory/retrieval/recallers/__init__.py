@@ -1,4 +1,5 @@
-"""Finding candidates: by words, by meaning, by time, by links, and what is always wanted. One module each.
+"""Finding candidates: by words, by meaning, by what stands beside, by time, by links, and what is always wanted. One
+module each.
 
 To add one: a module with a `Recaller`, and its line in RECALLERS.
 """
@@ -6,10 +7,13 @@ To add one: a module with a `Recaller`, and its line in RECALLERS.
 from collections.abc import Mapping
 
 from memory.retrieval.plans import Recaller
-from memory.retrieval.recallers import episodes, graph, lexical, pinned, temporal, vector
+from memory.retrieval.recallers import episodes, graph, lexical, passage, pinned, temporal, vector
 
 RECALLERS: Mapping[str, Recaller] = {
     recaller.name: recaller
-    for recaller in (lexical.LEXICAL, vector.VECTOR, episodes.EPISODES, temporal.TEMPORAL, graph.GRAPH, pinned.PINNED)
+    for recaller in (
+        *(lexical.LEXICAL, vector.VECTOR, passage.PASSAGE),
+        *(episodes.EPISODES, temporal.TEMPORAL, graph.GRAPH, pinned.PINNED),
+    )
 }
-"""By name, in the order in which they run: the cheapest first."""
+"""By name, in the order in which they run: the cheapest first. `passage` goes by what those before it found."""

@@ -1,7 +1,7 @@
 """Phrases in quotes, names, and what may be one: the words by which a question says exactly whom and what it means."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -34,6 +34,8 @@ _POSSESSIVES = ("'s", "’s")
 _ENDS_OF_SENTENCES = (".", "!", "?", ":", ";", "…", "\n")
 _BEFORE_WORDS = "\"'“”„«»‘([ \t\r\u00a0\u202f\u3000"
 _CLOCK = re.compile(r"\d+(?:[.:]\d+)?[AP]M", re.IGNORECASE)
+_AUXILIARIES = "do|does|did|has|have|had|is|are|was|were|will|would|can|could|may|might|should"
+_NAME = r"[^\W\d_][\w'’-]{0,30}"
 _INSIDE_NAMES = words("of the de da do dos das del della di la le los van von der den al")
 
 
@@ -75,7 +77,27 @@ def find_names(query: Query, _moment: Moment) -> Query:
     mentions = merge(query.mentions, mentions_of(read), most=MOST_MENTIONS)
     if not (phrases or names or mentions):
         return query
-    return replace(query, phrases=phrases, names=names, mentions=mentions)
+    subjects = merge(query.subjects, subjects_of(text, names), most=MOST_NAMES)
+    gist = leave_out(text, subjects) if subjects else query.gist
+    return replace(query, phrases=phrases, names=names, mentions=mentions, subjects=subjects, gist=gist)
+
+
+def subjects_of(text: str, names: Iterable[str]) -> Iterator[str]:
+    """The names of who does something ("did Ana", "did Ben and Ana") or has it ("Ana's")."""
+    for name in names:
+        written = re.escape(name)
+        if re.search(
+            rf"(?<!\w)(?:{written}['’`]s?|(?i:{_AUXILIARIES}) (?:both )?(?:{_NAME} and )?{written})(?!\w)", text
+        ):
+            yield name
+
+
+def leave_out(text: str, names: Iterable[str]) -> str:
+    """The text without these names; nothing where that leaves no word."""
+    for name in sorted(names, key=len, reverse=True):
+        text = re.sub(rf"(?:,\s?)?(?<!\w){re.escape(name)}(?:['’`]s)?(?!\w)", " ", text)
+    left = re.sub(r"\s+(?=[,.!?])", "", " ".join(text.split())).lstrip(",.!? ")
+    return left if any(map(str.isalnum, left)) else ""
 
 
 def phrases_of(text: str) -> Iterator[str]:

@@ -1,0 +1,70 @@
+"""The ranker: relevance as a weighted sum of a few signals, whose weights were learnt (`weights.json`).
+
+s = sum over the signals of weight * value; relevance is e^((s - best) / 2), as of `standardized` sums. So a candidate's
+`ranked.<signal>` in its signals, weight * value, tell how it came to its place. Turns have weights of their own: what
+stands around them speaks for them, and all else stands alone.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.fusion import DEVIATIONS_A_FOLD, Scores, read_meaning, tell
+from memory.retrieval.plans import Setting
+from memory.retrieval.ranking.signals import SIGNALS
+from memory.retrieval.ranking.tables import Table, make_table
+
+WEIGHTS = Path(__file__).with_name("weights.json")
+PREFIX = "ranked."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """By signal; a signal without a weight counts for nothing. `turns` are those of turns, `others` of all else."""
+
+    turns: Mapping[str, float]
+    others: Mapping[str, float]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the signals that count."""
+        return [name for name in SIGNALS if self.turns.get(name) or self.others.get(name)]
+
+    def of(self, names: Sequence[str], *, is_turn: bool) -> Scores:
+        weights = self.turns if is_turn else self.others
+        return np.array([weights.get(name, 0.0) for name in names])
+
+
+@lru_cache(maxsize=1)
+def learnt_weights() -> Weights:
+    learnt = json.loads(WEIGHTS.read_text(encoding="utf-8"))
+    return Weights(turns=learnt["turns"], others=learnt["others"])
+
+
+def learned(candidates: Sequence[Candidate], setting: Setting) -> None:
+    rank_by(learnt_weights(), candidates, setting)
+
+
+def rank_by(weights: Weights, candidates: Sequence[Candidate], setting: Setting) -> None:
+    """Give each candidate its first score by these weights of signals."""
+    if not candidates:
+        return
+    names = weights.names
+    table = make_table(candidates, setting)
+    weighed = np.where(table.is_turn[:, None], weights.of(names, is_turn=True), weights.of(names, is_turn=False))
+    parts = compute_signals(table, names) * weighed
+    sums: Scores = parts.sum(axis=1)
+    tell(candidates, read_meaning(candidates), np.exp((sums - sums.max()) / DEVIATIONS_A_FOLD))
+    told = [f"{PREFIX}{name}" for name in names]
+    for candidate, row in zip(candidates, parts.tolist(), strict=True):
+        candidate.signals.update((name, value) for name, value in zip(told, row, strict=True) if value)
+
+
+def compute_signals(table: Table, names: Sequence[str]) -> Scores:
+    """One row a candidate, one column a signal."""
+    return np.stack([SIGNALS[name](table) for name in names], axis=1)

@@ -1,0 +1,173 @@
+"""What tells an answer from what only shares its subject: numbers about each candidate, which the ranker weighs.
+
+Each is a function of the table of the candidates, and answers with one number a candidate, about -3 to 3 or 0 to 2. A
+signal is about what a question and a memory are like, never about a subject.
+
+To add one: a function, its line in SIGNALS, and `manage.py learn_ranking` for its weight.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.retrieval.fusion import Scores
+from memory.retrieval.ranking.said import TRANSCRIPT, Said, read_said
+from memory.retrieval.ranking.tables import Table
+from memory.retrieval.scorers.window import FAR, make_span, times_of
+
+Signal = Callable[[Table], Scores]
+
+BEST_OF_A_SITTING = 3
+BESIDE_SHARE = 0.7
+"""What a word counts that stands right beside a turn."""
+
+_ASKS_WHEN = re.compile(
+    r"\W*(?:when|how long|since when|(?:on |in )?(?:what|which) (?:date|day|week|month|year))\b", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+
+
+def words(table: Table) -> Scores:
+    """BM25 over all words, stop words among them."""
+    return table.words
+
+
+def content(table: Table) -> Scores:
+    """BM25 over what the question is about: neither stop words nor whom it is about."""
+    return table.content
+
+
+def meaning(table: Table) -> Scores:
+    """Cosine similarity."""
+    return table.meaning
+
+
+def meaning_before(table: Table) -> Scores:
+    """That of the turn before."""
+    return table.shifted(table.meaning, -1)
+
+
+def meaning_after(table: Table) -> Scores:
+    return table.shifted(table.meaning, 1)
+
+
+def content_before(table: Table) -> Scores:
+    """BM25 of the turn two before: what the same speaker said last, where two talk."""
+    return table.shifted(table.content, -2)
+
+
+def sitting(table: Table) -> Scores:
+    """How good the three best turns of its sitting are, in words and meaning."""
+    scores = table.words + table.meaning
+    best = np.zeros(table.sittings.max(initial=-1) + 2)
+    taken = np.zeros_like(best)
+    for row in np.lexsort((-scores, table.sittings)).tolist():
+        number = table.sittings[row]
+        if number >= 0 and taken[number] < BEST_OF_A_SITTING:
+            best[number] += scores[row] / BEST_OF_A_SITTING
+            taken[number] += 1
+    found: Scores = best[table.sittings]
+    return found
+
+
+def covers(table: Table) -> Scores:
+    """How much of what the question is about it holds, in [0, 1]; what stands right beside a turn counts 0.7."""
+    terms = [(bit, term.weight) for bit, term in enumerate(table.setting.orientation.terms) if term.is_content]
+    worth = np.array([weight for _, weight in terms])
+    if not worth.sum():
+        return np.zeros(table.size)
+    masks = np.array([each.held for each in table.candidates], dtype=np.int64)
+    held = ((masks[:, None] >> np.array([bit for bit, _ in terms])) & 1).astype(np.float64)
+    padded = np.vstack([held, np.zeros((1, len(terms)))])
+    beside = np.maximum(padded[table.beside[-1]], padded[table.beside[1]])
+    covered: Scores = np.maximum(held, BESIDE_SHARE * beside) @ worth / worth.sum()
+    return covered
+
+
+def replies(table: Table) -> Scores:
+    """BM25 of the turn before, where that asks."""
+    asked = np.array([float("?" in each.text) for each in table.candidates])
+    return table.shifted(table.content * asked, -1)
+
+
+def said_by(table: Table) -> Scores:
+    """1 for turns of the one speaker whom the question names; 0 for all where it names several of them, or none."""
+    said = [speaker_of(each.speaker, each.text) for each in table.candidates]
+    asked = {word.removesuffix("'s").removesuffix("’s") for word in _WORD.findall(table.setting.query.text.casefold())}
+    named = {speaker for speaker in set(said) if speaker and not asked.isdisjoint(speaker.split())}
+    if len(named) != 1:
+        return np.zeros(table.size)
+    return np.array([float(speaker in named) for speaker in said])
+
+
+def speaker_of(name: str, text: str) -> str:
+    if name:
+        return name.casefold()
+    match = TRANSCRIPT.match(text)
+    return match[1].casefold() if match else ""
+
+
+def of_time(table: Table) -> Scores:
+    """1 within a time that the question speaks of, half a fading outside of it, and so on."""
+    spans = [make_span(window) for window in table.setting.query.windows]
+    if not spans:
+        return np.zeros(table.size)
+    far = [min(span.fadings(*time) for span in spans for time in times_of(each)) for each in table.candidates]
+    near: Scores = 0.5 ** np.minimum(far, FAR)
+    return near
+
+
+def tells_when(table: Table) -> Scores:
+    """Its words of time, where the question asks when."""
+    is_asked = _ASKS_WHEN.match(table.setting.query.text) is not None
+    return read(table, lambda said: said.times * is_asked)
+
+
+def times(table: Table) -> Scores:
+    return read(table, lambda said: said.times)
+
+
+def numbers(table: Table) -> Scores:
+    return read(table, lambda said: said.numbers)
+
+
+def happened(table: Table) -> Scores:
+    return read(table, lambda said: said.happened)
+
+
+def places(table: Table) -> Scores:
+    return read(table, lambda said: said.places)
+
+
+def reacts(table: Table) -> Scores:
+    return read(table, lambda said: said.reacts)
+
+
+def asks(table: Table) -> Scores:
+    """A turn that only asks answers nothing."""
+    return read(table, lambda said: said.asks)
+
+
+def read(table: Table, what: Callable[[Said], float]) -> NDArray[np.float64]:
+    return np.array([what(read_said(each.text)) if each.index is not None else 0.0 for each in table.candidates])
+
+
+def no_turn(table: Table) -> Scores:
+    """1 for what is no turn: how other kinds compare with turns."""
+    return (~table.is_turn).astype(np.float64)
+
+
+def length(table: Table) -> Scores:
+    """The logarithm of its tokens."""
+    return np.log1p([each.token_count for each in table.candidates])
+
+
+SIGNALS: Mapping[str, Signal] = {
+    signal.__name__: signal
+    for signal in (
+        *(words, content, meaning, meaning_before, meaning_after, content_before, sitting, covers, replies),
+        *(said_by, of_time, tells_when, times, numbers, happened, places, reacts, asks, length, no_turn),
+    )
+}
