@@ -23,8 +23,8 @@ from memory.tiers.session_stores import SessionTurn
 from memory_project.redis import Place
 
 Message = Mapping[str, Any] | TurnDraft
-"""A chat message (`role`, `content`, `name`, tool calls) with `timestamp` and `client_id` where it has them, or a draft,
-which may say more: index, model, metadata, …"""
+"""A chat message (`role`, `content`, `name`, tool calls), with `timestamp` and `client_id` where it has them; or a
+draft, which may say more: index, model, metadata, …"""
 
 
 def append_messages(

@@ -40,8 +40,10 @@ _REACTION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """`asks` is the share of its words that are in questions; `times` and `numbers` are counts up to 2; the rest is 0 or
-    1: whether the speaker tells what happened to them, names a place, begins with a reaction to what was said before.
+    """`asks` is the share of its words that are in questions, `times` and `numbers` are counts up to 2.
+
+    The rest is 0 or 1: whether the speaker tells what happened to them, names a place, begins with a reaction to what
+    was said before.
     """
 
     asks: float
