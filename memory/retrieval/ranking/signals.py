@@ -7,7 +7,7 @@ To add one: a function, its line in SIGNALS, and `manage.py learn_ranking` for i
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from memory.retrieval.fusion import Scores
 from memory.retrieval.ranking.said import TRANSCRIPT, Said, read_said
 from memory.retrieval.ranking.tables import Table
+from memory.retrieval.rewriters.speakers import USER
 from memory.retrieval.scorers.window import FAR, make_span, times_of
 
 Signal = Callable[[Table], Scores]
@@ -26,6 +27,8 @@ BESIDE_SHARE = 0.7
 _ASKS_WHEN = re.compile(
     r"\W*(?:when|how long|since when|(?:on |in )?(?:what|which) (?:date|day|week|month|year))\b", re.IGNORECASE
 )
+_ONESELF = frozenset({"i", "i'm", "i've", "i'd", "my", "mine", "myself"})
+_THE_OTHER = frozenset({"you", "your", "yours", "you've", "you'd"})
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
@@ -93,13 +96,22 @@ def replies(table: Table) -> Scores:
 
 
 def said_by(table: Table) -> Scores:
-    """1 for turns of the one speaker whom the question names; 0 for all where it names several of them, or none."""
+    """1 for turns of the one speaker whom the question names, or of the user who asks about themselves; 0 for all where
+    it names several speakers, or none."""
+    asked = [word.removesuffix("'s").removesuffix("’s") for word in _WORD.findall(table.setting.query.text.casefold())]
     said = [speaker_of(each.speaker, each.text) for each in table.candidates]
-    asked = {word.removesuffix("'s").removesuffix("’s") for word in _WORD.findall(table.setting.query.text.casefold())}
-    named = {speaker for speaker in set(said) if speaker and not asked.isdisjoint(speaker.split())}
-    if len(named) != 1:
-        return np.zeros(table.size)
-    return np.array([float(speaker in named) for speaker in said])
+    named = {speaker for speaker in set(said) if speaker and not set(asked).isdisjoint(speaker.split())}
+    if len(named) == 1:
+        return np.array([float(speaker in named) for speaker in said])
+    if not named and asks_about_oneself(asked):
+        return np.array([float(each.role == USER) for each in table.candidates])
+    return np.zeros(table.size)
+
+
+def asks_about_oneself(asked: Sequence[str]) -> bool:
+    """ "What did I say?" and "Where is my key?", but not "Tell me" nor "What did you tell me?"."""
+    words = set(asked)
+    return not words.isdisjoint(_ONESELF) and words.isdisjoint(_THE_OTHER)
 
 
 def speaker_of(name: str, text: str) -> str:
