@@ -48,7 +48,11 @@ class RecalledMemory(serializers.Serializer[Any]):
         child=serializers.CharField(), required=False, help_text="Recallers that brought it; only when explained."
     )
     signals = serializers.DictField(
-        child=serializers.FloatField(), required=False, help_text="By technique; only when explained."
+        child=serializers.FloatField(),
+        required=False,
+        help_text="Only when explained. The score is `relevance` times the factors of scorers, each under its name, "
+        "unless a reranker (`rerank`) changed the order. Twice the logarithm of `relevance` is the sum of `ranked.*` "
+        "less that of the most relevant memory; other fusions go by `bm25` and `similarity` alone.",
     )
 
 

@@ -45,8 +45,10 @@ class Techniques(BoundedList):
     """What a recall goes through (`retrieval.techniques`)."""
 
     def __init__(self, **options: Any) -> None:
-        help_text = "Rewriters that are named are the only rewriters, recallers the only recallers; one with a minus "
-        "before it is left out. One recaller has to be left."
+        help_text = (
+            "Rewriters that are named are the only rewriters, recallers the only recallers, a fusion takes the place "
+            "of the others; one with a minus before it is left out. One recaller that finds by itself has to be left."
+        )
         super().__init__(
             child=serializers.ChoiceField(TECHNIQUES), max_length=len(TECHNIQUES), help_text=help_text, **options
         )
