@@ -100,7 +100,7 @@ def test_every_technique_says_what_it_took_and_brought(api: ServiceClient) -> No
 
     metrics = {metric["technique"]: metric for metric in ask(api)["metrics"]}
 
-    assert {"embedding", "lexical", "vector", "standardized"} <= set(metrics)
+    assert {"embedding", "lexical", "vector", "passage", "learned"} <= set(metrics)
     assert metrics["lexical"]["results"] == 1
     assert all(metric["took_ms"] >= 0 for metric in metrics.values())
 
@@ -220,7 +220,8 @@ def test_a_vector_of_ones_own_finds_without_the_embedder(api: ServiceClient, emb
 def test_without_the_embedder_words_find_and_the_answer_says_so(
     api: ServiceClient, embedding_server: EmbeddingServer
 ) -> None:
-    tell(api, "The boiler is out.", "A cake.")
+    tell(api, "The boiler is out.")
+    tell(api, "A cake.", conversation_id="c2")
     embedding_server.fail()
 
     found = ask(api, "boiler?")

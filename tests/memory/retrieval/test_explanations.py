@@ -10,7 +10,10 @@ from memory.models import Kind, Memory
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Posture, Window
+from memory.retrieval.ranking import PREFIX
+from memory.retrieval.ranking.signals import SIGNALS
 from memory.retrieval.scorers import SCORERS
+from memory.retrieval.techniques import FUSIONS
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.facts import know
@@ -51,7 +54,11 @@ def explain(owner: Owner, *further: str, techniques: tuple[str, ...] = BY_WORDS)
     )
 
 
-@pytest.mark.parametrize("fusion", ["standardized", "rrf"])
+def ranked_sum(candidate: Candidate) -> float:
+    return sum(value for name, value in candidate.signals.items() if name.startswith(PREFIX))
+
+
+@pytest.mark.parametrize("fusion", [pytest.param(name, id=name) for name in FUSIONS])
 @pytest.mark.parametrize(
     "techniques", [pytest.param(BY_WORDS, id="scorers"), pytest.param(("lexical", "pinned"), id="selectors, too")]
 )
@@ -63,8 +70,23 @@ def test_a_score_is_its_relevance_times_all_factors_in_its_signals(
     assert len(found) == 7
     assert found == sorted(found, key=lambda each: -each.score)
     for each in found:
-        factors = [value for name, value in each.signals.items() if name not in FOUND]
+        factors = [value for name, value in each.signals.items() if name not in FOUND and not name.startswith(PREFIX)]
         assert each.score == pytest.approx(each.signals["relevance"] * math.prod(factors), rel=1e-12)
+
+
+def test_a_relevance_is_e_to_half_the_distance_from_the_best_sum_of_ranked_signals(told: Owner) -> None:
+    found = explain(told)
+
+    best = max(map(ranked_sum, found))
+    assert max(each.signals["relevance"] for each in found) == 1
+    for each in found:
+        assert 2 * math.log(each.signals["relevance"]) == pytest.approx(ranked_sum(each) - best, abs=1e-9)
+        assert {name.removeprefix(PREFIX) for name in each.signals if name.startswith(PREFIX)} <= set(SIGNALS)
+
+
+@pytest.mark.parametrize("fusion", ["standardized", "rrf"])
+def test_other_fusions_weigh_no_signals(told: Owner, fusion: str) -> None:
+    assert not any(name.startswith(PREFIX) for each in explain(told, fusion) for name in each.signals)
 
 
 def test_every_scorer_that_had_something_to_say_is_in_the_signals(told: Owner) -> None:

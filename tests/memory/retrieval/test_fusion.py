@@ -1,7 +1,7 @@
 """Fusion: one relevance out of what words and meaning say, finite whatever they say."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.fusion import FUSIONS, reciprocal_rank_fusion, standardized
-from tests.memory.candidates import found, numbers
+from memory.retrieval.fusion import reciprocal_rank_fusion, standardized
+from memory.retrieval.plans import Fusion
+from memory.retrieval.techniques import FUSIONS
+from tests.memory.candidates import asking, found, numbers
 
-BOTH = [pytest.param(fuse, id=name) for name, fuse in FUSIONS.items()]
+ALL = [pytest.param(fuse, id=name) for name, fuse in FUSIONS.items()]
 # what differs by less than rounding can tell is not told apart
 WORDS = st.integers(0, 50_000).map(lambda thousandths: thousandths / 1_000)
 NEARNESS = st.integers(-1_000, 1_000).map(lambda thousandths: thousandths / 1_000)
@@ -21,7 +23,6 @@ MEANING = st.none() | NEARNESS
 SAID = st.lists(st.tuples(WORDS, MEANING), min_size=1, max_size=30)
 
 Said = Sequence[tuple[float, float | None]]
-Fuse = Callable[[Sequence[Candidate]], None]
 
 
 def saying(said: Said) -> list[Candidate]:
@@ -29,9 +30,9 @@ def saying(said: Said) -> list[Candidate]:
     return [found(at, bm25=bm25, similarity=near) for at, (bm25, near) in enumerate(said, start=1)]
 
 
-def fused(fuse: Fuse, *said: tuple[float, float | None]) -> list[float]:
+def fused(fuse: Fusion, *said: tuple[float, float | None]) -> list[float]:
     candidates = saying(said)
-    fuse(candidates)
+    fuse(candidates, asking())
     return [each.score for each in candidates]
 
 
@@ -79,13 +80,13 @@ def test_rank_fusion_adds_reciprocal_ranks_over_the_most_there_is(said: Said, re
     assert fused(reciprocal_rank_fusion, *said) == pytest.approx(relevance)
 
 
-@pytest.mark.parametrize("fuse", BOTH)
-def test_no_candidates_have_no_scores(fuse: Fuse) -> None:
+@pytest.mark.parametrize("fuse", ALL)
+def test_no_candidates_have_no_scores(fuse: Fusion) -> None:
     assert fused(fuse) == []
 
 
-@pytest.mark.parametrize("fuse", BOTH)
-def test_one_far_ahead_among_thousands_leaves_the_others_in_their_order(fuse: Fuse) -> None:
+@pytest.mark.parametrize("fuse", ALL)
+def test_one_far_ahead_among_thousands_leaves_the_others_in_their_order(fuse: Fusion) -> None:
     said = [(900.0, 0.9), (899.0, 0.89), *((0.001 * number, 0.0001 * number) for number in range(4_000, 0, -1))]
 
     scores = fused(fuse, *said)
@@ -94,53 +95,53 @@ def test_one_far_ahead_among_thousands_leaves_the_others_in_their_order(fuse: Fu
     assert len(set(scores)) == len(scores)
 
 
-@pytest.mark.parametrize("fuse", BOTH)
-def test_what_is_no_number_is_not_known(fuse: Fuse) -> None:
+@pytest.mark.parametrize("fuse", ALL)
+def test_what_is_no_number_is_not_known(fuse: Fusion) -> None:
     odd = fused(fuse, (math.nan, 0.5), (2, math.nan), (1, math.inf), (3, 0.7))
 
     assert all(0 <= score <= 1 for score in odd)
     assert max(odd) == odd[3]
 
 
-@pytest.mark.parametrize("fuse", BOTH)
+@pytest.mark.parametrize("fuse", ALL)
 @settings(max_examples=50)
 @given(SAID)
-def test_relevance_is_from_0_to_1_and_in_the_signals(fuse: Fuse, said: Said) -> None:
+def test_relevance_is_from_0_to_1_and_in_the_signals(fuse: Fusion, said: Said) -> None:
     candidates = saying(said)
 
-    fuse(candidates)
+    fuse(candidates, asking())
 
     assert all(0 <= each.score <= 1 for each in candidates)
     assert [each.signals["relevance"] for each in candidates] == [each.score for each in candidates]
 
 
-@pytest.mark.parametrize("fuse", BOTH)
+@pytest.mark.parametrize("fuse", ALL)
 @settings(max_examples=50)
 @given(SAID, st.randoms(use_true_random=False))
-def test_the_order_of_candidates_does_not_matter(fuse: Fuse, said: Said, random: Random) -> None:
+def test_the_order_of_candidates_does_not_matter(fuse: Fusion, said: Said, random: Random) -> None:
     shuffled = saying(said)
     random.shuffle(shuffled)
-    fuse(shuffled)
+    fuse(shuffled, asking())
 
     in_order = sorted(shuffled, key=lambda each: each.id)
 
     assert [each.score for each in in_order] == pytest.approx(fused(fuse, *said))
 
 
-@pytest.mark.parametrize("fuse", BOTH)
+@pytest.mark.parametrize("fuse", ALL)
 @settings(max_examples=50)
 @given(st.lists(WORDS.map(lambda bm25: bm25 + 0.001), min_size=2, max_size=30), MEANING)
-def test_where_meaning_is_the_same_words_decide(fuse: Fuse, words: list[float], meaning: float | None) -> None:
+def test_where_meaning_is_the_same_words_decide(fuse: Fusion, words: list[float], meaning: float | None) -> None:
     scores = fused(fuse, *((bm25, meaning) for bm25 in words))
 
     assert order(scores, words) == sorted(words)
     assert len(set(scores)) == len(set(words))
 
 
-@pytest.mark.parametrize("fuse", BOTH)
+@pytest.mark.parametrize("fuse", ALL)
 @settings(max_examples=50)
 @given(st.lists(NEARNESS, min_size=2, max_size=30), WORDS)
-def test_where_words_are_the_same_meaning_decides(fuse: Fuse, meaning: list[float], words: float) -> None:
+def test_where_words_are_the_same_meaning_decides(fuse: Fusion, meaning: list[float], words: float) -> None:
     scores = fused(fuse, *((words, similarity) for similarity in meaning))
 
     assert order(scores, meaning) == sorted(meaning)
@@ -162,7 +163,7 @@ def test_adding_the_same_to_all_words_changes_nothing(said: Said, more: float) -
 def test_a_factor_moves_a_candidate_as_far_at_the_top_as_below() -> None:
     candidates = saying([(9, None), (8, None), (2, None), (1, None)])
 
-    standardized(candidates)
+    standardized(candidates, asking())
     best, second, third, last = (each.score for each in candidates)
 
     assert best / second == pytest.approx(third / last)
@@ -185,11 +186,11 @@ def test_a_factor_moves_a_candidate_as_far_at_the_top_as_below() -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("fuse", BOTH)
-def test_the_ways_in_which_it_was_found_are_told(fuse: Fuse, fields: dict[str, Any], reasons: list[str]) -> None:
+@pytest.mark.parametrize("fuse", ALL)
+def test_the_ways_in_which_it_was_found_are_told(fuse: Fusion, fields: dict[str, Any], reasons: list[str]) -> None:
     candidate = found(1, **{"bm25": 0.0, "similarity": 0.0} | fields)
 
-    fuse([candidate, found(2, bm25=0.0, similarity=0.8)])
+    fuse([candidate, found(2, bm25=0.0, similarity=0.8)], asking())
 
     assert candidate.reasons == reasons
 
@@ -197,6 +198,6 @@ def test_the_ways_in_which_it_was_found_are_told(fuse: Fuse, fields: dict[str, A
 def test_equal_candidates_stay_as_they_are() -> None:
     candidates = saying([(1, 0.5)] * 3)
 
-    standardized(candidates)
+    standardized(candidates, asking())
 
     assert numbers(candidates) == [1, 2, 3]

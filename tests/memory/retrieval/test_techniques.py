@@ -10,7 +10,7 @@ from memory.retrieval.plans import Plan
 from memory.retrieval.techniques import choose_plan
 
 REWRITERS = ["names", "self_query", "query_expansion", "hyde"]
-RECALLERS = ["lexical", "vector", "episodes", "temporal", "graph", "pinned"]
+RECALLERS = ["lexical", "vector", "passage", "episodes", "temporal", "graph", "pinned"]
 SCORERS = [
     *("kind_weight", "temporal_context", "salience", "recency", "window"),
     *("speaker", "scope", "active_work", "provenance", "relationship"),
@@ -36,7 +36,7 @@ def without(names: Sequence[str], *left_out: str) -> list[str]:
 EVERYTHING = {
     "rewriters": REWRITERS,
     "recallers": RECALLERS,
-    "fusion": "standardized",
+    "fusion": "learned",
     "scorers": SCORERS,
     "selectors": SELECTORS,
     "reranks": True,
@@ -50,15 +50,18 @@ CHOICES: dict[tuple[str, ...], dict[str, object]] = {
     ("names",): {"rewriters": ["names"]},
     ("hyde", "names"): {"rewriters": ["names", "hyde"]},
     ("names", "graph"): {"rewriters": ["names"], "recallers": ["graph"]},
+    ("lexical", "passage"): {"recallers": ["lexical", "passage"]},
     ("rrf",): {"fusion": "rrf"},
-    ("standardized",): {},
-    # of two fusions the default is the one
-    ("rrf", "standardized"): {},
+    ("standardized",): {"fusion": "standardized"},
+    ("learned",): {},
+    # of several fusions the first one of the list
+    ("rrf", "standardized"): {"fusion": "standardized"},
+    ("rrf", "standardized", "learned"): {},
     # the documents' names
     ("hybrid",): {"recallers": ["lexical", "vector"], "fusion": "rrf"},
     ("entity_centric",): {"recallers": ["graph"]},
     ("hybrid", "entity_centric"): {"recallers": ["lexical", "vector", "graph"], "fusion": "rrf"},
-    ("hybrid", "standardized"): {"recallers": ["lexical", "vector"]},
+    ("hybrid", "standardized"): {"recallers": ["lexical", "vector"], "fusion": "standardized"},
     # naming what runs anyway leaves nothing out
     ("recency",): {},
     ("duplicates", "rerank"): {},
@@ -67,8 +70,13 @@ CHOICES: dict[tuple[str, ...], dict[str, object]] = {
     ("-hyde", "-recency"): {"rewriters": without(REWRITERS, "hyde"), "scorers": without(SCORERS, "recency")},
     ("-duplicates",): {"selectors": ["diversity", "lineage"]},
     ("-rerank",): {"reranks": False},
-    ("-standardized",): {"fusion": "rrf"},
+    ("-passage",): {"recallers": without(RECALLERS, "passage")},
+    ("-learned",): {"fusion": "standardized"},
+    ("-learned", "-standardized"): {"fusion": "rrf"},
+    ("-standardized",): {},
     ("-rrf",): {},
+    # something has to tell the best: without any fusion it is the default one
+    ("-learned", "-standardized", "-rrf"): {},
     ("-hybrid",): {"recallers": without(RECALLERS, "lexical", "vector")},
     ("-entity_centric",): {"recallers": without(RECALLERS, "graph")},
     # and has the last word, wherever it stands
@@ -91,7 +99,9 @@ def test_a_request_changes_the_plan_by_names(names: tuple[str, ...], changes: di
     [
         (("-hyde",), (), {"rewriters": without(REWRITERS, "hyde")}),
         (("hybrid",), (), {"recallers": ["lexical", "vector"], "fusion": "rrf"}),
-        (("hybrid",), ("standardized",), {"recallers": ["lexical", "vector"]}),
+        (("hybrid",), ("standardized",), {"recallers": ["lexical", "vector"], "fusion": "standardized"}),
+        (("standardized",), (), {"fusion": "standardized"}),
+        (("standardized",), ("learned",), {}),
         (("hybrid",), ("names",), {"rewriters": ["names"], "recallers": ["lexical", "vector"], "fusion": "rrf"}),
         (("lexical", "-rerank"), ("-recency",), {
             "recallers": ["lexical"], "scorers": without(SCORERS, "recency"), "reranks": False,
@@ -121,6 +131,9 @@ NOTHING_LEFT = [
     ("hybrid", "-lexical", "-vector"),
     # of contexts only: a recall would find nothing by it
     ("episodes",),
+    # looks around what others found
+    ("passage",),
+    ("passage", "episodes"),
 ]
 
 

@@ -246,7 +246,7 @@ def test_each_step_tells_what_it_took(owner: Owner) -> None:
 
     told = [metric.technique for metric in ask(owner).metrics]
 
-    steps = ["names", "orientation", "lexical", "vector", "standardized", "kind_weight", "recency", "duplicates"]
+    steps = ["names", "orientation", "lexical", "vector", "passage", "learned", "kind_weight", "recency", "duplicates"]
     assert [step for step in told if step in steps] == steps
 
 
