@@ -1,0 +1,166 @@
+"""What every candidate says of a question's content and of its gist, computed by hand over a few memories."""
+
+from dataclasses import replace
+from math import log
+from typing import Any
+
+import pytest
+
+from memory.models import Kind, Memory
+from memory.models.writer import insert_vectors
+from memory.owner import Owner
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.lexical import MOST_TERMS, NAME_WEIGHT
+from memory.retrieval.orientation import orient
+from memory.retrieval.plans import Orientation
+from memory.retrieval.queries import Query
+from tests.memory.episodes import MODEL, direction
+from tests.memory.gatherings import asked, gathered, moment
+from tests.memory.graphs import node
+from tests.memory.turns import say, turn
+
+pytestmark = pytest.mark.django_db
+
+IN_ONE_OF_TWO = log(1 + 1.5 / 1.5)
+IN_BOTH = log(1 + 0.5 / 2.5)
+"""Weights of terms that so many of two memories hold: what a term scores once, in a memory of the average length."""
+
+
+def candidates_of(owner: Owner, query: Query, *names: str) -> dict[str, Candidate]:
+    """By text; by words alone unless recallers are named."""
+    orientation = orient(owner, query, moment(owner))
+    return {each.text: each for each in gathered(owner, query, orientation, *(names or ("lexical",))).candidates}
+
+
+def keep(owner: Owner, *texts: str) -> list[Memory]:
+    """Memories that are equally long, as statistics have it."""
+    return [node(owner, text, token_count=4) for text in texts]
+
+
+def terms_held(candidate: Candidate, orientation: Orientation) -> set[str]:
+    return {term.lexeme[6:] for bit, term in enumerate(orientation.terms) if candidate.held >> bit & 1}
+
+
+def test_content_is_the_score_of_the_words_that_are_content(owner: Owner) -> None:
+    keep(owner, "why does Ana paint", "Ana paints")
+
+    found = candidates_of(owner, asked("Why does Ana paint?", subjects=["Ana"]))
+
+    paints, all_of_it = found["Ana paints"], found["why does Ana paint"]
+    assert (paints.content, paints.bm25) == pytest.approx((IN_BOTH, 2 * IN_BOTH))
+    assert (all_of_it.content, all_of_it.bm25) == pytest.approx((IN_BOTH, 2 * IN_BOTH + 2 * IN_ONE_OF_TWO))
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "content"),
+    [
+        pytest.param("lamp cellar", {}, 2 * IN_ONE_OF_TWO, id="two words"),
+        pytest.param("lamp in the cellar", {}, 2 * IN_ONE_OF_TWO, id="stop words beside them"),
+        pytest.param("lamp cellar", {"subjects": ["cellar"]}, IN_ONE_OF_TWO, id="one is whom it is about"),
+        pytest.param("lamp cellar", {"names": ["cellar"]}, (1 + NAME_WEIGHT) * IN_ONE_OF_TWO, id="a name"),
+        pytest.param("in the", {}, 0.0, id="stop words alone"),
+        pytest.param("lamp", {"subjects": ["lamp"]}, 0.0, id="none but whom it is about"),
+    ],
+)
+def test_content_goes_by_the_weights_of_its_terms(
+    owner: Owner, text: str, fields: dict[str, Any], content: float
+) -> None:
+    keep(owner, "the lamp in the cellar", "in the garden")
+
+    found = candidates_of(owner, asked(text, **fields))
+
+    assert found["the lamp in the cellar"].content == pytest.approx(content)
+
+
+def test_a_phrase_doubles_words_and_leaves_content_as_it_is(owner: Owner) -> None:
+    keep(owner, "green lamp", "lamp green")
+
+    found = candidates_of(owner, asked("green lamp", phrases=["green lamp"]))
+
+    assert found["green lamp"].content == pytest.approx(found["lamp green"].content) == pytest.approx(2 * IN_BOTH)
+    assert found["green lamp"].bm25 == pytest.approx(2 * found["lamp green"].bm25)
+
+
+def test_held_tells_the_terms_that_stand_in_it(owner: Owner) -> None:
+    keep(owner, "a green lamp", "the cellar lamp", "green green cellar")
+    query = asked("Is the green lamp in the cellar?")
+    orientation = orient(owner, query, moment(owner))
+
+    found = gathered(owner, query, orientation, "lexical").candidates
+
+    assert {each.text: terms_held(each, orientation) for each in found} == {
+        "a green lamp": {"green", "lamp"},
+        "the cellar lamp": {"the", "cellar", "lamp"},
+        "green green cellar": {"green", "cellar"},
+    }
+
+
+def test_held_has_room_for_as_many_terms_as_a_question_has(owner: Owner) -> None:
+    words = [f"word{number:02}" for number in range(MOST_TERMS + 8)]
+    keep(owner, " ".join(words), words[0])
+
+    found = candidates_of(owner, asked(" ".join(words)))
+
+    assert found[" ".join(words)].held == 2**MOST_TERMS - 1
+
+
+def test_what_holds_no_word_of_the_question_has_neither(owner: Owner) -> None:
+    node(owner, "nothing alike", pinned=True)
+    keep(owner, "a lamp")
+
+    found = candidates_of(owner, asked("lamp"), "lexical", "pinned")
+
+    assert (found["nothing alike"].content, found["nothing alike"].held) == (0.0, 0)
+    assert (found["a lamp"].content > 0, found["a lamp"].held) == (True, 1)
+
+
+def test_without_words_nothing_is_held(owner: Owner) -> None:
+    node(owner, "a lamp", pinned=True)
+
+    [only] = candidates_of(owner, asked(""), "pinned").values()
+
+    assert (only.bm25, only.content, only.held) == (0.0, 0.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("angle", "gist_angle", "similarity", "gist"),
+    [
+        pytest.param(0.1, 0.9, 0.9950, 0.6216, id="nearer to the text"),
+        pytest.param(1.0, 0.2, 0.5403, 0.9801, id="nearer to the gist"),
+        pytest.param(0.3, 0.3, 0.9553, 0.9553, id="as near to both"),
+    ],
+)
+def test_gist_is_the_similarity_to_the_gist_beside_that_to_the_text(
+    owner: Owner, angle: float, gist_angle: float, similarity: float, gist: float
+) -> None:
+    say(owner, turn("said", angle=0.0))
+    query = replace(asked(angle=angle), gist_vector=direction(gist_angle))
+
+    said = candidates_of(owner, query, "vector")["said"]
+
+    assert (said.similarity, said.gist) == pytest.approx((similarity, gist), abs=1e-3)
+
+
+def test_without_a_gist_none_is_told(owner: Owner) -> None:
+    say(owner, turn("said", angle=0.0))
+
+    said = candidates_of(owner, asked(angle=0.3), "vector")["said"]
+
+    assert said.similarity == pytest.approx(0.9553, abs=1e-3)
+    assert said.gist is None
+
+
+def test_what_has_no_vector_has_neither_similarity_nor_gist(owner: Owner) -> None:
+    pinned = node(owner, "pinned", kind=Kind.GOAL, pinned=True)
+    said = candidates_of(owner, replace(asked(angle=0.0), gist_vector=direction(0.0)), "vector", "pinned")
+
+    assert (said["pinned"].id, said["pinned"].similarity, said["pinned"].gist) == (pinned.id, None, None)
+
+
+def test_a_vector_of_another_model_tells_nothing_of_the_gist(owner: Owner) -> None:
+    pinned = node(owner, "pinned", pinned=True)
+    insert_vectors(owner.account_id, model=f"not {MODEL}", vectors=[(pinned.id, direction(0.0))])
+
+    found = candidates_of(owner, replace(asked(angle=0.0), gist_vector=direction(0.0)), "vector", "pinned")
+
+    assert (found["pinned"].similarity, found["pinned"].gist) == (None, None)
