@@ -134,7 +134,7 @@ class AgentKnowledge:
 
     def learn_strategy(self, draft: StrategyDraft, *, now: datetime | None = None) -> Strategy:
         """A way of doing something, or one more use of one that is known."""
-        embedded = embed_texts([] if draft.own else [draft.description])
+        embedded = embed_texts([] if draft.own else [draft.text])
         return learn_strategy(self._owner, draft, embedded=embedded, now=self.moment(now))
 
     def find_strategies(

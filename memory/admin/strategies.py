@@ -36,6 +36,10 @@ class StrategyChangeList(MeaningChangeList):
 
 
 class StrategyForm(MemoryForm):
+    """Its text follows from what is done, and when."""
+
+    text = None  # type: ignore[assignment]
+    description = PlainTextField(help_text="What is done; its text says when, besides.")
     context_pattern = PlainTextField(
         required=False, widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"})
     )
@@ -68,8 +72,8 @@ class StrategyAdmin(MeaningPages, DeedPages, MemoryPages):
     list_display = (
         "excerpt", "of_task", "tools", "rate", "last_used", "state", "agent_id", "user_id", "account",
     )  # fmt: skip
-    long_columns = (*LONG_COLUMNS, "context_pattern")
-    correctable = ("text", "context_pattern", "task_type", "tool_sequence", *MemoryPages.correctable[1:])
+    long_columns = (*LONG_COLUMNS, "description", "context_pattern")
+    correctable = ("description", "context_pattern", "task_type", "tool_sequence", *MemoryPages.correctable[1:])
     shown = ("rate", "uses_tools", "uses", "last_used", *MemoryPages.shown)
     deeds = {
         "worked": Deed(run=count_success),

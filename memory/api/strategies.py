@@ -38,9 +38,12 @@ GIVEN = ("description", "context_pattern", "tool_sequence", "task_type", "conver
 
 
 class NewStrategy(OwnerFields):
-    description = Prose(max_length=LONGEST_DESCRIPTION, help_text="What it is found by.")
+    description = Prose(max_length=LONGEST_DESCRIPTION, help_text="What is done.")
     context_pattern = Text(
-        required=False, allow_blank=True, max_length=LONGEST_DESCRIPTION, help_text="When it fits, in words."
+        required=False,
+        allow_blank=True,
+        max_length=LONGEST_DESCRIPTION,
+        help_text="When it fits, in words; it is found by both.",
     )
     tool_sequence = BoundedList(
         child=ExternalId(), required=False, max_length=MOST_TOOLS, help_text="Names of tools in the order of calls."
@@ -106,22 +109,30 @@ class StrategiesAnswer(serializers.Serializer[Any]):
 
 
 SHARED = (
-    *("item_key", "agent_id", "user_id", "channel", "conversation_id", "context_pattern", "task_type"),
-    *("tool_sequence", "success_count", "failure_count", "last_used", "metadata", "event_time", "created_at"),
+    *("item_key", "agent_id", "user_id", "channel", "conversation_id", "description", "context_pattern"),
+    *(
+        "task_type",
+        "tool_sequence",
+        "success_count",
+        "failure_count",
+        "last_used",
+        "metadata",
+        "event_time",
+        "created_at",
+    ),
 )
 
 
 def represent_strategy(strategy: Strategy) -> dict[str, Any]:
     return {name: getattr(strategy, name) for name in SHARED} | {
         "id": str(strategy.id),
-        "description": strategy.text,
         "success_rate": success_rate(strategy.success_count, strategy.failure_count),
         "embedding": "stored" if strategy.embed_after is None else "pending",
     }
 
 
 def represent_hit(hit: StrategyHit) -> dict[str, Any]:
-    named = (*SHARED, "description", "success_rate", "similarity", "score")
+    named = (*SHARED, "success_rate", "similarity", "score")
     return {name: getattr(hit, name) for name in named} | {"id": str(hit.id)}
 
 
@@ -163,8 +174,8 @@ class Strategies(OwnerViewSet):
         body = self.body()
         owner = self.owner(body)
         own = own_vector(owner, body, "embedding")
-        embedded = embed_texts([] if own else [body["description"]])
         draft = StrategyDraft(own=own, **{name: body[name] for name in GIVEN if name in body})
+        embedded = embed_texts([] if own else [draft.text])
 
         def write() -> Response:
             learnt = learn_strategy(owner, draft, embedded=embedded, now=timezone.now())

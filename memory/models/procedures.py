@@ -101,11 +101,13 @@ class ToolInvocation(models.Model):
 
 
 class Strategy(Memory):
-    """A way of doing something that worked (the memory's `text` describes it), and how often it did since.
+    """A way of doing something that worked (`description`), and how often it did since.
 
-    `context_pattern` says when it fits, `tool_sequence` names its tools in order.
+    `context_pattern` says when it fits, `tool_sequence` names its tools in order. The memory's `text` is both, when it
+    fits and what is done then (`strategy_text`): a task is more like the former.
     """
 
+    description = models.TextField()
     context_pattern = models.TextField(blank=True, default="")
     task_type = models.CharField(max_length=100, blank=True, default="")
     tool_sequence = models.JSONField(default=list, blank=True)
@@ -116,6 +118,7 @@ class Strategy(Memory):
     class Meta:
         db_table = "strategies"
         verbose_name_plural = "strategies"
+        constraints = [models.CheckConstraint(condition=~Q(description=""), name="strategy_has_a_description")]
 
     def __str__(self) -> str:
         return f"strategy {self.pk}"

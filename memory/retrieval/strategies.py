@@ -13,7 +13,10 @@ from memory.scoring import success_rate
 STRATEGIES = Searched(
     kind=Kind.STRATEGY,
     table="strategies",
-    columns=("context_pattern", "task_type", "tool_sequence", "success_count", "failure_count", "strategies.last_used"),
+    columns=(
+        *("description", "context_pattern", "task_type", "tool_sequence"),
+        *("success_count", "failure_count", "strategies.last_used"),
+    ),
     type_column="task_type",
 )
 LEAST_CANDIDATES = 200
@@ -73,4 +76,4 @@ def score_of(row: Row, likeness: float) -> float:
 
 
 def make_hit(row: Row) -> StrategyHit:
-    return StrategyHit(description=row["text"], **{name: value for name, value in row.items() if name != "text"})
+    return StrategyHit(**{name: value for name, value in row.items() if name != "text"})

@@ -2,8 +2,8 @@
 
 A corrected text loses its vectors at once and waits for new ones; until then its words find it. A turn's payload and
 its session's buffer say no longer what its text said (`turn_corrections`); an entry has it as its next version
-(`entry_corrections`); a strategy is known by it (`strategy_corrections`). What a fact claims is another belief
-(`fact_changes`), and what an entity is called is said in several places (`entity_corrections`).
+(`entry_corrections`); a strategy's follows from what is done and when (`strategy_corrections`). What a fact claims is
+another belief (`fact_changes`), and what an entity is called is said in several places (`entity_corrections`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from memory.services.entry_corrections import spread_entry_correction
 from memory.services.goal_corrections import hold_goals, waited_for
 from memory.services.goal_links import settle_waiters
 from memory.services.memories import MEMORY_TYPES
-from memory.services.strategy_corrections import check_strategy_correction, spread_strategy_correction
+from memory.services.strategy_corrections import check_strategy_correction, reworded, spread_strategy_correction
 from memory.services.turn_corrections import spread_correction, spread_quarantine
 from memory.tokens import estimate_tokens
 
@@ -41,7 +41,7 @@ CORRECTABLE_CHILDREN: dict[str, tuple[type[Memory], frozenset[str]]] = {
         ContextEntry,
         frozenset({"entry_type", "source_type", "memory_type", "importance", "confidence"}),
     ),
-    Kind.STRATEGY: (Strategy, frozenset({"context_pattern", "task_type", "tool_sequence"})),
+    Kind.STRATEGY: (Strategy, frozenset({"description", "context_pattern", "task_type", "tool_sequence"})),
     Kind.GOAL: (Goal, frozenset({"priority", "deadline", "result"})),
 }
 """By kind: its child table and the columns of it that may be corrected."""
@@ -50,9 +50,10 @@ KEPT_IN_STEP: dict[str, frozenset[str]] = {
     Kind.FACT: frozenset({"text", "user_id", "channel"}),
     Kind.ENTITY: frozenset({"text", "user_id", "channel"}),
     Kind.GOAL: frozenset({"user_id", "expires_at"}),
+    Kind.STRATEGY: frozenset({"text"}),
 }
 """By kind: columns of CORRECTABLE that say something elsewhere as well, and are left to the services of the kind.
-A goal is in the way of others until it is closed: it does not expire."""
+A strategy's text follows from other columns. A goal is in the way of others until it is closed: it does not expire."""
 
 MARKS: dict[str, dict[str, bool]] = {
     "archive": {"archived": True},
@@ -86,6 +87,8 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
         if row.kind == Kind.STRATEGY:
             check_strategy_correction(of_child)
         columns = {name: value for name, value in changes.items() if name not in of_child}
+        if row.kind == Kind.STRATEGY:
+            columns |= reworded(memory_id, of_child)
         if "text" in columns:
             columns |= derive_from_text(columns["text"], now=now)
             Vector.objects.filter(account_id=owner.account_id, memory_id=memory_id).delete()

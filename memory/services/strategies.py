@@ -4,6 +4,7 @@ A strategy learnt again by the same holder, in the same channel and for the same
 is counted, not stored twice.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -23,13 +24,16 @@ from memory.retrieval.strategies import StrategiesFound, search_strategies
 from memory.services.accounts import note_agent
 from memory.services.conversations import is_id, look_up
 from memory.services.embedding import Embedded
-from memory.services.memories import OwnVector, store_memories
+from memory.services.memories import OwnVector, Rewording, reword_memories, store_memories
 from memory.services.searches import make_query, record_search
 from memory.services.tools import ensure_tools
 from memory_project.ids import uuid7
 
 MOST_TOOLS = 100
 """Calls in one strategy."""
+
+BEGINNING_OF_PATTERN = re.compile(r"\s*(?:when\b\s*)?", re.IGNORECASE)
+"""What `strategy_text` has of its own."""
 
 # the conversation cannot go away meanwhile; one that is gone already leaves the use without it, as its end would
 INSERT_USE = """
@@ -57,6 +61,11 @@ class StrategyDraft:
     own: OwnVector | None = None
     id: UUID = field(default_factory=uuid7)
 
+    @property
+    def text(self) -> str:
+        """What is to be embedded."""
+        return strategy_text(self.description, self.context_pattern)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
@@ -69,7 +78,7 @@ class Use:
 def learn_strategy(owner: Owner, draft: StrategyDraft, *, embedded: Embedded, now: datetime) -> Strategy:
     """Store a strategy, or count one that is known already; what that lacks, it takes over from the draft.
 
-    Embed the description first (`embed_texts`), outside transactions. Tools are made where they are unknown. Raises
+    Embed the draft's text first (`embed_texts`), outside transactions. Tools are made where they are unknown. Raises
     Conflict for one that is quarantined, Unprocessable for a conversation that there is not, or in which the agent
     takes no part.
     """
@@ -83,10 +92,20 @@ def learn_strategy(owner: Owner, draft: StrategyDraft, *, embedded: Embedded, no
             link_tools(owner, strategy)
         else:
             strategy = lock_known(owner, new.identity)
-            take_over(owner, strategy, draft, now=now)
+            take_over(owner, strategy, draft, embedded=embedded, now=now)
         if draft.success is not None:
             count_use(owner, strategy, Use(success=draft.success, conversation=conversation), now=now)
     return strategy
+
+
+def strategy_text(description: str, context_pattern: str) -> str:
+    """What is searched of a strategy, embedded, and recalled: when it fits, and what is done then.
+
+    >>> strategy_text("Restart it once.", "the house is cold")
+    'When the house is cold: Restart it once.'
+    """
+    pattern = BEGINNING_OF_PATTERN.sub("", context_pattern, count=1).rstrip(" \t\r\n.:")
+    return f"When {pattern}: {description}" if pattern else description
 
 
 def check_tools(draft: StrategyDraft) -> None:
@@ -114,7 +133,8 @@ def make_strategy(owner: Owner, draft: StrategyDraft, *, now: datetime) -> Strat
         kind=Kind.STRATEGY,
         identity=strategy_identity(owner, draft),
         conversation_id=draft.conversation_id,
-        text=draft.description,
+        text=draft.text,
+        description=draft.description,
         context_pattern=draft.context_pattern,
         task_type=draft.task_type,
         tool_sequence=list(draft.tool_sequence),
@@ -152,7 +172,7 @@ def lock_rows(rows: Any) -> Any:
     return rows.order_by("id").select_for_update(of=("memory_ptr", "self"))
 
 
-def take_over(owner: Owner, strategy: Strategy, draft: StrategyDraft, *, now: datetime) -> None:
+def take_over(owner: Owner, strategy: Strategy, draft: StrategyDraft, *, embedded: Embedded, now: datetime) -> None:
     """Give a locked strategy what the draft knows and it does not: when it fits, which tools it calls.
 
     One that was archived or has expired meanwhile is there again.
@@ -165,13 +185,20 @@ def take_over(owner: Owner, strategy: Strategy, draft: StrategyDraft, *, now: da
         missing["expires_at"] = None
     if not missing:
         return
-    rows: Any = Strategy.objects.filter(pk=strategy.pk)
-    rows.update(**missing, version=F("version") + 1, updated_at=now)
-    strategy.version, strategy.updated_at = strategy.version + 1, now
     for name, value in missing.items():
         setattr(strategy, name, value)
+    if (text := text_of(strategy)) != strategy.text:
+        strategy.version -= 1  # the change is counted once
+        reword_memories(owner, [Rewording(row=strategy, text=text, own=draft.own)], embedded=embedded, now=now)
+    strategy.version, strategy.updated_at = strategy.version + 1, now
+    rows: Any = Strategy.objects.filter(pk=strategy.pk)
+    rows.update(**missing, version=strategy.version, updated_at=now)
     link_tools(owner, strategy)
     record(owner, operation="update", memory_type="procedural", affected_ids=[strategy.id])
+
+
+def text_of(strategy: Strategy) -> str:
+    return strategy_text(strategy.description, strategy.context_pattern)
 
 
 def count_use(owner: Owner, strategy: Strategy, use: Use, *, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""What a correction means for a strategy: what makes it the same again, and which tools it calls, follow from it."""
+"""What a correction means for a strategy: its text, what makes it the same again, and which tools it calls follow."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,16 +9,29 @@ from django.db import IntegrityError, transaction
 from memory.errors import Conflict, Unprocessable
 from memory.models import Memory, Strategy, StrategyTool
 from memory.owner import Owner
-from memory.services.strategies import StrategyDraft, check_tools, link_tools, strategy_identity
+from memory.services.strategies import StrategyDraft, check_tools, link_tools, strategy_identity, strategy_text
 
 
 def check_strategy_correction(changes: Mapping[str, Any]) -> None:
-    """Before anything is written. Raises Unprocessable for what is no type of task, or no list of names of tools."""
+    """Before anything is written. Raises Unprocessable for what is no description, no pattern, no type of task, or no
+    list of names of tools."""
+    description, pattern = changes.get("description", "unchanged"), changes.get("context_pattern", "")
+    if not isinstance(description, str) or not description.strip() or not isinstance(pattern, str):
+        raise Unprocessable("a strategy has a description; context_pattern is a text")
     task_type, tool_sequence = changes.get("task_type", ""), changes.get("tool_sequence", [])
     is_list = isinstance(tool_sequence, list) and all(isinstance(name, str) for name in tool_sequence)
     if not is_list or not isinstance(task_type, str):
         raise Unprocessable("task_type is a text, tool_sequence a list of names of tools")
     check_tools(StrategyDraft(description="", task_type=task_type, tool_sequence=tool_sequence))
+
+
+def reworded(strategy_id: UUID, changes: Mapping[str, Any]) -> dict[str, str]:
+    """The `text` of a locked strategy with these changes of its columns; nothing where that stays as it is."""
+    rows: Any = Strategy.objects.only("text", "description", "context_pattern")
+    strategy: Strategy = rows.get(pk=strategy_id)
+    said = {name: changes.get(name, getattr(strategy, name)) for name in ("description", "context_pattern")}
+    text = strategy_text(**said)
+    return {} if text == strategy.text else {"text": text}
 
 
 def spread_strategy_correction(strategy_id: UUID) -> None:
@@ -28,7 +41,9 @@ def spread_strategy_correction(strategy_id: UUID) -> None:
     """
     rows: Any = Strategy.objects
     strategy: Strategy = rows.get(pk=strategy_id)
-    draft = StrategyDraft(description=strategy.text, task_type=strategy.task_type, tool_sequence=strategy.tool_sequence)
+    draft = StrategyDraft(
+        description=strategy.description, task_type=strategy.task_type, tool_sequence=strategy.tool_sequence
+    )
     owner = Owner(
         account_id=strategy.account_id,
         agent_id=strategy.agent_id,

@@ -97,7 +97,7 @@ def text_of(draft: Draft) -> str:
             return draft.claim
         case EpisodeDraft():
             return draft.summary
-        case GoalDraft() | StrategyDraft():
+        case GoalDraft():
             return draft.description
-        case EntityDraft() | EntryDraft():
+        case EntityDraft() | EntryDraft() | StrategyDraft():
             return draft.text

@@ -39,15 +39,16 @@ def stored() -> Any:
 
 
 def test_a_strategy_is_corrected_and_waits_for_its_new_vector(staff: Client, strategy: Strategy) -> None:
-    save(staff, strategy, text="Ask first.", task_type="debugging")
+    save(staff, strategy, description="Ask first.", task_type="debugging")
 
     row = stored()
-    assert (row.text, row.task_type, row.version, row.embed_after is not None) == ("Ask first.", "debugging", 2, True)
+    assert (row.text, row.description, row.task_type, row.version) == ("Ask first.", "Ask first.", "debugging", 2)
+    assert row.embed_after is not None
     assert not Vector.objects.exists()
 
 
 def test_a_corrected_strategy_is_the_one_that_is_learnt_again(staff: Client, owner: Owner, strategy: Strategy) -> None:
-    save(staff, strategy, text="Ask first.")
+    save(staff, strategy, description="Ask first.")
 
     again = learn(owner, "Ask first!")
 
@@ -57,10 +58,10 @@ def test_a_corrected_strategy_is_the_one_that_is_learnt_again(staff: Client, own
 def test_a_strategy_is_not_made_the_same_as_another(staff: Client, owner: Owner, strategy: Strategy) -> None:
     learn(owner, "Ask first.")
 
-    response = save(staff, strategy, text="Ask first.")
+    response = save(staff, strategy, description="Ask first.")
 
     assert "there is such a strategy already" in shown(response)
-    assert sorted(row.text for row in Strategy.objects.all()) == ["Ask first.", TEXT]
+    assert sorted(Strategy.objects.values_list("description", flat=True)) == ["Ask first.", TEXT]
 
 
 def test_its_tools_follow_from_its_sequence(staff: Client, strategy: Strategy) -> None:

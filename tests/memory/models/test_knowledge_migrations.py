@@ -7,16 +7,17 @@ import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from memory.models import Conversation, Entity, Fact, Link
+from memory.models import Conversation, Entity, Fact, Link, Strategy
 from memory.owner import Owner
 from memory.services.embedding import embed_texts
 from memory.services.entities import EntityDraft, upsert_entity
 from memory.services.facts import FactDraft, learn_fact
 from tests.memory.episodes import NOW
 from tests.memory.knowledge import tell
+from tests.memory.procedures import learn
 from tests.memory.turns import say, turn
 
-BEFORE, AFTER = "0006_tier_walls", "0010_recall_words"
+BEFORE, AFTER = "0006_tier_walls", "0011_strategy_texts"
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
 
@@ -61,3 +62,31 @@ def test_the_data_of_the_version_before_comes_along_and_knowledge_can_be_learnt_
     assert sorted(queued.values_list("conversation_id", flat=True)) == ["c1", "c2"]
     assert (Fact.objects.count(), Entity.objects.count()) == (0, 0)
     assert know(owner) == (True, True)
+
+
+SAID: tuple[tuple[str, str], ...] = (
+    ("Restart it once.", "the house is cold"),
+    ("Ask Zoë, 2 × 3 times.", " When\tnobody knows.\n"),
+    ("Whenever.", "whenever"),
+    ("Nothing fits it.", "  "),
+)
+
+
+def texts() -> list[tuple[str, str, int]]:
+    rows = Strategy.objects.order_by("id")
+    return [(row.text, row.content_hash, row.token_count) for row in rows.only("text", "content_hash", "token_count")]
+
+
+def test_texts_of_strategies_take_in_when_they_fit_and_leave_it_out_again(owner: Owner) -> None:
+    for description, pattern in SAID:
+        learn(owner, description, context_pattern=pattern, angle=0.0)
+    learnt = texts()
+
+    migrate_to("0010_recall_words")
+    former = [text for text, _, _ in texts()]
+    migrate_to(AFTER)
+
+    rows: Any = Strategy.objects.order_by("id")
+    assert former == [description for description, _ in SAID] == [row.description for row in rows]
+    assert texts() == learnt
+    assert [row.embed_after is not None for row in rows] == [True, True, True, False]
