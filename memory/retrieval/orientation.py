@@ -43,8 +43,18 @@ ASKED = f"""
     UNION ALL SELECT {lexemes_of("%(names)s")}, {NAME_WEIGHT}
     UNION ALL SELECT {lexemes_of("%(expansions)s")}, {EXPANSION_WEIGHT}"""
 
-# a lexeme has six signs of the account's before it; of a stop word nothing is left where those are not kept
-IS_CONTENT = f"""to_tsvector({LANGUAGE}::regconfig, substr(term, 7)) <> ''
+# long runs are broken as `memory_lexemes` breaks them
+SAID = r"""
+    regexp_replace(concat_ws(' ', %(text)s::text, %(names)s::text, %(expansions)s::text), '(\S{100})', '\1 ', 'g')"""
+STOP_WORDS = f"""
+    SELECT unnest(tsvector_to_array(to_tsvector(('public.memory_' || {LANGUAGE})::regconfig, {SAID})))
+    EXCEPT SELECT unnest(tsvector_to_array(to_tsvector({LANGUAGE}::regconfig, {SAID})))"""
+"""What the language's own configuration leaves out of the question."""
+
+# a lexeme has six signs of the account's before it. A stop word may have a stem that is none (does, why), and a word
+# that is not listed one that is (les)
+IS_CONTENT = f"""NOT substr(term, 7) IN ({STOP_WORDS})
+    AND to_tsvector({LANGUAGE}::regconfig, substr(term, 7)) <> ''
     AND NOT term IN (SELECT {lexemes_of("%(subjects)s")})"""
 
 TERMS = f"""

@@ -1,0 +1,101 @@
+"""Which words of a question say what it asks for: no stop words of the account's language, nor whom it is about."""
+
+from typing import Any
+
+import pytest
+
+from memory.models import Account
+from memory.owner import Owner
+from memory.retrieval.queries import LONGEST_QUERY
+from tests.memory.episodes import draft, store
+from tests.memory.words import orientation_for
+
+pytestmark = pytest.mark.django_db
+
+
+def content_of(owner: Owner, text: str, **asked: Any) -> set[str]:
+    """The terms that are content, without the account's prefix."""
+    return {term.lexeme[6:] for term in orientation_for(owner, text, **asked).terms if term.is_content}
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "content"),
+    [
+        pytest.param("english", "What does she paint, and why?", {"paint"}, id="english"),
+        pytest.param("english", "WHO Did The Painting", {"paint"}, id="capitals"),
+        pytest.param("english", "because before during once only any very above", set(), id="stems unlike stop words"),
+        pytest.param("english", "ourselves yourselves themselves", set(), id="stems of plurals"),
+        pytest.param("english", "does the doe hide", {"doe", "hide"}, id="a word with the stem of a stop word"),
+        pytest.param("english", "don't we", set(), id="contractions"),
+        pytest.param("english", "the 2.4.1 of foo_bar", {"2.4.1", "foo", "bar"}, id="identifiers"),
+        pytest.param("german", "Wo ist das Haus unserer Mutter?", {"haus", "mutt"}, id="german"),
+        pytest.param(
+            "french", "Sont les chevaux de ma tante?", {"cheval", "tant"}, id="french, with les, which its list lacks"
+        ),
+        pytest.param("russian", "где новая книга", {"нов", "книг"}, id="russian"),
+        pytest.param("simple", "What does she paint?", {"what", "does", "she", "paint"}, id="simple has none"),
+        pytest.param("simple", "水泵在哪里", set("水泵在哪里"), id="chinese"),
+        pytest.param("english", "水泵在哪里", set("水泵在哪里"), id="chinese in english"),
+    ],
+)
+def test_stop_words_of_the_accounts_language_are_no_content(
+    account: Account, owner: Owner, language: str, text: str, content: set[str]
+) -> None:
+    Account.objects.filter(id=account.id).update(language=language)
+    store(owner, draft(text))
+
+    assert content_of(owner, text) == content
+
+
+@pytest.mark.parametrize(
+    ("subjects", "content"),
+    [
+        pytest.param([], {"ana", "okafor", "paint"}, id="nobody"),
+        pytest.param(["Ana"], {"okafor", "paint"}, id="one"),
+        pytest.param(["Ana Okafor"], {"paint"}, id="one of two words"),
+        pytest.param(["ANA", "Okafor"], {"paint"}, id="two, however they are written"),
+        pytest.param(["Rui"], {"ana", "okafor", "paint"}, id="one whom no memory names"),
+        pytest.param(["Painting"], {"ana", "okafor"}, id="one with the same stem"),
+    ],
+)
+def test_whom_a_question_is_about_is_no_content(owner: Owner, subjects: list[str], content: set[str]) -> None:
+    text = "What does Ana Okafor paint?"
+    store(owner, draft(text))
+
+    assert content_of(owner, text, names=["Ana Okafor"], subjects=subjects) == content
+
+
+def test_stop_words_of_names_and_of_expansions_are_no_content_either(owner: Owner) -> None:
+    store(owner, draft("why does the Bank of England only paint"))
+
+    content = content_of(owner, "paint", names=["Bank of England"], expansions=["Why only", "does the bank"])
+
+    assert content == {"paint", "bank", "england"}
+
+
+def test_what_is_no_content_still_counts_among_words(owner: Owner) -> None:
+    store(owner, draft("why does she paint"))
+
+    terms = orientation_for(owner, "why does she paint").terms
+
+    assert {term.lexeme[6:] for term in terms if not term.is_content} == {"whi", "doe", "she"}
+    assert {term.lexeme[6:] for term in terms if term.is_content} == {"paint"}
+    assert all(term.weight > 0 for term in terms)
+
+
+def test_stop_words_are_those_of_the_account_and_of_no_other(account: Account, owner: Owner, stranger: Account) -> None:
+    Account.objects.filter(id=stranger.id).update(language="simple")
+    theirs = Owner(account_id=stranger.id, agent_id="assistant")
+    for each in (owner, theirs):
+        store(each, draft("why does she paint"))
+
+    assert content_of(owner, "why paint") == {"paint"}
+    assert content_of(theirs, "why paint") == {"why", "paint"}
+
+
+def test_a_question_without_blanks_is_read_as_fast_as_another(owner: Owner) -> None:
+    """The parser takes the square of what a run is long: this one would take it minutes."""
+    run = "a@1" * (LONGEST_QUERY // 3)
+    store(owner, draft("a 1"))
+
+    assert content_of(owner, run) <= {"a", "1"}
