@@ -28,7 +28,7 @@ from memory.providers.rerankers import reranking_provider
 from memory.retrieval.candidates import Bundle, Candidate
 from memory.retrieval.entries import locate_entries
 from memory.retrieval.pipeline import recall as run_pipeline
-from memory.retrieval.plans import Moment
+from memory.retrieval.plans import Moment, Plan
 from memory.retrieval.queries import Query
 from memory.retrieval.rewriters.readings import HYDE
 from memory.retrieval.scopes import check_scopes
@@ -55,11 +55,13 @@ class RecallRequest:
     """What a client asks for. `time_window_hours` is `since`, told from now; `techniques` as in `choose_plan`.
 
     With `max_tokens` the texts of all results together are estimated to have no more. `deadline` is one that began
-    before the recall did; without it `deadline_ms` begin with the recall.
+    before the recall did; without it `deadline_ms` begin with the recall. A `plan`, which no client can send, takes the
+    place of what `techniques` choose.
     """
 
     query: Query
     techniques: Sequence[str] = ()
+    plan: Plan | None = None
     own: OwnVector | None = None
     time_window_hours: float | None = None
     deadline_ms: int | None = None
@@ -76,7 +78,7 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
     scopes without what they are of, and for techniques that there are not.
     """
     deadline = deadline_of(request)
-    plan = choose_plan(request.techniques)
+    plan = request.plan or choose_plan(request.techniques)
     query = prepare(owner, request, now=now)
     usages: list[Usage] = []
     moment = Moment(
