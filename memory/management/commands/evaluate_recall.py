@@ -4,31 +4,26 @@ import json
 import random
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import RenderableType
 
 from memory.errors import Unprocessable
-from memory.management.benchmarks.scratch import scratch_account
-from memory.management.evaluation.asking import Answer, Way, ask_all
-from memory.management.evaluation.datasets import BadDatasetError, Sample
+from memory.management.evaluation.charts import draw_chart
+from memory.management.evaluation.datasets import Sample
 from memory.management.evaluation.figures import json_of, report_on
-from memory.management.evaluation.files import FORMATS, read_file
-from memory.management.evaluation.loading import load_samples, steps_of
-from memory.management.evaluation.tables import draw
+from memory.management.evaluation.files import FORMATS, open_file
+from memory.management.evaluation.output import render
+from memory.management.evaluation.runs import Evaluation, Wanted, evaluate
+from memory.management.evaluation.tables import FITTED, LEFT_OUT, draw, draw_ablation, draw_budgets
 from memory.retrieval.techniques import choose_plan
 
 INTERRUPTED = 130
-WIDTH = 120
 SEED = 17
-PURPOSE = "evaluation"
 
 EPILOG = """
 Every sample of the file is loaded as an agent of a scratch account, through the services that serve HTTP, and asked
@@ -45,6 +40,7 @@ formats:
 
   manage.py evaluate_recall questions.json
   manage.py evaluate_recall locomo10.json --techniques lexical,-diversity --questions 100
+  manage.py evaluate_recall locomo10.json --leave-one-out --ablate --plot ablation.svg
 """
 
 
@@ -65,48 +61,83 @@ class Command(BaseCommand):
         parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in the file")
         parser.add_argument("--techniques", default="", help="as in a request, with commas between: lexical,-diversity")
         parser.add_argument("--questions", type=positive, help="ask no more than so many, drawn from all of them")
+        parser.add_argument(
+            "--leave-one-out",
+            action="store_true",
+            help="ask each sample by weights learnt on the others, too; and all by weights learnt on all",
+        )
+        parser.add_argument(
+            "--ablate", action="store_true", help="say what each signal brings, and each technique (asks many times)"
+        )
+        parser.add_argument("--plot", type=Path, metavar="SVG", help="where to draw what --ablate says of signals")
+        parser.add_argument(
+            "--budgets", action="store_true", help="compare fusions, words and meaning within equal numbers of tokens"
+        )
         parser.add_argument("--json", action="store_true", help="print one JSON object, with the ranks of all answers")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        way = way_of(options["techniques"])
-        samples = thin_out(read_samples(options["file"], options["format"]), options["questions"])
+        samples = thin_out(open_file(options["file"], options["format"]), options["questions"])
+        wanted = wanted_of(options, samples)
         try:
-            answers = evaluate(samples, way)
+            evaluation = evaluate(samples, wanted)
         except KeyboardInterrupt:
             self.stderr.write("Interrupted; what was loaded is deleted.")
             sys.exit(INTERRUPTED)
-        self.report(samples, answers, is_json=options["json"])
-
-    def report(self, samples: Sequence[Sample], answers: Sequence[Answer], *, is_json: bool) -> None:
-        report = report_on(answers)
-        if is_json:
-            keys = {memory: key for sample in samples for key, memory in sample.ids.items()}
-            self.stdout.write(json.dumps(json_of(report, answers, keys)))
-            return
-        console = Console(width=WIDTH, highlight=False)
-        with console.capture() as capture:
-            for part in draw(report):
-                console.print(part)
-        self.stdout.write(capture.get())
+        if options["json"]:
+            self.stdout.write(json.dumps(told(evaluation, samples)))
+        else:
+            self.stdout.write(render(draw_all(evaluation)))
+        if options["plot"] is not None and evaluation.ablation is not None:
+            options["plot"].write_text(draw_chart(evaluation.ablation), encoding="utf-8")
 
 
-def way_of(techniques: str) -> Way:
+def wanted_of(options: dict[str, Any], samples: Sequence[Sample]) -> Wanted:
+    """Raises CommandError for options that go with no other, and with no such file."""
+    if options["plot"] is not None and not options["ablate"]:
+        raise CommandError("--plot draws what --ablate says: ask for both")
+    if options["leave_one_out"] and sum(bool(sample.questions) for sample in samples) < 2:
+        raise CommandError("--leave-one-out learns on the other samples: two of them have to have questions")
+    return Wanted(
+        techniques=read_techniques(options["techniques"]),
+        leaves_one_out=options["leave_one_out"],
+        ablates=options["ablate"],
+        spends=options["budgets"],
+    )
+
+
+def draw_all(evaluation: Evaluation) -> Iterator[RenderableType]:
+    yield from draw(report_on(evaluation.answers))
+    if evaluation.left_out:
+        yield from draw(report_on(evaluation.left_out), LEFT_OUT)
+        yield from draw(report_on(evaluation.fitted), FITTED)
+    if evaluation.ablation is not None:
+        yield from draw_ablation(evaluation.ablation)
+    if evaluation.budgets:
+        yield draw_budgets(evaluation.budgets)
+
+
+def told(evaluation: Evaluation, samples: Sequence[Sample]) -> dict[str, Any]:
+    """The report, and under names of their own what was asked for besides."""
+    keys = {memory: key for sample in samples for key, memory in sample.ids.items()}
+    document = json_of(report_on(evaluation.answers), evaluation.answers, keys)
+    if evaluation.left_out:
+        document["left_out"] = json_of(report_on(evaluation.left_out), evaluation.left_out, keys)
+        document["fitted"] = json_of(report_on(evaluation.fitted), evaluation.fitted, keys)
+    if evaluation.ablation is not None:
+        document["ablation"] = asdict(evaluation.ablation)
+    if evaluation.budgets:
+        document["budgets"] = [asdict(each) for each in evaluation.budgets]
+    return document
+
+
+def read_techniques(told: str) -> list[str]:
     """Raises CommandError for techniques that there are not."""
-    names = [name.strip() for name in techniques.split(",") if name.strip()]
+    names = [name.strip() for name in told.split(",") if name.strip()]
     try:
         choose_plan(names)
     except Unprocessable as err:
         raise CommandError(str(err)) from err
-    return Way(techniques=names)
-
-
-def read_samples(path: Path, file_format: str) -> list[Sample]:
-    try:
-        return read_file(path, file_format)
-    except OSError as err:
-        raise CommandError(f"{path} cannot be read: {err.strerror}") from err
-    except BadDatasetError as err:
-        raise CommandError(f"{path}: {err}") from err
+    return names
 
 
 def thin_out(samples: list[Sample], most: int | None) -> list[Sample]:
@@ -122,27 +153,3 @@ def thin_out(samples: list[Sample], most: int | None) -> list[Sample]:
         )
         for sample in samples
     ]
-
-
-def evaluate(samples: list[Sample], way: Way) -> list[Answer]:
-    """Load, ask, and delete again, whatever happens."""
-    questions = sum(len(sample.questions) for sample in samples)
-    with scratch_account(PURPOSE) as scratch:
-        with open_bar("loading", steps_of(samples)) as advance:
-            loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
-        answers = []
-        with open_bar("asking", questions) as advance:
-            for answer in ask_all(loaded, way):
-                answers.append(answer)
-                advance(1)
-    return answers
-
-
-@contextmanager
-def open_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal's standard error; elsewhere nothing is drawn."""
-    console = Console(stderr=True)
-    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(name, total=total)
-        yield lambda steps: progress.advance(task, steps)

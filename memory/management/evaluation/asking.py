@@ -13,6 +13,7 @@ from memory import conf
 from memory.management.evaluation.datasets import Question
 from memory.management.evaluation.loading import Loaded
 from memory.retrieval.candidates import Bundle, Candidate
+from memory.retrieval.plans import Plan
 from memory.retrieval.queries import Query
 from memory.services.context import ContextRequest, gather_context
 from memory.services.recall import RecallRequest, recall
@@ -26,9 +27,10 @@ CONTEXT_TOKENS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How questions are asked. No context is asked for with no `context_tokens`."""
+    """How questions are asked; a plan replaces techniques. No context is asked for with no `context_tokens`."""
 
     techniques: Sequence[str] = ()
+    plan: Plan | None = None
     context_tokens: int = CONTEXT_TOKENS
 
 
@@ -36,7 +38,8 @@ class Way:
 class Answer:
     """What came of one question: ids best first, those that fit into so many words, those whose text is in the context.
 
-    `took_ms` is all of the recall, `embedding_ms` what embedding the question took of it.
+    `took_ms` is all of the recall, `embedding_ms` what embedding the question took of it; `worked` are the techniques
+    that brought, weighed or changed anything.
     """
 
     sample: str
@@ -48,6 +51,7 @@ class Answer:
     took_ms: float
     embedding_ms: float
     degraded: Sequence[str]
+    worked: frozenset[str] = frozenset()
 
 
 def ask_all(loaded: Sequence[Loaded], way: Way) -> Iterator[Answer]:
@@ -59,7 +63,7 @@ def ask_all(loaded: Sequence[Loaded], way: Way) -> Iterator[Answer]:
 
 def ask(loaded: Loaded, question: Question, way: Way) -> Answer:
     moment = question.asked_at or loaded.asked_at
-    request = RecallRequest(query=Query(text=question.text, top_k=TOP_K), techniques=way.techniques)
+    request = RecallRequest(query=Query(text=question.text, top_k=TOP_K), techniques=way.techniques, plan=way.plan)
     started = time.perf_counter()
     bundle = recall(loaded.owner, request, now=moment)
     took_ms = (time.perf_counter() - started) * 1_000
@@ -73,6 +77,7 @@ def ask(loaded: Loaded, question: Question, way: Way) -> Answer:
         took_ms=took_ms,
         embedding_ms=embedding_ms(bundle),
         degraded=bundle.degraded,
+        worked=frozenset(metric.technique for metric in bundle.metrics if metric.results),
     )
 
 
@@ -81,7 +86,7 @@ def ask_for_context(loaded: Loaded, question: Question, way: Way, *, now: dateti
     if not way.context_tokens:
         return []
     query = Query(text=question.text, conversation_id=CONVERSATION, top_k=conf.CONTEXT_RESULTS)
-    asked = RecallRequest(query=query, techniques=way.techniques)
+    asked = RecallRequest(query=query, techniques=way.techniques, plan=way.plan)
     request = ContextRequest(asked=asked, max_tokens=way.context_tokens)
     return [item.id for item in gather_context(loaded.owner, request, now=now).items]
 

@@ -4,12 +4,24 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from django.core.management.base import CommandError
+
 from memory.management.evaluation import locomo, native
 from memory.management.evaluation.datasets import BadDatasetError, Sample
 
 Reader = Callable[[bytes], list[Sample]]
 
 FORMATS: Mapping[str, Reader] = {"locomo": locomo.read_samples, "native": native.read_samples}
+
+
+def open_file(path: Path, file_format: str = "") -> list[Sample]:
+    """As `read_file`, for commands: raises CommandError."""
+    try:
+        return read_file(path, file_format)
+    except OSError as err:
+        raise CommandError(f"{path} cannot be read: {err.strerror}") from err
+    except BadDatasetError as err:
+        raise CommandError(f"{path}: {err}") from err
 
 
 def read_file(path: Path, file_format: str = "") -> list[Sample]:

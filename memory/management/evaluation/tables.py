@@ -1,20 +1,24 @@
 """An evaluation as people read it: shares in hundredths, with the interval of each below it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from memory.management.evaluation.ablation import Ablation, Row
+from memory.management.evaluation.budgets import BUDGETS, Spent
 from memory.management.evaluation.figures import MEASURES, Group, Mean, Pace, Report
+from memory.management.evaluation.ranker import PLACES, Learnt
+from memory.retrieval.ranking.signals import SIGNALS
+
+FOUND = "Answers found, %, with 95 % bootstrap intervals"
+LEFT_OUT = "The same by weights that were learnt on the other samples"
+FITTED = "The same by weights that were fitted on these very samples"
 
 
-def draw(report: Report) -> Iterator[RenderableType]:
-    table = Table(title="Answers found, %, with 95 % bootstrap intervals", title_justify="left")
-    table.add_column("questions", overflow="fold")
-    table.add_column("n", justify="right")
-    for measure in MEASURES:
-        table.add_column(measure, justify="right")
+def draw(report: Report, title: str = FOUND) -> Iterator[RenderableType]:
+    table = open_table(title, "questions", "n", *MEASURES)
     everything = [report.all] if report.all else []
     apart = [report.apart] if report.apart else []
     for section in (everything, report.types, report.samples, apart):
@@ -25,6 +29,60 @@ def draw(report: Report) -> Iterator[RenderableType]:
     yield Text(tell_pace(report.pace))
     for code, recalls in sorted(report.degraded.items()):
         yield Text(f"{code}: {recalls} recalls were degraded by it")
+
+
+def draw_ablation(ablation: Ablation) -> Iterator[RenderableType]:
+    """Differences are to the first row of the first table, of techniques to the first of the last."""
+    held_out = f"recall@{PLACES} on questions that were not learnt from, before selectors"
+    everything = ablation.signals[0]
+    yield draw_rows(f"Signals: {held_out}", ablation.signals, everything)
+    yield draw_rows("Each signal alone", ablation.alone, everything)
+    yield draw_rows("All signals but one", ablation.without, everything)
+    yield draw_rows(f"Techniques left out: recall@{PLACES}", ablation.techniques, ablation.techniques[0])
+
+
+def draw_rows(title: str, rows: Sequence[Row], reference: Row) -> Table:
+    """With the difference to the reference, in points."""
+    table = open_table(title, "", "all", "±", *reference.types)
+    for row in rows:
+        shares = [f"{share * 100:.1f}" for share in row.types.values()]
+        table.add_row(row.name, f"{row.all * 100:.1f}", f"{(row.all - reference.all) * 100:+.1f}", *shares)
+    return table
+
+
+def draw_columns(title: str, columns: Sequence[Row]) -> Table:
+    """The same, a type a row."""
+    table = open_table(title, "", *(column.name for column in columns))
+    table.add_row("all", *(f"{column.all * 100:.1f}" for column in columns), end_section=True)
+    for type_ in columns[0].types:
+        table.add_row(type_, *(f"{column.types[type_] * 100:.1f}" for column in columns))
+    return table
+
+
+def draw_budgets(spent: Sequence[Spent]) -> Table:
+    table = open_table("Answers within so many tokens, %", "told as", "by", *(f"{tokens:,}" for tokens in BUDGETS))
+    for each in spent:
+        table.add_row(each.form, each.plan, *(f"{each.found[tokens] * 100:.1f}" for tokens in BUDGETS))
+    return table
+
+
+def draw_weights(learnt: Learnt) -> Table:
+    table = open_table("Weights", "signal", "turns", "others")
+    for name in SIGNALS:
+        table.add_row(name, *(f"{lesson.weights.get(name, 0.0):.3f}" for lesson in (learnt.turns, learnt.others)))
+    table.add_section()
+    table.add_row("questions", *(str(lesson.questions) for lesson in (learnt.turns, learnt.others)))
+    nlls = ("" if lesson.nll is None else f"{lesson.nll:.3f}" for lesson in (learnt.turns, learnt.others))
+    table.add_row("cross entropy, nats", *nlls)
+    return table
+
+
+def open_table(title: str, first: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column(first, overflow="fold")
+    for column in columns:
+        table.add_column(column, justify="right", overflow="fold")
+    return table
 
 
 def row_of(group: Group) -> list[str]:

@@ -1,0 +1,101 @@
+"""How weights of signals are learnt from choices: listwise softmax, as plain mathematics.
+
+A choice is one question and its candidates. The model is that candidate c is chosen with p(c), softmax(X w + offset) at
+c; the weights w are those under which the wanted candidates are the likeliest: the least
+
+    sum over choices of cross entropy(wanted, p) + l2 * |w|^2
+
+(Cao et al. 2007, ListNet with the top one). It is convex, and strictly so with l2 > 0: there is one such w, and damped
+Newton steps find it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+MOST_STEPS = 60
+MOST_HALVINGS = 30
+CLOSE_ENOUGH = 1e-9
+"""A step that gains less, relative to the loss, is the last one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """`signals` has one row a candidate, one column a weight; `wanted` are shares that add up to 1.
+
+    `offset` is what speaks for each candidate besides the signals, and is not learnt.
+    """
+
+    signals: Numbers
+    wanted: Numbers
+    offset: Numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slope:
+    """The loss at some weights, and its first and second derivatives there."""
+
+    loss: float
+    gradient: Numbers
+    curvature: Numbers
+
+
+def learn(choices: Sequence[Choice], *, l2: float, start: Numbers | None = None) -> Numbers:
+    """The weights, one a column, wherever the search starts. There is at least one choice."""
+    weights = np.zeros(choices[0].signals.shape[1]) if start is None else start
+    slope = slope_at(choices, weights, l2=l2)
+    for _ in range(MOST_STEPS):
+        # downhill: with l2 the curvature is positive, also where nothing was observed
+        step: Numbers = np.linalg.solve(slope.curvature, slope.gradient).astype(np.float64)
+        weights = damp(choices, weights, step, slope, l2=l2)
+        before, slope = slope.loss, slope_at(choices, weights, l2=l2)
+        if before - slope.loss <= CLOSE_ENOUGH * max(1.0, before):
+            break
+    return weights
+
+
+def damp(choices: Sequence[Choice], weights: Numbers, step: Numbers, slope: Slope, *, l2: float) -> Numbers:
+    """The weights after as much of the step as makes the loss smaller; as they were where nothing of it does."""
+    share = 1.0
+    for _ in range(MOST_HALVINGS):
+        tried: Numbers = weights - share * step
+        if loss_at(choices, tried, l2=l2) < slope.loss:
+            return tried
+        share /= 2
+    return weights
+
+
+def cross_entropy(choices: Sequence[Choice], weights: Numbers) -> float:
+    """In nats, the mean over choices."""
+    return loss_at(choices, weights, l2=0.0) / len(choices)
+
+
+def loss_at(choices: Sequence[Choice], weights: Numbers, *, l2: float) -> float:
+    entropies = [-float(choice.wanted @ log_shares(choice, weights)) for choice in choices]
+    return sum(entropies) + l2 * float(weights @ weights)
+
+
+def slope_at(choices: Sequence[Choice], weights: Numbers, *, l2: float) -> Slope:
+    loss, gradient = l2 * float(weights @ weights), 2 * l2 * weights
+    curvature = 2 * l2 * np.eye(len(weights))
+    # one after the other: a choice fits into the processor's cache, all of them do not
+    for choice in choices:
+        logarithms = log_shares(choice, weights)
+        shares = np.exp(logarithms)
+        expected = shares @ choice.signals
+        loss -= float(choice.wanted @ logarithms)
+        gradient = gradient + (shares - choice.wanted) @ choice.signals
+        curvature += (choice.signals * shares[:, None]).T @ choice.signals - np.outer(expected, expected)
+    return Slope(loss=loss, gradient=gradient, curvature=curvature)
+
+
+def log_shares(choice: Choice, weights: Numbers) -> Numbers:
+    """Logarithms of the softmax, finite however far apart the candidates are."""
+    sums = choice.signals @ weights + choice.offset
+    sums -= sums.max()
+    logarithms: Numbers = sums - np.log(np.exp(sums).sum())
+    return logarithms
