@@ -56,7 +56,7 @@ class Table:
 
 
 def make_table(candidates: Sequence[Candidate], setting: Setting) -> Table:
-    is_turn = np.array([each.index is not None for each in candidates])
+    is_turn = np.array([each.index is not None for each in candidates], dtype=np.bool_)
     sittings = find_sittings(candidates)
     content = known(np.array([each.content for each in candidates], dtype=np.float64))
     return Table(

@@ -1,0 +1,217 @@
+"""Candidates as columns: who was said beside whom, in which sitting, and how near each is among the others."""
+
+import math
+from collections.abc import Sequence
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.models import Kind
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.ranking.tables import REACH, SITTING, Table, make_table
+from tests.memory.candidates import asking, found
+from tests.memory.episodes import NOW
+
+STEPS = [step for step in range(-REACH, REACH + 1) if step]
+LONG = SITTING + timedelta(seconds=1)
+
+
+def said(
+    number: int, index: int, *, conversation: str = "c1", after: timedelta = timedelta(0), **fields: Any
+) -> Candidate:
+    """The candidate of this number: a turn said so long after NOW."""
+    return found(number, index=index, conversation_id=conversation, event_time=NOW + after, **fields)
+
+
+def no_turn(number: int, **fields: Any) -> Candidate:
+    return found(number, kind=Kind.FACT, **fields)
+
+
+def table_of(*candidates: Candidate) -> Table:
+    return make_table(candidates, asking())
+
+
+def sat_together(table: Table) -> list[int]:
+    return [int(each) for each in table.sittings]
+
+
+def beside(table: Table) -> dict[tuple[int, int], int]:
+    """By number and places later the number of the turn that is there."""
+    numbers = [each.id.int for each in table.candidates]
+    return {
+        (number, step): numbers[row]
+        for step in STEPS
+        for number, row in zip(numbers, table.beside[step].tolist(), strict=True)
+        if row < table.size
+    }
+
+
+@pytest.mark.parametrize(
+    ("candidates", "sittings"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param([said(1, 0), said(2, 1)], [0, 0], id="one after the other"),
+        pytest.param([said(1, 0), said(2, 1, after=SITTING)], [0, 0], id="just short enough a silence"),
+        pytest.param([said(1, 0), said(2, 1, after=LONG)], [0, 1], id="a longer one"),
+        pytest.param([said(1, 0, after=LONG), said(2, 1)], [0, 1], id="times against their order"),
+        pytest.param([said(2, 1, after=LONG), said(1, 0)], [1, 0], id="by their index, however they come"),
+        pytest.param([said(1, 0), said(2, 9)], [0, 0], id="others between them are no candidates"),
+        pytest.param([said(1, 0, conversation="c2"), said(2, 0)], [1, 0], id="two conversations"),
+        pytest.param([no_turn(1), said(2, 0), no_turn(3)], [-1, 0, -1], id="what is no turn is in none"),
+        pytest.param(
+            [said(n, n, after=n * timedelta(hours=5)) for n in range(1, 5)], [0, 0, 0, 0], id="many short silences"
+        ),
+    ],
+)
+def test_a_long_silence_ends_a_sitting(candidates: Sequence[Candidate], sittings: list[int]) -> None:
+    assert sat_together(table_of(*candidates)) == sittings
+
+
+def test_neighbours_are_those_one_and_two_places_away() -> None:
+    table = table_of(said(5, 5), said(1, 1), said(2, 2), said(3, 3))
+
+    later = {(1, 1): 2, (1, 2): 3, (2, 1): 3, (3, 2): 5}
+    before = {(2, -1): 1, (3, -1): 2, (3, -2): 1, (5, -2): 3}
+    assert beside(table) == later | before
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [
+        pytest.param([said(1, 0), said(2, 1, after=LONG)], id="in another sitting"),
+        pytest.param([said(1, 0), said(2, 1, conversation="c2")], id="in another conversation"),
+        pytest.param([said(1, 0), said(2, 3)], id="too far away"),
+        pytest.param([said(1, 0), no_turn(2)], id="no turn"),
+        pytest.param([no_turn(1), no_turn(2)], id="no turns"),
+        pytest.param([said(1, 0)], id="alone"),
+        pytest.param([], id="nothing"),
+    ],
+)
+def test_nothing_is_beside_what_was_said_elsewhere(apart: Sequence[Candidate]) -> None:
+    assert beside(table_of(*apart)) == {}
+
+
+def test_what_is_shifted_is_the_neighbours_value_or_nothing() -> None:
+    table = table_of(said(1, 1), said(2, 2), no_turn(3), said(5, 5))
+    values = np.array([1.0, 2.0, 3.0, 5.0])
+
+    assert table.shifted(values, 1).tolist() == [2, 0, 0, 0]
+    assert table.shifted(values, -1).tolist() == [0, 1, 0, 0]
+    assert values.tolist() == [1, 2, 3, 5]
+
+
+def test_words_and_content_are_standard_scores_of_their_own() -> None:
+    table = table_of(found(1, bm25=4.0, content=1.0), found(2, bm25=0.0, content=3.0))
+
+    assert table.words.tolist() == pytest.approx([1, -1])
+    assert table.content.tolist() == pytest.approx([-1, 1])
+
+
+def test_without_a_gist_meaning_is_the_similarity_of_all() -> None:
+    table = table_of(said(1, 0, similarity=0.8), no_turn(2, similarity=0.4), no_turn(3, similarity=None))
+
+    assert table.meaning.tolist() == pytest.approx([1, -1, 0])
+
+
+def test_the_gist_puts_turns_in_another_order_and_leaves_other_kinds_in_place() -> None:
+    near: dict[str, Any] = {"similarity": 0.8, "gist": 0.2}
+    far: dict[str, Any] = {"similarity": 0.4, "gist": 0.6}
+
+    table = table_of(said(1, 0, **near), said(2, 1, **far), no_turn(3, **near), no_turn(4, **far))
+
+    assert table.meaning.tolist() == pytest.approx([-1, 1, 1, -1])
+
+
+def test_turns_stay_as_near_on_the_average_and_as_spread_as_their_similarities_are() -> None:
+    # over all six the mean is 0.5, and the deviation 0.2 by construction
+    turns = [said(1, 0, similarity=0.7, gist=0.1), said(2, 1, similarity=0.3, gist=0.2)]
+    others = [no_turn(n, similarity=near, gist=0.9) for n, near in ((3, 0.7), (4, 0.3), (5, 0.7), (6, 0.3))]
+
+    plain = table_of(*(said(n, n, similarity=each.similarity) for n, each in enumerate([*turns, *others])))
+    told = table_of(*turns, *others)
+
+    assert told.meaning[2:].tolist() == pytest.approx(plain.meaning[2:].tolist())
+    assert told.meaning[:2].mean() == pytest.approx(plain.meaning[:2].mean())
+    assert told.meaning[:2].std() == pytest.approx(plain.meaning[:2].std())
+
+
+def test_a_turn_without_a_vector_is_of_average_meaning() -> None:
+    table = table_of(
+        said(1, 0, similarity=0.8, gist=0.2), said(2, 1, similarity=0.4, gist=0.6), said(3, 2, similarity=None)
+    )
+
+    assert table.meaning.tolist() == pytest.approx([-1, 1, 0])
+
+
+def test_what_is_no_number_is_not_known() -> None:
+    odd = [said(n, n, bm25=bad, content=bad, similarity=bad, gist=bad) for n, bad in enumerate((math.nan, math.inf), 1)]
+
+    table = table_of(*odd, said(3, 3, bm25=1.0, content=1.0, similarity=0.5, gist=0.5))
+
+    for column in (table.words, table.content, table.meaning):
+        assert column.tolist() == [0, 0, 0]
+
+
+NEARNESS = st.none() | st.integers(-100, 100).map(lambda hundredths: hundredths / 100)
+WORDS = st.integers(0, 3_000).map(lambda hundredths: hundredths / 100)
+PLACES = st.tuples(st.sampled_from(["c1", "c2"]), st.integers(0, 30)) | st.none()
+HOURS = st.integers(0, 100)
+SAID = st.lists(st.tuples(PLACES, HOURS, WORDS, NEARNESS, NEARNESS), max_size=15, unique_by=lambda row: row[0] or row)
+
+
+def drawn(rows: Sequence[Any]) -> list[Candidate]:
+    """Numbered from 1; what has no place is no turn."""
+    made = []
+    for number, (place, hours, bm25, near, gist) in enumerate(rows, start=1):
+        of_place = {} if place is None else {"conversation_id": place[0], "index": place[1]}
+        at = NOW + timedelta(hours=hours)
+        made.append(found(number, event_time=at, bm25=bm25, content=bm25 / 2, similarity=near, gist=gist, **of_place))
+    return made
+
+
+@settings(max_examples=60, deadline=None)
+@given(SAID, st.integers(0, 1_000))
+def test_candidates_in_another_order_make_the_same_table_in_that_order(rows: Sequence[Any], seed: int) -> None:
+    candidates = drawn(rows)
+    mixed = Random(seed).sample(candidates, len(candidates))
+    table, other = table_of(*candidates), table_of(*mixed)
+    at = [candidates.index(each) for each in mixed]
+
+    assert sat_together(other) == table.sittings[at].tolist()
+    assert beside(other) == beside(table)
+    for name in ("words", "content", "meaning"):
+        assert getattr(other, name) == pytest.approx(getattr(table, name)[at], abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SAID)
+def test_what_conversations_are_called_does_not_matter(rows: Sequence[Any]) -> None:
+    renamed = [({"c1": "z", "c2": "a"}[row[0][0]], row[0][1]) if row[0] else None for row in rows]
+    table = table_of(*drawn(rows))
+    other = table_of(*drawn([(place, *row[1:]) for place, row in zip(renamed, rows, strict=True)]))
+
+    assert beside(other) == beside(table)
+    assert partition(other) == partition(table)
+    assert other.meaning.tolist() == table.meaning.tolist()
+
+
+def partition(table: Table) -> set[frozenset[int]]:
+    """Who sat together."""
+    sittings = sat_together(table)
+    return {frozenset(row for row, each in enumerate(sittings) if each == one) for one in sittings if one >= 0}
+
+
+@settings(max_examples=60, deadline=None)
+@given(SAID)
+def test_neighbours_are_mutual_and_sit_together(rows: Sequence[Any]) -> None:
+    table = table_of(*drawn(rows))
+
+    pairs = beside(table)
+
+    assert all(pairs[later, -step] == number for (number, step), later in pairs.items())
+    assert all(table.sittings[one - 1] == table.sittings[other - 1] >= 0 for (one, _), other in pairs.items())
