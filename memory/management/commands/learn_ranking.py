@@ -67,9 +67,11 @@ class Command(BaseCommand):
         parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
         parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in each file")
         parser.add_argument("--l2", type=cost, default=L2, help=f"how much large weights cost (default: {L2})")
-        parser.add_argument(
-            "--write", type=Path, nargs="?", const=WEIGHTS, metavar="FILE", help="write them where recall reads them"
+        place = parser.add_mutually_exclusive_group()
+        place.add_argument(
+            "--write", dest="place", action="store_const", const=WEIGHTS, help="write them where recall reads them"
         )
+        place.add_argument("--write-to", dest="place", type=Path, metavar="FILE", help="write them elsewhere")
         parser.add_argument("--date", type=date.fromisoformat, help="when they were learnt (default: today)")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -82,8 +84,8 @@ class Command(BaseCommand):
             self.stderr.write("Interrupted; what was loaded is deleted.")
             sys.exit(INTERRUPTED)
         document = document_of(lessons, l2=options["l2"], day=options["date"] or timezone.now().date())
-        if options["write"] is not None:
-            write_weights(options["write"], document)
+        if options["place"] is not None:
+            write_weights(options["place"], document)
         self.stdout.write(
             json.dumps(document | {"figures": [asdict(row) for row in lessons.rows]})
             if options["json"]
@@ -135,7 +137,10 @@ def document_of(lessons: Lessons, *, l2: float, day: date) -> dict[str, Any]:
             "samples": lessons.samples,
             "l2": l2,
             "questions": {"turns": learnt.turns.questions, "others": learnt.others.questions},
-            "nll": {"turns": learnt.turns.nll, "others": learnt.others.nll},
+            "nll": {
+                name: None if lesson.nll is None else round(lesson.nll, DIGITS)
+                for name, lesson in (("turns", learnt.turns), ("others", learnt.others))
+            },
             f"recall@{PLACES}": {row.name: round(row.all, DIGITS) for row in lessons.rows},
         },
     }

@@ -1,16 +1,11 @@
 """`manage.py evaluate_recall`: figures as counted by hand, and nothing left behind, however it ends."""
 
-import io
-import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.apps import apps
-from django.core.management import call_command
 from django.core.management.base import CommandError
 from pytest_django import Settings
 from werkzeug import Response
@@ -19,40 +14,21 @@ from memory.management.evaluation.asking import Answer
 from memory.management.evaluation.datasets import Question
 from memory.management.evaluation.figures import report_on
 from memory.providers.embeddings import embedding_provider
-from memory_project import redis
 from memory_project.ids import uuid7
 from tests.embedding_server import EmbeddingServer
+from tests.memory.management.commands import nothing_is_left, run_json
+from tests.memory.management.commands import run as run_command
 from tests.memory.management.sets import asked, locomo, native, write
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
-
-OF_DJANGO = {"ContentType", "Permission"}
-"""Tables that are full from the beginning."""
-
-
-@pytest.fixture(autouse=True)
-def tiny_embedder(settings: Settings) -> Iterator[None]:
-    settings.EMBEDDING_PROVIDER, settings.MEMORY_ALLOW_TINY_EMBEDDINGS = "tiny", True
-    embedding_provider.cache_clear()
-    yield
-    embedding_provider.cache_clear()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "tiny_embedder")]
 
 
 def run(path: Path, *arguments: str) -> str:
-    out = io.StringIO()
-    call_command("evaluate_recall", str(path), *arguments, stdout=out)
-    return out.getvalue()
+    return run_command("evaluate_recall", path, *arguments)
 
 
 def evaluate(path: Path, *arguments: str) -> dict[str, Any]:
-    figures: dict[str, Any] = json.loads(run(path, "--json", *arguments))
-    return figures
-
-
-def nothing_is_left() -> bool:
-    full = {model.__name__ for model in apps.get_models() if model._default_manager.exists()}
-    keys = [key for key in redis.client().scan_iter() if redis.client().type(key) != "stream"]
-    return full <= OF_DJANGO and all("cache:" in key for key in map(str, keys))
+    return run_json("evaluate_recall", path, *arguments)
 
 
 def test_a_conversation_is_asked_by_words(tmp_path: Path) -> None:
