@@ -36,6 +36,13 @@ _BEFORE_WORDS = "\"'“”„«»‘([ \t\r\u00a0\u202f\u3000"
 _CLOCK = re.compile(r"\d+(?:[.:]\d+)?[AP]M", re.IGNORECASE)
 _AUXILIARIES = "do|does|did|has|have|had|is|are|was|were|will|would|can|could|may|might|should"
 _NAME = r"[^\W\d_][\w'’-]{0,30}"
+# of names that end in s a mark alone will do; after others it closes a quotation
+_OF_IT = r"(?:['’`]s|(?<=s)['’`])"
+_NAMES_BEFORE = rf"{_NAME}(?: {_NAME}){{0,2}}(?:,? and|,) "
+_GOES_ON = r"[\w+#]|-\w"
+_LEFT_OUT = "\0"
+_LISTED = re.compile(rf"(?:,\s?|\bboth )?{_LEFT_OUT}(?:(?:, and |, | and ){_LEFT_OUT})*")
+"""Names that were left out, and what joins them."""
 _INSIDE_NAMES = words("of the de da do dos das del della di la le los van von der den al")
 
 
@@ -83,19 +90,19 @@ def find_names(query: Query, _moment: Moment) -> Query:
 
 
 def subjects_of(text: str, names: Iterable[str]) -> Iterator[str]:
-    """The names of who does something ("did Ana", "did Ben and Ana") or has it ("Ana's")."""
+    """The names of who does something ("did Ana", "did Ben, Eva and Ana") or has it ("Ana's")."""
     for name in names:
         written = re.escape(name)
-        if re.search(
-            rf"(?<!\w)(?:{written}['’`]s?|(?i:{_AUXILIARIES}) (?:both )?(?:{_NAME} and )?{written})(?!\w)", text
-        ):
+        does = rf"(?i:{_AUXILIARIES}) (?:both )?(?:{_NAMES_BEFORE}){{0,4}}{written}"
+        if re.search(rf"(?<!\w)(?:{written}{_OF_IT}|{does})(?!{_GOES_ON})", text):
             yield name
 
 
 def leave_out(text: str, names: Iterable[str]) -> str:
     """The text without these names; nothing where that leaves no word."""
     for name in sorted(names, key=len, reverse=True):
-        text = re.sub(rf"(?:,\s?)?(?<!\w){re.escape(name)}(?:['’`]s)?(?!\w)", " ", text)
+        text = re.sub(rf"(?<!\w){re.escape(name)}{_OF_IT}?(?!{_GOES_ON})", _LEFT_OUT, text)
+    text = _LISTED.sub(" ", text)
     left = re.sub(r"\s+(?=[,.!?])", "", " ".join(text.split())).lstrip(",.!? ")
     return left if any(map(str.isalnum, left)) else ""
 

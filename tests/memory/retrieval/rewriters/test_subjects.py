@@ -1,0 +1,201 @@
+"""Whom a question is about, and what it asks without them: its gist."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.retrieval.queries import LONGEST_QUERY, Query
+from memory.retrieval.rewriters.names import MOST_NAMES, find_names, leave_out
+from memory.retrieval.rewriters.words import LONGEST_READ
+from tests.memory.retrieval.rewriters.asking import moment
+
+
+def read(text: str) -> Query:
+    return find_names(Query(text=text), moment())
+
+
+@pytest.mark.parametrize(
+    ("text", "subjects", "gist"),
+    [
+        pytest.param("What did Ana paint?", ["Ana"], "What did paint?", id="who does something"),
+        pytest.param("What DID Ana paint?", ["Ana"], "What DID paint?", id="however it is written"),
+        pytest.param("Where has Ana been with Ana?", ["Ana"], "Where has been with?", id="each time"),
+        pytest.param("Is Ana Okafor tall?", ["Ana Okafor"], "Is tall?", id="a name of two words"),
+        pytest.param("What does O'Neill say?", ["O'Neill"], "What does say?", id="a mark in the name"),
+        pytest.param("What did Ana-Maria say to Ana?", ["Ana-Maria"], "What did say to Ana?", id="a hyphen in it"),
+        pytest.param("Did Ana meet Ana-Maria?", ["Ana"], "Did meet Ana-Maria?", id="a longer name that begins with it"),
+        pytest.param("Did Ana meet Anabel?", ["Ana"], "Did meet Anabel?", id="a longer word that begins with it"),
+        pytest.param("What can C++ do?", ["C++"], "What can do?", id="signs in the name"),
+        pytest.param("What would, Ana, you do?", [], "", id="who is spoken to"),
+        pytest.param("Where would Ana's dog go if Ana left?", ["Ana"], "Where would dog go if left?", id="both"),
+    ],
+)
+def test_who_does_something_is_left_out(text: str, subjects: list[str], gist: str) -> None:
+    query = read(text)
+
+    assert (list(query.subjects), query.gist) == (subjects, gist)
+
+
+@pytest.mark.parametrize(
+    ("text", "gist"),
+    [
+        ("What is Ana's dog called?", "What is dog called?"),
+        ("What is Ana’s dog called?", "What is dog called?"),
+        ("What is Ana`s dog called?", "What is dog called?"),
+        ("What colour is James' bike?", "What colour is bike?"),
+        ("What colour is James’ bike?", "What colour is bike?"),
+        ("What colour is James's bike?", "What colour is bike?"),
+        ("Ana's dog is called what?", "dog is called what?"),
+    ],
+)
+def test_who_has_something_is_left_out_with_the_mark(text: str, gist: str) -> None:
+    assert read(text).gist == gist
+
+
+@pytest.mark.parametrize(
+    ("text", "subjects", "gist"),
+    [
+        ("What did Ben and Ana buy?", ["Ben", "Ana"], "What did buy?"),
+        ("What do both Ben and Ana like?", ["Ben", "Ana"], "What do like?"),
+        ("What did Ben, Eva, and Ana buy?", ["Ben", "Eva", "Ana"], "What did buy?"),
+        ("What did Ben, Eva and Ana buy?", ["Ben", "Eva", "Ana"], "What did buy?"),
+        ("When did Ana Okafor and Rui Lima meet?", ["Ana Okafor", "Rui Lima"], "When did meet?"),
+        ("Did Ana's and Rui's dogs fight?", ["Ana", "Rui"], "Did dogs fight?"),
+        ("Did the cat and Ana fight?", ["Ana"], "Did the cat and fight?"),
+        ("Did Ana and the cat fight?", ["Ana"], "Did and the cat fight?"),
+        ("Did Ana buy bread and butter?", ["Ana"], "Did buy bread and butter?"),
+    ],
+)
+def test_several_are_left_out_with_what_joins_them(text: str, subjects: list[str], gist: str) -> None:
+    query = read(text)
+
+    assert (list(query.subjects), query.gist) == (subjects, gist)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Who met Ana?",
+        "What happened in Lisbon?",
+        "Who said 'Ana'?",
+        'Who wrote "Ana and the fox"?',
+        "did ana paint",
+        "What did she paint?",
+        "¿Qué hizo Ana?",
+        "安娜画了什么？",
+        "Did?",
+        "",
+    ],
+)
+def test_where_nobody_does_or_has_anything_there_is_no_gist(text: str) -> None:
+    query = read(text)
+
+    assert (list(query.subjects), query.gist) == ([], "")
+
+
+@pytest.mark.parametrize("text", ["Ana's", "Ana's?", "ANA's", "Ana's, James'!", "Ana's and Rui's"])
+def test_a_question_of_nothing_but_names_has_no_gist(text: str) -> None:
+    query = read(text)
+
+    assert query.subjects
+    assert query.gist == ""
+
+
+def test_what_is_left_begins_with_a_word_and_has_no_blank_before_its_end() -> None:
+    assert leave_out("Ana , what  is it , Ana ?", ["Ana"]) == "what is it?"
+
+
+def test_the_text_its_phrases_and_its_names_stay_what_they_are() -> None:
+    text = 'What did Ana call "the blue heron"?'
+
+    query = read(text)
+
+    assert (query.text, query.phrases, query.names) == (text, ("the blue heron",), ("Ana",))
+    assert query.gist == 'What did call "the blue heron"?'
+
+
+def test_subjects_that_were_known_before_stay_and_are_left_out_too() -> None:
+    query = find_names(Query(text="What did Ana give Rui?", subjects=["Rui"]), moment())
+
+    assert (list(query.subjects), query.gist) == (["Rui", "Ana"], "What did give?")
+
+
+def test_no_name_leaves_a_gist_as_it_was() -> None:
+    query = Query(text="What was it?", gist="what it was")
+
+    assert find_names(query, moment()).gist == "what it was"
+
+
+PIECES = [
+    "Ana",
+    "Ben",
+    "Ana-Maria",
+    "James",
+    "did",
+    "is",
+    "both",
+    "and",
+    ",",
+    "'s",
+    "'",
+    "’s",
+    "`s",
+    '"',
+    " ",
+    "?",
+    "dog",
+]
+QUESTIONS = st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(max_size=100)
+
+
+@settings(max_examples=150, deadline=None)
+@given(QUESTIONS)
+def test_a_gist_has_words_and_is_read_alike_again(text: str) -> None:
+    query = read(text)
+
+    assert set(query.subjects) <= set(query.names)
+    assert not query.gist or any(map(str.isalnum, query.gist))
+    assert query.gist == query.gist.strip()
+    assert find_names(query, moment()) == query
+
+
+@settings(max_examples=50, deadline=None)
+@given(QUESTIONS)
+def test_nothing_is_left_to_leave_out(text: str) -> None:
+    query = read(text)
+
+    assert leave_out(query.gist, query.subjects) == query.gist
+
+
+HOSTILE = [
+    *(
+        "Ana ",
+        "Ana's ",
+        "did Ana and ",
+        "did both Ana and ",
+        "did a a a and ",
+        "did a, ",
+        "did ",
+        "A",
+        "A ",
+        "'",
+        "Ana'",
+    ),
+    *("did Ben, and ", "both ", ", ", "\0", "did A\0and ", "(", "a-", "Ana-"),
+]
+
+
+def test_long_questions_are_read_at_once_and_no_further_than_others() -> None:
+    """A pattern that took the square of a text's length for each of twenty names would take minutes for these."""
+    names = " ".join(f"Name{number}'s" for number in range(MOST_NAMES))
+    texts = [f"{names} {piece * LONGEST_QUERY}"[:LONGEST_QUERY] for piece in HOSTILE]
+
+    read_ones = [read(text) for text in texts]
+
+    assert all(len(query.subjects) == MOST_NAMES for query in read_ones)
+    assert all(len(query.gist) <= LONGEST_READ for query in read_ones)
+
+
+def test_names_that_look_like_patterns_are_names() -> None:
+    assert read("Is C++ older than C+ or C?").subjects == ("C++",)
+    assert leave_out("Is a+b or C++ or aab?", ["C++", "a+b"]) == "Is or or aab?"
