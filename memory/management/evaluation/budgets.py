@@ -42,30 +42,38 @@ class Spent:
 
 
 def plans_to_compare(names: Sequence[str]) -> dict[str, Plan]:
-    """By name: all with each fusion, and what searches by words or by meaning do."""
-    plans = {fusion: choose_plan([*names, fusion]) for fusion in FUSIONS}
+    """By name: all that is asked for with each fusion, its own first, and what searches by words or by meaning do."""
+    own = choose_plan(names).fusion
+    fusions = [own, *(fusion for fusion in FUSIONS if fusion != own)]
+    plans = {fusion: choose_plan([*names, fusion]) for fusion in fusions}
     return plans | {name: bare_plan(recaller) for name, recaller in BARE.items()}
 
 
 def spend_all(loaded: Sequence[Loaded], plans: dict[str, Plan]) -> Iterator[list[Share]]:
-    """Of every question that is counted, with each plan."""
-    for name, plan in plans.items():
+    """Of every question that is counted, with each plan; contexts, which no search makes by itself, with the first."""
+    for place, (name, plan) in enumerate(plans.items()):
         for each in loaded:
             for question in counted(each):
-                yield list(spend(each, question, name, plan))
+                shares = list(spend_in_a_row(each, question, name, plan))
+                yield shares if place else [*shares, *spend_in_contexts(each, question, name, plan)]
 
 
-def spend(loaded: Loaded, question: Question, name: str, plan: Plan) -> Iterator[Share]:
-    answers, moment = loaded.sample.answers_of(question), question.asked_at or loaded.asked_at
+def spend_in_a_row(loaded: Loaded, question: Question, name: str, plan: Plan) -> Iterator[Share]:
+    """Of one recall."""
+    answers = loaded.sample.answers_of(question)
     request = RecallRequest(query=Query(text=question.text, top_k=TOP_K), plan=plan)
-    bundle = recall(loaded.owner, request, now=moment)
+    bundle = recall(loaded.owner, request, now=question.asked_at or loaded.asked_at)
     for tokens in BUDGETS:
-        way = Way(plan=plan, context_tokens=tokens)
-        for form, found in (
-            (IN_A_ROW, first_tokens([*bundle.results, *bundle.others], tokens)),
-            (IN_CONTEXT, ask_for_context(loaded, question, way, now=moment)),
-        ):
-            yield Share(plan=name, form=form, tokens=tokens, found=recall_at(found, answers, len(found)))
+        found = first_tokens([*bundle.results, *bundle.others], tokens)
+        yield Share(plan=name, form=IN_A_ROW, tokens=tokens, found=recall_at(found, answers, len(found)))
+
+
+def spend_in_contexts(loaded: Loaded, question: Question, name: str, plan: Plan) -> Iterator[Share]:
+    """Of one context a budget."""
+    answers, moment = loaded.sample.answers_of(question), question.asked_at or loaded.asked_at
+    for tokens in BUDGETS:
+        found = ask_for_context(loaded, question, Way(plan=plan, context_tokens=tokens), now=moment)
+        yield Share(plan=name, form=IN_CONTEXT, tokens=tokens, found=recall_at(found, answers, len(found)))
 
 
 def first_tokens(ranked: Sequence[Candidate], most: int) -> list[UUID]:

@@ -63,7 +63,7 @@ def draw_chart(ablation: Ablation) -> str:
     write(root, "Each signal alone", x=ALONE, y=22, kind="title")
     write(root, "recall@10, %", x=ALONE, y=40, kind="quiet")
     write(root, "All but this one", x=LOST, y=22, kind="title")
-    write(root, "points of recall@10 lost (to the left: gained)", x=LOST, y=40, kind="quiet")
+    write(root, "points of recall@10 lost (left: gained)", x=LOST, y=40, kind="quiet")
     draw_bars(root, lines)
     for place, row in enumerate(reversed(ablation.signals)):
         mark(root, row.name, HUNDRED * row.all, bottom=height - BOTTOM, is_higher=bool(place))
@@ -83,7 +83,9 @@ def draw_bars(root: Tree.Element, lines: Sequence[Line]) -> None:
         write(root, f"{line.alone:.1f}", x=ALONE + line.alone * BARS / HUNDRED + GAP, y=top + BAR - 2, kind="quiet")
         width = line.lost * scale
         bar(root, "lost" if width >= 0 else "gained", x=zero + min(width, 0.0), y=top, width=abs(width))
-        write(root, f"{line.lost:.1f}", x=zero + max(width, 0.0) + GAP, y=top + BAR - 2, kind="quiet")
+        # a zero has no sign
+        lost = round(line.lost, 1) + 0.0
+        write(root, f"{lost:.1f}", x=zero + max(width, 0.0) + GAP, y=top + BAR - 2, kind="quiet")
     foot = TOP + LINE * len(lines)
     Tree.SubElement(root, "line", x1=f"{zero:.1f}", x2=f"{zero:.1f}", y1=str(TOP - GAP), y2=str(foot))
 

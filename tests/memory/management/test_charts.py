@@ -39,6 +39,10 @@ def test_what_is_missed_most_comes_first() -> None:
     assert {"10.0", "1.0", "-2.0", "all signals 80.0", "words and meaning 60.0"} <= set(told)
 
 
+def test_no_zero_has_a_sign() -> None:
+    assert "0.0" in texts(draw_chart(ablation(none=-0.0001)))
+
+
 def test_bars_are_to_scale() -> None:
     chart = draw_chart(ablation(large=0.1, small=0.025, none=-0.1))
 
