@@ -25,10 +25,17 @@ PREFIX = "ranked."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """By signal; a signal without a weight counts for nothing. `turns` are those of turns, `others` of all else."""
+    """By signal; a signal without a weight counts for nothing. `turns` are those of turns, `others` of all else.
+
+    Raises ValueError for signals that there are not: a weight that is never used would go unnoticed.
+    """
 
     turns: Mapping[str, float]
     others: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        if unknown := sorted({*self.turns, *self.others} - SIGNALS.keys()):
+            raise ValueError(f"there is no signal {', '.join(unknown)} to weigh: there are {', '.join(SIGNALS)}")
 
     @property
     def names(self) -> list[str]:
@@ -67,4 +74,5 @@ def rank_by(weights: Weights, candidates: Sequence[Candidate], setting: Setting)
 
 def compute_signals(table: Table, names: Sequence[str]) -> Scores:
     """One row a candidate, one column a signal."""
-    return np.stack([SIGNALS[name](table) for name in names], axis=1)
+    columns = [SIGNALS[name](table) for name in names]
+    return np.stack(columns, axis=1) if columns else np.zeros((table.size, 0))

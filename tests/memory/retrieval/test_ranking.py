@@ -1,0 +1,194 @@
+"""Ranking by weights of signals: a relevance that its parts explain, whatever the weights and in whatever order."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.models import Kind
+from memory.retrieval.candidates import IS_NEAR, SHARES_WORDS, Candidate
+from memory.retrieval.ranking import PREFIX, WEIGHTS, Weights, learned, learnt_weights, rank_by
+from memory.retrieval.ranking.signals import SIGNALS
+from tests.memory.candidates import asking, found, numbers
+from tests.memory.episodes import NOW
+
+NOTHING = Weights(turns={}, others={})
+
+
+def weights(turns: Mapping[str, float] | None = None, **others: float) -> Weights:
+    """The same for turns as for all else, unless turns have their own."""
+    return Weights(turns=others if turns is None else turns, others=others)
+
+
+def turn(number: int, **fields: Any) -> Candidate:
+    return found(number, index=number, **fields)
+
+
+def other(number: int, **fields: Any) -> Candidate:
+    return found(number, kind=Kind.FACT, **fields)
+
+
+def ranked(by: Weights, *candidates: Candidate, **asked: Any) -> list[float]:
+    rank_by(by, candidates, asking(**asked))
+    return [each.score for each in candidates]
+
+
+def parts_of(candidate: Candidate) -> dict[str, float]:
+    return {name.removeprefix(PREFIX): value for name, value in candidate.signals.items() if name.startswith(PREFIX)}
+
+
+@pytest.mark.parametrize(
+    ("by", "relevance"),
+    [
+        # of 4 and 0 the standard scores are 1 and -1: sums 2 apart for a weight of 1
+        pytest.param(weights(words=1.0), [1, math.exp(-1)], id="one signal"),
+        pytest.param(weights(words=3.0), [1, math.exp(-3)], id="that weighs more"),
+        pytest.param(weights(words=-1.0), [math.exp(-1), 1], id="that speaks against it"),
+        pytest.param(weights(words=1.0, meaning=1.0), [1, 1], id="two that outweigh each other"),
+        pytest.param(weights(words=1.0, meaning=3.0), [math.exp(-2), 1], id="one of two that outweighs the other"),
+        pytest.param(weights(words=0.0), [1, 1], id="one that weighs nothing"),
+        pytest.param(NOTHING, [1, 1], id="nothing"),
+    ],
+)
+def test_relevance_is_e_to_half_the_distance_from_the_best_sum(by: Weights, relevance: list[float]) -> None:
+    candidates = [turn(1, bm25=4.0, similarity=0.1), turn(5, bm25=0.0, similarity=0.9)]
+
+    assert ranked(by, *candidates) == pytest.approx(relevance)
+
+
+def test_turns_have_weights_of_their_own() -> None:
+    by = weights({"words": 2.0}, meaning=1.0)
+    said, noted = turn(1, bm25=4.0, similarity=0.1), other(5, bm25=0.0, similarity=0.9)
+
+    scores = ranked(by, said, noted)
+
+    assert parts_of(said) == pytest.approx({"words": 2.0})
+    assert parts_of(noted) == pytest.approx({"meaning": 1.0})
+    assert scores == pytest.approx([1, math.exp(-0.5)])
+
+
+def test_parts_are_weight_times_signal_and_those_of_nothing_are_not_told() -> None:
+    best, worst = turn(1, text="well", bm25=4.0, token_count=0), turn(5, text="5", bm25=0.0, token_count=6)
+
+    ranked(weights(words=0.5, length=2.0, numbers=9.0), best, worst)
+
+    assert parts_of(best) == pytest.approx({"words": 0.5})
+    assert parts_of(worst) == pytest.approx({"words": -0.5, "length": 2 * math.log(7), "numbers": 9.0})
+
+
+def test_no_candidates_are_none() -> None:
+    assert ranked(weights(words=1.0)) == []
+    learned([], asking())
+
+
+@pytest.mark.parametrize(
+    "by", [NOTHING, weights(words=5.0, length=-3.0), learnt_weights()], ids=["none", "any", "ours"]
+)
+def test_one_candidate_is_the_best_there_is(by: Weights) -> None:
+    assert ranked(by, turn(1)) == [1]
+    assert ranked(by, other(1, similarity=None, bm25=0.0)) == [1]
+
+
+def test_what_recallers_say_of_it_is_told_beside() -> None:
+    near, far = turn(1, similarity=0.9, bm25=0.0, ways={"vector"}), turn(5, similarity=0.1, hops=2)
+
+    ranked(weights(words=1.0), near, far)
+
+    assert near.signals.items() >= {"relevance": near.score, "bm25": 0.0, "similarity": 0.9}.items()
+    assert far.signals["hops"] == 2
+    assert near.reasons == [IS_NEAR]
+    assert SHARES_WORDS in far.reasons
+
+
+def test_weights_of_signals_that_there_are_not_are_refused() -> None:
+    with pytest.raises(ValueError, match="no signal hue, pitch to weigh: there are words, content"):
+        Weights(turns={"words": 1.0, "pitch": 1.0}, others={"hue": 1.0})
+
+
+def test_only_signals_that_weigh_something_are_computed() -> None:
+    assert weights({"meaning": 1.0, "words": 0.0}, length=-1.0).names == ["meaning", "length"]
+    assert NOTHING.names == []
+
+
+def test_the_weights_that_were_learnt_are_those_in_the_file() -> None:
+    learnt = json.loads(WEIGHTS.read_text(encoding="utf-8"))
+
+    assert learnt_weights() == Weights(turns=learnt["turns"], others=learnt["others"])
+    assert all(math.isfinite(weight) for own in (learnt["turns"], learnt["others"]) for weight in own.values())
+    assert learnt["turns"]
+    assert learnt["others"]
+
+
+def test_the_learnt_ranker_prefers_what_says_more_of_everything() -> None:
+    said = [turn(number, bm25=number, content=number, similarity=number / 10) for number in (9, 5, 1)]
+    noted = [other(number, bm25=number, content=number, similarity=number / 10) for number in (9, 5, 1)]
+
+    for candidates in (said, noted):
+        learned(candidates, asking())
+
+        assert numbers(sorted(candidates, key=lambda each: -each.score)) == [9, 5, 1]
+
+
+NUMBERS = st.floats(0, 60) | st.sampled_from([math.nan, math.inf])
+NEARNESS = st.none() | st.floats(-1, 1) | st.just(math.nan)
+FOUND = st.tuples(
+    st.tuples(st.sampled_from(["c1", "c2"]), st.integers(0, 20)) | st.none(),
+    *(NUMBERS, NEARNESS, NEARNESS),
+    st.sampled_from(["", "Ana: When? 3 days ago", "Wow!", "I went to Lisbon.", "水泵"]),
+)
+ROWS = st.lists(FOUND, min_size=1, max_size=12, unique_by=lambda row: row[0] or row)
+WEIGHED = st.dictionaries(st.sampled_from(sorted(SIGNALS)), st.floats(-50, 50), max_size=5)
+
+
+def drawn(rows: Sequence[Any]) -> list[Candidate]:
+    """Numbered from 1; what has no place is no turn."""
+    made = []
+    for number, (place, bm25, near, gist, text) in enumerate(rows, start=1):
+        of_place = {} if place is None else {"conversation_id": place[0], "index": place[1]}
+        said = {"bm25": bm25, "content": bm25, "similarity": near, "gist": gist}
+        made.append(found(number, text, event_time=NOW + timedelta(hours=number), **said, **of_place))
+    return made
+
+
+@settings(max_examples=100, deadline=None)
+@given(ROWS, WEIGHED, WEIGHED)
+def test_every_relevance_follows_from_the_parts_that_are_told(rows: Any, turns: Any, others: Any) -> None:
+    candidates = drawn(rows)
+
+    ranked(Weights(turns=turns, others=others), *candidates)
+
+    best = max(math.fsum(parts_of(each).values()) for each in candidates)
+    for each in candidates:
+        told = math.exp((math.fsum(parts_of(each).values()) - best) / 2)
+        assert each.score == pytest.approx(told, rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(ROWS, WEIGHED, WEIGHED)
+def test_relevance_is_from_0_to_1_and_1_for_the_best(rows: Any, turns: Any, others: Any) -> None:
+    candidates = drawn(rows)
+
+    scores = ranked(Weights(turns=turns, others=others), *candidates)
+
+    assert max(scores) == 1
+    assert all(0 <= score <= 1 for score in scores)
+    assert [each.signals["relevance"] for each in candidates] == scores
+    assert all(math.isfinite(part) for each in candidates for part in parts_of(each).values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(ROWS, WEIGHED, st.integers(0, 1_000))
+def test_the_order_in_which_candidates_come_changes_nothing(rows: Any, by: Any, seed: int) -> None:
+    candidates, again = drawn(rows), drawn(rows)
+    mixed = Random(seed).sample(again, len(again))
+
+    scores = ranked(Weights(turns=by, others=by), *candidates)
+    ranked(Weights(turns=by, others=by), *mixed)
+
+    assert [each.score for each in again] == pytest.approx(scores, rel=1e-9, abs=1e-12)

@@ -1,0 +1,268 @@
+"""Each signal of the ranker, computed by hand over a few candidates."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from math import log1p
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.models import Kind
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.plans import Orientation, Setting, Term
+from memory.retrieval.queries import Window
+from memory.retrieval.ranking.signals import SIGNALS, speaker_of
+from memory.retrieval.ranking.tables import SITTING, make_table
+from tests.memory.candidates import asking, found
+from tests.memory.episodes import NOW
+
+# of two values that differ by more than the least spread, the standard scores
+UP, DOWN = 1.0, -1.0
+
+
+def said(index: int, text: str = "", **fields: Any) -> Candidate:
+    """The turn of this index, which is its number."""
+    return found(index + 1, text, index=index, **fields)
+
+
+def no_turn(number: int, text: str = "", **fields: Any) -> Candidate:
+    return found(number, text, kind=Kind.FACT, **fields)
+
+
+def values(name: str, candidates: Sequence[Candidate], setting: Setting | None = None) -> list[float]:
+    computed = SIGNALS[name](make_table(candidates, setting or asking()))
+    return [float(each) for each in computed]
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), [("words", "bm25"), ("content", "content"), ("meaning", "similarity")], ids=str
+)
+def test_words_content_and_meaning_are_standard_scores(name: str, field: str) -> None:
+    alike: dict[str, Any] = {"bm25": 1.0, "content": 1.0, "similarity": 0.5}
+
+    assert values(name, [said(0, **alike | {field: 3.0}), no_turn(9, **alike | {field: 0.0})]) == pytest.approx(
+        [UP, DOWN]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("meaning_before", [0, UP, DOWN, 0], id="meaning of the turn before"),
+        pytest.param("meaning_after", [DOWN, UP, 0, 0], id="meaning of the turn after"),
+        pytest.param("content_before", [0, 0, DOWN, 0], id="content two turns before"),
+    ],
+)
+def test_neighbours_speak_for_a_turn(name: str, expected: list[float]) -> None:
+    near: dict[str, Any] = {"similarity": 0.9, "content": 0.0}
+    far: dict[str, Any] = {"similarity": 0.1, "content": 4.0}
+    candidates = [said(0, **near), said(1, **far), said(2, **near), no_turn(9, **far)]
+
+    assert values(name, candidates) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param("Where is it?", [0, UP, 0], id="the one before asks"),
+        pytest.param("It is here.", [0, 0, 0], id="it does not"),
+    ],
+)
+def test_a_turn_replies_to_one_that_asks(asked: str, expected: list[float]) -> None:
+    candidates = [said(0, asked, content=3.0), said(1, "Here?", content=0.0), no_turn(9, "What?", content=0.0)]
+    spread = values("content", candidates)[0]
+
+    assert values("replies", candidates) == pytest.approx([spread * each for each in expected])
+
+
+def test_a_sitting_is_as_good_as_its_three_best_turns() -> None:
+    later = NOW + SITTING + timedelta(seconds=1)
+    first = [said(n, bm25=bm25) for n, bm25 in enumerate((9.0, 6.0, 3.0, 0.0))]
+    second = [said(4, event_time=later, bm25=12.0)]
+    candidates = [*first, *second, no_turn(9, bm25=9.0)]
+    nine, six, three, _, twelve, _ = values("words", candidates)
+
+    best = [(nine + six + three) / 3] * 4 + [twelve / 3, 0]
+
+    assert values("sitting", candidates) == pytest.approx(best)
+
+
+def test_what_is_no_turn_sits_nowhere() -> None:
+    assert values("sitting", [no_turn(1, bm25=9.0), no_turn(2, bm25=0.0)]) == [0, 0]
+
+
+# the first and the third are content, and weigh 3 and 1
+TERMS = [
+    Term(lexeme="lamp", docs=1, weight=3.0, selects=True),
+    Term(lexeme="the", docs=1, weight=9.0, selects=False, is_content=False),
+    Term(lexeme="cellar", docs=1, weight=1.0, selects=True),
+]
+LAMP, THE, CELLAR = 0b001, 0b010, 0b100
+
+
+def asked_for(terms: Sequence[Term]) -> Setting:
+    return replace(asking(), orientation=Orientation(terms=terms))
+
+
+@pytest.mark.parametrize(
+    ("candidates", "covered"),
+    [
+        pytest.param([said(0, held=LAMP | THE | CELLAR)], [1.0], id="all of it"),
+        pytest.param([said(0, held=LAMP)], [0.75], id="most of it"),
+        pytest.param([said(0, held=THE)], [0.0], id="a word that is no content"),
+        pytest.param([said(0, held=LAMP), said(1, held=CELLAR)], [0.75 + 0.7 / 4, 0.25 + 0.7 * 0.75], id="beside"),
+        pytest.param([said(0), said(1, held=LAMP), said(2)], [0.525, 0.75, 0.525], id="on both sides"),
+        pytest.param([said(0, held=LAMP), said(1, held=LAMP)], [0.75, 0.75], id="no more for the same word beside"),
+        pytest.param([said(0, held=LAMP), said(2, held=CELLAR)], [0.75, 0.25], id="two places away is not beside"),
+        pytest.param([no_turn(1, held=LAMP), no_turn(2, held=CELLAR)], [0.75, 0.25], id="other kinds stand alone"),
+        pytest.param([said(0), no_turn(2)], [0.0, 0.0], id="nothing"),
+    ],
+)
+def test_content_that_is_covered_counts_by_weight_and_less_where_it_is_beside(
+    candidates: Sequence[Candidate], covered: list[float]
+) -> None:
+    assert values("covers", candidates, asked_for(TERMS)) == pytest.approx(covered)
+
+
+@pytest.mark.parametrize("terms", [[], [TERMS[1]]], ids=["no words", "no content"])
+def test_a_question_without_content_is_covered_by_nothing(terms: list[Term]) -> None:
+    assert values("covers", [said(0, held=7), said(1)], asked_for(terms)) == [0, 0]
+
+
+def test_the_last_of_many_terms_is_told_from_others() -> None:
+    many = [Term(lexeme=str(n), docs=1, weight=1.0, selects=True) for n in range(32)]
+
+    assert values("covers", [no_turn(1, held=1 << 31)], asked_for(many)) == pytest.approx([1 / 32])
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        pytest.param("What did Ana paint?", [1, 0, 1, 0], id="one of them"),
+        pytest.param("what is ana's, or ANA’S?", [1, 0, 1, 0], id="however it is written"),
+        pytest.param("What did Rui tell Ana?", [0, 0, 0, 0], id="two of them"),
+        pytest.param("What did Lima paint?", [0, 1, 0, 0], id="by the family name"),
+        pytest.param("What did Anabel paint?", [0, 0, 0, 0], id="another one"),
+        pytest.param("", [0, 0, 0, 0], id="nobody"),
+    ],
+)
+def test_turns_of_the_one_who_is_named_are_told(question: str, expected: list[float]) -> None:
+    candidates = [said(0, speaker="Ana"), said(1, speaker="Rui Lima"), said(2, "ANA: Hello"), no_turn(9, "Well")]
+
+    assert values("said_by", candidates, asking(text=question)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "speaker"),
+    [
+        ("Ana", "Rui: so he said", "ana"),
+        ("", "Rui Lima: well", "rui lima"),
+        ("", "well", ""),
+        ("", "https://example.com", ""),
+        ("ΑΝΝΑ", "", "αννα"),
+    ],
+)
+def test_a_speaker_is_told_by_name_or_by_the_text(name: str, text: str, speaker: str) -> None:
+    assert speaker_of(name, text) == speaker
+
+
+DAY = Window(since=NOW, until=NOW + timedelta(days=1))
+
+
+def test_what_is_of_the_time_asked_for_has_1_and_what_is_not_fades() -> None:
+    hours = {"in": 3, "just after": 24 + 1, "long after": 24 * 400}
+    candidates = [said(n, event_time=NOW + timedelta(hours=after)) for n, after in enumerate(hours.values())]
+
+    inside, after, far = values("of_time", candidates, asking(windows=[DAY]))
+
+    assert inside == 1
+    assert far == pytest.approx(0, abs=1e-5)
+    assert 0.5 < after < 1
+
+
+def test_a_fact_is_of_the_times_in_which_it_was_true() -> None:
+    was_true = no_turn(1, event_time=NOW - timedelta(days=900), valid_from=NOW - timedelta(days=900))
+
+    assert values("of_time", [was_true], asking(windows=[DAY])) == [1]
+
+
+def test_a_question_of_no_time_says_nothing_of_times() -> None:
+    assert values("of_time", [said(0), no_turn(2)]) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("question", "asks_when"),
+    [
+        ("When did Ana paint?", True),
+        ("how long did it take?", True),
+        ("Since when is it so?", True),
+        ("In what year was it?", True),
+        ("On which day was it?", True),
+        ("“Which month is it?”", True),
+        ("What did Ana paint when it rained?", False),
+        ("Whenever did it rain?", False),
+        ("What is a day?", False),
+        ("", False),
+    ],
+)
+def test_words_of_time_count_where_the_question_asks_when(question: str, asks_when: bool) -> None:
+    candidates = [said(0, "Last week."), said(1, "Yesterday."), said(2, "Here."), no_turn(9, "Yesterday.")]
+
+    assert values("tells_when", candidates, asking(text=question)) == ([2, 1, 0, 0] if asks_when else [0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("times", "We met yesterday.", 1),
+        ("numbers", "I have 3 boats and 2 oars.", 2),
+        ("happened", "I painted.", 1),
+        ("places", "We met in Lisbon.", 1),
+        ("reacts", "Wow, well done.", 1),
+        ("asks", "Well. Is it?", 2 / 3),
+    ],
+)
+def test_what_is_read_off_a_text_counts_of_turns_alone(name: str, text: str, expected: float) -> None:
+    assert values(name, [said(0, text), no_turn(2, text)]) == pytest.approx([expected, 0])
+
+
+def test_other_kinds_are_told_from_turns() -> None:
+    assert values("no_turn", [said(0), no_turn(2)]) == [0, 1]
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 300])
+def test_length_is_the_logarithm_of_tokens(tokens: int) -> None:
+    assert values("length", [said(0, token_count=tokens)]) == pytest.approx([log1p(tokens)])
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_no_candidates_have_no_signals(name: str) -> None:
+    assert values(name, [], asked_for(TERMS)) == []
+
+
+TURNS = st.tuples(
+    st.integers(0, 40) | st.none(),
+    st.floats(0, 60) | st.sampled_from([float("nan"), float("inf")]),
+    st.floats(-1, 1) | st.none() | st.just(float("nan")),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["", "Ana: When? 3 days ago", "Wow!", "I went to Lisbon.", "水泵"]),
+)
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+@settings(max_examples=15, deadline=None)
+@given(rows=st.lists(TURNS, max_size=10))
+def test_each_signal_is_one_finite_number_a_candidate_whatever_is_found(name: str, rows: Sequence[Any]) -> None:
+    candidates = [
+        found(n, text, index=index, bm25=bm25, content=bm25, similarity=near, gist=near, held=held)
+        for n, (index, bm25, near, held, text) in enumerate(rows, start=1)
+    ]
+
+    computed = values(name, candidates, replace(asked_for(TERMS), query=asking(windows=[DAY]).query))
+
+    assert len(computed) == len(candidates)
+    assert np.isfinite(computed).all()
