@@ -54,10 +54,14 @@ class Said:
     reacts: float
 
 
-@lru_cache(maxsize=4_096)
 def read_said(text: str) -> Said:
     """Of the text without who speaks and what is shared beside it (`[a photo of …]`)."""
-    said = text[:LONGEST_SAID]
+    return read_beginning(text[:LONGEST_SAID])
+
+
+@lru_cache(maxsize=4_096)
+def read_beginning(said: str) -> Said:
+    """What is kept of a long text is no more than what is looked at."""
     if match := TRANSCRIPT.match(said):
         said = said[match.end() :]
     said = _SHARED.sub("", said).strip()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.retrieval.gathering import TEXT_CHARACTERS
-from memory.retrieval.ranking.said import LONGEST_SAID, MOST, TRANSCRIPT, Said, read_said, share_asked
+from memory.retrieval.ranking.said import LONGEST_SAID, MOST, TRANSCRIPT, Said, read_beginning, read_said, share_asked
 
 NOTHING = Said(asks=0.0, times=0.0, numbers=0.0, happened=0.0, places=0.0, reacts=0.0)
 
@@ -197,6 +197,14 @@ def test_only_the_beginning_is_read() -> None:
     assert read_said(f"We went. {filler}").happened == 1
 
 
+def test_what_was_read_is_kept_by_its_beginning() -> None:
+    kept = read_beginning.cache_info().currsize
+    long = "kept once " * LONGEST_SAID
+
+    assert read_said(long) is read_said(f"{long} and more")
+    assert read_beginning.cache_info().currsize <= kept + 1
+
+
 TEXTS = st.text(max_size=300) | st.text(alphabet="aw .?![]:'’\n1IWe", max_size=300)
 
 
@@ -260,6 +268,6 @@ def test_ten_thousand_signs_of_anything_are_read_at_once() -> None:
     texts += [f"{text[:-1]}{end}" for text in texts for end in ("]", "?", "x", " \n")]
     texts += ["".join(random.choices(HOSTILE, k=TEXT_CHARACTERS)) for _ in range(100)]
 
-    read = [read_said.__wrapped__(text) for text in texts]
+    read = [read_beginning.__wrapped__(text) for text in texts]
 
     assert len(read) == 5 * len(HOSTILE) + 100

@@ -190,6 +190,19 @@ def test_a_fact_is_of_the_times_in_which_it_was_true() -> None:
     assert values("of_time", [was_true], asking(windows=[DAY])) == [1]
 
 
+@pytest.mark.parametrize(
+    ("since", "until", "within"),
+    [(None, None, True), (None, 1, True), (-1, None, True), (None, -1, False), (1, None, False)],
+)
+def test_times_without_a_beginning_or_an_end_are_times(since: int | None, until: int | None, within: bool) -> None:
+    opens, closes = (None if day is None else NOW + timedelta(days=day) for day in (since, until))
+
+    [near] = values("of_time", [said(0)], asking(windows=[Window(since=opens, until=closes)]))
+
+    assert 0 < near <= 1
+    assert (near == 1) == within
+
+
 def test_a_question_of_no_time_says_nothing_of_times() -> None:
     assert values("of_time", [said(0), no_turn(2)]) == [0, 0]
 
