@@ -105,5 +105,7 @@ def newest_first(candidates: Sequence[Candidate]) -> NDArray[np.intp]:
 def factors_of(candidates: Sequence[Candidate], plan: Plan) -> Numbers:
     """Of each the logarithm of its scorers' product, on the scale of the weighted sums (`DEVIATIONS_A_FOLD`)."""
     factors = [[candidate.signals.get(name, 1.0) for name in plan.scorers] for candidate in candidates]
-    told: Numbers = DEVIATIONS_A_FOLD * np.log(np.array(factors).reshape(len(candidates), -1)).sum(axis=1)
+    told: Numbers = DEVIATIONS_A_FOLD * np.log(np.array(factors).reshape(len(candidates), len(plan.scorers))).sum(
+        axis=1
+    )
     return told
