@@ -13,6 +13,7 @@ IS_NEAR = "close in meaning"
 IS_OF_THE_TIME = "of the time asked about"
 IS_NAMED = "named in the question"
 IS_LINKED_TO_NAMED = "linked to what the question names"
+IS_BENEATH_FOUND = "open beneath a goal that was found"
 IS_PINNED = "pinned"
 """Reasons of more than one stage, which are told once. No reason quotes a memory."""
 
@@ -55,6 +56,8 @@ class Candidate:
     """Which of the question's terms it holds: bit n is term n of the orientation."""
     hops: int | None = None
     """Links from what the question names; 0 is what it names."""
+    part_of: UUID | None = None
+    """Of goals, one that was found too, and that it is a part of, or holds up."""
     index: int | None = None
     role: str = ""
     speaker: str = ""
@@ -91,6 +94,7 @@ class Candidate:
         self.give(IS_OF_THE_TIME if "temporal" in self.ways else "")
         if self.hops is not None:
             self.give(IS_LINKED_TO_NAMED if self.hops else IS_NAMED)
+        self.give(IS_BENEATH_FOUND if self.part_of else "")
         self.give(IS_PINNED if self.pinned else "")
 
     def give(self, reason: str) -> None:

@@ -175,9 +175,10 @@ def compose(shape: Shape) -> Statement:
         part = RECALLERS[name].compose(ground)
         hops = "hops" if name == "graph" else "NULL::int AS hops"
         distance = "distance" if name == "vector" else "NULL::float8 AS distance"
+        part_of = "part_of" if name == "subgoals" else "NULL::uuid AS part_of"
         parts.append(f"""
             {name} AS MATERIALIZED (
-                SELECT id, {hops}, {distance}, row_number() OVER () AS place FROM ({part}) AS part
+                SELECT id, {hops}, {distance}, {part_of}, row_number() OVER () AS place FROM ({part}) AS part
                 WHERE (SELECT at FROM {before}) < statement_timestamp() + %(left_ms)s::float8 * interval '1 ms'
             ),
             {name}_end AS MATERIALIZED (
@@ -220,8 +221,10 @@ def true_facts(shape: Shape, memory_id: str, *, confident: str = "") -> str:
 
 def union_of(recallers: Sequence[str]) -> str:
     """Each memory once, with the bits of those that found it."""
-    each = [f"SELECT id, hops, distance, {1 << place} AS way FROM {name}" for place, name in enumerate(recallers)]
-    return f"""SELECT id, min(hops) AS hops, min(distance) AS distance, bit_or(way) AS ways
+    found = "SELECT id, hops, distance, part_of"
+    each = [f"{found}, {1 << place} AS way FROM {name}" for place, name in enumerate(recallers)]
+    return f"""
+        SELECT id, min(hops) AS hops, min(distance) AS distance, any_value(part_of) AS part_of, bit_or(way) AS ways
         FROM ({" UNION ALL ".join(each)}) AS each GROUP BY id"""
 
 
@@ -263,7 +266,8 @@ def scored_of(shape: Shape) -> str:
         # read again only of what others found
         similarity = f"1 - coalesce(found.distance, ({own}) <=> %(vector)s::halfvec)"
     return f"""
-        SELECT {", ".join(columns)}, found.hops, found.ways, {similarity} AS similarity, {gist} AS gist, words.*
+        SELECT {", ".join(columns)}, found.hops, found.ways, found.part_of,
+            {similarity} AS similarity, {gist} AS gist, words.*
         FROM found JOIN memories ON memories.id = found.id {" ".join(joins)}
         CROSS JOIN LATERAL ({scores_of_terms(shape)}) AS words"""
 

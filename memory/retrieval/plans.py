@@ -133,9 +133,10 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recaller:
-    """Finds candidates. `compose` is a SELECT of `id` (and `hops`, of graph walks; `distance`, of vectors), best first,
-    at most %(candidates)s rows, over the ground that it is given; `bind` are its own parameters. It drops out of a
-    recall for which `serves` is False. All of them run as one statement, in which each begins only before the deadline.
+    """Finds candidates. `compose` is a SELECT of `id` (and `hops`, of graph walks; `distance`, of vectors; `part_of`,
+    of subgoals), best first, at most %(candidates)s rows, over the ground that it is given; `bind` are its own
+    parameters. It drops out of a recall for which `serves` is False. All of them run as one statement, in which each
+    begins only before the deadline.
     """
 
     name: str

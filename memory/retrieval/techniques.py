@@ -10,6 +10,7 @@ from memory.retrieval.ranking import learned
 from memory.retrieval.recallers import RECALLERS
 from memory.retrieval.recallers.episodes import EPISODES
 from memory.retrieval.recallers.passage import PASSAGE
+from memory.retrieval.recallers.subgoals import SUBGOALS
 from memory.retrieval.rewriters import REWRITERS
 from memory.retrieval.scorers import SCORERS
 from memory.retrieval.selectors import SELECTORS
@@ -23,8 +24,8 @@ NAMES = (*REWRITERS, *RECALLERS, *FUSIONS, *SCORERS, *SELECTORS, RERANK, *ALIASE
 """Everything that `techniques` may name."""
 GROUPS = (frozenset(REWRITERS), frozenset(RECALLERS), frozenset(FUSIONS))
 """What is named of one of these takes the place of the others of it."""
-FINDING = [name for name in RECALLERS if name not in (EPISODES.name, PASSAGE.name)]
-"""Those that find by themselves: `passage` looks around what others found, `episodes` is for contexts."""
+FINDING = [name for name in RECALLERS if name not in (EPISODES.name, PASSAGE.name, SUBGOALS.name)]
+"""Those that find by themselves: `passage` and `subgoals` look around what others found, `episodes` is for contexts."""
 
 
 def choose_plan(names: Sequence[str] = ()) -> Plan:

@@ -166,6 +166,15 @@ def read(table: Table, what: Callable[[Said], float]) -> NDArray[np.float64]:
     return np.array([what(read_said(each.text)) if each.index is not None else 0.0 for each in table.candidates])
 
 
+def parent(table: Table) -> Scores:
+    """How much better the found goal that it is a part of is, in words and meaning."""
+    scores = table.words + table.meaning
+    rows = {each.id: row for row, each in enumerate(table.candidates)}
+    above = [rows.get(each.part_of, row) if each.part_of else row for row, each in enumerate(table.candidates)]
+    better: Scores = np.maximum(scores[above] - scores, 0.0)
+    return better
+
+
 def no_turn(table: Table) -> Scores:
     """1 for what is no turn: how other kinds compare with turns."""
     return (~table.is_turn).astype(np.float64)
@@ -180,6 +189,6 @@ SIGNALS: Mapping[str, Signal] = {
     signal.__name__: signal
     for signal in (
         *(words, content, meaning, meaning_before, meaning_after, content_before, sitting, covers, replies),
-        *(said_by, of_time, tells_when, times, numbers, happened, places, reacts, asks, length, no_turn),
+        *(said_by, of_time, tells_when, times, numbers, happened, places, reacts, asks, length, parent, no_turn),
     )
 }

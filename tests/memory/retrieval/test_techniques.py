@@ -10,7 +10,7 @@ from memory.retrieval.plans import Plan
 from memory.retrieval.techniques import choose_plan
 
 REWRITERS = ["names", "self_query", "query_expansion", "hyde"]
-RECALLERS = ["lexical", "vector", "passage", "episodes", "temporal", "graph", "pinned"]
+RECALLERS = ["lexical", "vector", "passage", "subgoals", "episodes", "temporal", "graph", "pinned"]
 SCORERS = [
     *("kind_weight", "temporal_context", "salience", "recency", "window"),
     *("speaker", "scope", "active_work", "provenance", "relationship"),
