@@ -131,7 +131,8 @@ def test_a_slow_embedder_leaves_time_to_look_for_words(owner: Owner, silent_embe
 @pytest.mark.parametrize("status", [401, 500])
 def test_an_embedder_that_is_down_leaves_words(owner: Owner, embedding_server: EmbeddingServer, status: int) -> None:
     embedding_server.fail(status)
-    say(owner, turn("the archive moved"), turn("nothing of it"))
+    say(owner, turn("the archive moved"))
+    say(owner, turn("nothing of it"), conversation_id="c2")
 
     bundle = ask(owner, deadline_ms=3_000)
 
@@ -142,8 +143,9 @@ def test_an_embedder_that_is_down_leaves_words(owner: Owner, embedding_server: E
 
 def test_an_embedder_that_answers_brings_meaning(owner: Owner, embedding_server: EmbeddingServer) -> None:
     question = "where is it"
-    own = OwnVector(model=SERVED, vector=vector_of(question))
-    say(owner, turn("the archive moved"), replace(turn("other words"), own=own))
+    for text, said in (("other words", question), ("the archive moved", "something else")):
+        own = OwnVector(model=SERVED, vector=vector_of(said))
+        say(owner, replace(turn(text), own=own), conversation_id=text)
 
     first = ask(owner, question).results[0]
 
