@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from memory.retrieval.rewriters.words import words
+
 LONGEST_SAID = 2_000
 """Characters that are looked at."""
 MOST = 2
@@ -17,15 +19,15 @@ TRANSCRIPT = re.compile(r"([^\W\d_][\w'’. -]{0,40}):\s")
 
 _SHARED = re.compile(r"\[[^\][]{1,1000}\]\s*\Z")
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+")
-_TIMES = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|week|weekend|month|years?|days?|since|morning|evening|night"
-    r"|recently|soon|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september"
-    r"|october|november|december|(?:19|20)\d\d|\d+(?:st|nd|rd|th))\b",
-    re.IGNORECASE,
+_WORD = re.compile(r"\w+")
+# looked up word by word: patterns of so many alternatives took most of the time
+_TIME_WORDS = words(
+    "yesterday today tonight tomorrow ago last next week weekend month year years day days since morning evening night "
+    "recently soon monday tuesday wednesday thursday friday saturday sunday january february march april june july "
+    "august september october november december"
 )
-_NUMBERS = re.compile(
-    r"\b(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|twice|couple|several|dozen)\b", re.IGNORECASE
-)
+_DATE = re.compile(r"(?:19|20)\d\d|\d+(?:st|nd|rd|th)")
+_NUMBER_WORDS = words("one two three four five six seven eight nine ten twice couple several dozen")
 _HAPPENED = re.compile(
     r"\b(?:I|we|We)(?:['’]ve)?(?: just| recently| finally| also| even)? (?:\w{1,30}ed|went|got|had|was|were|made|took"
     r"|saw|did|found|came|bought|gave|met|won|wrote|read|been|started)\b"
@@ -65,14 +67,23 @@ def read_beginning(said: str) -> Said:
     if match := TRANSCRIPT.match(said):
         said = said[match.end() :]
     said = _SHARED.sub("", said).strip()
+    read = _WORD.findall(said.lower())
     return Said(
         share_asked(said),
-        float(min(len(_TIMES.findall(said)), MOST)),
-        float(min(len(_NUMBERS.findall(said)), MOST)),
+        float(min(sum(map(is_time, read)), MOST)),
+        float(min(sum(map(is_number, read)), MOST)),
         float(_HAPPENED.search(said) is not None),
         float(_PLACES.search(said) is not None),
         float(_REACTION.match(said) is not None),
     )
+
+
+def is_time(word: str) -> bool:
+    return word in _TIME_WORDS or (word[0].isdecimal() and _DATE.fullmatch(word) is not None)
+
+
+def is_number(word: str) -> bool:
+    return word.isdecimal() or word in _NUMBER_WORDS
 
 
 def share_asked(said: str) -> float:
