@@ -8,6 +8,7 @@ standardized over all candidates.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from sys import intern
 from typing import Any
 
 from memory.models import Kind
@@ -40,8 +41,13 @@ COLUMNS = (
     *("memories.access_count", "memories.token_count", "memories.salience", "memories.trust", "memories.pinned"),
     "memories.source",
 )
-OF_TURNS = ("turns.index", "turns.role", "turns.name AS speaker")
-OF_FACTS = ("facts.confidence", "facts.temporal", "facts.status", "facts.valid_from", "facts.valid_to")
+# texts that a kind has not are empty, as the candidate begins with them
+OF_TURNS = ("turns.index", "coalesce(turns.role, '') AS role", "coalesce(turns.name, '') AS speaker")
+TEMPORAL = "coalesce({table}.temporal, '') AS temporal"
+OF_FACTS = (
+    *("facts.confidence", TEMPORAL.format(table="facts"), "coalesce(facts.status, '') AS status"),
+    *("facts.valid_from", "facts.valid_to"),
+)
 
 # of facts, what is true (now, or at `as_of`) and believed; of all else, everything. No EXISTS: of that the planner
 # might make a list of all true facts of all accounts
@@ -69,7 +75,8 @@ KNOWN_THEN = """LEFT JOIN fact_versions AS known
 
 IN_WORDS_OF_THEN = {
     TEXT: f"left(coalesce(known.claim, memories.text), {TEXT_CHARACTERS} + 1) AS text",
-    **{f"facts.{name}": f"known.{name}" for name in ("confidence", "temporal", "valid_from", "valid_to")},
+    TEMPORAL.format(table="facts"): TEMPORAL.format(table="known"),
+    **{f"facts.{name}": f"known.{name}" for name in ("confidence", "valid_from", "valid_to")},
 }
 """Of a fact what was believed then; it is found by what it says today."""
 
@@ -273,29 +280,31 @@ def scored_of(shape: Shape) -> str:
 
 
 def read_gathered(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> Gathered:
-    """Each row has the marks of the recallers, and there is one at least."""
+    """Each row has the marks of the recallers, and there is one at least; what is scored follows them."""
     first = dict(zip(columns, rows[0], strict=True))
     metrics = [
         Metric(technique=name, took_ms=round(first[f"{name}_ms"], 3), results=first[f"{name}_rows"]) for name in names
     ]
-    found = [row for row in rows if row[columns.index("id")] is not None]
+    marks = columns.index("id")
     return Gathered(
-        candidates=make_candidates(columns, found, names),
+        candidates=make_candidates(columns[marks:], [row[marks:] for row in rows if row[marks] is not None], names),
         metrics=metrics,
         dropped=[name for name in names if first[f"{name}_left"]],
     )
 
 
 def make_candidates(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[Candidate]:
-    places = {name: place for place, name in enumerate(columns) if name in OWN}
-    kind, ways, text = columns.index("kind"), columns.index("ways"), columns.index("text")
+    """`columns` are fields of Candidate, but for the bits of the recallers in place of their names."""
+    ways, text = columns.index("ways"), columns.index("text")
     ways_of = {bits: spread_ways(bits, names) for bits in {row[ways] for row in rows}}
+    # names of arguments are compared sign by sign unless they are interned: that took six times as long as all the rest
+    columns = [intern(column) for column in columns]
     made = []
     for row in rows:
-        # what a kind has not is null in its rows, and what the candidate begins with
-        own = {name: row[place] for name, place in places.items() if name in NULLABLE or row[place] is not None}
-        is_cut = len(row[text]) > TEXT_CHARACTERS
-        made.append(Candidate(kind=Kind(row[kind]), ways=ways_of[row[ways]], is_cut=is_cut, **own))
+        own = dict(zip(columns, row, strict=True))
+        own["kind"], own["ways"] = KINDS[own["kind"]], ways_of[row[ways]]
+        own["is_cut"] = len(row[text]) > TEXT_CHARACTERS
+        made.append(Candidate(**own))
     return made
 
 
@@ -303,5 +312,4 @@ def spread_ways(bits: int, names: Sequence[str]) -> frozenset[str]:
     return frozenset(name for place, name in enumerate(names) if bits >> place & 1)
 
 
-OWN = frozenset(Candidate.__dataclass_fields__) - {"ways", "kind", "is_cut", "signals", "reasons", "also", "score"}
-NULLABLE = frozenset({"similarity", "gist", "last_accessed"})
+KINDS = {kind.value: kind for kind in Kind}

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,7 @@ def rank_by(weights: Weights, candidates: Sequence[Candidate], setting: Setting)
     tell(candidates, read_meaning(candidates), np.exp((sums - sums.max()) / DEVIATIONS_A_FOLD))
     told = [f"{PREFIX}{name}" for name in names]
     for candidate, row in zip(candidates, parts.tolist(), strict=True):
-        candidate.signals.update((name, value) for name, value in zip(told, row, strict=True) if value)
+        candidate.signals.update(compress(zip(told, row, strict=True), row))
 
 
 def compute_signals(table: Table, names: Sequence[str]) -> Scores:

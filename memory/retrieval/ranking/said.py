@@ -56,6 +56,10 @@ class Said:
     reacts: float
 
 
+NOTHING_SAID = Said(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""Of what is no turn."""
+
+
 def read_said(text: str) -> Said:
     """Of the text without who speaks and what is shared beside it (`[a photo of …]`)."""
     return read_beginning(text[:LONGEST_SAID])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.retrieval.fusion import Scores
-from memory.retrieval.ranking.said import TRANSCRIPT, Said, read_said
+from memory.retrieval.ranking.said import TRANSCRIPT, Said
 from memory.retrieval.ranking.tables import Table
 from memory.retrieval.rewriters.speakers import USER
 from memory.retrieval.scorers.window import FAR, make_span, times_of
@@ -163,7 +163,7 @@ def asks(table: Table) -> Scores:
 
 
 def read(table: Table, what: Callable[[Said], float]) -> NDArray[np.float64]:
-    return np.array([what(read_said(each.text)) if each.index is not None else 0.0 for each in table.candidates])
+    return np.array([what(said) for said in table.said])
 
 
 def parent(table: Table) -> Scores:

@@ -1,5 +1,6 @@
 """The candidates of one question as columns, which signals are computed from: one row each, in their order."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,18 +19,21 @@ from memory.retrieval.fusion import (
     standard_scores,
 )
 from memory.retrieval.plans import Setting
+from memory.retrieval.ranking.said import NOTHING_SAID, Said, read_said
 
 Rows = NDArray[np.intp]
 
 REACH = 2
 SITTING = timedelta(hours=6)
 """Turns of a conversation with a longer silence between them were said in two sittings."""
+MOST_TURNS = 2**32
+"""No conversation has as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """`words`, `content` and `meaning` are standard scores over the candidates, 0 where nothing is known; of turns
-    `meaning` is that of the question's gist, since who speaks says whom a turn is about.
+    `meaning` is that of the question's gist, since who speaks says whom a turn is about. `said` is of turns, too.
 
     `beside[n]` is the row of the turn n places later in the same sitting (-2 to 2), and `size` where none is among the
     candidates. `sittings` numbers the sittings from 0; what is no turn is in none, -1.
@@ -41,6 +45,7 @@ class Table:
     words: Scores
     content: Scores
     meaning: Scores
+    said: Sequence[Said]
     beside: Mapping[int, Rows]
     sittings: Rows
 
@@ -66,6 +71,7 @@ def make_table(candidates: Sequence[Candidate], setting: Setting) -> Table:
         words=standard_scores(read_words(candidates), least_spread=LEAST_SPREAD_OF_WORDS),
         content=standard_scores(content, least_spread=LEAST_SPREAD_OF_WORDS),
         meaning=compare_meaning(candidates, is_turn),
+        said=[NOTHING_SAID if each.index is None else read_said(each.text) for each in candidates],
         beside=find_neighbours(candidates, sittings),
         sittings=sittings,
     )
@@ -85,33 +91,33 @@ def compare_meaning(candidates: Sequence[Candidate], is_turn: NDArray[np.bool_])
 
 def find_sittings(candidates: Sequence[Candidate]) -> Rows:
     """As far as candidates show them: a silence between two of them is one in the conversation."""
+    said: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row, each in enumerate(candidates):
+        if each.index is not None:
+            said[each.conversation_id].append((each.index, row))
     sittings = np.full(len(candidates), -1, dtype=np.intp)
-    turns = [(each.conversation_id, each.index, row) for row, each in enumerate(candidates) if each.index is not None]
-    number, before = -1, None
-    for _, _, row in sorted(turns):
-        candidate = candidates[row]
-        if before is None or is_apart(before, candidate):
-            number += 1
-        sittings[row] = number
-        before = candidate
+    number = -1
+    for _, turns in sorted(said.items()):
+        before = None
+        for _, row in sorted(turns):
+            moment = candidates[row].event_time
+            number += before is None or abs(moment - before) > SITTING
+            sittings[row], before = number, moment
     return sittings
-
-
-def is_apart(before: Candidate, candidate: Candidate) -> bool:
-    is_other = before.conversation_id != candidate.conversation_id
-    return is_other or abs(candidate.event_time - before.event_time) > SITTING
 
 
 def find_neighbours(candidates: Sequence[Candidate], sittings: Rows) -> Mapping[int, Rows]:
     """By how many places later."""
-    places = list(zip(sittings.tolist(), [each.index for each in candidates], strict=True))
-    rows = {place: row for row, place in enumerate(places) if place[1] is not None}
-    none = len(candidates)
-    return {
-        step: np.array(
-            [none if index is None else rows.get((sitting, index + step), none) for sitting, index in places],
-            dtype=np.intp,
-        )
-        for step in range(-REACH, REACH + 1)
-        if step
-    }
+    indexes = np.array([0 if each.index is None else each.index for each in candidates], dtype=np.int64)
+    # one number for sitting and index; what is no turn is far from all
+    places = np.where(sittings < 0, -MOST_TURNS, sittings * MOST_TURNS + indexes)
+    order = np.argsort(places)
+    in_order = np.append(places[order], np.iinfo(np.int64).max)
+    rows = np.append(order, len(candidates))
+    return {step: look_up(places + step, in_order, rows) for step in range(-REACH, REACH + 1) if step}
+
+
+def look_up(wanted: Rows, in_order: Rows, rows: Rows) -> Rows:
+    """The rows of places, given in order; the last row where a place is not there."""
+    found = np.searchsorted(in_order, wanted)
+    return np.where(in_order[found] == wanted, rows[found], rows[-1])

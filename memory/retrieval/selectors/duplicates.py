@@ -8,6 +8,7 @@ nothing is compared with everything.
 
 import re
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 
 from memory.identity import normalize_claim
 from memory.models import Kind
@@ -65,6 +66,7 @@ def whose(candidate: Candidate) -> Hashable:
     return (holder, candidate.temporal, candidate.valid_from, candidate.valid_to)
 
 
+@lru_cache(maxsize=4_096)
 def essence(text: str) -> Hashable:
     """The text without what writers differ in, and the signs that this would lose and that say something."""
     if len(text) > LONGEST:

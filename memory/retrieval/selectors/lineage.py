@@ -23,6 +23,8 @@ Successors = Mapping[UUID, Sequence[Candidate]]
 def lineage(candidates: Sequence[Candidate], setting: Setting) -> list[Candidate]:
     """A successor takes the place of what it supersedes, where that ranks before it, with its score; all else stays
     in order, and is pinned where that is. Of a fact and what it was promoted to, the better one stands for both."""
+    if not setting.links:
+        return list(candidates)
     ranked = join_copies(candidates, setting.links)
     successors = successors_of(ranked, setting.links)
     pin_successors(ranked, successors)
