@@ -22,6 +22,7 @@ from memory.retrieval.plans import LinkBetween, Moment, Orientation, Plan, Rewri
 from memory.retrieval.queries import LONGEST_QUERY, Query
 from memory.retrieval.recallers.episodes import EPISODES
 from memory.retrieval.recallers.lexical import LEXICAL
+from memory.retrieval.recallers.passage import PASSAGE, REACH
 from memory.retrieval.recallers.vector import VECTOR
 from memory.retrieval.surroundings import read_links
 from memory.retrieval.texts import read_whole
@@ -149,7 +150,21 @@ def collect(run: Run) -> Sequence[Candidate]:
         run.degraded.append("mode_not_supported")
     if LEXICAL in run.plan.recallers and are_common(run.orientation.terms):
         run.degraded.append("common_words")
-    return [each for each in gathered.candidates if not is_question(each, run.query)]
+    return leave_out_question(gathered.candidates, run.query)
+
+
+def leave_out_question(candidates: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
+    """Without the question as it was said, and without what was brought for standing beside it alone."""
+    asked = [each.index for each in candidates if each.index is not None and is_question(each, query)]
+    if not asked:
+        return candidates
+    beside = {index + step for index in asked for step in range(-REACH, REACH + 1)}
+    return [
+        each
+        for each in candidates
+        if not is_question(each, query)
+        and not (each.ways == {PASSAGE.name} and each.conversation_id == query.conversation_id and each.index in beside)
+    ]
 
 
 def is_question(candidate: Candidate, query: Query) -> bool:
