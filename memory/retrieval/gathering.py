@@ -250,7 +250,7 @@ def ends_of(recallers: Sequence[str]) -> str:
 
 
 def scored_of(shape: Shape) -> str:
-    """Every candidate with what it says by words and by meaning."""
+    """Every candidate with what it says by words and by meaning. OFFSET 0: memories are looked up, and never read whole."""
     columns: list[str] = list(COLUMNS)
     joins = []
     if not shape.kinds or Kind.TURN.value in shape.kinds:
@@ -275,7 +275,8 @@ def scored_of(shape: Shape) -> str:
     return f"""
         SELECT {", ".join(columns)}, found.hops, found.ways, found.part_of,
             {similarity} AS similarity, {gist} AS gist, words.*
-        FROM found JOIN memories ON memories.id = found.id {" ".join(joins)}
+        FROM found CROSS JOIN LATERAL (SELECT * FROM memories WHERE memories.id = found.id OFFSET 0) AS memories
+        {" ".join(joins)}
         CROSS JOIN LATERAL ({scores_of_terms(shape)}) AS words"""
 
 
