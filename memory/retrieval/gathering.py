@@ -250,7 +250,7 @@ def ends_of(recallers: Sequence[str]) -> str:
 
 
 def scored_of(shape: Shape) -> str:
-    """Every candidate with what it says by words and by meaning. OFFSET 0: memories are looked up, and never read whole."""
+    """Every candidate with what it says by words and by meaning. OFFSET 0: they are looked up one by one."""
     columns: list[str] = list(COLUMNS)
     joins = []
     if not shape.kinds or Kind.TURN.value in shape.kinds:
