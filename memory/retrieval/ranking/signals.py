@@ -16,6 +16,7 @@ from memory.retrieval.fusion import Scores
 from memory.retrieval.ranking.said import TRANSCRIPT, Said
 from memory.retrieval.ranking.tables import Table
 from memory.retrieval.rewriters.speakers import USER
+from memory.retrieval.rewriters.words import NAMELESS
 from memory.retrieval.scorers.window import FAR, make_span, times_of
 
 Signal = Callable[[Table], Scores]
@@ -100,7 +101,8 @@ def said_by(table: Table) -> Scores:
     it names several speakers, or none."""
     asked = [word.removesuffix("'s").removesuffix("’s") for word in _WORD.findall(table.setting.query.text.casefold())]
     said = [speaker_of(each.speaker, each.text) for each in table.candidates]
-    named = {speaker for speaker in set(said) if speaker and not set(asked).isdisjoint(speaker.split())}
+    names = set(asked) - NAMELESS
+    named = {speaker for speaker in set(said) if not names.isdisjoint(speaker.split())}
     if len(named) == 1:
         return np.array([float(speaker in named) for speaker in said])
     if not named and asks_about_oneself(asked):

@@ -156,6 +156,13 @@ def test_turns_of_the_one_who_is_named_are_told(question: str, expected: list[fl
     assert values("said_by", candidates, asking(text=question)) == expected
 
 
+@pytest.mark.parametrize("question", ["What is the plan?", "What will it cost?"])
+def test_a_small_word_of_a_name_names_nobody(question: str) -> None:
+    candidates = [said(0, speaker="The Bot"), said(1, speaker="Will")]
+
+    assert values("said_by", candidates, asking(text=question)) == [0, 0]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "speaker"),
     [
