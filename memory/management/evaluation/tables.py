@@ -46,8 +46,13 @@ def draw_rows(title: str, rows: Sequence[Row], reference: Row) -> Table:
     table = open_table(title, "", "all", "±", *reference.types)
     for row in rows:
         shares = [f"{share * 100:.1f}" for share in row.types.values()]
-        table.add_row(row.name, f"{row.all * 100:.1f}", f"{(row.all - reference.all) * 100:+.1f}", *shares)
+        table.add_row(row.name, f"{row.all * 100:.1f}", f"{points(row.all - reference.all):+.1f}", *shares)
     return table
+
+
+def points(difference: float) -> float:
+    """In hundredths; a zero has no sign."""
+    return round(difference * 100, 1) + 0.0
 
 
 def draw_columns(title: str, columns: Sequence[Row]) -> Table:
