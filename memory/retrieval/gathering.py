@@ -68,10 +68,12 @@ FACTS_KNOWN_THEN = """(kind <> 'fact' OR (
     {confident}))"""
 
 # one at most: the spans of a fact's versions do not overlap
-KNOWN_THEN = """LEFT JOIN fact_versions AS known
-    ON known.account_id = %(account_id)s AND known.fact_id = memories.id
-    AND known.recorded_at <= %(known_at)s::timestamptz
-    AND (known.retracted_at IS NULL OR known.retracted_at > %(known_at)s::timestamptz)"""
+KNOWN_THEN = """LEFT JOIN LATERAL (
+    SELECT * FROM fact_versions AS version
+    WHERE version.account_id = %(account_id)s AND version.fact_id = found.id
+    AND version.recorded_at <= %(known_at)s::timestamptz
+    AND (version.retracted_at IS NULL OR version.retracted_at > %(known_at)s::timestamptz) OFFSET 0
+) AS known ON true"""
 
 IN_WORDS_OF_THEN = {
     TEXT: f"left(coalesce(known.claim, memories.text), {TEXT_CHARACTERS} + 1) AS text",
@@ -250,15 +252,18 @@ def ends_of(recallers: Sequence[str]) -> str:
 
 
 def scored_of(shape: Shape) -> str:
-    """Every candidate with what it says by words and by meaning. OFFSET 0: they are looked up one by one."""
+    """Every candidate with what it says by words and by meaning.
+
+    OFFSET 0: they are looked up one by one, however many the planner expects, or it reads whole tables for hundreds.
+    """
     columns: list[str] = list(COLUMNS)
     joins = []
     if not shape.kinds or Kind.TURN.value in shape.kinds:
         columns += OF_TURNS
-        joins.append("LEFT JOIN turns ON turns.memory_ptr_id = memories.id")
+        joins.append(beside_found("turns"))
     if not shape.kinds or Kind.FACT.value in shape.kinds:
         columns += OF_FACTS
-        joins.append("LEFT JOIN facts ON facts.memory_ptr_id = memories.id")
+        joins.append(beside_found("facts"))
         if shape.has_known_at:
             columns = [IN_WORDS_OF_THEN.get(column, column) for column in columns]
             joins.append(KNOWN_THEN)
@@ -278,6 +283,11 @@ def scored_of(shape: Shape) -> str:
         FROM found CROSS JOIN LATERAL (SELECT * FROM memories WHERE memories.id = found.id OFFSET 0) AS memories
         {" ".join(joins)}
         CROSS JOIN LATERAL ({scores_of_terms(shape)}) AS words"""
+
+
+def beside_found(table: str) -> str:
+    """Its row of what was found, where it has one."""
+    return f"LEFT JOIN LATERAL (SELECT * FROM {table} WHERE memory_ptr_id = found.id OFFSET 0) AS {table} ON true"
 
 
 def read_gathered(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> Gathered:

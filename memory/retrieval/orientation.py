@@ -28,7 +28,7 @@ from memory.retrieval.lexical import (
 from memory.retrieval.plans import Moment, Orientation, Term
 from memory.retrieval.queries import Query
 from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, Statement, bind_owner, numbered, shape_of, where_of
-from memory.retrieval.vectors import name_of_index
+from memory.retrieval.vectors import name_of_index, opaque
 from memory.retrieval.visibility import walls_of
 
 GOALS = 20
@@ -38,10 +38,11 @@ MOST_NAMES = 100
 MOST_PENDING = 1_000
 """Of those that wait for their vector: so many of the agent's are looked at, and of the account's."""
 
+# one call for all three: each place that names the function takes it through the parser anew
 ASKED = f"""
-    SELECT {lexemes_of("%(text)s")} AS term, 1.0 AS weight
-    UNION ALL SELECT {lexemes_of("%(names)s")}, {NAME_WEIGHT}
-    UNION ALL SELECT {lexemes_of("%(expansions)s")}, {EXPANSION_WEIGHT}"""
+    SELECT {lexemes_of("said")} AS term, weight FROM (VALUES
+        (%(text)s::text, 1.0), (%(names)s::text, {NAME_WEIGHT}), (%(expansions)s::text, {EXPANSION_WEIGHT})
+    ) AS asked (said, weight)"""
 
 # long runs are broken as `memory_lexemes` breaks them
 SAID = r"""
@@ -192,7 +193,7 @@ def pending_of(rows: str, *, has_agent: bool) -> str:
     """Whether any of these rows waits for its vector, as far as it is worth looking: where others have more waiting
     than MOST_PENDING, one of theirs that the owner sees may be overlooked, and with a filter one of the agent's own."""
     waiting = f"{OWN_WAITING} UNION ALL {FIRST_WAITING}" if has_agent else FIRST_WAITING
-    return f"EXISTS (SELECT FROM ({waiting}) AS memories WHERE {rows}) AS has_pending"
+    return f"EXISTS (SELECT FROM ({waiting}) AS memories WHERE {opaque(rows)}) AS has_pending"
 
 
 def knowledge_of(owner: Owner, kind: Kind) -> Any:

@@ -18,8 +18,9 @@ BLOCKERS = LINKS.format(near="source_id", far="target_id", type=BLOCKED_BY)
 
 
 def serves(query: Query, orientation: Orientation) -> bool:
+    """Not where nothing is open, as for most: planning it takes longer than many a search."""
     is_found = bool(orientation.terms) or query.vector is not None
-    return is_found and (not query.kinds or Kind.GOAL in query.kinds)
+    return is_found and bool(orientation.goals) and (not query.kinds or Kind.GOAL in query.kinds)
 
 
 def compose(ground: Ground) -> str:
