@@ -49,7 +49,11 @@ class Candidate:
     similarity: float | None
     """1 - cosine distance; None without a vector."""
     content: float = 0.0
-    """BM25 over the terms that are neither stop words nor whom the question is about."""
+    """BM25 over the terms that are no stop words."""
+    naming: float = 0.0
+    """What of that is due to the names of whom the question is about."""
+    quoted: int = 0
+    """How many of the question's phrases stand in it."""
     gist: float | None = None
     """As `similarity`, to the question's gist."""
     held: int = 0

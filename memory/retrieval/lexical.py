@@ -73,6 +73,7 @@ def bind_terms(orientation: Orientation) -> dict[str, Any]:
         "terms": [quote(term.lexeme) for term in orientation.terms],
         "weights": [term.weight for term in orientation.terms],
         "contents": [term.is_content for term in orientation.terms],
+        "subjects": [term.is_subject for term in orientation.terms],
         "selective": " | ".join(quote(term.lexeme) for term in orientation.terms if term.selects),
         "every": " | ".join(quote(term.lexeme) for term in orientation.terms),
         "phrases": list(orientation.phrases),
@@ -93,16 +94,31 @@ def quote(lexeme: str) -> str:
 
 def scores_of_terms(shape: Shape) -> str:
     """A SELECT of what the row of `memories` at hand says by words: `bm25`; `content`, the same over the terms that are
-    content; `held`, the terms that it holds, bit n the n-th."""
+    content; `naming`, what of that is due to subjects; `held`, the terms that it holds, bit n the n-th; `quoted`."""
     return f"""
-        SELECT coalesce(sum(score), 0)::float8{times_phrases(shape)} AS bm25,
-            coalesce(sum(score) FILTER (WHERE is_content), 0)::float8 AS content, coalesce(bit_or(bit), 0) AS held
+        SELECT bm25 * (1 + quoted) AS bm25, content * (1 + quoted) AS content, naming * (1 + quoted) AS naming, held,
+            quoted
         FROM (
-            SELECT {score_of_term("%(average)s::float8")} AS score, is_content, 1::bigint << (place::int - 1) AS bit
-            FROM unnest(%(terms)s::tsquery[], %(weights)s::float8[], %(contents)s::bool[])
-                WITH ORDINALITY AS asked (term, weight, is_content, place)
-            WHERE memories.lexemes @@ term
-        ) AS held"""
+            SELECT coalesce(sum(score), 0)::float8 AS bm25,
+                coalesce(sum(score) FILTER (WHERE is_content), 0)::float8 AS content,
+                coalesce(sum(score) FILTER (WHERE is_content AND is_subject), 0)::float8 AS naming,
+                coalesce(bit_or(bit), 0) AS held
+            FROM (
+                SELECT {score_of_term("%(average)s::float8")} AS score, is_content, is_subject,
+                    1::bigint << (place::int - 1) AS bit
+                FROM unnest(%(terms)s::tsquery[], %(weights)s::float8[], %(contents)s::bool[], %(subjects)s::bool[])
+                    WITH ORDINALITY AS asked (term, weight, is_content, is_subject, place)
+                WHERE memories.lexemes @@ term
+            ) AS held
+        ) AS scored CROSS JOIN ({phrases_held(shape)}) AS phrases"""
+
+
+def phrases_held(shape: Shape) -> str:
+    """A SELECT of how many of the question's phrases the row of `memories` at hand holds: `quoted`."""
+    if not shape.has_phrases:
+        return "SELECT 0 AS quoted"
+    return """SELECT count(*)::int AS quoted FROM unnest(%(phrases)s::tsquery[]) AS phrase
+        WHERE memories.lexemes @@ phrase"""
 
 
 def score_of_terms(shape: Shape) -> str:
@@ -114,9 +130,7 @@ def score_of_terms(shape: Shape) -> str:
 def times_phrases(shape: Shape) -> str:
     if not shape.has_phrases:
         return ""
-    return """ * (1 + (
-        SELECT count(*) FROM unnest(%(phrases)s::tsquery[]) AS phrase WHERE memories.lexemes @@ phrase
-    ))"""
+    return f" * (1 + ({phrases_held(shape)}))"
 
 
 def score_of(terms: str, weights: str, average: str) -> str:

@@ -55,11 +55,11 @@ STOP_WORDS = f"""
 # a lexeme has six signs of the account's before it. A stop word may have a stem that is none (does, why), and a word
 # that is not listed one that is (les)
 IS_CONTENT = f"""NOT substr(term, 7) IN ({STOP_WORDS})
-    AND to_tsvector({LANGUAGE}::regconfig, substr(term, 7)) <> ''
-    AND NOT term IN (SELECT {lexemes_of("%(subjects)s")})"""
+    AND to_tsvector({LANGUAGE}::regconfig, substr(term, 7)) <> ''"""
+IS_SUBJECT = f"""term IN (SELECT {lexemes_of("%(subjects)s")})"""
 
 TERMS = f"""
-    (SELECT json_agg(json_build_array(term, docs, weight, selects, {IS_CONTENT}))
+    (SELECT json_agg(json_build_array(term, docs, weight, selects, {IS_CONTENT}, {IS_SUBJECT}))
         FROM ({weighed_terms(ASKED)}) AS weighed) AS terms,
     (SELECT json_build_array(docs, tokens) FROM ({CORPUS}) AS counted) AS corpus"""
 
@@ -204,8 +204,8 @@ def make_orientation(row: dict[str, Any]) -> Orientation:
     docs, tokens = row.get("corpus") or (0, 0)
     return Orientation(
         terms=[
-            Term(lexeme=lexeme, docs=docs, weight=weight, selects=selects, is_content=is_content)
-            for lexeme, docs, weight, selects, is_content in row.get("terms") or []
+            Term(lexeme=lexeme, docs=docs, weight=weight, selects=selects, is_content=is_content, is_subject=is_subject)
+            for lexeme, docs, weight, selects, is_content, is_subject in row.get("terms") or []
         ],
         phrases=row.get("phrases") or [],
         docs=int(docs),

@@ -61,7 +61,9 @@ class Term:
     selects: bool
     """Whether candidates are looked for by it; others only score what those found."""
     is_content: bool = True
-    """Whether it is neither a stop word of the account's language nor the name of whom the question is about."""
+    """Whether it is no stop word of the account's language."""
+    is_subject: bool = False
+    """Whether it is of the name of whom the question is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

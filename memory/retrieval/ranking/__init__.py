@@ -18,7 +18,7 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.fusion import DEVIATIONS_A_FOLD, Scores, read_meaning, tell
 from memory.retrieval.plans import Setting
 from memory.retrieval.ranking.signals import SIGNALS
-from memory.retrieval.ranking.tables import Table, make_table
+from memory.retrieval.ranking.tables import Table, make_table, read_gist
 
 WEIGHTS = Path(__file__).with_name("weights.json")
 PREFIX = "ranked."
@@ -67,10 +67,21 @@ def rank_by(weights: Weights, candidates: Sequence[Candidate], setting: Setting)
     weighed = np.where(table.is_turn[:, None], weights.of(names, is_turn=True), weights.of(names, is_turn=False))
     parts = compute_signals(table, names) * weighed
     sums: Scores = parts.sum(axis=1)
-    tell(candidates, read_meaning(candidates), np.exp((sums - sums.max()) / DEVIATIONS_A_FOLD))
+    tell(candidates, read_compared(table), np.exp((sums - sums.max()) / DEVIATIONS_A_FOLD))
     told = [f"{PREFIX}{name}" for name in names]
     for candidate, row in zip(candidates, parts.tolist(), strict=True):
+        candidate.signals |= {"content": candidate.content} | (
+            {} if candidate.gist is None else {"gist": candidate.gist}
+        )
         candidate.signals.update(compress(zip(told, row, strict=True), row))
+
+
+def read_compared(table: Table) -> Scores:
+    """What meaning was compared by: of turns the gist's similarity, where that counts."""
+    meaning, gist = read_meaning(table.candidates), read_gist(table.candidates)
+    counts = table.is_turn & table.speakers.are_subjects & ~np.isnan(gist)
+    compared: Scores = np.where(counts, gist, meaning)
+    return compared
 
 
 def compute_signals(table: Table, names: Sequence[str]) -> Scores:

@@ -3,16 +3,18 @@
 Rules for English: in other languages they find little, and say nothing.
 """
 
+import hashlib
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 from memory.retrieval.rewriters.words import words
 
-LONGEST_SAID = 2_000
+LONGEST_SAID = 600
 """Characters that are looked at."""
 MOST = 2
 """Times and numbers that count."""
+MOST_KEPT = 20_000
+"""Texts whose reading a process remembers."""
 
 TRANSCRIPT = re.compile(r"([^\W\d_][\w'’. -]{0,40}):\s")
 """Who speaks, where that stands before what is said."""
@@ -60,14 +62,23 @@ NOTHING_SAID = Said(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """Of what is no turn."""
 
 
+_read: dict[bytes, Said] = {}
+"""By digest, so that no text outlives its erasure here."""
+
+
 def read_said(text: str) -> Said:
     """Of the text without who speaks and what is shared beside it (`[a photo of …]`)."""
-    return read_beginning(text[:LONGEST_SAID])
+    beginning = text[:LONGEST_SAID]
+    digest = hashlib.blake2b(beginning.encode(errors="surrogatepass"), digest_size=16).digest()
+    known = _read.get(digest)
+    if known is None:
+        if len(_read) >= MOST_KEPT:
+            _read.clear()
+        known = _read[digest] = read_beginning(beginning)
+    return known
 
 
-@lru_cache(maxsize=4_096)
 def read_beginning(said: str) -> Said:
-    """What is kept of a long text is no more than what is looked at."""
     if match := TRANSCRIPT.match(said):
         said = said[match.end() :]
     said = _SHARED.sub("", said).strip()

@@ -7,30 +7,28 @@ To add one: a function, its line in SIGNALS, and `manage.py learn_ranking` for i
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.retrieval.candidates import Candidate
 from memory.retrieval.fusion import Scores
-from memory.retrieval.ranking.said import TRANSCRIPT, Said
+from memory.retrieval.ranking.said import Said
 from memory.retrieval.ranking.tables import Table
-from memory.retrieval.rewriters.speakers import USER
-from memory.retrieval.rewriters.words import NAMELESS
-from memory.retrieval.scorers.window import FAR, make_span, times_of
+from memory.retrieval.scorers.window import FAR, make_span
 
 Signal = Callable[[Table], Scores]
 
 BEST_OF_A_SITTING = 3
 BESIDE_SHARE = 0.7
 """What a word counts that stands right beside a turn."""
+MOST_TOKENS = 500
+"""Longer texts are no better for being longer: any word stands somewhere in them."""
 
 _ASKS_WHEN = re.compile(
     r"\W*(?:when|how long|since when|(?:on |in )?(?:what|which) (?:date|day|week|month|year))\b", re.IGNORECASE
 )
-_ONESELF = frozenset({"i", "i'm", "i've", "i'd", "my", "mine", "myself"})
-_THE_OTHER = frozenset({"you", "your", "yours", "you've", "you'd"})
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
 def words(table: Table) -> Scores:
@@ -39,7 +37,7 @@ def words(table: Table) -> Scores:
 
 
 def content(table: Table) -> Scores:
-    """BM25 over what the question is about: neither stop words nor whom it is about."""
+    """BM25 over what the question is about: neither stop words nor speakers whom it is about."""
     return table.content
 
 
@@ -78,16 +76,23 @@ def sitting(table: Table) -> Scores:
 
 def covers(table: Table) -> Scores:
     """How much of what the question is about it holds, in [0, 1]; what stands right beside a turn counts 0.7."""
-    terms = [(bit, term.weight) for bit, term in enumerate(table.setting.orientation.terms) if term.is_content]
+    asked = enumerate(table.setting.orientation.terms)
+    without = table.speakers.are_subjects
+    terms = [(bit, term.weight) for bit, term in asked if term.is_content and not (without and term.is_subject)]
     worth = np.array([weight for _, weight in terms])
     if not worth.sum():
         return np.zeros(table.size)
     masks = np.array([each.held for each in table.candidates], dtype=np.int64)
-    held = ((masks[:, None] >> np.array([bit for bit, _ in terms])) & 1).astype(np.float64)
+    held = ((masks[:, None] >> np.array([bit for bit, _ in terms])) & 1) * shares_of_length(table)[:, None]
     padded = np.vstack([held, np.zeros((1, len(terms)))])
     beside = np.maximum(padded[table.beside[-1]], padded[table.beside[1]])
     covered: Scores = np.maximum(held, BESIDE_SHARE * beside) @ worth / worth.sum()
     return covered
+
+
+def shares_of_length(table: Table) -> Scores:
+    """1, and of longer texts what MOST_TOKENS are of them."""
+    return np.array([min(1.0, MOST_TOKENS / max(each.token_count, 1)) for each in table.candidates])
 
 
 def replies(table: Table) -> Scores:
@@ -96,41 +101,36 @@ def replies(table: Table) -> Scores:
     return table.shifted(table.content * asked, -1)
 
 
+def quoted(table: Table) -> Scores:
+    """What share of the question's phrases it holds as they stand."""
+    phrases = max(len(table.setting.orientation.phrases), 1)
+    return np.array([each.quoted / phrases for each in table.candidates])
+
+
 def said_by(table: Table) -> Scores:
-    """1 for turns of the one speaker whom the question names, or of the user who asks about themselves; 0 for all where
-    it names several speakers, or none."""
-    asked = [word.removesuffix("'s").removesuffix("’s") for word in _WORD.findall(table.setting.query.text.casefold())]
-    said = [speaker_of(each.speaker, each.text) for each in table.candidates]
-    names = set(asked) - NAMELESS
-    named = {speaker for speaker in set(said) if not names.isdisjoint(speaker.split())}
-    if len(named) == 1:
-        return np.array([float(speaker in named) for speaker in said])
-    if not named and asks_about_oneself(asked):
-        return np.array([float(each.role == USER) for each in table.candidates])
-    return np.zeros(table.size)
-
-
-def asks_about_oneself(asked: Sequence[str]) -> bool:
-    """ "What did I say?" and "Where is my key?", but not "Tell me" nor "What did you tell me?"."""
-    words = set(asked)
-    return not words.isdisjoint(_ONESELF) and words.isdisjoint(_THE_OTHER)
-
-
-def speaker_of(name: str, text: str) -> str:
-    if name:
-        return name.casefold()
-    match = TRANSCRIPT.match(text)
-    return match[1].casefold() if match else ""
+    """1 for turns of the one speaker whom the question names; 0 for all where it names several of them, or none."""
+    asked = table.speakers.asked
+    if len(asked) != 1:
+        return np.zeros(table.size)
+    return np.array([float(speaker in asked) for speaker in table.speakers.of_rows])
 
 
 def of_time(table: Table) -> Scores:
-    """1 within a time that the question speaks of, half a fading outside of it, and so on."""
+    """1 for what happened, began or ended within a time that the question speaks of; half a fading outside of it.
+
+    What is true for years is true then as well, and answers nothing about that time.
+    """
     spans = [make_span(window) for window in table.setting.query.windows]
     if not spans:
         return np.zeros(table.size)
-    far = [min(span.fadings(*time) for span in spans for time in times_of(each)) for each in table.candidates]
+    far = [min(span.fadings(at, at) for span in spans for at in moments_of(each)) for each in table.candidates]
     near: Scores = 0.5 ** np.minimum(far, FAR)
     return near
+
+
+def moments_of(candidate: Candidate) -> list[float]:
+    told = (candidate.event_time, candidate.valid_from, candidate.valid_to)
+    return [moment.timestamp() for moment in told if moment is not None]
 
 
 def tells_when(table: Table) -> Scores:
@@ -140,19 +140,25 @@ def tells_when(table: Table) -> Scores:
 
 
 def times(table: Table) -> Scores:
-    return read(table, lambda said: said.times)
+    return relevant(table, lambda said: said.times)
 
 
 def numbers(table: Table) -> Scores:
-    return read(table, lambda said: said.numbers)
+    return relevant(table, lambda said: said.numbers)
 
 
 def happened(table: Table) -> Scores:
-    return read(table, lambda said: said.happened)
+    return relevant(table, lambda said: said.happened)
 
 
 def places(table: Table) -> Scores:
-    return read(table, lambda said: said.places)
+    return relevant(table, lambda said: said.places)
+
+
+def relevant(table: Table, what: Callable[[Said], float]) -> Scores:
+    """As far as it is about what is asked, 1 / (1 + e^-(meaning + content)): to tell something else answers nothing."""
+    gate: Scores = 1 / (1 + np.exp(-(table.meaning + table.content)))
+    return read(table, what) * gate
 
 
 def reacts(table: Table) -> Scores:
@@ -183,14 +189,28 @@ def no_turn(table: Table) -> Scores:
 
 
 def length(table: Table) -> Scores:
-    """The logarithm of its tokens."""
-    return np.log1p([each.token_count for each in table.candidates])
+    """The logarithm of its tokens, up to MOST_TOKENS."""
+    return np.log1p([min(each.token_count, MOST_TOKENS) for each in table.candidates])
 
 
 SIGNALS: Mapping[str, Signal] = {
     signal.__name__: signal
     for signal in (
         *(words, content, meaning, meaning_before, meaning_after, content_before, sitting, covers, replies),
-        *(said_by, of_time, tells_when, times, numbers, happened, places, reacts, asks, length, parent, no_turn),
+        *(
+            quoted,
+            said_by,
+            of_time,
+            tells_when,
+            times,
+            numbers,
+            happened,
+            places,
+            reacts,
+            asks,
+            length,
+            parent,
+            no_turn,
+        ),
     )
 }

@@ -20,6 +20,7 @@ from memory.retrieval.fusion import (
 )
 from memory.retrieval.plans import Setting
 from memory.retrieval.ranking.said import NOTHING_SAID, Said, read_said
+from memory.retrieval.ranking.speakers import Speakers, find_speakers
 
 Rows = NDArray[np.intp]
 
@@ -32,8 +33,9 @@ MOST_TURNS = 2**32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """`words`, `content` and `meaning` are standard scores over the candidates, 0 where nothing is known; of turns
-    `meaning` is that of the question's gist, since who speaks says whom a turn is about. `said` is of turns, too.
+    """`words`, `content` and `meaning` are standard scores over the candidates, 0 where nothing is known. Where those
+    whom the question is about speak among the candidates, who speaks says whom a turn is about: their names are no
+    content then, and `meaning` of turns is that of the question's gist. `said` is of turns, too.
 
     `beside[n]` is the row of the turn n places later in the same sitting (-2 to 2), and `size` where none is among the
     candidates. `sittings` numbers the sittings from 0; what is no turn is in none, -1.
@@ -46,6 +48,7 @@ class Table:
     content: Scores
     meaning: Scores
     said: Sequence[Said]
+    speakers: Speakers
     beside: Mapping[int, Rows]
     sittings: Rows
 
@@ -63,26 +66,39 @@ class Table:
 def make_table(candidates: Sequence[Candidate], setting: Setting) -> Table:
     is_turn = np.array([each.index is not None for each in candidates], dtype=np.bool_)
     sittings = find_sittings(candidates)
-    content = known(np.array([each.content for each in candidates], dtype=np.float64))
+    speakers = find_speakers(candidates, setting.query)
     return Table(
         candidates=candidates,
         setting=setting,
         is_turn=is_turn,
         words=standard_scores(read_words(candidates), least_spread=LEAST_SPREAD_OF_WORDS),
-        content=standard_scores(content, least_spread=LEAST_SPREAD_OF_WORDS),
-        meaning=compare_meaning(candidates, is_turn),
+        content=standard_scores(read_content(candidates, speakers), least_spread=LEAST_SPREAD_OF_WORDS),
+        meaning=compare_meaning(candidates, is_turn & speakers.are_subjects),
         said=[NOTHING_SAID if each.index is None else read_said(each.text) for each in candidates],
+        speakers=speakers,
         beside=find_neighbours(candidates, sittings),
         sittings=sittings,
     )
 
 
-def compare_meaning(candidates: Sequence[Candidate], is_turn: NDArray[np.bool_]) -> Scores:
-    """Standard scores of similarity; of turns those of the gist, on the scale of their similarities: the gist puts
+def read_gist(candidates: Sequence[Candidate]) -> Scores:
+    """NaN for None."""
+    return known(np.array([each.gist for each in candidates], dtype=np.float64))
+
+
+def read_content(candidates: Sequence[Candidate], speakers: Speakers) -> Scores:
+    content = np.array([each.content for each in candidates], dtype=np.float64)
+    if speakers.are_subjects:
+        content -= np.array([each.naming for each in candidates], dtype=np.float64)
+    return known(content)
+
+
+def compare_meaning(candidates: Sequence[Candidate], by_gist: NDArray[np.bool_]) -> Scores:
+    """Standard scores of similarity; of those `by_gist` those of the gist, on the scale of their similarities: it puts
     turns in another order, and leaves them where they are among other kinds."""
     meaning = standard_scores(read_meaning(candidates), least_spread=LEAST_SPREAD_OF_MEANING)
-    gist = known(np.array([each.gist for each in candidates], dtype=np.float64))
-    told = is_turn & ~np.isnan(gist)
+    gist = read_gist(candidates)
+    told = by_gist & ~np.isnan(gist)
     if told.any():
         scores = standard_scores(gist[told], least_spread=LEAST_SPREAD_OF_MEANING)
         meaning[told] = meaning[told].mean() + meaning[told].std() * scores

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from memory.providers.sentences import UNSPACED
 from memory.retrieval.plans import Moment
 from memory.retrieval.queries import Query
-from memory.retrieval.rewriters.words import LONGEST_READ, NAMELESS, OPENERS, merge, words
+from memory.retrieval.rewriters.words import LONGEST_READ, NAMELESS, OPENERS, merge, split_words, words
 
 MOST_PHRASES = 8
 LONGEST_PHRASE = 200
@@ -101,13 +101,13 @@ def subjects_of(text: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def leave_out(text: str, names: Iterable[str]) -> str:
-    """The text without these names; nothing where that leaves no word."""
+    """The text without these names; nothing where that leaves no word of its own: "What is?"."""
     for name in sorted(names, key=len, reverse=True):
         for at, end, _ in reversed(list(places_of(name, text))):
             text = text[:at] + _LEFT_OUT + text[end:]
     text = _LISTED.sub(" ", text)
     left = re.sub(r"\s+(?=[,.!?])", "", " ".join(text.split())).lstrip(",.!? ")
-    return left if any(map(str.isalnum, left)) else ""
+    return left if split_words(left) - NAMELESS else ""
 
 
 def places_of(name: str, text: str) -> Iterator[tuple[int, int, bool]]:

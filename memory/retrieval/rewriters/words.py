@@ -1,9 +1,12 @@
 """Closed lists of English words that the rules for questions go by, and how much of a question they read."""
 
+import re
 from collections.abc import Iterable
 from typing import TypeVar
 
 Found = TypeVar("Found")
+
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 LONGEST_READ = 2_000
 """Characters, from the beginning: rules look no further, so that a pasted document costs no more than a question."""
@@ -17,6 +20,12 @@ def merge(before: Iterable[Found], found: Iterable[Found], *, most: int) -> tupl
     """Both in order, each once, the first so many; what was there before stays whole."""
     kept = tuple(dict.fromkeys(before))
     return tuple(dict.fromkeys((*kept, *found)))[: max(most, len(kept))]
+
+
+def split_words(text: str) -> frozenset[str]:
+    """The words of a text in small letters, without a possessive."""
+    found = (word.removesuffix("'s").removesuffix("’s") for word in _WORD.findall(text.casefold()))
+    return frozenset(found)
 
 
 FUNCTION_WORDS = words(
