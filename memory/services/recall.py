@@ -164,9 +164,10 @@ def embed_query(query: Query, moment: Moment) -> Query:
     embedded = embed_texts(texts, deadline_seconds=min(QUERY_DEADLINE_SECONDS, EMBEDDING_SHARE * left))
     if query.text not in embedded.vectors:
         return query
-    asked = [embedded.vectors[text] for text in (query.text, *query.expansions) if text in embedded.vectors]
-    query = replace(query, gist_vector=embedded.vectors.get(query.gist) if query.gist else None)
-    return with_vector(query, embedded.model, mean_direction(asked))
+    further = [embedded.vectors[text] for text in query.expansions if text in embedded.vectors]
+    if query.gist in embedded.vectors:
+        query = replace(query, gist_vector=mean_direction([embedded.vectors[query.gist], *further]))
+    return with_vector(query, embedded.model, mean_direction([embedded.vectors[query.text], *further]))
 
 
 def mean_direction(vectors: Sequence[Embedding]) -> Embedding:
