@@ -39,16 +39,27 @@ def append_messages(
 def draft_of(message: Message) -> TurnDraft:
     if isinstance(message, TurnDraft):
         return message
-    said = time_of(message.get("timestamp"))
-    return TurnDraft(message=read_message(message), timestamp=said, client_id=message.get("client_id") or "")
+    said, client_id = time_of(message.get("timestamp")), read_name(message, "client_id")
+    read_name(message, "name")
+    return TurnDraft(message=read_message(message), timestamp=said, client_id=client_id)
 
 
-def time_of(timestamp: datetime | str | None) -> datetime | None:
-    """A time, or one as ISO 8601 has it, with a zone. Raises MalformedMessage."""
-    if not isinstance(timestamp, str):
-        return timestamp
+def read_name(message: Mapping[str, Any], field: str) -> str:
+    """Empty where there is none. Raises MalformedMessage."""
+    name = message.get(field)
+    if name is None:
+        return ""
+    if not isinstance(name, str):
+        raise MalformedMessage(field, "must be a text")
+    return name
+
+
+def time_of(timestamp: object) -> datetime | None:
+    """A time with a zone, or one as ISO 8601 has it. Raises MalformedMessage for anything else, None excepted."""
+    if timestamp is None:
+        return None
     try:
-        return parse_time(timestamp)
+        return parse_time(timestamp.isoformat() if isinstance(timestamp, datetime) else timestamp)
     except ValueError as err:
         raise MalformedMessage("timestamp", str(err)) from err
 

@@ -89,12 +89,33 @@ def test_a_message_may_say_when_it_was_said_and_what_the_client_calls_it(memory:
     assert first.event_time == (said if isinstance(said, datetime) else datetime.fromisoformat(str(said)))
 
 
-@pytest.mark.parametrize("said", ["yesterday", "2026-03-02T08:30:00"])
-def test_a_time_that_is_none_is_refused(memory: AgentMemory, said: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("timestamp", "yesterday"),
+        ("timestamp", "2026-03-02T08:30:00"),
+        ("timestamp", 1_700_000_000),
+        ("timestamp", 0),
+        pytest.param("timestamp", datetime(2026, 3, 2, 8, 30), id="no zone"),  # noqa: DTZ001 - that is the mistake
+        ("client_id", 7),
+        ("client_id", 0),
+        pytest.param("client_id", ["x"], id="list"),
+        ("name", 7),
+        pytest.param("role", ["user"], id="roles"),
+    ],
+)
+def test_a_field_that_cannot_be_is_named_and_nothing_is_stored(memory: AgentMemory, field: str, told: object) -> None:
     with pytest.raises(MalformedMessage) as refused:
-        memory.store_turn("c1", {**USER, "timestamp": said})
+        memory.store_turn("c1", {**USER, field: told})
 
-    assert refused.value.field == "timestamp"
+    assert refused.value.field == field
+    assert not Conversation.objects.exists()
+
+
+def test_a_time_and_a_name_may_be_none(memory: AgentMemory) -> None:
+    stored = memory.store_turn("c1", {**USER, "timestamp": None, "client_id": None, "name": None})
+
+    assert (stored.event_time, stored.client_id, stored.name) == (NOW, "", "")
 
 
 def test_what_is_no_message_is_refused_before_anything_is_stored(memory: AgentMemory) -> None:
