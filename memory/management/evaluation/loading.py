@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.core.management.base import CommandError
-from django.db import connection
+from django.db import connection, transaction
 
 from memory.errors import MemoryServiceError
 from memory.management.evaluation.datasets import Note, Sample
@@ -93,7 +93,10 @@ def embed_sample(sample: Sample, advance: Advance) -> Embedded:
 def store_sample(owner: Owner, sample: Sample, embedded: Embedded, *, now: datetime, advance: Advance) -> None:
     """As of `now`, what does not say when it was told."""
     for talk in sample.talks:
-        store_turns(owner, talk.conversation_id, drafts=talk.turns, embedded=embedded, now=now)
+        # at once: between the two a worker could take it
+        with transaction.atomic():
+            said = store_turns(owner, talk.conversation_id, drafts=talk.turns, embedded=embedded, now=now)
+            keep_workers_away(said.conversation)
         advance(len(talk.turns))
     for note in sample.notes:
         stored = store_note(owner, note, embedded, now=note.told_at or now)
@@ -104,8 +107,11 @@ def store_sample(owner: Owner, sample: Sample, embedded: Embedded, *, now: datet
     for note in sample.notes:
         if note.outcome:
             complete_goal(owner, note.draft.id, status=note.outcome, now=note.told_at or now)
-    # summaries and facts that a worker makes of them would be judged, too
-    Conversation.objects.filter(account_id=owner.account_id).update(summarize_after=None, extract_after=None)
+
+
+def keep_workers_away(conversation: Conversation) -> None:
+    """Summaries and facts that a worker makes of it would be judged, too."""
+    Conversation.objects.filter(pk=conversation.pk).update(summarize_after=None, extract_after=None)
 
 
 def store_note(owner: Owner, note: Note, embedded: Embedded, *, now: datetime) -> UUID | None:

@@ -14,6 +14,7 @@ from memory.management.evaluation.files import read_file
 from memory.management.evaluation.loading import Loaded, load_samples
 from memory.management.evaluation.ranker import ALL, found_by, vector_of
 from memory.management.evaluation.recording import Recorded, record, record_all
+from memory.models import Conversation
 from memory.retrieval.ranking import learnt_weights
 from memory.retrieval.techniques import choose_plan
 from tests.memory.management.sets import asked, native, write
@@ -34,6 +35,21 @@ def loaded(tmp_path: Path) -> Iterator[Loaded]:
     with scratch_account("test") as scratch:
         [one] = load_samples(samples, scratch.account, now=timezone.now(), advance=lambda _steps: None)
         yield one
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_worker_is_due_while_samples_are_loaded(tmp_path: Path) -> None:
+    samples = read_file(write(tmp_path, native(questions=QUESTIONS)))
+    due = list[int]()
+
+    def look(_steps: int) -> None:
+        queued = Conversation.objects.exclude(summarize_after=None, extract_after=None)
+        due.append(queued.count())
+
+    with scratch_account("test") as scratch:
+        list(load_samples(samples, scratch.account, now=timezone.now(), advance=look))
+
+    assert set(due) == {0}
 
 
 def ranks_of(recorded: Recorded) -> list[int]:
