@@ -19,6 +19,7 @@ from memory.models.accounts import LANGUAGES
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import MODEL_SETTINGS, language_model
 from memory.providers.rerankers import reranking_provider
+from memory.retrieval.ranking import learnt_weights
 from memory.retrieval.techniques import choose_plan
 from memory_project import encryption, redis
 
@@ -76,6 +77,16 @@ def check_recall(**_options: Any) -> list[CheckMessage]:
     except Unprocessable as err:
         hint = "Leave it empty for all techniques; a minus before a name switches one off."
         return [Error(f"MEMORY_RECALL_TECHNIQUES cannot be: {err}.", hint=hint, id="memory.E012")]
+    return []
+
+
+@register()
+def check_weights(**_options: Any) -> list[CheckMessage]:
+    try:
+        learnt_weights()
+    except ValueError as err:
+        hint = "Restore the file of this version, or what `manage.py learn_ranking` wrote, then start again."
+        return [Error(f"Nothing can be ranked: {err}.", hint=hint, id="memory.E013")]
     return []
 
 

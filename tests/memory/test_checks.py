@@ -12,6 +12,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from memory import checks, conf
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import language_model
+from memory.retrieval import ranking
 from memory_project import redis
 
 
@@ -34,6 +35,15 @@ def evicting_redis() -> Iterator[None]:
     redis.client().config_set("maxmemory-policy", "allkeys-lru")
     yield
     redis.client().config_set("maxmemory-policy", "noeviction")
+
+
+@pytest.fixture
+def weights_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where weights are read from, and are not yet."""
+    monkeypatch.setattr(ranking, "WEIGHTS", tmp_path / "weights.json")
+    ranking.learnt_weights.cache_clear()
+    yield tmp_path / "weights.json"
+    ranking.learnt_weights.cache_clear()
 
 
 def ids_of(messages: list[CheckMessage]) -> list[str]:
@@ -194,3 +204,22 @@ def test_techniques_that_find_nothing_are_told_at_start(monkeypatch: pytest.Monk
 
 def test_all_techniques_are_well_by_default() -> None:
     assert checks.check_recall() == []
+
+
+@pytest.mark.parametrize(
+    "told", ['{"turns": {"words": NaN}, "others": {}}', "{}", None], ids=["weight", "shape", "none"]
+)
+def test_weights_that_cannot_be_are_told_at_start(weights_file: Path, told: str | None) -> None:
+    if told is not None:
+        weights_file.write_text(told)
+
+    messages = checks.check_weights()
+
+    assert ids_of(messages) == ["memory.E013"]
+    assert str(weights_file) in messages[0].msg
+
+
+def test_weights_that_can_be_pass(weights_file: Path) -> None:
+    weights_file.write_text('{"turns": {"words": 1}, "others": {}, "learnt": {"l2": 0.3}}')
+
+    assert checks.check_weights() == []

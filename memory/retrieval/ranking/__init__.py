@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +23,16 @@ from memory.retrieval.ranking.tables import Table, make_table, read_gist
 
 WEIGHTS = Path(__file__).with_name("weights.json")
 PREFIX = "ranked."
+LARGEST = 1e6
+"""Of a weight, either way: sums of larger ones may be no number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
     """By signal; a signal without a weight counts for nothing. `turns` are those of turns, `others` of all else.
 
-    Raises ValueError for signals that there are not: a weight that is never used would go unnoticed.
+    Raises ValueError for signals that there are not, as a weight that is never used would go unnoticed, and for weights
+    that are no numbers, by any of which no order would be left.
     """
 
     turns: Mapping[str, float]
@@ -37,6 +41,9 @@ class Weights:
     def __post_init__(self) -> None:
         if unknown := sorted({*self.turns, *self.others} - SIGNALS.keys()):
             raise ValueError(f"there is no signal {', '.join(unknown)} to weigh: there are {', '.join(SIGNALS)}")
+        for name, weight in (*self.turns.items(), *self.others.items()):
+            if not is_weight(weight):
+                raise ValueError(f"the weight of {name} has to be a number from {-LARGEST:g} to {LARGEST:g}")
 
     @property
     def names(self) -> list[str]:
@@ -48,10 +55,33 @@ class Weights:
         return np.array([weights.get(name, 0.0) for name in names])
 
 
+def is_weight(told: object) -> bool:
+    """Also of what a file tells: neither NaN, nor a text, nor true."""
+    return isinstance(told, int | float) and not isinstance(told, bool) and -LARGEST <= told <= LARGEST
+
+
 @lru_cache(maxsize=1)
 def learnt_weights() -> Weights:
-    learnt = json.loads(WEIGHTS.read_text(encoding="utf-8"))
-    return Weights(turns=learnt["turns"], others=learnt["others"])
+    """Read once a process. Raises ValueError, as `read_weights`."""
+    return read_weights(WEIGHTS)
+
+
+def read_weights(path: Path) -> Weights:
+    """Raises ValueError with the file and what is wrong with it, in a sentence."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return Weights(turns=part_of(told, "turns"), others=part_of(told, "others"))
+    except OSError as err:
+        raise ValueError(f"{path} cannot be read: {err.strerror}") from err
+    except ValueError as err:
+        raise ValueError(f"{path}: {err}") from err
+
+
+def part_of(told: Any, name: str) -> dict[str, float]:
+    part = told.get(name) if isinstance(told, dict) else None
+    if not isinstance(part, dict):
+        raise ValueError(f'"{name}" has to be an object: the weight of each signal by its name')
+    return part
 
 
 def learned(candidates: Sequence[Candidate], setting: Setting) -> None:

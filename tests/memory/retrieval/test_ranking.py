@@ -2,8 +2,10 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from memory.models import Kind
 from memory.retrieval.candidates import IS_NEAR, SHARES_WORDS, Candidate
-from memory.retrieval.ranking import PREFIX, WEIGHTS, Weights, learned, learnt_weights, rank_by
+from memory.retrieval.ranking import PREFIX, WEIGHTS, Weights, learned, learnt_weights, rank_by, read_weights
 from memory.retrieval.ranking.signals import SIGNALS
 from tests.memory.candidates import asking, found, numbers
 from tests.memory.episodes import NOW
@@ -109,6 +111,45 @@ def test_what_recallers_say_of_it_is_told_beside() -> None:
 def test_weights_of_signals_that_there_are_not_are_refused() -> None:
     with pytest.raises(ValueError, match="no signal hue, pitch to weigh: there are words, content"):
         Weights(turns={"words": 1.0, "pitch": 1.0}, others={"hue": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("told", "complaint"),
+    [
+        ('{"turns": {"words": NaN}, "others": {}}', "the weight of words has to be a number from -1e"),
+        ('{"turns": {}, "others": {"covers": -Infinity}}', "the weight of covers has to be a number"),
+        ('{"turns": {"words": "1.0"}, "others": {}}', "the weight of words has to be a number"),
+        ('{"turns": {"words": true}, "others": {}}', "the weight of words has to be a number"),
+        ('{"turns": {"words": null}, "others": {}}', "the weight of words has to be a number"),
+        ('{"turns": {"words": 1e308}, "others": {}}', "the weight of words has to be a number"),
+        (f'{{"turns": {{"words": 1{"0" * 400}}}, "others": {{}}}}', "the weight of words has to be a number"),
+        ('{"turns": {"hue": 1.0}, "others": {}}', "there is no signal hue to weigh"),
+        ('{"turns": [], "others": {}}', '"turns" has to be an object'),
+        ('{"turns": {}}', '"others" has to be an object'),
+        ("[]", '"turns" has to be an object'),
+        ("{", "Expecting property name"),
+        (b"\xff", "can't decode byte 0xff"),
+    ],
+    ids=[
+        *("nan", "infinity", "text", "truth", "null", "too large", "far too large"),
+        *("signal", "list", "half", "no object", "no json", "no text"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused_by_file_and_signal(
+    tmp_path: Path, told: str | bytes, complaint: str
+) -> None:
+    path = tmp_path / "weights.json"
+    path.write_bytes(told if isinstance(told, bytes) else told.encode())
+
+    with pytest.raises(ValueError, match=re.escape(complaint)) as refused:
+        read_weights(path)
+
+    assert str(refused.value).startswith(f"{path}: ")
+
+
+def test_a_file_of_weights_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"none\.json cannot be read: No such file"):
+        read_weights(tmp_path / "none.json")
 
 
 def test_only_signals_that_weigh_something_are_computed() -> None:
