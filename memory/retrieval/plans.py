@@ -137,8 +137,8 @@ class Ground:
 class Recaller:
     """Finds candidates. `compose` is a SELECT of `id` (and `hops`, of graph walks; `distance`, of vectors; `part_of`,
     of subgoals), best first, at most %(candidates)s rows, over the ground that it is given; `bind` are its own
-    parameters. It drops out of a recall for which `serves` is False. All of them run as one statement, in which each
-    begins only before the deadline.
+    parameters. `passage` looks around what others found: in no order, and as many as its bounds say. It drops out of a
+    recall for which `serves` is False. All of them run as one statement, in which each begins only before the deadline.
     """
 
     name: str

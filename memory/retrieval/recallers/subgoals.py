@@ -33,7 +33,7 @@ def compose(ground: Ground) -> str:
         return "SELECT NULL::uuid AS id, NULL::uuid AS part_of WHERE false"
     return f"""
         SELECT memories.id, beneath.part_of FROM (
-            SELECT DISTINCT ON (link.other_id) link.other_id, first.id AS part_of
+            SELECT DISTINCT ON (link.other_id) link.other_id, first.id AS part_of, first.place
             FROM ({" UNION ALL ".join(first)}) AS first
             CROSS JOIN LATERAL (SELECT FROM goals WHERE goals.memory_ptr_id = first.id OFFSET 0) AS goal
             CROSS JOIN LATERAL ({PARTS} UNION ALL {BLOCKERS}) AS link
@@ -43,7 +43,7 @@ def compose(ground: Ground) -> str:
             SELECT FROM goals WHERE goals.memory_ptr_id = beneath.other_id AND completed_at IS NULL OFFSET 0
         ) AS goal
         CROSS JOIN LATERAL (SELECT * FROM memories WHERE memories.id = beneath.other_id OFFSET 0) AS memories
-        WHERE {ground.rows} LIMIT %(candidates)s"""
+        WHERE {ground.rows} ORDER BY beneath.place, memories.id LIMIT %(candidates)s"""
 
 
 SUBGOALS = Recaller(name="subgoals", serves=serves, compose=compose)
