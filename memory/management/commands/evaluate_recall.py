@@ -19,7 +19,7 @@ from memory.management.evaluation.figures import json_of, report_on
 from memory.management.evaluation.files import FORMATS, open_file
 from memory.management.evaluation.output import render
 from memory.management.evaluation.runs import Evaluation, Wanted, evaluate
-from memory.management.evaluation.tables import FITTED, LEFT_OUT, draw, draw_ablation, draw_budgets
+from memory.management.evaluation.tables import FITTED, LEFT_OUT, draw, draw_ablation, draw_budgets, tell_untaught
 from memory.retrieval.techniques import choose_plan
 
 INTERRUPTED = 130
@@ -95,7 +95,10 @@ def wanted_of(options: dict[str, Any], samples: Sequence[Sample]) -> Wanted:
     """Raises CommandError for options that go with no other, and with no such file."""
     if options["plot"] is not None and not options["ablate"]:
         raise CommandError("--plot draws what --ablate says: ask for both")
-    if options["leave_one_out"] and sum(bool(sample.questions) for sample in samples) < 2:
+    asked = sum(bool(sample.counted) for sample in samples)
+    if not asked:
+        raise CommandError("there is no question but adversarial ones, which nothing answers: no average is of them")
+    if options["leave_one_out"] and asked < 2:
         raise CommandError("--leave-one-out learns on the other samples: two of them have to have questions")
     return Wanted(
         techniques=read_techniques(options["techniques"]),
@@ -109,6 +112,7 @@ def draw_all(evaluation: Evaluation) -> Iterator[RenderableType]:
     yield from draw(report_on(evaluation.answers))
     if evaluation.left_out:
         yield from draw(report_on(evaluation.left_out), LEFT_OUT)
+        yield from tell_untaught(evaluation.untaught)
         yield from draw(report_on(evaluation.fitted), FITTED)
     if evaluation.ablation is not None:
         yield from draw_ablation(evaluation.ablation)
@@ -121,7 +125,8 @@ def told(evaluation: Evaluation, samples: Sequence[Sample]) -> dict[str, Any]:
     keys = {memory: key for sample in samples for key, memory in sample.ids.items()}
     document = json_of(report_on(evaluation.answers), evaluation.answers, keys)
     if evaluation.left_out:
-        document["left_out"] = json_of(report_on(evaluation.left_out), evaluation.left_out, keys)
+        left_out = json_of(report_on(evaluation.left_out), evaluation.left_out, keys)
+        document["left_out"] = left_out | {"untaught": evaluation.untaught}
         document["fitted"] = json_of(report_on(evaluation.fitted), evaluation.fitted, keys)
     if evaluation.ablation is not None:
         document["ablation"] = asdict(evaluation.ablation)

@@ -27,10 +27,11 @@ from memory.management.evaluation.ranker import (
     found_by,
     found_when_held_out,
     learn_weights,
+    untaught_when_held_out,
 )
 from memory.management.evaluation.recording import Recorded
 from memory.management.evaluation.runs import record_each
-from memory.management.evaluation.tables import draw_columns, draw_weights
+from memory.management.evaluation.tables import draw_columns, draw_weights, tell_untaught
 from memory.retrieval.ranking import WEIGHTS, Weights, learnt_weights
 
 INTERRUPTED = 130
@@ -38,11 +39,15 @@ PURPOSE = "learning"
 DIGITS = 3
 """Of a weight: more are noise."""
 
+RESTART = "The weights are written: restart web servers and workers that run, which go by what they read at start."
+
 EPILOG = """
 Every file is loaded into a scratch account and asked once, through the pipeline behind /recall, as evaluate_recall does
 it; nothing of it stays. `turns` are learnt from questions for which turns are all that there is to choose from,
-`others` from all the rest, with the weights of turns as they are then. Where there is no such question, the weights
-stay what they were.
+`others` from all the rest, with the weights of turns as they are then. Where no question teaches anything about a
+weight, it stays what it was; what is held out is judged without it.
+
+Weights are read once a process: web servers and workers that run have to be restarted before they go by new ones.
 
   manage.py learn_ranking conversations.json
   manage.py learn_ranking conversations.json docs/sample/recall.json --write
@@ -51,10 +56,14 @@ stay what they were.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lessons:
-    """What was learnt, from how many samples, and recall@10 as shipped, fitted, and of what was held out."""
+    """What was learnt, from how many samples, and recall@10 as shipped, fitted, and of what was held out.
+
+    `untaught` of those are as `count_untaught` says.
+    """
 
     learnt: Learnt
     samples: int
+    untaught: int
     rows: Sequence[Row]
 
 
@@ -91,6 +100,9 @@ class Command(BaseCommand):
             if options["json"]
             else show(lessons)
         )
+        if options["place"] == WEIGHTS:
+            # not into what may be JSON
+            self.stderr.write(RESTART)
 
 
 def cost(text: str) -> float:
@@ -119,7 +131,8 @@ def learn_from(recorded: Sequence[Recorded], *, l2: float) -> Lessons:
         "held out": found_when_held_out(recorded, l2=l2),
     }
     rows = [row_of(name, [(each.question.type, found) for each, found in some]) for name, some in judged.items()]
-    return Lessons(learnt=learnt, samples=len({each.sample for each in recorded}), rows=rows)
+    samples = len({each.sample for each in recorded})
+    return Lessons(learnt=learnt, samples=samples, untaught=untaught_when_held_out(recorded), rows=rows)
 
 
 def judge(recorded: Sequence[Recorded], weights: Weights) -> list[tuple[Recorded, float]]:
@@ -137,6 +150,8 @@ def document_of(lessons: Lessons, *, l2: float, day: date) -> dict[str, Any]:
             "samples": lessons.samples,
             "l2": l2,
             "questions": {"turns": learnt.turns.questions, "others": learnt.others.questions},
+            "kept": {"turns": list(learnt.turns.kept), "others": list(learnt.others.kept)},
+            "untaught": lessons.untaught,
             "nll": {
                 name: None if lesson.nll is None else round(lesson.nll, DIGITS)
                 for name, lesson in (("turns", learnt.turns), ("others", learnt.others))
@@ -161,4 +176,5 @@ def write_weights(path: Path, document: dict[str, Any]) -> None:
 
 def show(lessons: Lessons) -> str:
     title = f"recall@{PLACES}, as far as weights and scorers decide"
-    return render([draw_weights(lessons.learnt), draw_columns(title, lessons.rows)])
+    tables = [draw_weights(lessons.learnt), draw_columns(title, lessons.rows)]
+    return render([*tables, *tell_untaught(lessons.untaught)])

@@ -35,13 +35,15 @@ class Row:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ablation:
     """`signals` are all of them, and REFERENCE. They, `alone` and `without` are judged on questions that their weights
-    were not learnt from, before selectors; `techniques` on what recalls answered, the first as asked.
+    were not learnt from, before selectors, `untaught` of them as `count_untaught` says; `techniques` on what recalls
+    answered, the first as asked.
     """
 
     signals: Sequence[Row]
     alone: Sequence[Row]
     without: Sequence[Row]
     techniques: Sequence[Row] = ()
+    untaught: int = 0
 
 
 def ablate_signals(

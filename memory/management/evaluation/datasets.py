@@ -87,6 +87,11 @@ class Sample:
         said = [turn.message.text for talk in self.talks for turn in talk.turns]
         return list(dict.fromkeys([*said, *(note.text for note in self.notes)]))
 
+    @property
+    def counted(self) -> list[Question]:
+        """Those that are in averages."""
+        return [question for question in self.questions if question.type != ADVERSARIAL]
+
     def answers_of(self, question: Question) -> frozenset[UUID]:
         return frozenset(self.ids[key] for key in question.answers)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memory.management.evaluation.learning import Choice, Numbers, cross_entropy, learn
 from memory.management.evaluation.recording import LEARNED, Recorded
@@ -18,18 +19,22 @@ PLACES = 10
 PARTS = 5
 """Into which questions are dealt out where there is one sample only."""
 ALL = tuple(SIGNALS)
+OF_OTHERS = ("words", "content", "meaning", "covers", "of_time", "parent", "quoted", "no_turn")
+"""What is learnt of what is no turn: the rest would only tell how the kinds of these very samples are written."""
+NOTHING = Weights(turns={}, others={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
     """Weights by signal, and from how many questions they are; their cross entropy there, in nats a question.
 
-    Without any question the weights are the shipped ones.
+    Of `kept` signals they are what they were: nothing taught anything about them.
     """
 
     weights: Mapping[str, float]
     questions: int = 0
     nll: float | None = None
+    kept: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,28 +47,42 @@ class Learnt:
         return Weights(turns=self.turns.weights, others=self.others.weights)
 
 
-def learn_weights(recorded: Sequence[Recorded], *, l2: float = L2, names: Collection[str] = ALL) -> Learnt:
+def learn_weights(
+    recorded: Sequence[Recorded], *, l2: float = L2, names: Collection[str] = ALL, kept: Weights | None = None
+) -> Learnt:
     """Weights of these signals alone: of turns where there was nothing else to choose from, then of all else.
 
-    So that what turns are worth among themselves is not bent by what they were compared with.
+    So that what turns are worth among themselves is not bent by what they were compared with. `kept` (the shipped ones)
+    stay where nothing is taught.
     """
+    kept = kept or learnt_weights()
     useful = [each for each in recorded if each.can_teach]
     columns = [name for name in SIGNALS if name in names]
-    shipped = learnt_weights()
-    turns = learn_some([turns_of(each, columns) for each in useful if each.is_of_turns], columns, shipped.turns, l2=l2)
+    turns = learn_some([turns_of(each, columns) for each in useful if each.is_of_turns], columns, kept.turns, l2=l2)
+    columns = [name for name in columns if name in OF_OTHERS]
     mixed = [others_of(each, columns, turns.weights) for each in useful if not each.is_of_turns]
-    return Learnt(turns=turns, others=learn_some(mixed, columns, shipped.others, l2=l2))
+    return Learnt(turns=turns, others=learn_some(mixed, columns, kept.others, l2=l2))
 
 
-def learn_some(choices: Sequence[Choice], names: Sequence[str], shipped: Mapping[str, float], *, l2: float) -> Lesson:
-    if not choices:
-        return Lesson(weights={name: shipped[name] for name in names if name in shipped})
-    weights = learn(choices, l2=l2)
+def learn_some(choices: Sequence[Choice], names: Sequence[str], kept: Mapping[str, float], *, l2: float) -> Lesson:
+    telling = telling_columns(choices, len(names))
+    weights = vector_of(kept, names)
+    if telling.any():
+        weights[telling] = learn([replace(each, signals=each.signals[:, telling]) for each in choices], l2=l2)
     return Lesson(
         weights=dict(zip(names, weights.tolist(), strict=True)),
         questions=len(choices),
-        nll=cross_entropy(choices, weights),
+        nll=cross_entropy(choices, weights) if choices else None,
+        kept=[name for name, tells in zip(names, telling, strict=True) if not tells],
     )
+
+
+def telling_columns(choices: Sequence[Choice], count: int) -> NDArray[np.bool_]:
+    """Those of signals that tell any two candidates of a question from each other."""
+    telling = np.zeros(count, dtype=np.bool_)
+    for choice in choices:
+        telling |= (choice.signals != choice.signals[0]).any(axis=0)
+    return telling
 
 
 def turns_of(recorded: Recorded, names: Sequence[str]) -> Choice:
@@ -73,7 +92,7 @@ def turns_of(recorded: Recorded, names: Sequence[str]) -> Choice:
 def others_of(recorded: Recorded, names: Sequence[str], turns: Mapping[str, float]) -> Choice:
     """With the turns among the candidates as they stand already."""
     signals = recorded.signals[:, columns_of(names)]
-    standing = np.where(recorded.is_turn, signals @ vector_of(turns, names), 0.0)
+    standing = np.where(recorded.is_turn, recorded.signals @ vector_of(turns, ALL), 0.0)
     return Choice(
         signals=np.where(recorded.is_turn[:, None], 0.0, signals),
         wanted=wanted_of(recorded),
@@ -111,13 +130,31 @@ def found_by(weights: Weights, recorded: Recorded) -> float:
 def found_when_held_out(
     recorded: Sequence[Recorded], *, l2: float = L2, names: Collection[str] = ALL
 ) -> list[tuple[Recorded, float]]:
-    """Each question, judged by weights that were learnt without its part."""
+    """Each question, judged by weights that were learnt without its part.
+
+    What nothing else teaches counts for nothing: shipped weights may know the part.
+    """
     judged = []
     for part in parts_of(recorded):
-        held = set(map(id, part))
-        weights = learn_weights([each for each in recorded if id(each) not in held], l2=l2, names=names).weights
+        weights = learn_weights(without(part, recorded), l2=l2, names=names, kept=NOTHING).weights
         judged += [(each, found_by(weights, each)) for each in part]
     return judged
+
+
+def without(part: Sequence[Recorded], recorded: Sequence[Recorded]) -> list[Recorded]:
+    held = set(map(id, part))
+    return [each for each in recorded if id(each) not in held]
+
+
+def untaught_when_held_out(recorded: Sequence[Recorded]) -> int:
+    """How many of `found_when_held_out` were judged by less than there is to learn."""
+    return sum(count_untaught(part, without(part, recorded)) for part in parts_of(recorded))
+
+
+def count_untaught(recorded: Sequence[Recorded], others: Sequence[Recorded]) -> int:
+    """The questions with candidates, turns or others, whose weights none of the other questions teaches."""
+    taught = {each.is_of_turns for each in others if each.can_teach}
+    return sum(not taught.issuperset(each.is_turn.tolist()) for each in recorded)
 
 
 def parts_of(recorded: Sequence[Recorded]) -> Iterator[list[Recorded]]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.management.evaluation.asking import Way, ask
-from memory.management.evaluation.datasets import ADVERSARIAL, Question
+from memory.management.evaluation.datasets import Question
 from memory.management.evaluation.learning import Numbers
 from memory.management.evaluation.loading import Loaded
 from memory.retrieval.candidates import Candidate
@@ -74,7 +74,7 @@ def record_all(loaded: Sequence[Loaded], plan: Plan) -> Iterator[Recorded]:
 
 
 def counted(loaded: Loaded) -> list[Question]:
-    return [question for question in loaded.sample.questions if question.type != ADVERSARIAL]
+    return loaded.sample.counted
 
 
 def record(loaded: Loaded, question: Question, plan: Plan) -> Recorded:

@@ -22,7 +22,14 @@ from memory.management.evaluation.budgets import Spent, add_up, plans_to_compare
 from memory.management.evaluation.datasets import Sample
 from memory.management.evaluation.loading import Loaded, load_samples, steps_of
 from memory.management.evaluation.progress import collect, open_bar
-from memory.management.evaluation.ranker import learn_weights, with_weights
+from memory.management.evaluation.ranker import (
+    NOTHING,
+    count_untaught,
+    learn_weights,
+    untaught_when_held_out,
+    with_weights,
+    without,
+)
 from memory.management.evaluation.recording import Recorded, counted, record_all
 from memory.retrieval.techniques import choose_plan
 
@@ -42,10 +49,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """`left_out` are answers by weights that were learnt on the other samples, `fitted` by such as were on all."""
+    """`left_out` are answers by weights that were learnt on the other samples, `fitted` by such as were on all.
+
+    `untaught` of those left out are as `count_untaught` says.
+    """
 
     answers: Sequence[Answer]
     left_out: Sequence[Answer] = ()
+    untaught: int = 0
     fitted: Sequence[Answer] = ()
     ablation: Ablation | None = None
     budgets: Sequence[Spent] = ()
@@ -61,6 +72,7 @@ def evaluate(samples: list[Sample], wanted: Wanted) -> Evaluation:
         return Evaluation(
             answers=answers,
             left_out=leave_each_out(loaded, recorded, wanted) if wanted.leaves_one_out else [],
+            untaught=untaught_by_the_others(loaded, recorded) if wanted.leaves_one_out else 0,
             fitted=ask_fitted(loaded, recorded, wanted) if wanted.leaves_one_out else [],
             ablation=ablate(loaded, recorded, answers, wanted) if wanted.ablates else None,
             budgets=spend_each(loaded, wanted) if wanted.spends else [],
@@ -79,10 +91,22 @@ def leave_each_out(loaded: Sequence[Loaded], recorded: Sequence[Recorded], wante
     """Each sample, asked with what all others teach."""
     answers = []
     for each in loaded:
-        others = [question for question in recorded if question.sample != each.sample.name]
-        plan = with_weights(choose_plan(wanted.techniques), learn_weights(others).weights)
+        _own, others = divide(recorded, each)
+        # shipped weights may know the sample that is left out
+        weights = learn_weights(others, kept=NOTHING).weights
+        plan = with_weights(choose_plan(wanted.techniques), weights)
         answers += ask_each(f"without {each.sample.name}", [each], Way(plan=plan))
     return answers
+
+
+def untaught_by_the_others(loaded: Sequence[Loaded], recorded: Sequence[Recorded]) -> int:
+    return sum(count_untaught(*divide(recorded, each)) for each in loaded)
+
+
+def divide(recorded: Sequence[Recorded], loaded: Loaded) -> tuple[list[Recorded], list[Recorded]]:
+    """Its questions, and those of all others."""
+    own = [question for question in recorded if question.sample == loaded.sample.name]
+    return own, without(own, recorded)
 
 
 def ask_fitted(loaded: Sequence[Loaded], recorded: Sequence[Recorded], wanted: Wanted) -> list[Answer]:
@@ -95,8 +119,8 @@ def ablate(
 ) -> Ablation:
     with open_bar("signals", steps_of_signals(recorded)) as advance:
         signals, alone, without = ablate_signals(recorded, advance=advance)
-    techniques = ablate_techniques(loaded, answers, wanted)
-    return Ablation(signals=signals, alone=alone, without=without, techniques=techniques)
+    techniques, untaught = ablate_techniques(loaded, answers, wanted), untaught_when_held_out(recorded)
+    return Ablation(signals=signals, alone=alone, without=without, techniques=techniques, untaught=untaught)
 
 
 def ablate_techniques(loaded: Sequence[Loaded], answers: Sequence[Answer], wanted: Wanted) -> list[Row]:

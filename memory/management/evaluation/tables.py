@@ -9,7 +9,7 @@ from rich.text import Text
 from memory.management.evaluation.ablation import Ablation, Row
 from memory.management.evaluation.budgets import BUDGETS, Spent
 from memory.management.evaluation.figures import MEASURES, Group, Mean, Pace, Report
-from memory.management.evaluation.ranker import PLACES, Learnt
+from memory.management.evaluation.ranker import PLACES, Learnt, Lesson
 from memory.retrieval.ranking.signals import SIGNALS
 
 FOUND = "Answers found, %, with 95 % bootstrap intervals"
@@ -38,7 +38,16 @@ def draw_ablation(ablation: Ablation) -> Iterator[RenderableType]:
     yield draw_rows(f"Signals: {held_out}", ablation.signals, everything)
     yield draw_rows("Each signal alone", ablation.alone, everything)
     yield draw_rows("All signals but one", ablation.without, everything)
+    yield from tell_untaught(ablation.untaught)
     yield draw_rows(f"Techniques left out: recall@{PLACES}", ablation.techniques, ablation.techniques[0])
+
+
+def tell_untaught(count: int) -> Iterator[Text]:
+    if count:
+        yield Text(
+            f"Questions that were not learnt from, with candidates whose weights nothing else taught: {count}. "
+            "These weights were zero there."
+        )
 
 
 def draw_rows(title: str, rows: Sequence[Row], reference: Row) -> Table:
@@ -74,12 +83,17 @@ def draw_budgets(spent: Sequence[Spent]) -> Table:
 def draw_weights(learnt: Learnt) -> Table:
     table = open_table("Weights", "signal", "turns", "others")
     for name in SIGNALS:
-        table.add_row(name, *(f"{lesson.weights.get(name, 0.0):.3f}" for lesson in (learnt.turns, learnt.others)))
+        table.add_row(name, *(cell_of_weight(lesson, name) for lesson in (learnt.turns, learnt.others)))
     table.add_section()
     table.add_row("questions", *(str(lesson.questions) for lesson in (learnt.turns, learnt.others)))
     nlls = ("" if lesson.nll is None else f"{lesson.nll:.3f}" for lesson in (learnt.turns, learnt.others))
     table.add_row("cross entropy, nats", *nlls)
     return table
+
+
+def cell_of_weight(lesson: Lesson, name: str) -> str:
+    weight = f"{lesson.weights.get(name, 0.0):.3f}"
+    return f"{weight}\n[dim]as it was[/dim]" if name in lesson.kept else weight
 
 
 def open_table(title: str, first: str, *columns: str) -> Table:

@@ -117,6 +117,33 @@ def test_adversarial_questions_teach_nothing_and_are_not_ablated(tmp_path: Path)
     assert set(told["ablation"]["techniques"][0]["types"]) == {"single-hop"}
 
 
+def test_samples_of_which_the_others_teach_nothing_are_counted(tmp_path: Path) -> None:
+    # no word of the other sample's question is found, so that it teaches nothing
+    barn = [{**locomo(("xyzzy?", ["D2:3"], 4), session_1=PORCH)[0], "sample_id": "barn"}]
+    path = write(tmp_path, [*HOUSE, *barn])
+
+    told = run_json("evaluate_recall", path, "--leave-one-out", "--techniques=lexical")
+    shown = run("evaluate_recall", path, "--leave-one-out", "--techniques=lexical")
+
+    assert told["left_out"]["untaught"] == 2
+    assert "whose weights nothing else taught: 2." in shown
+
+
+@pytest.mark.parametrize("options", [[], ["--ablate"], ["--budgets"]], ids=["plain", "ablated", "budgets"])
+def test_adversarial_questions_alone_are_refused(tmp_path: Path, options: list[str]) -> None:
+    with pytest.raises(CommandError, match="no question but adversarial ones"):
+        run("evaluate_recall", write(tmp_path, locomo(("Oven?", ["D1:1"], 5))), *options)
+
+    assert nothing_is_left()
+
+
+def test_a_sample_of_adversarial_questions_leaves_no_other_to_learn_on(tmp_path: Path) -> None:
+    barn = [{**locomo(("Green?", ["D2:3"], 5), session_1=PORCH)[0], "sample_id": "barn"}]
+
+    with pytest.raises(CommandError, match="two of them have to have questions"):
+        run("evaluate_recall", write(tmp_path, [*HOUSE, *barn]), "--leave-one-out")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [(["--leave-one-out"], "two of them have to have questions"), (["--plot=plot.svg"], "ask for both")],

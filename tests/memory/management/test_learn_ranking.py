@@ -10,7 +10,8 @@ import pytest
 from django.core.management.base import CommandError
 from werkzeug import Response
 
-from memory.management.evaluation.ranker import L2
+from memory.management.commands import learn_ranking
+from memory.management.evaluation.ranker import L2, OF_OTHERS
 from memory.retrieval.ranking import WEIGHTS, learnt_weights
 from memory.retrieval.ranking.signals import SIGNALS
 from tests.embedding_server import EmbeddingServer
@@ -88,6 +89,42 @@ def test_nothing_is_learnt_where_nothing_was_found(tmp_path: Path) -> None:
         run("learn_ranking", write(tmp_path, unanswered))
 
     assert nothing_is_left()
+
+
+def test_what_nothing_teaches_is_kept_and_named(tmp_path: Path) -> None:
+    told = run_json("learn_ranking", write(tmp_path, ABOUT_TURNS))
+
+    kept = told["learnt"]["kept"]
+    # nothing of a conversation stands alone, and no question has a phrase
+    assert set(kept["others"]) == set(OF_OTHERS)
+    assert {"no_turn", "quoted"} <= set(kept["turns"])
+    assert "words" not in kept["turns"]
+    shipped = learnt_weights().turns
+    assert {name: told["turns"].get(name, 0.0) for name in kept["turns"]} == {
+        name: shipped.get(name, 0.0) for name in kept["turns"]
+    }
+
+
+def test_questions_that_nothing_else_is_like_are_told(tmp_path: Path) -> None:
+    path = write(tmp_path, native(questions=[asked("When does Mara water ferns?", "f1")]))
+
+    told, shown = run_json("learn_ranking", path), run("learn_ranking", path)
+
+    assert told["learnt"]["untaught"] == 1
+    assert "whose weights nothing else taught: 1." in shown
+    assert "as it was" in shown
+
+
+def test_processes_have_to_be_restarted_after_weights_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(learn_ranking, "WEIGHTS", tmp_path / "weights.json")
+
+    run("learn_ranking", write(tmp_path, ABOUT_TURNS), "--write")
+
+    assert json.loads((tmp_path / "weights.json").read_text())["learnt"]["samples"] == 1
+    assert "restart web servers and workers" in capsys.readouterr().err.splitlines()[-1]
+    assert "have to be restarted" in learn_ranking.EPILOG
 
 
 def test_weights_are_written_in_one_place(tmp_path: Path) -> None:

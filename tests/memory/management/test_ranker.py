@@ -1,6 +1,7 @@
 """Weights of turns and of all else, learnt from recorded questions, and judged on others."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,10 +9,14 @@ import pytest
 from memory.management.evaluation.datasets import Question
 from memory.management.evaluation.ranker import (
     ALL,
+    NOTHING,
+    OF_OTHERS,
+    count_untaught,
     found_by,
     found_when_held_out,
     learn_weights,
     parts_of,
+    untaught_when_held_out,
     with_weights,
 )
 from memory.management.evaluation.recording import Recorded
@@ -49,6 +54,10 @@ def greatest(weights: Weights) -> tuple[str, str]:
     return by_size[0], by_size[1]
 
 
+def weighing(weights: Mapping[str, float]) -> dict[str, float]:
+    return {name: weight for name, weight in weights.items() if weight}
+
+
 def test_turns_and_all_else_are_learnt_from_their_own_questions() -> None:
     learnt = learn_weights([*many(40, by="covers"), *many(40, by="meaning", turns=0)])
 
@@ -57,10 +66,44 @@ def test_turns_and_all_else_are_learnt_from_their_own_questions() -> None:
 
 
 def test_what_nobody_asked_about_keeps_its_weights() -> None:
-    learnt = learn_weights(many(20, by="covers"))
+    kept = Weights(turns={"covers": 0.1}, others={"meaning": 2.0})
 
-    assert learnt.others.weights == {name: learnt_weights().others[name] for name in learnt.others.weights}
+    learnt = learn_weights(many(20, by="covers"), kept=kept)
+
+    assert weighing(learnt.others.weights) == {"meaning": 2.0}
     assert (learnt.others.questions, learnt.others.nll) == (0, None)
+    assert weighing(learn_weights([]).weights.turns) == weighing(learnt_weights().turns)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5])
+def test_a_signal_that_tells_no_candidates_from_each_other_keeps_its_weight(value: float) -> None:
+    questions = [*many(20, by="covers"), *many(20, by="meaning", turns=0)]
+    for each in questions:
+        each.signals[:, ALL.index("parent")] = value
+    kept = Weights(turns={"parent": 3.0, "covers": 0.1}, others={"parent": -2.0})
+
+    learnt = learn_weights(questions, kept=kept)
+
+    assert (learnt.turns.weights["parent"], learnt.others.weights["parent"]) == (3.0, -2.0)
+    assert (learnt.turns.kept, learnt.others.kept) == (["parent", "no_turn"], ["parent", "no_turn"])
+    assert learnt.turns.weights["covers"] > 0.5
+
+
+def test_what_is_kept_changes_nothing_of_what_is_learnt() -> None:
+    questions = [*many(20, by="covers"), *many(20, by="meaning", turns=15)]
+
+    learnt, again = (learn_weights(questions, kept=kept).others for kept in (NOTHING, learnt_weights()))
+
+    assert weighing(learnt.weights) == weighing(again.weights)
+
+
+def test_of_what_stands_alone_nothing_is_learnt_of_how_it_is_written() -> None:
+    questions = [*many(20, by="covers"), *many(20, by="length", turns=15)]
+
+    learnt = learn_weights(questions)
+
+    assert set(learnt.others.weights) == set(OF_OTHERS)
+    assert set(learnt.turns.weights) == set(ALL)
 
 
 def test_turns_weigh_the_same_whatever_they_stand_beside() -> None:
@@ -74,7 +117,7 @@ def test_turns_weigh_the_same_whatever_they_stand_beside() -> None:
 def test_signals_that_are_not_named_get_no_weight() -> None:
     learnt = learn_weights([*many(20, by="covers"), *many(20, by="words", turns=15)], names=["words", "asks"])
 
-    assert set(learnt.turns.weights) == set(learnt.others.weights) == {"words", "asks"}
+    assert (set(learnt.turns.weights), set(learnt.others.weights)) == ({"words", "asks"}, {"words"})
 
 
 def test_questions_whose_answers_were_not_found_teach_nothing_and_count() -> None:
@@ -124,6 +167,44 @@ def test_what_is_held_out_teaches_nothing_about_itself() -> None:
 
     fitted = learn_weights(questions).weights
     assert held_out < sum(found_by(fitted, each) for each in questions) - 10
+
+
+def alone(*, turns: int) -> Recorded:
+    """One question, whose answer comes last and has most of what counts."""
+    signals = np.zeros((CANDIDATES, len(ALL)))
+    signals[-1] = [float(name in ("words", "content", "meaning", "covers")) for name in ALL]
+    one = recorded(1, by="words", turns=turns)
+    return replace(one, signals=signals, is_answer=np.arange(CANDIDATES) == CANDIDATES - 1)
+
+
+@pytest.mark.parametrize("turns", [0, CANDIDATES])
+def test_weights_that_may_know_what_is_held_out_do_not_judge_it(turns: int) -> None:
+    question = alone(turns=turns)
+
+    [(_, share)] = found_when_held_out([question])
+
+    assert found_by(learnt_weights(), question) == 1.0
+    assert share == 0.0
+    assert untaught_when_held_out([question]) == 1
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "untaught"),
+    [
+        ([recorded(1, by="words")], [recorded(2, by="words")], 0),
+        ([recorded(1, by="words")], [recorded(2, by="words", turns=0)], 1),
+        ([recorded(1, by="words")], [recorded(2, by="words", found=0)], 1),
+        ([recorded(1, by="words", turns=5)], [recorded(2, by="words", turns=5)], 1),
+        ([recorded(1, by="words", turns=0)], [recorded(2, by="words", turns=5)], 0),
+        ([recorded(1, by="words", turns=5)], [recorded(2, by="words", turns=5), recorded(3, by="words")], 0),
+        (many(3, by="words"), [], 3),
+    ],
+    ids=["turns", "of all else", "nothing found", "turns among others", "others", "both", "nothing"],
+)
+def test_questions_are_untaught_where_no_other_is_of_all_they_have(
+    own: list[Recorded], others: list[Recorded], untaught: int
+) -> None:
+    assert count_untaught(own, others) == untaught
 
 
 def test_a_plan_with_weights_ranks_by_them() -> None:
