@@ -25,7 +25,7 @@ from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
 
-FOUND = {"bm25", "similarity", "hops", "relevance"}
+FOUND = {"bm25", "similarity", "hops", "relevance", "content", "gist"}
 
 
 @pytest.fixture

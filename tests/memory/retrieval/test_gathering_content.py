@@ -47,38 +47,59 @@ def test_content_is_the_score_of_the_words_that_are_content(owner: Owner) -> Non
     found = candidates_of(owner, asked("Why does Ana paint?", subjects=["Ana"]))
 
     paints, all_of_it = found["Ana paints"], found["why does Ana paint"]
-    assert (paints.content, paints.bm25) == pytest.approx((IN_BOTH, 2 * IN_BOTH))
-    assert (all_of_it.content, all_of_it.bm25) == pytest.approx((IN_BOTH, 2 * IN_BOTH + 2 * IN_ONE_OF_TWO))
+    assert (paints.content, paints.naming) == pytest.approx((2 * IN_BOTH, IN_BOTH))
+    assert (all_of_it.content, all_of_it.naming) == pytest.approx((2 * IN_BOTH, IN_BOTH))
+    assert paints.bm25 == pytest.approx(2 * IN_BOTH)
+    assert all_of_it.bm25 == pytest.approx(2 * IN_BOTH + 2 * IN_ONE_OF_TWO)
 
 
 @pytest.mark.parametrize(
-    ("text", "fields", "content"),
+    ("text", "fields", "content", "naming"),
     [
-        pytest.param("lamp cellar", {}, 2 * IN_ONE_OF_TWO, id="two words"),
-        pytest.param("lamp in the cellar", {}, 2 * IN_ONE_OF_TWO, id="stop words beside them"),
-        pytest.param("lamp cellar", {"subjects": ["cellar"]}, IN_ONE_OF_TWO, id="one is whom it is about"),
-        pytest.param("lamp cellar", {"names": ["cellar"]}, (1 + NAME_WEIGHT) * IN_ONE_OF_TWO, id="a name"),
-        pytest.param("in the", {}, 0.0, id="stop words alone"),
-        pytest.param("lamp", {"subjects": ["lamp"]}, 0.0, id="none but whom it is about"),
+        pytest.param("lamp cellar", {}, 2, 0, id="two words"),
+        pytest.param("lamp in the cellar", {}, 2, 0, id="stop words beside them"),
+        pytest.param("lamp cellar", {"subjects": ["cellar"]}, 2, 1, id="one is whom it is about"),
+        pytest.param("lamp cellar", {"names": ["cellar"]}, 1 + NAME_WEIGHT, 0, id="a name"),
+        pytest.param(
+            *("lamp cellar", {"names": ["cellar"], "subjects": ["cellar"]}, 1 + NAME_WEIGHT, NAME_WEIGHT),
+            id="the name of whom it is about",
+        ),
+        pytest.param("lamp in the cellar", {"subjects": ["In The Cellar"]}, 2, 1, id="a name with stop words"),
+        pytest.param("in the", {}, 0, 0, id="stop words alone"),
+        pytest.param("lamp", {"subjects": ["lamp"]}, 1, 1, id="none but whom it is about"),
     ],
 )
-def test_content_goes_by_the_weights_of_its_terms(
-    owner: Owner, text: str, fields: dict[str, Any], content: float
+def test_content_and_naming_go_by_the_weights_of_their_terms(
+    owner: Owner, text: str, fields: dict[str, Any], content: float, naming: float
 ) -> None:
     keep(owner, "the lamp in the cellar", "in the garden")
 
-    found = candidates_of(owner, asked(text, **fields))
+    lamp = candidates_of(owner, asked(text, **fields))["the lamp in the cellar"]
 
-    assert found["the lamp in the cellar"].content == pytest.approx(content)
+    assert (lamp.content, lamp.naming) == pytest.approx((content * IN_ONE_OF_TWO, naming * IN_ONE_OF_TWO))
 
 
-def test_a_phrase_doubles_words_and_leaves_content_as_it_is(owner: Owner) -> None:
+@pytest.mark.parametrize(
+    ("phrases", "quoted"),
+    [
+        pytest.param([], (0, 0), id="none"),
+        pytest.param(["green lamp"], (1, 0), id="one"),
+        pytest.param(["green lamp", "lamp"], (2, 1), id="each that it holds"),
+        pytest.param(["red lamp"], (0, 0), id="one that stands nowhere"),
+    ],
+)
+def test_each_phrase_that_it_holds_makes_all_of_its_words_count_once_more(
+    owner: Owner, phrases: list[str], quoted: tuple[int, int]
+) -> None:
     keep(owner, "green lamp", "lamp green")
 
-    found = candidates_of(owner, asked("green lamp", phrases=["green lamp"]))
+    found = candidates_of(owner, asked("green lamp", phrases=phrases, subjects=["lamp"]))
 
-    assert found["green lamp"].content == pytest.approx(found["lamp green"].content) == pytest.approx(2 * IN_BOTH)
-    assert found["green lamp"].bm25 == pytest.approx(2 * found["lamp green"].bm25)
+    for text, held in zip(("green lamp", "lamp green"), quoted, strict=True):
+        once = (1 + held) * IN_BOTH
+        told = found[text]
+        assert told.quoted == held
+        assert (told.bm25, told.content, told.naming) == pytest.approx((2 * once, 2 * once, once))
 
 
 def test_held_tells_the_terms_that_stand_in_it(owner: Owner) -> None:
@@ -110,7 +131,8 @@ def test_what_holds_no_word_of_the_question_has_neither(owner: Owner) -> None:
 
     found = candidates_of(owner, asked("lamp"), "lexical", "pinned")
 
-    assert (found["nothing alike"].content, found["nothing alike"].held) == (0.0, 0)
+    nothing = found["nothing alike"]
+    assert (nothing.content, nothing.naming, nothing.held, nothing.quoted) == (0.0, 0.0, 0, 0)
     assert (found["a lamp"].content > 0, found["a lamp"].held) == (True, 1)
 
 
@@ -119,7 +141,7 @@ def test_without_words_nothing_is_held(owner: Owner) -> None:
 
     [only] = candidates_of(owner, asked(""), "pinned").values()
 
-    assert (only.bm25, only.content, only.held) == (0.0, 0.0, 0)
+    assert (only.bm25, only.content, only.naming, only.held, only.quoted) == (0.0, 0.0, 0.0, 0, 0)
 
 
 @pytest.mark.parametrize(
