@@ -87,10 +87,10 @@ def read_gist(candidates: Sequence[Candidate]) -> Scores:
 
 
 def read_content(candidates: Sequence[Candidate], speakers: Speakers) -> Scores:
-    content = np.array([each.content for each in candidates], dtype=np.float64)
+    content = known(np.array([each.content for each in candidates], dtype=np.float64))
     if speakers.are_subjects:
-        content -= np.array([each.naming for each in candidates], dtype=np.float64)
-    return known(content)
+        content -= known(np.array([each.naming for each in candidates], dtype=np.float64))
+    return content
 
 
 def compare_meaning(candidates: Sequence[Candidate], by_gist: NDArray[np.bool_]) -> Scores:
