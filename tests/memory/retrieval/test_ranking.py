@@ -76,12 +76,12 @@ def test_turns_have_weights_of_their_own() -> None:
 
 
 def test_parts_are_weight_times_signal_and_those_of_nothing_are_not_told() -> None:
-    best, worst = turn(1, text="well", bm25=4.0, token_count=0), turn(5, text="5", bm25=0.0, token_count=6)
+    best, worst = turn(1, text="well", bm25=4.0, token_count=0), turn(5, text="wow", bm25=0.0, token_count=6)
 
-    ranked(weights(words=0.5, length=2.0, numbers=9.0), best, worst)
+    ranked(weights(words=0.5, length=2.0, reacts=9.0), best, worst)
 
     assert parts_of(best) == pytest.approx({"words": 0.5})
-    assert parts_of(worst) == pytest.approx({"words": -0.5, "length": 2 * math.log(7), "numbers": 9.0})
+    assert parts_of(worst) == pytest.approx({"words": -0.5, "length": 2 * math.log(7), "reacts": 9.0})
 
 
 def test_no_candidates_are_none() -> None:
@@ -106,6 +106,34 @@ def test_what_recallers_say_of_it_is_told_beside() -> None:
     assert far.signals["hops"] == 2
     assert near.reasons == [IS_NEAR]
     assert SHARES_WORDS in far.reasons
+
+
+def test_what_content_and_gist_say_is_told_beside() -> None:
+    asked, plain = turn(1, content=3.0, naming=1.0, gist=0.25), other(2, content=0.0, gist=None)
+
+    ranked(NOTHING, asked, plain)
+
+    assert asked.signals.items() >= {"content": 3.0, "gist": 0.25}.items()
+    assert plain.signals["content"] == 0.0
+    assert "gist" not in plain.signals
+
+
+@pytest.mark.parametrize(
+    ("subjects", "near"),
+    [
+        pytest.param(["Ana"], [False, True, True, False], id="of turns to the gist, where whom it is about speaks"),
+        pytest.param(["Redis"], [True, False, True, False], id="to the text otherwise"),
+    ],
+)
+def test_near_in_meaning_is_said_of_what_meaning_was_compared_by(subjects: list[str], near: list[bool]) -> None:
+    # of the text's similarities the mean is 0.5, and so it is with those of the gist in place of the turns'
+    like: dict[str, Any] = {"similarity": 0.8, "gist": 0.2, "ways": {"vector"}, "bm25": 0.0}
+    unlike: dict[str, Any] = {"similarity": 0.2, "gist": 0.8, "ways": {"vector"}, "bm25": 0.0}
+    candidates = [turn(1, speaker="Ana", **like), turn(2, **unlike), other(3, **like), other(4, **unlike)]
+
+    ranked(weights(meaning=1.0), *candidates, subjects=subjects)
+
+    assert [IS_NEAR in each.reasons for each in candidates] == near
 
 
 def test_weights_of_signals_that_there_are_not_are_refused() -> None:

@@ -32,8 +32,9 @@ def no_turn(number: int, **fields: Any) -> Candidate:
     return found(number, kind=Kind.FACT, **fields)
 
 
-def table_of(*candidates: Candidate) -> Table:
-    return make_table(candidates, asking())
+def table_of(*candidates: Candidate, **asked: Any) -> Table:
+    """`asked` are fields of the query."""
+    return make_table(candidates, asking(**asked))
 
 
 def sat_together(table: Table) -> list[int]:
@@ -122,36 +123,62 @@ def test_the_gist_puts_turns_in_another_order_and_leaves_other_kinds_in_place() 
     near: dict[str, Any] = {"similarity": 0.8, "gist": 0.2}
     far: dict[str, Any] = {"similarity": 0.4, "gist": 0.6}
 
-    table = table_of(said(1, 0, **near), said(2, 1, **far), no_turn(3, **near), no_turn(4, **far))
+    ana = {"speaker": "Ana"}
+    candidates = [said(1, 0, **ana, **near), said(2, 1, **far), no_turn(3, **near), no_turn(4, **far)]
 
-    assert table.meaning.tolist() == pytest.approx([-1, 1, 1, -1])
+    assert table_of(*candidates, subjects=["Ana"]).meaning.tolist() == pytest.approx([-1, 1, 1, -1])
+
+
+@pytest.mark.parametrize(
+    ("subjects", "speaker", "leaves_out"),
+    [
+        pytest.param(["Ana"], "Ana", True, id="who speaks"),
+        pytest.param(["Ana", "Rui"], "Ana", False, id="two, of whom one speaks"),
+        pytest.param(["Redis"], "Ana", False, id="what nobody is called"),
+        pytest.param(["Ana"], "", False, id="nobody speaks by name"),
+        pytest.param([], "Ana", False, id="nobody"),
+    ],
+)
+def test_names_and_similarity_give_way_to_the_gist_where_all_subjects_speak(
+    subjects: list[str], speaker: str, leaves_out: bool
+) -> None:
+    named: dict[str, Any] = {"content": 5.0, "naming": 4.0, "similarity": 0.8, "gist": 0.2}
+    told: dict[str, Any] = {"content": 3.0, "naming": 0.0, "similarity": 0.4, "gist": 0.6}
+
+    table = table_of(said(1, 0, speaker=speaker, **named), said(2, 5, **told), subjects=subjects)
+
+    for column in (table.content, table.meaning):
+        assert column.tolist() == pytest.approx([-1, 1] if leaves_out else [1, -1])
 
 
 def test_turns_stay_as_near_on_the_average_and_as_spread_as_their_similarities_are() -> None:
     # over all six the mean is 0.5, and the deviation 0.2 by construction
-    turns = [said(1, 0, similarity=0.7, gist=0.1), said(2, 1, similarity=0.3, gist=0.2)]
+    turns = [said(1, 0, speaker="Ana", similarity=0.7, gist=0.1), said(2, 1, similarity=0.3, gist=0.2)]
     others = [no_turn(n, similarity=near, gist=0.9) for n, near in ((3, 0.7), (4, 0.3), (5, 0.7), (6, 0.3))]
 
     plain = table_of(*(said(n, n, similarity=each.similarity) for n, each in enumerate([*turns, *others])))
-    told = table_of(*turns, *others)
+    told = table_of(*turns, *others, subjects=["Ana"])
 
     assert told.meaning[2:].tolist() == pytest.approx(plain.meaning[2:].tolist())
     assert told.meaning[:2].mean() == pytest.approx(plain.meaning[:2].mean())
     assert told.meaning[:2].std() == pytest.approx(plain.meaning[:2].std())
+    assert told.meaning[0] < told.meaning[1]
 
 
 def test_a_turn_without_a_vector_is_of_average_meaning() -> None:
-    table = table_of(
-        said(1, 0, similarity=0.8, gist=0.2), said(2, 1, similarity=0.4, gist=0.6), said(3, 2, similarity=None)
-    )
+    first = said(1, 0, speaker="Ana", similarity=0.8, gist=0.2)
+
+    table = table_of(first, said(2, 1, similarity=0.4, gist=0.6), said(3, 2, similarity=None), subjects=["Ana"])
 
     assert table.meaning.tolist() == pytest.approx([-1, 1, 0])
 
 
 def test_what_is_no_number_is_not_known() -> None:
-    odd = [said(n, n, bm25=bad, content=bad, similarity=bad, gist=bad) for n, bad in enumerate((math.nan, math.inf), 1)]
+    fields = ("bm25", "content", "naming", "similarity", "gist")
+    odd = [said(n, n, **dict.fromkeys(fields, bad)) for n, bad in enumerate((math.nan, math.inf), 1)]
+    even = said(3, 3, speaker="Ana", bm25=1.0, content=1.0, similarity=0.5, gist=0.5)
 
-    table = table_of(*odd, said(3, 3, bm25=1.0, content=1.0, similarity=0.5, gist=0.5))
+    table = table_of(*odd, even, subjects=["Ana"])
 
     for column in (table.words, table.content, table.meaning):
         assert column.tolist() == [0, 0, 0]
@@ -169,8 +196,9 @@ def drawn(rows: Sequence[Any]) -> list[Candidate]:
     made = []
     for number, (place, hours, bm25, near, gist) in enumerate(rows, start=1):
         of_place = {} if place is None else {"conversation_id": place[0], "index": place[1]}
-        at = NOW + timedelta(hours=hours)
-        made.append(found(number, event_time=at, bm25=bm25, content=bm25 / 2, similarity=near, gist=gist, **of_place))
+        at, who = NOW + timedelta(hours=hours), ("Ana", "Rui")[number % 2]
+        told = {"bm25": bm25, "content": bm25 / 2, "naming": bm25 / 4, "similarity": near, "gist": gist}
+        made.append(found(number, event_time=at, speaker=who, **told, **of_place))
     return made
 
 
@@ -179,7 +207,7 @@ def drawn(rows: Sequence[Any]) -> list[Candidate]:
 def test_candidates_in_another_order_make_the_same_table_in_that_order(rows: Sequence[Any], seed: int) -> None:
     candidates = drawn(rows)
     mixed = Random(seed).sample(candidates, len(candidates))
-    table, other = table_of(*candidates), table_of(*mixed)
+    table, other = (table_of(*each, subjects=["Ana"]) for each in (candidates, mixed))
     at = [candidates.index(each) for each in mixed]
 
     assert sat_together(other) == table.sittings[at].tolist()

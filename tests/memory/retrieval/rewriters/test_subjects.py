@@ -19,13 +19,13 @@ def read(text: str) -> Query:
     [
         pytest.param("What did Ana paint?", ["Ana"], "What did paint?", id="who does something"),
         pytest.param("What DID Ana paint?", ["Ana"], "What DID paint?", id="however it is written"),
-        pytest.param("Where has Ana been with Ana?", ["Ana"], "Where has been with?", id="each time"),
+        pytest.param("Where has Ana swum with Ana?", ["Ana"], "Where has swum with?", id="each time"),
         pytest.param("Is Ana Okafor tall?", ["Ana Okafor"], "Is tall?", id="a name of two words"),
         pytest.param("What does O'Neill say?", ["O'Neill"], "What does say?", id="a mark in the name"),
         pytest.param("What did Ana-Lena say to Ana?", ["Ana-Lena"], "What did say to Ana?", id="a hyphen in it"),
         pytest.param("Did Ana meet Ana-Lena?", ["Ana"], "Did meet Ana-Lena?", id="a longer name that begins with it"),
         pytest.param("Did Ana meet Anabel?", ["Ana"], "Did meet Anabel?", id="a longer word that begins with it"),
-        pytest.param("What can C++ do?", ["C++"], "What can do?", id="signs in the name"),
+        pytest.param("What can C++ link?", ["C++"], "What can link?", id="signs in the name"),
         pytest.param("What would, Ana, you do?", [], "", id="who is spoken to"),
         pytest.param("Where would Ana's dog go if Ana left?", ["Ana"], "Where would dog go if left?", id="both"),
     ],
@@ -93,8 +93,15 @@ def test_where_nobody_does_or_has_anything_there_is_no_gist(text: str) -> None:
     assert (list(query.subjects), query.gist) == ([], "")
 
 
-@pytest.mark.parametrize("text", ["Ana's", "Ana's?", "ANA's", "Ana's, James'!", "Ana's and Rui's"])
-def test_a_question_of_nothing_but_names_has_no_gist(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Ana's", "Ana's?", "ANA's", "Ana's, James'!", "Ana's and Rui's"),
+        *("What did Ana do?", "Where has Ana been with Rui's?", "What's Ana's?", "Is it Ana's, yours or mine?"),
+        *("What did Ana do on Monday?", "Was it Ana’s in May?"),
+    ],
+)
+def test_a_question_of_nothing_but_names_and_small_words_has_no_gist(text: str) -> None:
     query = read(text)
 
     assert query.subjects
@@ -102,7 +109,7 @@ def test_a_question_of_nothing_but_names_has_no_gist(text: str) -> None:
 
 
 def test_what_is_left_begins_with_a_word_and_has_no_blank_before_its_end() -> None:
-    assert leave_out("Ana , what  is it , Ana ?", ["Ana"]) == "what is it?"
+    assert leave_out("Ana , what  is blue , Ana ?", ["Ana"]) == "what is blue?"
 
 
 def test_the_text_its_phrases_and_its_names_stay_what_they_are() -> None:
