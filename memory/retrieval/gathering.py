@@ -233,7 +233,8 @@ def union_of(recallers: Sequence[str]) -> str:
     found = "SELECT id, hops, distance, part_of"
     each = [f"{found}, {1 << place} AS way FROM {name}" for place, name in enumerate(recallers)]
     return f"""
-        SELECT id, min(hops) AS hops, min(distance) AS distance, any_value(part_of) AS part_of, bit_or(way) AS ways
+        SELECT id, min(hops) AS hops, min(distance) AS distance, bit_or(way) AS ways,
+            (array_agg(part_of) FILTER (WHERE part_of IS NOT NULL))[1] AS part_of
         FROM ({" UNION ALL ".join(each)}) AS each GROUP BY id"""
 
 
