@@ -175,8 +175,9 @@ def test_a_turn_without_a_vector_is_of_average_meaning() -> None:
 
 def test_what_is_no_number_is_not_known() -> None:
     fields = ("bm25", "content", "naming", "similarity", "gist")
-    odd = [said(n, n, **dict.fromkeys(fields, bad)) for n, bad in enumerate((math.nan, math.inf), 1)]
-    even = said(3, 3, speaker="Ana", bm25=1.0, content=1.0, similarity=0.5, gist=0.5)
+    unknown = [dict[str, Any].fromkeys(fields, bad) for bad in (math.nan, math.inf)]
+    odd = [found(n, index=n, **each) for n, each in enumerate(unknown, start=1)]
+    even = found(3, index=3, speaker="Ana", bm25=1.0, content=1.0, similarity=0.5, gist=0.5)
 
     table = table_of(*odd, even, subjects=["Ana"])
 
