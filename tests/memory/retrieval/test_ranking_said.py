@@ -1,5 +1,6 @@
 """What a turn's text is like: whether it tells something, asks, or only answers politely; in time whatever it is."""
 
+from functools import partial
 from random import Random
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from memory.retrieval.gathering import TEXT_CHARACTERS
 from memory.retrieval.ranking.said import LONGEST_SAID, MOST, TRANSCRIPT, Said, read_beginning, read_said, share_asked
+from tests.memory.pace import takes_the_square
 
 NOTHING = Said(asks=0.0, times=0.0, numbers=0.0, happened=0.0, places=0.0, reacts=0.0)
 
@@ -197,14 +199,6 @@ def test_only_the_beginning_is_read() -> None:
     assert read_said(f"We went. {filler}").happened == 1
 
 
-def test_what_was_read_is_kept_by_its_beginning() -> None:
-    kept = read_beginning.cache_info().currsize
-    long = "kept once " * LONGEST_SAID
-
-    assert read_said(long) is read_said(f"{long} and more")
-    assert read_beginning.cache_info().currsize <= kept + 1
-
-
 TEXTS = st.text(max_size=300) | st.text(alphabet="aw .?![]:'’\n1IWe", max_size=300)
 
 
@@ -261,13 +255,24 @@ HOSTILE = [
 ]
 
 
-def test_ten_thousand_signs_of_anything_are_read_at_once() -> None:
-    """A pattern that took the square of a text's length would take minutes for these."""
+ENDS = ("", "]", "?", "x", " \n")
+
+
+def repeated(piece: str, end: str, length: int) -> str:
+    return piece * (length // len(piece)) + end
+
+
+@pytest.mark.parametrize("end", ENDS, ids=ascii)
+def test_a_text_four_times_as_long_does_not_take_the_square_of_the_time(end: str) -> None:
+    texts = [partial(repeated, piece, end) for piece in HOSTILE]
+
+    assert [each(10) for each in texts if takes_the_square(read_beginning, each, TEXT_CHARACTERS)] == []
+
+
+def test_a_text_of_everything_does_not_take_the_square_either() -> None:
     random = Random(7)
-    texts = [piece * (TEXT_CHARACTERS // len(piece)) for piece in HOSTILE]
-    texts += [f"{text[:-1]}{end}" for text in texts for end in ("]", "?", "x", " \n")]
-    texts += ["".join(random.choices(HOSTILE, k=TEXT_CHARACTERS)) for _ in range(100)]
 
-    read = [read_beginning.__wrapped__(text) for text in texts]
+    def mixed(length: int) -> str:
+        return "".join(random.choices(HOSTILE, k=length // 2))
 
-    assert len(read) == 5 * len(HOSTILE) + 100
+    assert not takes_the_square(read_beginning, mixed, TEXT_CHARACTERS)

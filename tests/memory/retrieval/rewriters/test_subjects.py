@@ -1,5 +1,7 @@
 """Whom a question is about, and what it asks without them: its gist."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from memory.retrieval.queries import LONGEST_QUERY, Query
 from memory.retrieval.rewriters.names import MOST_NAMES, find_names, leave_out
 from memory.retrieval.rewriters.words import LONGEST_READ
+from tests.memory.pace import LONGER, takes_the_square
 from tests.memory.retrieval.rewriters.asking import moment
 
 
@@ -192,15 +195,25 @@ HOSTILE = [
 ]
 
 
-def test_long_questions_are_read_at_once_and_no_further_than_others() -> None:
-    """A pattern that took the square of a text's length for each of twenty names would take minutes for these."""
-    names = " ".join(f"Name{number}'s" for number in range(MOST_NAMES))
-    texts = [f"{names} {piece * LONGEST_QUERY}"[:LONGEST_QUERY] for piece in HOSTILE]
+NAMES = " ".join(f"Name{number}'s" for number in range(MOST_NAMES))
 
-    read_ones = [read(text) for text in texts]
 
-    assert all(len(query.subjects) == MOST_NAMES for query in read_ones)
-    assert all(len(query.gist) <= LONGEST_READ for query in read_ones)
+def hostile(piece: str, length: int) -> str:
+    return f"{NAMES} {piece * LONGEST_QUERY}"[:length]
+
+
+@pytest.mark.parametrize("piece", HOSTILE, ids=ascii)
+def test_long_questions_are_read_no_further_than_others(piece: str) -> None:
+    query = read(hostile(piece, LONGEST_QUERY))
+
+    assert len(query.subjects) == MOST_NAMES
+    assert len(query.gist) <= LONGEST_READ
+
+
+def test_no_question_takes_the_square_of_its_length() -> None:
+    texts = [partial(hostile, piece) for piece in HOSTILE]
+
+    assert [each(300) for each in texts if takes_the_square(read, each, LONGEST_QUERY // LONGER)] == []
 
 
 def test_names_that_look_like_patterns_are_names() -> None:
