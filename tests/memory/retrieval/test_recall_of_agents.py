@@ -330,6 +330,7 @@ def test_of_two_who_share_a_name_the_other_one_tells_them_apart(owner: Owner, qu
         *SMALL_TALK,
     )
 
+    assert set(signalled(owner, "said_by", question)) == {answer}
     assert first(owner, question) == answer
 
 
@@ -382,5 +383,5 @@ def test_the_explanation_has_what_counted(friends: Owner, topics: Owner) -> None
     [redis, *_] = ask(topics, "What is Redis?")
 
     assert painted.signals["gist"] == painted.gist
-    assert painted.signals["content"] == painted.content > 0
-    assert redis.signals["content"] == redis.content > 0
+    assert painted.signals["content"] > 0
+    assert redis.signals["content"] > 0
