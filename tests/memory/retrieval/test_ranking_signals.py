@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from math import log1p
+from math import exp, log1p
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Orientation, Setting, Term
 from memory.retrieval.queries import Window
-from memory.retrieval.ranking.signals import SIGNALS, speaker_of
+from memory.retrieval.ranking.said import read_said
+from memory.retrieval.ranking.signals import MOST_TOKENS, SIGNALS
 from memory.retrieval.ranking.tables import SITTING, make_table
 from tests.memory.candidates import asking, found
 from tests.memory.episodes import NOW
@@ -30,7 +32,7 @@ def said(index: int, text: str = "", **fields: Any) -> Candidate:
 
 
 def no_turn(number: int, text: str = "", **fields: Any) -> Candidate:
-    return found(number, text, kind=Kind.FACT, **fields)
+    return found(number, text, **{"kind": Kind.FACT} | fields)
 
 
 def values(name: str, candidates: Sequence[Candidate], setting: Setting | None = None) -> list[float]:
@@ -128,6 +130,49 @@ def test_content_that_is_covered_counts_by_weight_and_less_where_it_is_beside(
     assert values("covers", candidates, asked_for(TERMS)) == pytest.approx(covered)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "share"),
+    [
+        pytest.param(0, 1, id="of no length"),
+        pytest.param(MOST_TOKENS, 1, id="as long as is good"),
+        pytest.param(2 * MOST_TOKENS, 0.5, id="twice as long"),
+        pytest.param(100 * MOST_TOKENS, 0.01, id="a document"),
+    ],
+)
+def test_what_a_long_text_holds_covers_less_and_so_it_does_for_its_neighbours(tokens: int, share: float) -> None:
+    candidates = [said(0, held=LAMP, token_count=tokens), said(1), no_turn(9, held=LAMP, token_count=tokens)]
+
+    covered = [0.75 * share, 0.7 * 0.75 * share, 0.75 * share]
+
+    assert values("covers", candidates, asked_for(TERMS)) == pytest.approx(covered)
+
+
+@pytest.mark.parametrize(
+    ("speaker", "covered"),
+    [pytest.param("Cellar", [1.0, 0.0], id="who speaks"), pytest.param("Ana", [0.75, 0.25], id="who does not")],
+)
+def test_the_name_of_a_subject_who_speaks_is_nothing_to_cover(speaker: str, covered: list[float]) -> None:
+    setting = asking(subjects=["Cellar"])
+    terms = [*TERMS[:2], replace(TERMS[2], is_subject=True)]
+    candidates = [said(0, held=LAMP, speaker=speaker), said(5, held=CELLAR)]
+
+    assert values("covers", candidates, replace(setting, orientation=Orientation(terms=terms))) == covered
+
+
+@pytest.mark.parametrize(
+    ("phrases", "expected"),
+    [
+        pytest.param(["a", "b"], [1, 0.5, 0, 0.5], id="two"),
+        pytest.param([], [0, 0, 0, 0], id="none"),
+    ],
+)
+def test_quoted_is_the_share_of_phrases_that_stand_in_it(phrases: list[str], expected: list[float]) -> None:
+    held = (2, 1, 0, 1) if phrases else (0, 0, 0, 0)
+    candidates = [no_turn(n, quoted=count) if n == 3 else said(n, quoted=count) for n, count in enumerate(held)]
+
+    assert values("quoted", candidates, replace(asking(), orientation=Orientation(phrases=phrases))) == expected
+
+
 @pytest.mark.parametrize("terms", [[], [TERMS[1]]], ids=["no words", "no content"])
 def test_a_question_without_content_is_covered_by_nothing(terms: list[Term]) -> None:
     assert values("covers", [said(0, held=7), said(1)], asked_for(terms)) == [0, 0]
@@ -140,41 +185,20 @@ def test_the_last_of_many_terms_is_told_from_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "expected"),
+    ("names", "expected"),
     [
-        pytest.param("What did Ana paint?", [1, 0, 1, 0], id="one of them"),
-        pytest.param("what is ana's, or ANA’S?", [1, 0, 1, 0], id="however it is written"),
-        pytest.param("What did Rui tell Ana?", [0, 0, 0, 0], id="two of them"),
-        pytest.param("What did Lima paint?", [0, 1, 0, 0], id="by the family name"),
-        pytest.param("What did Anabel paint?", [0, 0, 0, 0], id="another one"),
-        pytest.param("", [0, 0, 0, 0], id="nobody"),
+        pytest.param(["Ana"], [1, 0, 1, 0], id="one of them"),
+        pytest.param(["Lima"], [0, 1, 0, 0], id="by the family name"),
+        pytest.param(["Ana", "Rui"], [0, 0, 0, 0], id="two of them"),
+        pytest.param(["Ana", "Redis"], [1, 0, 1, 0], id="one of them and a topic"),
+        pytest.param(["Redis"], [0, 0, 0, 0], id="a topic"),
+        pytest.param([], [0, 0, 0, 0], id="nobody"),
     ],
 )
-def test_turns_of_the_one_who_is_named_are_told(question: str, expected: list[float]) -> None:
-    candidates = [said(0, speaker="Ana"), said(1, speaker="Rui Lima"), said(2, "ANA: Hello"), no_turn(9, "Well")]
+def test_turns_of_the_one_who_is_named_are_told(names: list[str], expected: list[float]) -> None:
+    candidates = [said(0, speaker="Ana"), said(1, speaker="Rui Lima"), said(2, speaker="ANA"), no_turn(9, "Ana: Well")]
 
-    assert values("said_by", candidates, asking(text=question)) == expected
-
-
-@pytest.mark.parametrize("question", ["What is the plan?", "What will it cost?"])
-def test_a_small_word_of_a_name_names_nobody(question: str) -> None:
-    candidates = [said(0, speaker="The Bot"), said(1, speaker="Will")]
-
-    assert values("said_by", candidates, asking(text=question)) == [0, 0]
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "speaker"),
-    [
-        ("Ana", "Rui: so he said", "ana"),
-        ("", "Rui Lima: well", "rui lima"),
-        ("", "well", ""),
-        ("", "https://example.com", ""),
-        ("ΑΝΝΑ", "", "αννα"),
-    ],
-)
-def test_a_speaker_is_told_by_name_or_by_the_text(name: str, text: str, speaker: str) -> None:
-    assert speaker_of(name, text) == speaker
+    assert values("said_by", candidates, asking(text="What now?", names=names)) == expected
 
 
 DAY = Window(since=NOW, until=NOW + timedelta(days=1))
@@ -191,10 +215,24 @@ def test_what_is_of_the_time_asked_for_has_1_and_what_is_not_fades() -> None:
     assert 0.5 < after < 1
 
 
-def test_a_fact_is_of_the_times_in_which_it_was_true() -> None:
-    was_true = no_turn(1, event_time=NOW - timedelta(days=900), valid_from=NOW - timedelta(days=900))
+@pytest.mark.parametrize(
+    ("begins", "ends", "near"),
+    [
+        pytest.param(3, None, 1, id="begins in it"),
+        pytest.param(-900 * 24, 3, 1, id="ends in it"),
+        pytest.param(None, 3, 1, id="ends in it, whenever it began"),
+        pytest.param(-900 * 24, None, 0, id="is true for years"),
+        pytest.param(-900 * 24, 900 * 24, 0, id="is true from long before to long after"),
+        # of a day half is left 6 hours outside, and half of that 6 hours further
+        pytest.param(-12, None, 0.25, id="begins shortly before"),
+        pytest.param(-900 * 24, 30, 0.5, id="ends shortly after"),
+    ],
+)
+def test_a_fact_is_of_the_times_at_which_it_began_and_ended(begins: int | None, ends: int | None, near: float) -> None:
+    since, until = (None if hours is None else NOW + timedelta(hours=hours) for hours in (begins, ends))
+    fact = no_turn(1, event_time=NOW - timedelta(days=900), valid_from=since, valid_to=until)
 
-    assert values("of_time", [was_true], asking(windows=[DAY])) == [1]
+    assert values("of_time", [fact], asking(windows=[DAY])) == pytest.approx([near], abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -238,10 +276,11 @@ def test_words_of_time_count_where_the_question_asks_when(question: str, asks_wh
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("times", "We met yesterday.", 1),
-        ("numbers", "I have 3 boats and 2 oars.", 2),
-        ("happened", "I painted.", 1),
-        ("places", "We met in Lisbon.", 1),
+        # of average meaning and content: by half, but for what answers nothing in any case
+        ("times", "We met yesterday.", 0.5),
+        ("numbers", "I have 3 boats and 2 oars.", 1),
+        ("happened", "I painted.", 0.5),
+        ("places", "We met in Lisbon.", 0.5),
         ("reacts", "Wow, well done.", 1),
         ("asks", "Well. Is it?", 2 / 3),
     ],
@@ -250,13 +289,45 @@ def test_what_is_read_off_a_text_counts_of_turns_alone(name: str, text: str, exp
     assert values(name, [said(0, text), no_turn(2, text)]) == pytest.approx([expected, 0])
 
 
+@pytest.mark.parametrize(
+    ("name", "is_gated"),
+    [
+        *((name, True) for name in ("times", "numbers", "happened", "places")),
+        *((name, False) for name in ("reacts", "asks")),
+    ],
+)
+def test_what_a_turn_tells_counts_as_far_as_it_is_about_what_is_asked(name: str, is_gated: bool) -> None:
+    text = "Wow. I swam in Lisbon for 2 days. I painted yesterday. Did you?"
+    # standard scores of meaning and content: 1 and 1, -1 and 1, 1 and -1, -1 and -1
+    found_so = [(0.9, 4.0), (0.1, 4.0), (0.9, 0.0), (0.1, 0.0)]
+    candidates = [said(n, text, similarity=near, content=told) for n, (near, told) in enumerate(found_so)]
+    [plain] = {getattr(read_said(text), name)}
+
+    gates = [1 / (1 + exp(-2)), 0.5, 0.5, 1 / (1 + exp(2))] if is_gated else [1, 1, 1, 1]
+
+    assert plain > 0
+    assert values(name, candidates) == pytest.approx([plain * gate for gate in gates])
+
+
 def test_other_kinds_are_told_from_turns() -> None:
     assert values("no_turn", [said(0), no_turn(2)]) == [0, 1]
 
 
-@pytest.mark.parametrize("tokens", [0, 1, 300])
-def test_length_is_the_logarithm_of_tokens(tokens: int) -> None:
-    assert values("length", [said(0, token_count=tokens)]) == pytest.approx([log1p(tokens)])
+@pytest.mark.parametrize(
+    ("tokens", "counted"), [(0, 0), (1, 1), (300, 300), (MOST_TOKENS, 500), (MOST_TOKENS + 1, 500), (10**6, 500)]
+)
+def test_length_is_the_logarithm_of_tokens_up_to_so_many(tokens: int, counted: int) -> None:
+    assert values("length", [said(0, token_count=tokens)]) == pytest.approx([log1p(counted)])
+
+
+def test_a_part_of_a_found_goal_has_what_that_is_better() -> None:
+    goal, part = no_turn(1, bm25=4.0, kind=Kind.GOAL), no_turn(2, bm25=0.0, part_of=UUID(int=1), kind=Kind.GOAL)
+    better = no_turn(3, bm25=9.0, part_of=UUID(int=2), kind=Kind.GOAL)
+    of_another = no_turn(4, bm25=0.0, part_of=UUID(int=99), kind=Kind.GOAL)
+    candidates = [goal, part, better, of_another]
+    whole, lesser, *_ = values("words", candidates)
+
+    assert values("parent", candidates) == pytest.approx([0, whole - lesser, 0, 0])
 
 
 @pytest.mark.parametrize("name", SIGNALS)
@@ -278,7 +349,7 @@ TURNS = st.tuples(
 @given(rows=st.lists(TURNS, max_size=10))
 def test_each_signal_is_one_finite_number_a_candidate_whatever_is_found(name: str, rows: Sequence[Any]) -> None:
     candidates = [
-        found(n, text, index=index, bm25=bm25, content=bm25, similarity=near, gist=near, held=held)
+        found(n, text, index=index, bm25=bm25, content=bm25, naming=bm25, similarity=near, gist=near, held=held)
         for n, (index, bm25, near, held, text) in enumerate(rows, start=1)
     ]
 

@@ -123,8 +123,7 @@ def test_the_gist_puts_turns_in_another_order_and_leaves_other_kinds_in_place() 
     near: dict[str, Any] = {"similarity": 0.8, "gist": 0.2}
     far: dict[str, Any] = {"similarity": 0.4, "gist": 0.6}
 
-    ana = {"speaker": "Ana"}
-    candidates = [said(1, 0, **ana, **near), said(2, 1, **far), no_turn(3, **near), no_turn(4, **far)]
+    candidates = [said(1, 0, speaker="Ana", **near), said(2, 1, **far), no_turn(3, **near), no_turn(4, **far)]
 
     assert table_of(*candidates, subjects=["Ana"]).meaning.tolist() == pytest.approx([-1, 1, 1, -1])
 
@@ -175,7 +174,7 @@ def test_a_turn_without_a_vector_is_of_average_meaning() -> None:
 
 def test_what_is_no_number_is_not_known() -> None:
     fields = ("bm25", "content", "naming", "similarity", "gist")
-    unknown = [dict[str, Any].fromkeys(fields, bad) for bad in (math.nan, math.inf)]
+    unknown: list[dict[str, Any]] = [dict.fromkeys(fields, bad) for bad in (math.nan, math.inf)]
     odd = [found(n, index=n, **each) for n, each in enumerate(unknown, start=1)]
     even = found(3, index=3, speaker="Ana", bm25=1.0, content=1.0, similarity=0.5, gist=0.5)
 
