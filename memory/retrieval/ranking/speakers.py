@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Query
 from memory.retrieval.ranking.said import TRANSCRIPT
-from memory.retrieval.rewriters.words import LONGEST_READ, NAMELESS, split_words
+from memory.retrieval.rewriters.words import INSIDE_NAMES, LONGEST_READ, NAMELESS, split_words
 
 FEWEST_LINES = 2
 """A transcript has more than one line of a speaker: "Plan: sell the sofa" is said by nobody of that name."""
@@ -55,8 +55,8 @@ def names_of(query: Query) -> Iterable[str]:
 
 
 def called(name: str, speakers: dict[str, frozenset[str]]) -> set[str]:
-    """Those who go by the name: by as many of its words as any of them does."""
-    words = frozenset(name.casefold().split())
+    """Those who go by the name: by as many of its words as any of them does, small ones inside it aside."""
+    words = frozenset(word.casefold() for word in name.split() if word not in INSIDE_NAMES)
     shared = {speaker: len(words & own) for speaker, own in speakers.items()}
     most = max(shared.values(), default=0)
     return {speaker for speaker, count in shared.items() if count == most and most}

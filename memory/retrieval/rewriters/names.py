@@ -8,7 +8,7 @@ from typing import NamedTuple
 from memory.providers.sentences import UNSPACED
 from memory.retrieval.plans import Moment
 from memory.retrieval.queries import Query
-from memory.retrieval.rewriters.words import LONGEST_READ, NAMELESS, OPENERS, merge, split_words, words
+from memory.retrieval.rewriters.words import INSIDE_NAMES, LONGEST_READ, NAMELESS, OPENERS, merge, split_words
 
 MOST_PHRASES = 8
 LONGEST_PHRASE = 200
@@ -47,7 +47,6 @@ REACH = 200
 _LEFT_OUT = "\0"
 _LISTED = re.compile(rf"(?:,\s?|\bboth )?{_LEFT_OUT}(?:(?:, and |, | and ){_LEFT_OUT})*")
 """Names that were left out, and what joins them."""
-_INSIDE_NAMES = words("of the de da do dos das del della di la le los van von der den al")
 
 
 class Word(NamedTuple):
@@ -169,13 +168,13 @@ def continues(run: Sequence[Word], word: Word) -> bool:
     """Whether the word may belong to the same name: a capital after a space, or a small word between two."""
     if not word.is_next or run[-1].is_possessive or len(run) >= LONGEST_NAME:
         return False
-    is_small = word.text in _INSIDE_NAMES
+    is_small = word.text in INSIDE_NAMES
     return is_small or (word.has_capital and not word.is_nameless)
 
 
 def name_of(run: Sequence[Word]) -> Iterator[str]:
     """The name that a run is, without small words at its end; none for a first word that may be any."""
-    while run and run[-1].text in _INSIDE_NAMES:
+    while run and run[-1].text in INSIDE_NAMES:
         run = run[:-1]
     if not run or (len(run) == 1 and not is_name_alone(run[0])):
         return

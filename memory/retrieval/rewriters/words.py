@@ -66,3 +66,6 @@ CALENDAR_WORDS = words(
 
 NAMELESS = FUNCTION_WORDS | CONTRACTIONS | CALENDAR_WORDS
 """What no name begins or ends with."""
+
+INSIDE_NAMES = words("of the de da do dos das del della di la le los van von der den al")
+"""Small words that stand in names, and name nobody by themselves."""
