@@ -16,10 +16,12 @@ from memory.retrieval.ranking.signals import SIGNALS
 L2 = 0.3
 """How much large weights cost, unless it is said."""
 PLACES = 10
+LEAST_TAUGHT = 0.05
+"""Of the questions: a signal that tells anything in fewer keeps its weight."""
 PARTS = 5
 """Into which questions are dealt out where there is one sample only."""
 ALL = tuple(SIGNALS)
-OF_OTHERS = ("words", "content", "meaning", "covers", "of_time", "parent", "quoted", "no_turn")
+OF_OTHERS = ("words", "meaning", "covers", "of_time", "parent", "quoted", "no_turn")
 """What is learnt of what is no turn: the rest would only tell how the kinds of these very samples are written."""
 NOTHING = Weights(turns={}, others={})
 
@@ -78,10 +80,11 @@ def learn_some(choices: Sequence[Choice], names: Sequence[str], kept: Mapping[st
 
 
 def telling_columns(choices: Sequence[Choice], count: int) -> NDArray[np.bool_]:
-    """Those of signals that tell any two candidates of a question from each other."""
-    telling = np.zeros(count, dtype=np.bool_)
+    """Those of signals that tell candidates of enough questions from each other: from a handful nothing is learnt."""
+    times = np.zeros(count)
     for choice in choices:
-        telling |= (choice.signals != choice.signals[0]).any(axis=0)
+        times += (choice.signals != choice.signals[0]).any(axis=0)
+    telling: NDArray[np.bool_] = (times > 0) & (times >= LEAST_TAUGHT * len(choices))
     return telling
 
 

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.fusion import DEVIATIONS_A_FOLD, Scores, read_meaning, tell
 from memory.retrieval.plans import Setting
 from memory.retrieval.ranking.signals import SIGNALS
-from memory.retrieval.ranking.tables import Table, make_table, read_gist
+from memory.retrieval.ranking.tables import Table, make_table, read_content, read_gist
 
 WEIGHTS = Path(__file__).with_name("weights.json")
 PREFIX = "ranked."
@@ -99,18 +100,28 @@ def rank_by(weights: Weights, candidates: Sequence[Candidate], setting: Setting)
     sums: Scores = parts.sum(axis=1)
     tell(candidates, read_compared(table), np.exp((sums - sums.max()) / DEVIATIONS_A_FOLD))
     told = [f"{PREFIX}{name}" for name in names]
+    tell_inputs(table)
     for candidate, row in zip(candidates, parts.tolist(), strict=True):
-        candidate.signals |= {"content": candidate.content} | (
-            {} if candidate.gist is None else {"gist": candidate.gist}
-        )
         candidate.signals.update(compress(zip(told, row, strict=True), row))
+
+
+def tell_inputs(table: Table) -> None:
+    """What words and meaning were told by, beside BM25 and similarity."""
+    content, by_gist = read_content(table.candidates, table.speakers).tolist(), compared_by_gist(table).tolist()
+    for candidate, score, is_gist in zip(table.candidates, content, by_gist, strict=True):
+        candidate.signals["content"] = score
+        if is_gist and candidate.gist is not None:
+            candidate.signals["gist"] = candidate.gist
+
+
+def compared_by_gist(table: Table) -> NDArray[np.bool_]:
+    return table.is_turn & table.speakers.are_subjects & ~np.isnan(read_gist(table.candidates))
 
 
 def read_compared(table: Table) -> Scores:
     """What meaning was compared by: of turns the gist's similarity, where that counts."""
     meaning, gist = read_meaning(table.candidates), read_gist(table.candidates)
-    counts = table.is_turn & table.speakers.are_subjects & ~np.isnan(gist)
-    compared: Scores = np.where(counts, gist, meaning)
+    compared: Scores = np.where(compared_by_gist(table), gist, meaning)
     return compared
 
 

@@ -55,8 +55,11 @@ def names_of(query: Query) -> Iterable[str]:
 
 
 def called(name: str, speakers: dict[str, frozenset[str]]) -> set[str]:
-    """Those who go by the name: by as many of its words as any of them does, small ones inside it aside."""
+    """Those who go by the name, or by a part of it, or by more: of several those that share most words with it.
+
+    "Lima" and "Ana Lima" are one name, "Ana Costa" is another. Small words inside a name are none of it.
+    """
     words = frozenset(word.casefold() for word in name.split() if word not in INSIDE_NAMES)
-    shared = {speaker: len(words & own) for speaker, own in speakers.items()}
+    shared = {speaker: len(words & own) for speaker, own in speakers.items() if words <= own or own <= words}
     most = max(shared.values(), default=0)
     return {speaker for speaker, count in shared.items() if count == most and most}

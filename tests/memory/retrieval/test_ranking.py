@@ -109,13 +109,22 @@ def test_what_recallers_say_of_it_is_told_beside() -> None:
 
 
 def test_what_content_and_gist_say_is_told_beside() -> None:
-    asked, plain = turn(1, content=3.0, naming=1.0, gist=0.25), other(2, content=0.0, gist=None)
+    said, plain = turn(1, speaker="Ana", content=3.0, naming=1.0, gist=0.25), other(2, content=1.0, gist=0.5)
 
-    ranked(NOTHING, asked, plain)
+    ranked(NOTHING, said, plain, subjects=["Ana"])
 
-    assert asked.signals.items() >= {"content": 3.0, "gist": 0.25}.items()
-    assert plain.signals["content"] == 0.0
+    assert said.signals.items() >= {"content": 2.0, "gist": 0.25}.items()
+    assert plain.signals["content"] == 1.0
     assert "gist" not in plain.signals
+
+
+def test_a_gist_that_counted_for_nothing_is_not_told() -> None:
+    said = turn(1, speaker="Ana", content=3.0, naming=1.0, gist=0.25)
+
+    ranked(NOTHING, said, subjects=["Redis"])
+
+    assert said.signals["content"] == 3.0
+    assert "gist" not in said.signals
 
 
 @pytest.mark.parametrize(
