@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Query
 from memory.retrieval.ranking.said import TRANSCRIPT
+from memory.retrieval.rewriters.speakers import ASSISTANT, USER
 from memory.retrieval.rewriters.words import INSIDE_NAMES, LONGEST_READ, NAMELESS, split_words
 
 FEWEST_LINES = 2
@@ -47,7 +48,7 @@ def speakers_of_transcript(candidates: Sequence[Candidate]) -> list[str]:
 
 def names_of(query: Query) -> Iterable[str]:
     """Those that rules find by their capitals; where nothing is written in capitals, any word may be one."""
-    names = {*query.names, *query.subjects, *query.speakers}
+    names = {*query.names, *query.subjects, *query.speakers} - {USER, ASSISTANT}
     text = query.text[:LONGEST_READ]
     if names or text != text.lower():
         return names

@@ -63,6 +63,7 @@ def test_who_is_asked_about_goes_by_as_much_of_the_name_as_any_does(question: st
         pytest.param("what did lima tell ana", {"rui lima", "ana"}, id="two"),
         pytest.param("what is the plan, and what will it cost?", set(), id="small words of names"),
         pytest.param("what did anabel paint", set(), id="a longer name"),
+        pytest.param("what did i tell ana", {"ana"}, id="beside the user"),
         pytest.param("the king of the hill", set(), id="small words inside names"),
         pytest.param("What did ana paint?", set(), id="not where capitals could have told"),
         pytest.param(f"{'x ' * (LONGEST_READ // 2)}ana", set(), id="no further than rules read"),
