@@ -29,6 +29,7 @@ def test_of_a_text_nothing_is_kept_but_a_digest_and_what_it_is_like() -> None:
 
 
 def test_no_more_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(said, "_read", {})
     monkeypatch.setattr(said, "MOST_KEPT", 3)
 
     for place in [*range(9), *range(9)]:
