@@ -4,6 +4,7 @@ Everything that can be an answer has a key, unique in its sample; questions, goa
 are needed, keys and kinds; the rest may be left out. Fields that nobody knows are refused.
 """
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -64,8 +65,8 @@ class Remembered(Strict):
     def note(self, ids: Mapping[str, UUID]) -> Note:
         return Note(key=self.key, draft=self.draft(ids), told_at=self.time)
 
-    def draft(self, ids: Mapping[str, UUID]) -> Draft:
-        raise NotImplementedError
+    @abstractmethod
+    def draft(self, ids: Mapping[str, UUID]) -> Draft: ...
 
 
 class Entity(Remembered):

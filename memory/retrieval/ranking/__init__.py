@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.fusion import DEVIATIONS_A_FOLD, Scores, read_meaning, tell
@@ -107,21 +106,16 @@ def rank_by(weights: Weights, candidates: Sequence[Candidate], setting: Setting)
 
 def tell_inputs(table: Table) -> None:
     """What words and meaning were told by, beside BM25 and similarity."""
-    content, by_gist = read_content(table.candidates, table.speakers).tolist(), compared_by_gist(table).tolist()
-    for candidate, score, is_gist in zip(table.candidates, content, by_gist, strict=True):
+    content = read_content(table.candidates, table.speakers).tolist()
+    for candidate, score, is_gist in zip(table.candidates, content, table.by_gist.tolist(), strict=True):
         candidate.signals["content"] = score
         if is_gist and candidate.gist is not None:
             candidate.signals["gist"] = candidate.gist
 
 
-def compared_by_gist(table: Table) -> NDArray[np.bool_]:
-    return table.is_turn & table.speakers.are_subjects & ~np.isnan(read_gist(table.candidates))
-
-
 def read_compared(table: Table) -> Scores:
-    """What meaning was compared by: of turns the gist's similarity, where that counts."""
-    meaning, gist = read_meaning(table.candidates), read_gist(table.candidates)
-    compared: Scores = np.where(compared_by_gist(table), gist, meaning)
+    """What meaning was compared by."""
+    compared: Scores = np.where(table.by_gist, read_gist(table.candidates), read_meaning(table.candidates))
     return compared
 
 

@@ -197,20 +197,7 @@ SIGNALS: Mapping[str, Signal] = {
     signal.__name__: signal
     for signal in (
         *(words, content, meaning, meaning_before, meaning_after, content_before, sitting, covers, replies),
-        *(
-            quoted,
-            said_by,
-            of_time,
-            tells_when,
-            times,
-            numbers,
-            happened,
-            places,
-            reacts,
-            asks,
-            length,
-            parent,
-            no_turn,
-        ),
+        *(quoted, said_by, of_time, tells_when, times, numbers, happened, places, reacts, asks),
+        *(length, parent, no_turn),
     )
 }

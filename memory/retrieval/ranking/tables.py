@@ -35,7 +35,7 @@ MOST_TURNS = 2**32
 class Table:
     """`words`, `content` and `meaning` are standard scores over the candidates, 0 where nothing is known. Where those
     whom the question is about speak among the candidates, who speaks says whom a turn is about: their names are no
-    content then, and `meaning` of turns is that of the question's gist. `said` is of turns, too.
+    content then, and `meaning` of turns is that of the question's gist (`by_gist`). `said` is of turns, too.
 
     `beside[n]` is the row of the turn n places later in the same sitting (-2 to 2), and `size` where none is among the
     candidates. `sittings` numbers the sittings from 0; what is no turn is in none, -1.
@@ -47,6 +47,7 @@ class Table:
     words: Scores
     content: Scores
     meaning: Scores
+    by_gist: NDArray[np.bool_]
     said: Sequence[Said]
     speakers: Speakers
     beside: Mapping[int, Rows]
@@ -67,13 +68,15 @@ def make_table(candidates: Sequence[Candidate], setting: Setting) -> Table:
     is_turn = np.array([each.index is not None for each in candidates], dtype=np.bool_)
     sittings = find_sittings(candidates)
     speakers = find_speakers(candidates, setting.query)
+    by_gist = is_turn & speakers.are_subjects & ~np.isnan(read_gist(candidates))
     return Table(
         candidates=candidates,
         setting=setting,
         is_turn=is_turn,
         words=standard_scores(read_words(candidates), least_spread=LEAST_SPREAD_OF_WORDS),
         content=standard_scores(read_content(candidates, speakers), least_spread=LEAST_SPREAD_OF_WORDS),
-        meaning=compare_meaning(candidates, is_turn & speakers.are_subjects),
+        meaning=compare_meaning(candidates, by_gist),
+        by_gist=by_gist,
         said=[NOTHING_SAID if each.index is None else read_said(each.text) for each in candidates],
         speakers=speakers,
         beside=find_neighbours(candidates, sittings),
@@ -97,11 +100,9 @@ def compare_meaning(candidates: Sequence[Candidate], by_gist: NDArray[np.bool_])
     """Standard scores of similarity; of those `by_gist` those of the gist, on the scale of their similarities: it puts
     turns in another order, and leaves them where they are among other kinds."""
     meaning = standard_scores(read_meaning(candidates), least_spread=LEAST_SPREAD_OF_MEANING)
-    gist = read_gist(candidates)
-    told = by_gist & ~np.isnan(gist)
-    if told.any():
-        scores = standard_scores(gist[told], least_spread=LEAST_SPREAD_OF_MEANING)
-        meaning[told] = meaning[told].mean() + meaning[told].std() * scores
+    if by_gist.any():
+        scores = standard_scores(read_gist(candidates)[by_gist], least_spread=LEAST_SPREAD_OF_MEANING)
+        meaning[by_gist] = meaning[by_gist].mean() + meaning[by_gist].std() * scores
     return meaning
 
 
