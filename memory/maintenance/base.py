@@ -1,6 +1,6 @@
 """What a job is: a function that does one batch of its work in a transaction of its own and says what it did."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from typing import Protocol
@@ -26,12 +26,13 @@ class Batch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What one batch did. `cursor` (at most 200 characters) is where the next one starts, never where this
-    one did; empty: nothing is left."""
+    one did; empty: nothing is left. `figures` are whatever else the job counts; a run adds them up."""
 
     examined: int
     changed: int
     failed: int = 0
     cursor: str = ""
+    figures: Mapping[str, int] = field(default_factory=dict)
 
 
 class Run(Protocol):

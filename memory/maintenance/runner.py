@@ -4,9 +4,11 @@ import logging
 import os
 import socket
 import traceback
+from collections import Counter
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F
@@ -103,7 +105,9 @@ def report_end(run: JobRun) -> None:
 
 def keep_progress(run: JobRun, report: Report) -> None:
     """Add a batch's figures and renew the lease, or complete the run with them. LeaseLost if it is no longer ours."""
-    columns = {name: F(name) + getattr(report, name) for name in ("examined", "changed", "failed")}
+    columns: dict[str, Any] = {name: F(name) + getattr(report, name) for name in ("examined", "changed", "failed")}
+    if report.figures:
+        run.figures = columns["figures"] = dict(Counter(run.figures) + Counter(report.figures))
     if report.cursor:
         state = {"lease_until": Now() + lease(), "attempts": 1}
     else:

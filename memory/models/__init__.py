@@ -10,6 +10,7 @@ from memory.models.access import AccessControl, Level
 from memory.models.access_log import ContextAccessLog
 from memory.models.accounts import Account, Agent, ApiKey, Team, TeamMember
 from memory.models.agent_working import SavedWorkingMemory
+from memory.models.artifacts import Artifact
 from memory.models.audit import AuditEntry
 from memory.models.contexts import PersistentContext
 from memory.models.conversations import Conversation, Participant
@@ -30,9 +31,11 @@ from memory.models.profiles import UserProfile
 from memory.models.short_term import AgentShortTermMemory
 from memory.models.snapshots import ContextSnapshot, SnapshotEntry
 from memory.models.terms import TermCount
+from memory.models.turn_records import ReasoningTrace, TurnRecord, TurnSlot
 from memory.models.turns import Turn
 from memory.models.usage import ModelUsage
 from memory.models.vectors import Vector
+from memory.models.work_episodes import CompressionLevel, WorkEpisode
 from memory.models.workflow_runs import WorkflowRun
 
 __all__ = [
@@ -41,9 +44,11 @@ __all__ = [
     "Agent",
     "AgentShortTermMemory",
     "ApiKey",
+    "Artifact",
     "AuditEntry",
     "BlackboardPosting",
     "Certainty",
+    "CompressionLevel",
     "ContextAccessLog",
     "ContextEntry",
     "ContextEntryVersion",
@@ -70,6 +75,7 @@ __all__ = [
     "ModelUsage",
     "Participant",
     "PersistentContext",
+    "ReasoningTrace",
     "SavedWorkingMemory",
     "SharedContextPool",
     "SnapshotEntry",
@@ -84,8 +90,11 @@ __all__ = [
     "ToolCacheEntry",
     "ToolInvocation",
     "Turn",
+    "TurnRecord",
+    "TurnSlot",
     "UserProfile",
     "Vector",
+    "WorkEpisode",
     "WorkflowRun",
     "WorkingMemoryAccount",
 ]

@@ -11,6 +11,7 @@ from django.db import connection, models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from memory.reasoning import ReasoningTier
 from memory_project.ids import uuid7
 from memory_project.walls import OfAccount
 
@@ -26,6 +27,7 @@ LANGUAGES = (
 
 
 DEFAULT_LANGUAGE = "english"
+DEFAULT_TRACE_TOKENS = 8_000
 
 
 class Account(models.Model):
@@ -34,12 +36,26 @@ class Account(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=100, unique=True)
     language = models.CharField(max_length=20, default=DEFAULT_LANGUAGE, choices=[(name, name) for name in LANGUAGES])
+    reasoning_tier = models.CharField(
+        max_length=30,
+        default=ReasoningTier.STRUCTURED_RATIONALE.value,
+        choices=[(tier.value, tier.value.replace("_", " ")) for tier in ReasoningTier],
+        help_text="The deepest tier of reasoning that is kept, and told.",
+    )
+    raw_trace_tokens = models.PositiveIntegerField(
+        default=DEFAULT_TRACE_TOKENS, help_text="Of a raw trace that is kept; a longer one is not."
+    )
     settings = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
         db_table = "accounts"
-        constraints = [models.CheckConstraint(condition=Q(language__in=LANGUAGES), name="account_language_known")]
+        constraints = [
+            models.CheckConstraint(condition=Q(language__in=LANGUAGES), name="account_language_known"),
+            models.CheckConstraint(
+                condition=Q(reasoning_tier__in=[tier.value for tier in ReasoningTier]), name="account_tier_known"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

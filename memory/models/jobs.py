@@ -79,6 +79,7 @@ class JobRun(models.Model):
     examined = models.PositiveIntegerField(default=0)
     changed = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField(default=0)
+    figures = models.JSONField(default=dict, blank=True, help_text="What else the job counts, added up.")
     cursor = models.CharField(max_length=200, blank=True, default="")
     error = models.CharField(max_length=500, blank=True, default="")
     created_at = models.DateTimeField(db_default=Now(), editable=False)

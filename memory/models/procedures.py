@@ -70,6 +70,16 @@ class ToolInvocation(models.Model):
     conversation_id = models.CharField(max_length=100)
     # both: the turn may be known by its number before it is stored
     turn_index = models.PositiveIntegerField(null=True, blank=True)
+    # the database empties it with the record (see the migration)
+    record = models.ForeignKey(
+        "TurnRecord",
+        models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="invocations",
+        db_index=False,
+        db_constraint=False,
+    )
     tool = models.ForeignKey(Tool, models.CASCADE, related_name="invocations", db_index=False, db_constraint=False)
     tool_name = models.CharField(max_length=100)
     task_type = models.CharField(max_length=100, blank=True, default="")

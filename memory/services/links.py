@@ -12,6 +12,12 @@ DERIVED_FROM = "DERIVED_FROM"
 MENTIONS = "MENTIONS"
 PROMOTED_FROM = "PROMOTED_FROM"
 SUPERSEDES = "SUPERSEDES"
+WORKS_ON = "WORKS_ON"
+"""From a turn's slot, a work episode or an artifact to the goal that it was for."""
+PRODUCED = "PRODUCED"
+"""From the slot that says what was done to the artifact that came of it."""
+USED = "USED"
+"""From a turn's slot to a memory, or an artifact, that it went by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

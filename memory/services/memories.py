@@ -32,7 +32,10 @@ FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::int[], %s::timestamptz[])
 WHERE m.id = new.id AND m.account_id = %s
 """
 
-MEMORY_TYPES = {"episode": "episodic", "turn": "episodic", "strategy": "procedural"}
+MEMORY_TYPES = {
+    **dict.fromkeys(("episode", "turn", "turn_slot", "work_episode"), "episodic"),
+    "strategy": "procedural",
+}
 """The documented word for a kind in the audit log; what is not named is semantic."""
 
 

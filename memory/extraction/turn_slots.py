@@ -1,0 +1,133 @@
+"""What the slots of a structured turn say (E2, E3): as dataclasses, and as the texts that are searched and told."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from memory.reasoning import Provenance, ReasoningTier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A decision, a rejected option, or a blocker, with why where that was said."""
+
+    what: str
+    why: str = ""
+
+    def tell(self) -> str:
+        return f"{self.what} (because {self.why})" if self.why else self.what
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rationale:
+    """A reasoning in the documented shape: what was decided, what was not, what is in the way."""
+
+    decisions: Sequence[Point] = ()
+    rejected: Sequence[Point] = ()
+    blockers: Sequence[Point] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.decisions or self.rejected or self.blockers)
+
+    def tell(self) -> str:
+        """A line for each point, behind what it is."""
+        labels = (("Decided", self.decisions), ("Rejected", self.rejected), ("Blocked by", self.blockers))
+        return "\n".join(f"{label}: {point.tell()}" for label, points in labels for point in points)
+
+    def summarize(self) -> str:
+        """Why the turn moved in one direction, in a line: what was decided, else what is in the way."""
+        points = self.decisions or self.blockers
+        label = "Decided" if self.decisions else "Blocked by"
+        return f"{label}: {'; '.join(point.tell() for point in points)}" if points else ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: [dict(asdict(point)) for point in getattr(self, name)] for name in POINTS}
+
+    @classmethod
+    def of_json(cls, told: Mapping[str, Any]) -> Self:
+        """As `as_json` wrote it."""
+        return cls(**{name: [Point(**point) for point in told.get(name, [])] for name in POINTS})
+
+
+POINTS = ("decisions", "rejected", "blockers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool that a turn called: what went in, what came out, what went wrong."""
+
+    tool: str
+    arguments: Any = None
+    result: Any = None
+    error: str = ""
+
+    def tell(self) -> str:
+        """`tool(arguments) -> result`, or `!! error`, whole."""
+        came = f" !! {self.error}" if self.error else ""
+        came += f" -> {tell_value(self.result)}" if self.result is not None else ""
+        return f"{self.tool}({'' if self.arguments is None else tell_value(self.arguments)}){came}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value not in (None, "")}
+
+
+def tell_value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What the agent perceived when the turn began."""
+
+    text: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasoning:
+    """Why the turn went as it did. `tier` is the deepest that is told here; shallower ones may stand beside it.
+
+    A RAW_TRACE has a `trace`, a STRUCTURED_RATIONALE a `rationale`, a DECISION_SUMMARY a `summary`.
+    """
+
+    tier: ReasoningTier
+    trace: str = ""
+    rationale: Rationale = field(default_factory=Rationale)
+    summary: str = ""
+    provenance: Provenance = Provenance.RUNTIME_PROJECTION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """What the agent replied, executed or changed."""
+
+    text: str = ""
+    calls: Sequence[Call] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def tell(self) -> str:
+        return "\n".join(filter(None, [self.text, *(call.tell() for call in self.calls)]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of it: `status` is open, succeeded or failed."""
+
+    status: str
+    text: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def tell(self) -> str:
+        return self.text or f"The turn {self.status}." if self.status != "open" else self.text or "Still open."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slots:
+    """What there is of a turn's four slots."""
+
+    observation: Observation | None = None
+    reasoning: Reasoning | None = None
+    action: Action | None = None
+    outcome: Outcome | None = None

@@ -1,0 +1,169 @@
+"""Structured turns (E2): what an agent perceived, why it decided, what it did, and what came of it.
+
+A `TurnRecord` ties the four slots of one turn to the conversation, the goal that was worked on, its tools and
+artifacts. Each slot is a memory of its own (`TurnSlot`), found by itself. A raw trace is no memory: it is sealed,
+beside the record (`ReasoningTrace`), and nothing searches it.
+"""
+
+from typing import Self
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from memory.models.accounts import Account
+from memory.models.conversations import Conversation
+from memory.models.goals import Goal
+from memory.models.memory import Memory, taking_part
+from memory.models.work_episodes import CompressionLevel, WorkEpisode
+from memory.owner import GLOBAL_CHANNEL, Owner
+from memory.reasoning import Provenance, ReasoningTier
+from memory_project.fields import SealedJSONField, VerbatimJSONField
+from memory_project.ids import uuid7
+
+TIERS = [(tier.value, tier.value.replace("_", " ")) for tier in ReasoningTier]
+PROVENANCES = [(each.value, each.value.replace("_", " ")) for each in Provenance]
+
+
+class TurnRecordQuerySet(models.QuerySet["TurnRecord"]):
+    """Chainable filters; every use starts at `visible_to`."""
+
+    def visible_to(self, owner: Owner) -> Self:
+        """Of the conversations in which the agent takes part; all of the account's without an agent."""
+        return self.filter(Q(account_id=owner.account_id) & taking_part(owner))
+
+    def in_conversation(self, conversation_id: str) -> Self:
+        return self.filter(conversation_id=conversation_id)
+
+
+class TurnRecord(models.Model):
+    """One structured turn. Numbered from 0 without gaps in its conversation.
+
+    `client_id` is the runtime's own name for it: sent again, it is the same record. `level` is how far its slots are
+    compressed; from MERGED on `episode` stands for it. `tokens` are those of its slots now, `raw_tokens` as they came.
+    """
+
+    class Status(models.TextChoices):
+        OPEN = "open"
+        SUCCEEDED = "succeeded"
+        FAILED = "failed"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    agent_id = models.CharField(max_length=100, blank=True, default="")
+    user_id = models.CharField(max_length=100, blank=True, default="")
+    channel = models.CharField(max_length=100, default=GLOBAL_CHANNEL)
+    conversation_id = models.CharField(max_length=100)
+    log = models.ForeignKey(Conversation, models.CASCADE, related_name="records", db_index=False)
+    number = models.PositiveIntegerField()
+    client_id = models.CharField(max_length=100, blank=True, default="")
+    first_index = models.PositiveIntegerField(null=True, blank=True, help_text="The first of the messages it is about.")
+    last_index = models.PositiveIntegerField(null=True, blank=True)
+    # the database empties both with what they name (see the migration)
+    goal = models.ForeignKey(
+        Goal, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
+    )
+    episode = models.ForeignKey(
+        WorkEpisode, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
+    )
+    status = models.CharField(max_length=20, choices=Status, default=Status.OPEN)
+    reasoning_tier = models.CharField(max_length=30, choices=TIERS, default=ReasoningTier.NONE.value)
+    level = models.PositiveSmallIntegerField(choices=CompressionLevel, default=CompressionLevel.RAW)
+    tokens = models.PositiveIntegerField(default=0)
+    raw_tokens = models.PositiveIntegerField(default=0)
+    event_time = models.DateTimeField()
+    metadata = models.JSONField(default=dict, blank=True)
+    version = models.PositiveIntegerField(default=1)
+    # after a failed compression: when to try again
+    compress_after = models.DateTimeField(null=True, blank=True, editable=False)
+    compress_attempts = models.PositiveSmallIntegerField(default=0, editable=False)
+    compress_error = models.CharField(max_length=100, blank=True, default="", editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    updated_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = TurnRecordQuerySet.as_manager()
+
+    class Meta:
+        db_table = "turn_records"
+        constraints = [
+            models.UniqueConstraint(fields=["log", "number"], name="turn_record_number_once"),
+            models.UniqueConstraint(
+                fields=["log", "client_id"], name="turn_record_client_id_once", condition=~Q(client_id="")
+            ),
+            models.CheckConstraint(condition=Q(level__range=(0, 3)), name="turn_record_level_known"),
+            models.CheckConstraint(
+                condition=Q(reasoning_tier__in=[tier.value for tier in ReasoningTier]), name="turn_record_tier_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(first_index=None, last_index=None)
+                | Q(first_index__isnull=False, last_index__gte=F("first_index")),
+                name="turn_record_indexes_in_order",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["account", "conversation_id", "number"], name="turn_record_conversation"),
+            models.Index(
+                fields=["account", "goal", "event_time"], name="turn_record_goal", condition=Q(goal__isnull=False)
+            ),
+            models.Index(fields=["account", "event_time", "id"], name="turn_record_latest"),
+            models.Index(
+                fields=["level", "event_time", "id"], name="turn_record_to_compress", condition=Q(level__lt=2)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"turn record {self.pk}"
+
+
+class TurnSlot(Memory):
+    """One of a record's four slots; the memory's `text` tells it. `data` is what it holds beyond words.
+
+    Of reasoning, `tier` is the deepest that the text and data tell: never a raw trace. A compressed slot is a row of
+    its own, DERIVED_FROM the one before, which is archived.
+    """
+
+    class Slot(models.TextChoices):
+        OBSERVATION = "observation"
+        REASONING = "reasoning"
+        ACTION = "action"
+        OUTCOME = "outcome"
+
+    record = models.ForeignKey(TurnRecord, models.CASCADE, related_name="slots", db_index=False)
+    slot = models.CharField(max_length=20, choices=Slot)
+    level = models.PositiveSmallIntegerField(choices=CompressionLevel, default=CompressionLevel.RAW)
+    data = VerbatimJSONField(default=dict, blank=True)
+    tier = models.CharField(max_length=30, blank=True, default="", choices=TIERS)
+    provenance = models.CharField(max_length=30, blank=True, default="", choices=PROVENANCES)
+
+    class Meta:
+        db_table = "turn_slots"
+        constraints = [
+            models.UniqueConstraint(fields=["record", "slot", "level"], name="turn_slot_once_a_level"),
+            models.CheckConstraint(condition=Q(level__range=(0, 1)), name="turn_slot_level_known"),
+            models.CheckConstraint(
+                condition=Q(slot="reasoning", tier__in=("none", "decision_summary", "structured_rationale"))
+                | (~Q(slot="reasoning") & Q(tier="", provenance="")),
+                name="turn_slot_tells_no_trace",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.slot} {self.pk}"
+
+
+class ReasoningTrace(models.Model):
+    """What a provider showed of its reasoning in a turn. Encrypted at rest; told by deep replay alone."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+    record = models.OneToOneField(TurnRecord, models.CASCADE, related_name="trace")
+    trace = SealedJSONField()
+    tokens = models.PositiveIntegerField(default=0)
+    provenance = models.CharField(max_length=30, choices=PROVENANCES, default=Provenance.PROVIDER_TRACE.value)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "reasoning_traces"
+
+    def __str__(self) -> str:
+        return f"trace {self.pk}"
