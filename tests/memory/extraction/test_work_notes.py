@@ -1,0 +1,63 @@
+"""Sentences of work are told apart by their forms."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.extraction.work_notes import LONGEST_SENTENCE, NoteKind, find_notes, kind_of, work_sentences
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [
+        ("We go with the blue pump.", NoteKind.DECISION),
+        ("Let's split the table by month.", NoteKind.DECISION),
+        ("Ana agreed to the second offer.", NoteKind.DECISION),
+        ("The cheap pump is off the table.", NoteKind.REJECTION),
+        ("A second tank is too expensive.", NoteKind.REJECTION),
+        ("We can't start until the valve is here.", NoteKind.BLOCKER),
+        ("I'm waiting for the key.", NoteKind.BLOCKER),
+        ("Never water them at noon.", NoteKind.CONSTRAINT),
+        ("The budget is 400 euros.", NoteKind.CONSTRAINT),
+        ("Don't touch the old pipes.", NoteKind.CONSTRAINT),
+        ("Nothing is ordered without my approval.", NoteKind.CONSTRAINT),
+        ("No, it was the red valve.", NoteKind.CORRECTION),
+        ("I changed my mind about the tank.", NoteKind.CORRECTION),
+        ("The pump stopped with error E-17.", NoteKind.ERROR),
+        ("psycopg.OperationalError: connection closed", NoteKind.ERROR),
+        ("Next: drain the tank.", NoteKind.NEXT_STEP),
+        ("The valve still needs oil.", NoteKind.BLOCKER),
+        ("I'll paint it tomorrow.", NoteKind.NEXT_STEP),
+        ("All 31 checks passed.", NoteKind.RESULT),
+        ("Who has the key?", NoteKind.QUESTION_OPEN),
+        ("Should we go with the blue pump?", NoteKind.QUESTION_OPEN),
+        ("Roses smell nice.", None),
+    ],
+)
+def test_a_sentence_is_known_by_its_form(sentence: str, kind: NoteKind | None) -> None:
+    assert kind_of(sentence) == kind
+
+
+def test_notes_come_in_order_without_what_only_opens_them() -> None:
+    found = find_notes("Okay, thanks! Well, we go with MIT. It rained. It’s blocked by the review.")
+
+    assert [(note.kind.value, note.text) for note in found] == [
+        ("decision", "we go with MIT."),
+        ("blocker", "It’s blocked by the review."),
+    ]
+
+
+def test_of_a_long_text_the_beginning_and_the_end_are_looked_at() -> None:
+    text = "We go with MIT.\n" + "x " * 50_000 + "\nThe build failed."
+    assert {note.text for note in find_notes(text)} == {"We go with MIT.", "The build failed."}
+
+
+PIECES = ["we", "can't", "go", "until", "no,", "error", ".", "?", "!", "\n", "-"]
+
+
+@settings(max_examples=60)
+@given(st.text(max_size=300) | st.lists(st.sampled_from(PIECES)).map(" ".join))
+def test_notes_say_what_the_text_says(text: str) -> None:
+    whole = " ".join(text.split())
+    assert all(len(said) <= LONGEST_SENTENCE and said in whole for said in work_sentences(text))
+    assert all(note.text in whole for note in find_notes(text))
