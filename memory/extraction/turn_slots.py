@@ -93,7 +93,8 @@ class Reasoning:
     """
 
     tier: ReasoningTier
-    trace: str = ""
+    # out of whatever prints it
+    trace: str = field(default="", repr=False)
     rationale: Rationale = field(default_factory=Rationale)
     summary: str = ""
     provenance: Provenance = Provenance.RUNTIME_PROJECTION

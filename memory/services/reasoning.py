@@ -4,13 +4,13 @@ What an account does not keep is neither stored nor quoted: nothing shallower is
 quotes it would be a piece of it. A rationale that may not be kept leaves its decisions in a line.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
 from memory.extraction.turn_slots import Rationale, Reasoning
-from memory.models import Account
+from memory.models import Account, TurnSlot
 from memory.reasoning import Provenance, ReasoningTier, is_deeper, shallowest
 from memory.tokens import estimate_tokens
 
@@ -36,13 +36,23 @@ class KeptReasoning:
     posted: ReasoningTier
     tier: ReasoningTier
     reason: str = ""
-    trace: str = ""
+    trace: str = field(default="", repr=False)
     text: str = ""
     """Of the slot; empty: there is none, since nothing but a trace was told."""
     data: Mapping[str, Any]
     told_tier: ReasoningTier
     """Of text and data."""
     provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldSlot:
+    """What may be told of a slot. `tier` is the deepest that text and data tell; empty of what is no reasoning."""
+
+    row: TurnSlot
+    text: str
+    data: Mapping[str, Any]
+    tier: str
 
 
 def read_policy(account_id: UUID) -> ReasoningPolicy:
@@ -87,3 +97,36 @@ def told_reasoning(reasoning: Reasoning, allowed: ReasoningTier) -> KeptReasonin
         told_tier=tier,
         provenance=reasoning.provenance,
     )
+
+
+def told_slots(rows: Iterable[TurnSlot], allowed: ReasoningTier) -> list[ToldSlot]:
+    """What may be told of each; those of which nothing may are left out."""
+    return [told for row in rows if (told := within_policy(row, allowed)) is not None]
+
+
+def within_policy(row: TurnSlot, allowed: ReasoningTier) -> ToldSlot | None:
+    """What may be told of a slot where no reasoning deeper than `allowed` may; None where that is nothing.
+
+    The policy may have been another one when the slot was stored. A rationale that may not be told leaves its summary,
+    as one that may not be kept does.
+    """
+    if row.slot != TurnSlot.Slot.REASONING or not is_deeper(row.tier, allowed):
+        return ToldSlot(row=row, text=row.text, data=row.data, tier=row.tier)
+    told = told_reasoning(stored_reasoning(row), allowed)
+    return ToldSlot(row=row, text=told.text, data=told.data, tier=told.told_tier.value) if told.text else None
+
+
+def stored_reasoning(row: TurnSlot) -> Reasoning:
+    """As its data holds it: a text that was shortened or corrected since says no more than that."""
+    return Reasoning(
+        tier=ReasoningTier(row.tier),
+        rationale=Rationale.of_json(row.data.get("rationale", {})),
+        summary=row.data.get("summary", ""),
+    )
+
+
+def told_tier(record_tier: str, reasoning: ToldSlot | None, allowed: ReasoningTier) -> ReasoningTier:
+    """The deepest tier that there is of a record's reasoning and that may be told."""
+    if shallowest(record_tier, allowed) == ReasoningTier.RAW_TRACE:
+        return ReasoningTier.RAW_TRACE
+    return ReasoningTier(reasoning.tier) if reasoning is not None else ReasoningTier.NONE
