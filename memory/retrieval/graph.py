@@ -20,6 +20,7 @@ from memory.models.facts import true_at
 from memory.models.memory import OF_CONTEXTS
 from memory.owner import Owner
 from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, bind_owner, shape_of, squeeze, where_of
+from memory.retrieval.visibility import ALLOWED, TOLD
 
 DEEPEST = 3
 SCANNED_PER_NEIGHBOUR = 20
@@ -50,7 +51,7 @@ NEIGHBOURS = """
     ) AS taken"""
 
 WALK = """
-    WITH RECURSIVE
+    WITH RECURSIVE {allowed}
     readable AS MATERIALIZED (SELECT array_agg(id) AS ids FROM persistent_contexts WHERE {contexts}),
     walk (depth, ids, seen, is_cut) AS (
         SELECT 0, ids, ids, false FROM (
@@ -184,10 +185,10 @@ def walk_graph(
 ) -> Graph:
     """The memories within `depth` links (1 to 3) of these, over links in both directions, and the links among them.
 
-    Over links of these types only, or of any. Only what the owner sees, what is live, and of facts what is true now;
-    the memories that it begins at need not be true any more. With a `user_id`, that user's and nobody's. Channels: the
-    active one and `_global`. One statement. Raises NotFound when one of `ids` cannot be seen, Unprocessable for
-    another depth, or for more `ids` than nodes.
+    Over links of these types only, or of any. Only what the owner sees, what is live, of facts what is true now, and of
+    reasoning what the account allows; the memories that it begins at need not be true any more. With a `user_id`, that
+    user's and nobody's. Channels: the active one and `_global`. One statement. Raises NotFound when one of `ids` cannot
+    be seen, Unprocessable for another depth, or for more `ids` than nodes.
     """
     asked = set(ids)
     if not 1 <= depth <= DEEPEST:
@@ -240,6 +241,7 @@ def compose(shape: OwnerShape, *, has_types: bool) -> Sql:
     true_now = f"(kind <> 'fact' OR (SELECT {believed.text} FROM facts WHERE memory_ptr_id = memories.id))"
     links = links_of("node.id", has_types=has_types)
     text = WALK.format(
+        allowed=ALLOWED,
         contexts=contexts.text,
         starts=rows.text,
         neighbours=NEIGHBOURS.format(links=links, rows=f"{rows.text} AND {true_now}"),
@@ -264,6 +266,6 @@ def walkable_rows(owner: Owner) -> Sql:
     of_all = where_of(shared, prefix="m")
     elsewhere = where_of(Memory.objects.visible_to(owner, *sorted(frozenset(Kind) - OF_CONTEXTS)), prefix="v")
     in_contexts = where_of(Memory.objects.visible_to(replace(owner, agent_id=""), *sorted(OF_CONTEXTS)), prefix="w")
-    text = f"""{of_all.text} AND (({elsewhere.text})
+    text = f"""{of_all.text} AND {TOLD.format(table="memories", memory_id="memories.id")} AND (({elsewhere.text})
         OR ({in_contexts.text} AND context_id = ANY((SELECT ids FROM readable)::uuid[])))"""
     return Sql(text=text, parameters={**of_all.parameters, **elsewhere.parameters, **in_contexts.parameters})

@@ -2,6 +2,8 @@
 
 What lives in contexts or conversations is let through by two lists worked out once a statement (`READABLE`), not row by
 row: so the planner can start from an index on the owner, whatever the size of the account.
+
+A reasoning that tells more than the account allows now is behind the wall as well, whenever it was stored: `TOLD`.
 """
 
 from collections.abc import Collection
@@ -14,7 +16,23 @@ from django.db.models import QuerySet
 from memory.models import Kind, Memory, Participant, PersistentContext, Vector
 from memory.models.memory import OF_CONTEXTS, OF_CONVERSATIONS
 from memory.owner import Owner
+from memory.reasoning import ReasoningTier
 from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, where_of
+
+
+REASONING = frozenset({Kind.TURN_SLOT})
+"""Kinds that may tell of a turn's reasoning."""
+
+TIERS = f"ARRAY[{', '.join(repr(tier) for tier in ['', *map(str, ReasoningTier)])}]"
+ALLOWED = f"""allowed AS MATERIALIZED (
+    SELECT ({TIERS})[:array_position({TIERS}, reasoning_tier::text)] AS tiers
+    FROM accounts WHERE id = %(account_id)s),"""
+"""The tiers that the account allows now, and the empty one, of what is no reasoning."""
+
+# no EXISTS: of that the planner might make a list of all slots of all accounts
+TOLD = f"""({{table}}.kind <> '{Kind.TURN_SLOT.value}' OR coalesce(
+    (SELECT own.tier FROM turn_slots AS own WHERE own.memory_ptr_id = {{memory_id}}), ''
+) = ANY((SELECT tiers FROM allowed)::text[]))"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +54,15 @@ def walls_of(shape: OwnerShape, kinds: tuple[str, ...], *, mark: str = "") -> Wa
     parameters: dict[str, Any] = {}
     rows = conditions(Memory.objects.all(), owner, wanted, f"{mark}m", parameters)
     vectors = conditions(Vector.objects.all(), owner, wanted, f"{mark}v", parameters)
+    if REASONING & wanted:
+        rows += f" AND {TOLD.format(table='memories', memory_id='memories.id')}"
+        vectors += f" AND {TOLD.format(table='memory_vectors', memory_id='memory_vectors.memory_id')}"
     return Walls(ctes=listed(owner, wanted, parameters), rows=rows, vectors=vectors, parameters=parameters)
 
 
 def listed(owner: Owner, wanted: Collection[Kind], parameters: dict[str, Any]) -> str:
-    """The lists of contexts that may be read, and of conversations that the agent takes part in."""
-    ctes = []
+    """The lists of contexts that may be read, of conversations that the agent takes part in, and of tiers allowed."""
+    ctes = [ALLOWED] if REASONING & frozenset(wanted) else []
     if OF_CONTEXTS & frozenset(wanted):
         where = where_of(PersistentContext.objects.visible_to(owner).active(), prefix="c")
         parameters |= where.parameters
