@@ -43,6 +43,17 @@ def test_a_read_only_key_of_an_agent_that_ends_in_a_week() -> None:
     assert (key.expires_at - key.created_at).days in (6, 7)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "scopes"),
+    [([], ["read", "write", "operate", "deep_replay"]), (["--read-only"], ["read", "deep_replay"])],
+    ids=["of everything", "of reading"],
+)
+def test_a_key_replays_raw_traces_only_where_that_is_said(arguments: list[str], scopes: list[str]) -> None:
+    run("create_api_key", "--account", "workshop", "--deep-replay", *arguments)
+
+    assert ApiKey.objects.get().scopes == scopes
+
+
 @pytest.mark.parametrize("arguments", [["--expires", "0"], ["--expires", "x"], ["--agent", "x" * 101], ["--agent", ""]])
 def test_nonsense_is_refused(arguments: list[str]) -> None:
     with pytest.raises(CommandError):

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from memory.models import Account
+from memory.models import Account, ApiKey
 from memory.services.accounts import READ_ONLY, READ_WRITE_OPERATE, expiry_after, issue_key
 from memory_project.http.paths import CONTROL, LONGEST_ID
 
@@ -32,13 +32,17 @@ class Command(BaseCommand):
         parser.add_argument("--account", type=name, required=True, help="the account; made when it is new")
         parser.add_argument("--agent", type=name, help="bind the key to this agent")
         parser.add_argument("--read-only", action="store_true", help="a key that may read and nothing else")
+        parser.add_argument(
+            "--deep-replay", action="store_true", help="a key that may replay raw traces of reasoning, besides"
+        )
         parser.add_argument("--expires", type=days, metavar="DAYS", help="never by default")
 
     def handle(self, *args: Any, **options: Any) -> None:
         account, is_new = Account.objects.get_or_create(name=options["account"])
+        scopes = READ_ONLY if options["read_only"] else READ_WRITE_OPERATE
         issued = issue_key(
             account,
-            scopes=READ_ONLY if options["read_only"] else READ_WRITE_OPERATE,
+            scopes=[*scopes, ApiKey.Scope.DEEP_REPLAY] if options["deep_replay"] else scopes,
             agent_id=options["agent"] or "",
             name="made on the command line",
             expires_at=expiry_after(timezone.now(), options["expires"]),

@@ -1,0 +1,107 @@
+"""`manage.py set_reasoning_policy`: how much of its agents' reasoning an account keeps and tells."""
+
+import json
+import sys
+import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from memory.errors import NotFound, Unprocessable
+from memory.owner import Owner
+from memory.reasoning import ReasoningTier
+from memory.services.accounts import find_account
+from memory.services.reasoning_policies import (
+    MOST_TRACE_TOKENS,
+    check_policy,
+    count_traces,
+    forget_traces,
+    policy_of,
+    set_policy,
+)
+
+INTERRUPTED = 130
+
+EPILOG = f"""
+The tiers, the shallowest first: {", ".join(ReasoningTier)}.
+
+An account keeps no deeper tier than its policy, and tells none: a policy that is lowered holds for what is stored, too.
+That is told again once the policy allows it. Raw traces are told by deep replay alone, to keys with the scope
+deep_replay (`manage.py create_api_key --deep-replay`); --forget-traces destroys them for good, after the policy is set.
+
+  manage.py set_reasoning_policy --account workshop --tier raw_trace --trace-tokens 4000
+  manage.py set_reasoning_policy --account workshop --tier decision_summary --forget-traces --dry-run
+  manage.py set_reasoning_policy --account workshop
+
+The last one changes nothing and says what the policy is. Stopped or killed while it destroys, the same command goes on.
+
+Exit status: 0, or 1 where there is no such account, tier or number of tokens, 130 on Ctrl-C.
+"""
+
+
+class Command(BaseCommand):
+    help = "Set how much of its agents' reasoning an account keeps and tells; destroy the raw traces that it keeps."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EPILOG
+        parser.add_argument("--account", metavar="NAME", required=True, help="whose policy")
+        parser.add_argument("--tier", metavar="TIER", help="the deepest tier that is kept, and told")
+        parser.add_argument(
+            "--trace-tokens", type=int, metavar="N", help=f"of a raw trace that is kept, 0 to {MOST_TRACE_TOKENS}"
+        )
+        parser.add_argument("--forget-traces", action="store_true", help="destroy every raw trace that is kept")
+        parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
+        parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            account = find_account(options["account"])
+            asked = {"tier": options["tier"], "trace_tokens": options["trace_tokens"]}
+            check_policy(**asked)
+        except NotFound as err:
+            raise CommandError(f"There is no account {options['account']!r}.") from err
+        except Unprocessable as err:
+            raise CommandError(f"{err}.") from err
+        owner, was, started = Owner(account_id=account.id, actor="command"), policy_of(account), time.monotonic()
+        if not options["dry_run"]:
+            set_policy(owner, **asked)
+        forgotten, interrupted = self.forget(owner, options)
+        figures = {
+            "account": account.name,
+            "tier": options["tier"] or was.tier.value,
+            "was": was.tier.value,
+            "trace_tokens": was.trace_tokens if asked["trace_tokens"] is None else asked["trace_tokens"],
+            "traces_forgotten": forgotten,
+            "dry_run": options["dry_run"],
+            "seconds": round(time.monotonic() - started, 1),
+        }
+        self.report(figures, options)
+        if interrupted:
+            self.stderr.write("Interrupted. What is destroyed stays so; run the same command again to go on.")
+            sys.exit(INTERRUPTED)
+
+    def forget(self, owner: Owner, options: dict[str, Any]) -> tuple[int, bool]:
+        """How many traces were destroyed, or would be; and whether Ctrl-C ended it."""
+        if not options["forget_traces"]:
+            return 0, False
+        if options["dry_run"]:
+            return count_traces(owner).rows, False
+        rows = 0
+        try:
+            for batch in forget_traces(owner):
+                rows += batch.rows
+        except KeyboardInterrupt:
+            return rows, True
+        return rows, False
+
+    def report(self, figures: dict[str, Any], options: dict[str, Any]) -> None:
+        if options["json"]:
+            self.stdout.write(json.dumps(figures))
+            return
+        told = "{account}: {was} -> {tier}, raw traces of at most {trace_tokens} tokens".format(**figures)
+        if options["forget_traces"]:
+            done = "would be destroyed" if options["dry_run"] else "destroyed"
+            told += f", {figures['traces_forgotten']} of them {done}"
+        self.stdout.write(told)
