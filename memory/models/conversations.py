@@ -88,6 +88,9 @@ class Conversation(models.Model):
     consolidated_at = models.DateTimeField(null=True, blank=True)
     patterns_extracted_at = models.DateTimeField(null=True, blank=True)
     turn_count = models.PositiveIntegerField(default=0, editable=False)
+    record_count = models.PositiveIntegerField(
+        default=0, editable=False, help_text="Structured turns that there ever were: the next one's number."
+    )
     summarized_count = models.PositiveIntegerField(default=0, editable=False)
     buffer_from = models.PositiveIntegerField(default=0, editable=False)
     # the row is the queue of summaries: when it is due, up to which turn somebody asked for, who is at it until when

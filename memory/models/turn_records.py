@@ -15,13 +15,12 @@ from memory.models.accounts import Account
 from memory.models.conversations import Conversation
 from memory.models.goals import Goal
 from memory.models.memory import Memory, taking_part
-from memory.models.work_episodes import CompressionLevel, WorkEpisode
+from memory.models.work_episodes import TIERS, TOLD_TIERS, CompressionLevel, WorkEpisode
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.reasoning import Provenance, ReasoningTier
 from memory_project.fields import SealedJSONField, VerbatimJSONField
 from memory_project.ids import uuid7
 
-TIERS = [(tier.value, tier.value.replace("_", " ")) for tier in ReasoningTier]
 PROVENANCES = [(each.value, each.value.replace("_", " ")) for each in Provenance]
 
 
@@ -141,8 +140,7 @@ class TurnSlot(Memory):
             models.UniqueConstraint(fields=["record", "slot", "level"], name="turn_slot_once_a_level"),
             models.CheckConstraint(condition=Q(level__range=(0, 1)), name="turn_slot_level_known"),
             models.CheckConstraint(
-                condition=Q(slot="reasoning", tier__in=("none", "decision_summary", "structured_rationale"))
-                | (~Q(slot="reasoning") & Q(tier="", provenance="")),
+                condition=Q(slot="reasoning", tier__in=TOLD_TIERS) | (~Q(slot="reasoning") & Q(tier="", provenance="")),
                 name="turn_slot_tells_no_trace",
             ),
         ]

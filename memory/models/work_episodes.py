@@ -6,6 +6,11 @@ from django.db.models import Q
 from memory.models.conversations import Conversation
 from memory.models.goals import Goal
 from memory.models.memory import Memory
+from memory.reasoning import ReasoningTier
+
+TIERS = [(tier.value, tier.value.replace("_", " ")) for tier in ReasoningTier]
+TOLD_TIERS = [tier.value for tier in ReasoningTier if tier != ReasoningTier.RAW_TRACE]
+"""Those that a memory may tell."""
 
 
 class CompressionLevel(models.IntegerChoices):
@@ -21,7 +26,8 @@ class WorkEpisode(Memory):
     """Records `first_number` to `last_number` of a conversation, all of one goal; the memory's `text` tells them.
 
     `data` holds lists of texts: `decisions`, `rejected`, `produced`, `corrections`, `blockers`, `open_ends`, `tools`,
-    and `goal`, `outcome`. One of level ARCHIVED is DERIVED_FROM the merged one before it.
+    and `goal`, `outcome`. One of level ARCHIVED is DERIVED_FROM the merged one before it. `tier` is the deepest of
+    reasoning that text and data tell.
     """
 
     class Status(models.TextChoices):
@@ -38,6 +44,7 @@ class WorkEpisode(Memory):
     first_number = models.PositiveIntegerField()
     last_number = models.PositiveIntegerField()
     status = models.CharField(max_length=20, choices=Status, default=Status.OPEN)
+    tier = models.CharField(max_length=30, choices=TIERS, default=ReasoningTier.NONE.value)
     data = models.JSONField(default=dict, blank=True)
     raw_tokens = models.PositiveIntegerField(default=0, help_text="Of all that it was made of, as it came.")
     compressor = models.CharField(max_length=100, blank=True, default="", help_text="Who wrote it.")
@@ -46,6 +53,7 @@ class WorkEpisode(Memory):
         db_table = "work_episodes"
         constraints = [
             models.CheckConstraint(condition=Q(level__in=(2, 3)), name="work_episode_level_known"),
+            models.CheckConstraint(condition=Q(tier__in=TOLD_TIERS), name="work_episode_tells_no_trace"),
             models.CheckConstraint(
                 condition=Q(last_number__gte=models.F("first_number")), name="work_episode_numbers_in_order"
             ),

@@ -17,7 +17,7 @@ from tests.memory.knowledge import tell
 from tests.memory.procedures import learn
 from tests.memory.turns import say, turn
 
-BEFORE, AFTER = "0006_tier_walls", "0011_strategy_texts"
+BEFORE, AFTER = "0006_tier_walls", "0013_evidence_walls"
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
 
