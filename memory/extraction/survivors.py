@@ -1,0 +1,112 @@
+"""What of a text may not be lost when it is told in fewer words: numbers, names of things, paths, errors, and refusals.
+
+What is a fact here shows by its form alone, in any language: a word with a digit, an underscore, a slash or a dot in
+it, CamelCase, ALLCAPS, a quotation. Who shortens a text has `with_survivors` put back what got lost, and is held to
+`keeps_negations`: a summary that turns "must not" into "must" is worse than none.
+"""
+
+import re
+from collections.abc import Iterator
+
+from memory.providers.sentences import split_sentences
+
+LONGEST_FACT = 2_000
+"""Characters of a word that is a fact; a longer one is material, not a name of something."""
+
+_QUOTED = re.compile(
+    r"""`[^`\n]{1,200}` | "[^"\n]{1,200}" | “[^”\n]{1,200}” | «[^»\n]{1,200}» | (?<!\w)'[^'\n]{1,100}'(?!\w)""",
+    re.VERBOSE,
+)
+_WORD = re.compile(r"\S+")
+_OPENERS = "([{<«“‘\"'`*|>,;:!?="
+_CLOSERS = ")]}>»”’\"'`*|<,;:!?.…="
+_AMOUNT = re.compile(r"[-+±~€$£¥]?[0-9][0-9.,]*")
+_UNIT = re.compile(r" ([^\W\d_]+)(?![^\s.,;:!?)\]])")
+_NO_UNIT = re.compile(
+    r"a|after|again|an|and|are|as|at|before|but|by|during|for|from|has|have|he|if|in|into|is|it|its|no|not|of|on|or|our"
+    r"|out|she|since|so|than|that|the|their|then|there|they|this|to|too|until|up|was|we|were|what|when|which|while|who"
+    r"|will|with|you",
+    re.IGNORECASE,
+)
+_TELLING = re.compile(
+    r"[0-9]|[_\\@#]|\w/+\w|^[~/.]{0,2}/\w|^\.\w|[^\W\d_]{2}\.\w|\w\.[^\W\d_]{2}|::|\w=\w|^--?\w|[a-zà-ÿ][A-Z]|-[A-Z]"
+)
+_CAPITALS = re.compile(r"[^\W\d_a-z]{2,}(?:-[^\W\d_a-z]+)*")
+_DATE_WORD = re.compile(
+    r"January|February|March|April|June|July|August|September|October|November|December"
+    r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?"
+)
+_NEGATION = re.compile(
+    r"\b(?:not|never|no|none|nothing|nobody|nowhere|neither|nor|without|cannot|refus\w+|den(?:y|ied|ies)|forb[ia]d\w*"
+    r"|prohibit\w*|unable|fail\w*|except|unless|\w+n['’]t|nicht|kein\w*|nie|ohne|não|nunca|sem|non?|jamais|sans|pas)\b",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    r"\b(?:error\w*|exceptions?|traceback|fatal|panic\w*|crash\w*|fail(?:s|ed|ure|ures|ing)?|denied|refused|timed out|"
+    r"timeout|aborted|corrupt\w*|broken?|rejected|invalid|lost)\b",
+    re.IGNORECASE,
+)
+
+
+def facts_in(text: str) -> tuple[str, ...]:
+    """Each once, in order, as it stands there, quotations first. A number takes the word behind it along: `500 rows`."""
+    found = dict.fromkeys(quoted[0] for quoted in _QUOTED.finditer(text))
+    return tuple(found | dict.fromkeys(fact for word in _WORD.finditer(text) for fact in _facts_of(text, word)))
+
+
+def with_survivors(short: str, original: str) -> str:
+    """`short`, and in a line behind it what facts of `original` it lost."""
+    lost = _lost(short, original)
+    if not lost:
+        return short
+    told = f"{short}\nAlso: {', '.join(lost)}".lstrip("\n")
+    # a quotation mark within one of them may have paired with another's
+    return "\n".join([told, *(f"Also: {fact}" for fact in _lost(told, original))])
+
+
+def has_negation(sentence: str) -> bool:
+    return _NEGATION.search(sentence) is not None
+
+
+def tells_error(sentence: str) -> bool:
+    return _ERROR.search(sentence) is not None
+
+
+def keeps_negations(short: str, original: str) -> bool:
+    """Whether each fact that `short` tells is denied, or is not, as `original` has it, and what is denied there is
+    denied here. False, too, for a fact that is not in the original."""
+    denied, stated = _by_negation(short)
+    denied_before, stated_before = _by_negation(original)
+    return denied <= denied_before and stated <= stated_before and denied_before <= denied
+
+
+def _lost(short: str, original: str) -> list[str]:
+    kept = set(facts_in(short))
+    return [fact for fact in facts_in(original) if fact not in kept]
+
+
+def _facts_of(text: str, word: re.Match[str]) -> Iterator[str]:
+    """The word, without the marks around it, if it is one."""
+    bare = word[0].lstrip(_OPENERS).rstrip(_CLOSERS)
+    if not bare or len(bare) > LONGEST_FACT or not _is_fact(bare):
+        return
+    is_amount = word[0].endswith(bare) and _AMOUNT.fullmatch(bare)
+    unit = _UNIT.match(text, word.end()) if is_amount else None
+    yield f"{bare} {unit[1]}" if unit and not _NO_UNIT.fullmatch(unit[1]) else bare
+
+
+def _is_fact(word: str) -> bool:
+    if any(character.isdigit() for character in word) or _TELLING.search(word[:LONGEST_FACT]):
+        return True
+    is_capital = word.isupper() and word != "OK" and _CAPITALS.fullmatch(word) is not None
+    return is_capital or _DATE_WORD.fullmatch(word) is not None
+
+
+def _by_negation(text: str) -> tuple[set[str], set[str]]:
+    """The words that are facts, of sentences that deny something and of those that do not."""
+    denied: set[str] = set()
+    stated: set[str] = set()
+    for sentence in split_sentences(text):
+        words = (word.lstrip(_OPENERS).rstrip(_CLOSERS) for word in sentence.split())
+        (denied if has_negation(sentence) else stated).update(word for word in words if word and _is_fact(word))
+    return denied, stated

@@ -1,0 +1,88 @@
+"""What may not be lost of a text is known by its form, and put back where it got lost."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from memory.extraction.survivors import facts_in, keeps_negations, with_survivors
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            "`a b`",
+            '"x `y"',
+            "5",
+            "rows",
+            "is",
+            "E1205,",
+            "/etc/hosts",
+            "(OPS-12)",
+            "'quote d'",
+            "not",
+            '"',
+            "`",
+            "\n",
+            "µ5.",
+        ]
+    )
+    | st.text(max_size=12),
+    max_size=20,
+).map(" ".join)
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("All 81,204 rows are in.", ("81,204 rows",)),
+        ("It costs 84.50 euros, or 12 % more.", ("84.50 euros", "12")),
+        ("Version v2.3.1 of psycopg.pool broke.", ("v2.3.1", "psycopg.pool")),
+        ("See /etc/hosts and src/app.py, line 12.", ("/etc/hosts", "src/app.py", "12")),
+        ("It raised KeyError (E1205) for lock_timeout.", ("KeyError", "E1205", "lock_timeout")),
+        ("Read https://example.org/a?b=1, and tell SRE.", ("https://example.org/a?b=1", "SRE")),
+        ('He said "go on" at 14:30 on Monday.', ('"go on"', "14:30", "Monday")),
+        ("Run `make up` with --force.", ("`make up`", "--force")),
+        ("OPS-12 is closed, commit 3a35498 has it.", ("OPS-12", "3a35498")),
+        ("Well, that went as we hoped. OK.", ()),
+        ("", ()),
+    ],
+)
+def test_facts_are_known_by_their_form(text: str, facts: tuple[str, ...]) -> None:
+    assert facts_in(text) == facts
+
+
+def test_what_got_lost_is_told_in_a_line_behind() -> None:
+    short = with_survivors("The import failed.", "The import failed with E1205 after 30 minutes.")
+
+    assert short == "The import failed.\nAlso: E1205, 30 minutes"
+
+
+def test_a_text_that_lost_nothing_stays_as_it_is() -> None:
+    assert with_survivors("E1205 again.", "It was E1205, once more.") == "E1205 again."
+
+
+@given(short=PIECES, original=PIECES)
+@example(short="", original='a"5 "x y" b"6')
+@settings(max_examples=150, deadline=None)
+def test_whatever_was_told_all_facts_of_the_original_stand_in_the_result(short: str, original: str) -> None:
+    told = with_survivors(short, original)
+
+    assert set(facts_in(original)) <= set(facts_in(told))
+    assert all(fact in told for fact in facts_in(original))
+    assert told.lstrip("\n").startswith(short.lstrip("\n"))
+
+
+@pytest.mark.parametrize(
+    ("short", "is_kept"),
+    [
+        ("Do not run job_7.", True),
+        ("Run job_7.", False),
+        ("Something about it.", False),
+        ("Do not run job_7, nor job_8.", False),
+    ],
+)
+def test_a_text_that_loses_or_makes_a_negation_is_known(short: str, is_kept: bool) -> None:
+    assert keeps_negations(short, "Please do not run job_7 under any circumstances.") is is_kept
+
+
+def test_a_fact_that_nobody_told_is_known() -> None:
+    assert not keeps_negations("It took 31 minutes.", "It took 30 minutes.")
