@@ -13,7 +13,7 @@ from memory.api.episodic import MAX_TOP_K
 from memory.api.fields import Prose
 from memory.api.recall_fields import MOST_TOKENS, RecallFields, recall_request
 from memory.api.views import ConcludedResponse, OwnerViewSet
-from memory.models import Kind
+from memory.models import Kind, TurnSlot
 from memory.retrieval.candidates import Candidate
 from memory.services.context import ContextRequest, conclude_context, gather_context
 from memory.services.searches import LONGEST_QUERY
@@ -54,6 +54,8 @@ class ContextItem(serializers.Serializer[Any]):
     item_key = serializers.CharField(help_text="Its name in the injection ledger.")
     kind = serializers.ChoiceField(Kind.choices)
     conversation_id = serializers.CharField(help_text="Empty for none.")
+    slot = serializers.ChoiceField(TurnSlot.Slot.choices, allow_null=True, help_text="Of a turn slot; null of others.")
+    record_id = serializers.UUIDField(allow_null=True, help_text="The structured turn that a turn slot is of.")
     similarity = serializers.FloatField(allow_null=True, help_text="1 - cosine distance; null without a vector.")
     score = serializers.FloatField(
         allow_null=True, help_text="Comparable within one answer only; null for a turn that stands next to one found."
@@ -82,6 +84,8 @@ def represent_item(item: Candidate, *, explain: bool) -> dict[str, Any]:
         "item_key": item.item_key,
         "kind": item.kind.value,
         "conversation_id": item.conversation_id,
+        "slot": item.slot or None,
+        "record_id": None if item.record_id is None else str(item.record_id),
         "similarity": item.similarity,
         "score": item.score if item.ways else None,
     }

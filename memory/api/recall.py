@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from memory.api.fields import Degraded, Prose
 from memory.api.recall_fields import MOST_TOKENS, RecallFields, recall_request
 from memory.api.views import ConcludedResponse, OwnerViewSet
-from memory.models import Goal, Kind
+from memory.models import Goal, Kind, TurnSlot
 from memory.retrieval.candidates import Bundle, Candidate, Metric, OpenGoal
 from memory.services.recall import conclude, recall
 from memory.services.searches import LONGEST_QUERY
@@ -40,6 +40,8 @@ class RecalledMemory(serializers.Serializer[Any]):
     similarity = serializers.FloatField(allow_null=True, help_text="1 - cosine distance; null without a vector.")
     event_time = serializers.DateTimeField()
     conversation_id = serializers.CharField(help_text="Empty for none.")
+    slot = serializers.ChoiceField(TurnSlot.Slot.choices, allow_null=True, help_text="Of a turn slot; null of others.")
+    record_id = serializers.UUIDField(allow_null=True, help_text="The structured turn that a turn slot is of.")
     channel = serializers.CharField()
     item_key = serializers.CharField(help_text="Its name in the injection ledger.")
     reasons = serializers.ListField(child=serializers.CharField(), help_text="What speaks for it, for people.")
@@ -104,6 +106,8 @@ def represent_result(result: Candidate, *, explain: bool) -> dict[str, Any]:
         "similarity": result.similarity,
         "event_time": result.event_time,
         "conversation_id": result.conversation_id,
+        "slot": result.slot or None,
+        "record_id": None if result.record_id is None else str(result.record_id),
         "channel": result.channel,
         "item_key": result.item_key,
         "reasons": result.reasons,

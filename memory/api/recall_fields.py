@@ -9,7 +9,7 @@ from rest_framework import serializers
 from memory.api.episodic import MAX_TOP_K, own_vector
 from memory.api.fields import Moment, OwnerFields
 from memory.api.vectors import EmbeddingField
-from memory.models import Kind
+from memory.models import Kind, TurnSlot
 from memory.owner import Owner
 from memory.retrieval.queries import Mode, Posture, Query, Scope
 from memory.retrieval.techniques import NAMES
@@ -75,6 +75,12 @@ class RecallFields(OwnerFields):
         max_length=len(Kind),
         help_text="Memories of these kinds only.",
     )
+    slots = BoundedList(
+        child=serializers.ChoiceField(TurnSlot.Slot.choices),
+        required=False,
+        max_length=len(TurnSlot.Slot),
+        help_text="These slots of structured turns only, and nothing else.",
+    )
     top_k = WholeNumber(default=DEFAULT_TOP_K, min_value=1, max_value=MAX_TOP_K)
     mode = serializers.ChoiceField(
         MODES,
@@ -116,6 +122,7 @@ def recall_request(owner: Owner, body: dict[str, Any], *, text: str) -> RecallRe
         # in the order sent, which says which are preferred
         scopes=list(dict.fromkeys(Scope(name) for name in body.get("scopes", []))),
         kinds=sorted({Kind(name) for name in body.get("kinds", [])}),
+        slots=sorted(set(body.get("slots", []))),
         **{name: body[name] for name in FILTERS if name in body},
     )
     return RecallRequest(

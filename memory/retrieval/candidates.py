@@ -24,7 +24,7 @@ class Candidate:
 
     `signals` are numbers by name, as `explain` shows them; `reasons` are for people. `ways` names the recallers that
     found it. Of facts `confidence`, `temporal`, `status` and the span in which they are true are set, of turns `index`,
-    `role` and `speaker`.
+    `role` and `speaker`, of turn slots `slot` and `record_id`.
     """
 
     id: UUID
@@ -65,6 +65,8 @@ class Candidate:
     index: int | None = None
     role: str = ""
     speaker: str = ""
+    slot: str = ""
+    record_id: UUID | None = None
     confidence: float | None = None
     temporal: str = ""
     status: str = ""

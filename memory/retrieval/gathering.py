@@ -43,6 +43,7 @@ COLUMNS = (
 )
 # texts that a kind has not are empty, as the candidate begins with them
 OF_TURNS = ("turns.index", "coalesce(turns.role, '') AS role", "coalesce(turns.name, '') AS speaker")
+OF_SLOTS = ("coalesce(turn_slots.slot, '') AS slot", "turn_slots.record_id")
 TEMPORAL = "coalesce({table}.temporal, '') AS temporal"
 OF_FACTS = (
     *("facts.confidence", TEMPORAL.format(table="facts"), "coalesce(facts.status, '') AS status"),
@@ -127,6 +128,7 @@ def make_shape(owner: Owner, query: Query, orientation: Orientation, serving: Se
         has_until=query.until is not None,
         has_contexts=bool(query.contexts),
         has_types=bool(query.types),
+        has_slots=bool(query.slots),
         has_phrases=bool(orientation.phrases),
         is_cut=not all(term.selects for term in orientation.terms),
         has_known_at=query.known_at is not None,
@@ -144,9 +146,12 @@ def bind(query: Query, orientation: Orientation, moment: Moment) -> dict[str, An
         "until": query.until,
         "contexts": list(query.contexts),
         "types": list(query.types),
+        "slots": list(query.slots),
         "without": list(query.without),
         "conversation_id": query.conversation_id,
         "lineage": list(orientation.lineage),
+        "first_of_turn": orientation.first_of_turn,
+        "records_of_turn": list(orientation.records_of_turn),
         "as_of": query.as_of or moment.now,
         "known_at": query.known_at,
         "min_confidence": query.min_confidence,
@@ -215,6 +220,9 @@ def wanted(shape: Shape, memory_id: str) -> str:
     if shape.has_types:
         text += f""" AND (SELECT typed.entry_type FROM context_entries AS typed
             WHERE typed.memory_ptr_id = {memory_id}) = ANY(%(types)s::text[])"""
+    if shape.has_slots:
+        text += f""" AND (SELECT own.slot FROM turn_slots AS own
+            WHERE own.memory_ptr_id = {memory_id}) = ANY(%(slots)s::text[])"""
     text += " AND event_time >= %(since)s::timestamptz" if shape.has_since else ""
     text += " AND event_time < %(until)s::timestamptz" if shape.has_until else ""
     if shape.scopes:
@@ -262,6 +270,9 @@ def scored_of(shape: Shape) -> str:
     if not shape.kinds or Kind.TURN.value in shape.kinds:
         columns += OF_TURNS
         joins.append(beside_found("turns"))
+    if not shape.kinds or Kind.TURN_SLOT.value in shape.kinds:
+        columns += OF_SLOTS
+        joins.append(beside_found("turn_slots"))
     if not shape.kinds or Kind.FACT.value in shape.kinds:
         columns += OF_FACTS
         joins.append(beside_found("facts"))

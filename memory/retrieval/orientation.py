@@ -33,6 +33,10 @@ from memory.retrieval.visibility import walls_of
 
 GOALS = 20
 LONGEST_LINEAGE = 50
+MESSAGES_OF_A_TURN = 50
+"""What the user said last is looked for in so many of a conversation's messages; without it all of them count."""
+RECORDS_OF_A_TURN = 5
+"""The latest of a conversation, open ones of which are of the request at hand."""
 MOST_ENTITIES = 20
 MOST_NAMES = 100
 MOST_PENDING = 1_000
@@ -92,9 +96,24 @@ LINEAGE = """
         ) AS former
         WHERE depth < %(longest_lineage)s
     ) CYCLE conversation_id SET is_again USING been
-    SELECT json_agg(conversation_id ORDER BY depth) FROM line WHERE depth > 0 AND NOT is_again) AS lineage,
-    (SELECT turn_count - 1 FROM conversations
-        WHERE account_id = %(account_id)s AND conversation_id = %(conversation_id)s) AS last_turn_index"""
+    SELECT json_agg(conversation_id ORDER BY depth) FROM line WHERE depth > 0 AND NOT is_again) AS lineage"""
+
+# the request at hand: from what the user said last on, and what is recorded of it
+FIRST_OF_TURN = f"""coalesce(
+    (SELECT max("index") FROM turns WHERE log_id = active.id AND role = 'user'
+        AND "index" >= active.turn_count - {MESSAGES_OF_A_TURN}),
+    greatest(active.turn_count - {MESSAGES_OF_A_TURN}, 0))"""
+AT_HAND = f"""
+    (SELECT json_build_array(first_of_turn, (
+        SELECT array_agg(id) FROM (
+            SELECT id, status, last_index FROM turn_records
+            WHERE account_id = %(account_id)s AND conversation_id = %(conversation_id)s
+            ORDER BY number DESC LIMIT {RECORDS_OF_A_TURN}
+        ) AS latest WHERE status = 'open' OR last_index >= first_of_turn
+    )) FROM (
+        SELECT {FIRST_OF_TURN} AS first_of_turn FROM conversations AS active
+        WHERE active.account_id = %(account_id)s AND active.conversation_id = %(conversation_id)s
+    ) AS active) AS at_hand"""
 
 GOALS_OPEN = """
     (SELECT json_agg(goal) FROM (
@@ -178,7 +197,7 @@ def compose(shape: OwnerShape, asks: Asks) -> Statement:
         [TERMS] if asks.has_text else [],
         [PHRASES] if asks.has_phrases else [],
         [ENTITIES.format(entities=entities.text)] if asks.has_names else [],
-        [LINEAGE] if asks.has_conversation else [],
+        [LINEAGE, AT_HAND] if asks.has_conversation else [],
         [GOALS_OPEN.format(goals=goals.text)],
         [PROFILE] if shape.has_user else [],
         [pending_of(walls.rows, has_agent=shape.has_agent)],
@@ -202,6 +221,7 @@ def knowledge_of(owner: Owner, kind: Kind) -> Any:
 
 def make_orientation(row: dict[str, Any]) -> Orientation:
     docs, tokens = row.get("corpus") or (0, 0)
+    first_of_turn, records = row.get("at_hand") or (None, None)
     return Orientation(
         terms=[
             Term(lexeme=lexeme, docs=docs, weight=weight, selects=selects, is_content=is_content, is_subject=is_subject)
@@ -212,7 +232,8 @@ def make_orientation(row: dict[str, Any]) -> Orientation:
         tokens=int(tokens),
         entities=row.get("entities") or [],
         lineage=row.get("lineage") or [],
-        last_turn_index=row.get("last_turn_index"),
+        first_of_turn=first_of_turn,
+        records_of_turn=[UUID(record_id) for record_id in records or []],
         goals=[make_goal(goal) for goal in row["goals"] or []],
         profile=row.get("profile"),
         has_pending=row["has_pending"],

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 Embed = Callable[[Query, Moment], Query]
 """Answers with the query with its vector, or the same where there is none to be had."""
 
-LINKED_KINDS = frozenset({Kind.FACT, Kind.ENTITY, Kind.GOAL, Kind.STRATEGY})
+LINKED_KINDS = frozenset({Kind.FACT, Kind.ENTITY, Kind.GOAL, Kind.STRATEGY, Kind.ARTIFACT})
 MOST_LINKED = 100
 RERANKED = 30
 """The best ones, which a cross-encoder looks at."""

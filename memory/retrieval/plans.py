@@ -84,8 +84,10 @@ class Orientation:
     """Those that the question names."""
     lineage: Sequence[str] = ()
     """The conversations that the active one resumes, nearest first, without itself."""
-    last_turn_index: int | None = None
-    """Of the active conversation."""
+    first_of_turn: int | None = None
+    """The index of the message that the request at hand begins with; None without a conversation that there is."""
+    records_of_turn: Sequence[UUID] = ()
+    """The structured turns that are of the request at hand."""
     goals: Sequence[OpenGoal] = ()
     profile: Mapping[str, Any] | None = None
     has_pending: bool = False
@@ -113,6 +115,7 @@ class Shape:
     has_until: bool
     has_contexts: bool
     has_types: bool
+    has_slots: bool
     has_phrases: bool
     is_cut: bool
     """Whether some of the question's words do not select."""

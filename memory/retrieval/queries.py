@@ -56,8 +56,9 @@ class Query:
     """What is asked. Frozen: a rewriter answers with another one.
 
     Filters come from the client and leave out what they do not let through: `kinds`, `scopes`, `contexts`, `types` (of
-    context entries), `since` (inclusive) and `until` (exclusive), `min_confidence` (of facts), `without`. All others
-    only prefer. `as_of` and `known_at` ask for facts as they were true, or believed, then.
+    context entries), `slots` (of structured turns, and nothing else), `since` (inclusive) and `until` (exclusive),
+    `min_confidence` (of facts), `without`. All others only prefer. `as_of` and `known_at` ask for facts as they were
+    true, or believed, then.
     """
 
     text: str
@@ -69,6 +70,7 @@ class Query:
     kinds: Sequence[Kind] = ()
     contexts: Sequence[UUID] = ()
     types: Sequence[str] = ()
+    slots: Sequence[str] = ()
     since: datetime | None = None
     until: datetime | None = None
     min_confidence: float = 0.0

@@ -4,15 +4,24 @@ Without a conversation and without scopes everything that the owner sees is sear
 conversation, its scopes are preferred in the posture's order. Scopes that a client sends filter as well, and are
 preferred in the order in which they were sent. A memory may be in several scopes; the first one in the order counts.
 
+- turn: the request at hand, that is what was said since the user spoke last, results of tools among it, and the slots
+  of what is recorded of it: of structured turns that are open, or about these messages.
+- session: the conversation, whatever the kind.
+- lineage: the conversations that it continues, with their decisions, blockers and next steps.
+- workspace: what lasts beyond a conversation: contexts, learnings, artifacts, strategies, goals, work episodes; and in
+  a project's channel its knowledge and the reasons that decisions were made for.
+- profile: what is known of the user.
+
 What is in a scope is said twice, in SQL to filter (CONDITIONS) and in Python to prefer (MEMBERS), and is the same.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
+from uuid import UUID
 
 from memory.errors import Unprocessable
-from memory.models import Kind
+from memory.models import Kind, TurnSlot
 from memory.models.memory import KNOWLEDGE
 from memory.owner import GLOBAL_CHANNEL
 from memory.retrieval.candidates import Candidate
@@ -30,19 +39,19 @@ ORDERS: Mapping[Posture, Sequence[Scope]] = {
 BOOSTS = (1.3, 1.2, 1.1, 1.05, 1.0)
 """By the place of its scope in the order; what is in none of them counts 1."""
 
-TURNS_OF_A_TURN = 2
-"""The request at hand: the conversation's last turns."""
-
 WORKSPACE_KINDS = frozenset(
     {Kind.CONTEXT_ENTRY, Kind.LEARNING, Kind.ARTIFACT, Kind.STRATEGY, Kind.WORK_EPISODE, Kind.GOAL}
 )
 PROFILE_KINDS = KNOWLEDGE - {Kind.GOAL}
 """Preferences, boundaries and relationships; what is to be done is of the workspace."""
 
+DECIDING = TurnSlot.Slot.REASONING.value
+"""The slot that says what was decided, and why."""
+
 OF_A_CONVERSATION = frozenset({Scope.TURN, Scope.SESSION, Scope.LINEAGE})
 KINDS_IN: Mapping[Scope, Collection[Kind]] = {
-    Scope.TURN: {Kind.TURN},
-    Scope.WORKSPACE: WORKSPACE_KINDS | KNOWLEDGE,
+    Scope.TURN: {Kind.TURN, Kind.TURN_SLOT},
+    Scope.WORKSPACE: WORKSPACE_KINDS | KNOWLEDGE | {Kind.TURN_SLOT},
     Scope.PROFILE: PROFILE_KINDS,
 }
 """Which kinds can be in a scope, where not all can."""
@@ -53,14 +62,16 @@ def listed(kinds: Collection[Kind]) -> str:
 
 
 CONDITIONS: Mapping[Scope, str] = {
-    Scope.TURN: f"""conversation_id = %(conversation_id)s AND kind = 'turn'
-        AND (SELECT index FROM turns WHERE memory_ptr_id = {{memory_id}}) >= (
-            SELECT turn_count - {TURNS_OF_A_TURN} FROM conversations
-            WHERE conversations.account_id = %(account_id)s AND conversations.conversation_id = %(conversation_id)s)""",
+    Scope.TURN: """conversation_id = %(conversation_id)s AND (
+        kind = 'turn' AND (SELECT index FROM turns WHERE memory_ptr_id = {memory_id}) >= %(first_of_turn)s::int
+        OR kind = 'turn_slot' AND (
+            SELECT record_id FROM turn_slots WHERE memory_ptr_id = {memory_id}) = ANY(%(records_of_turn)s::uuid[]))""",
     Scope.SESSION: "conversation_id = %(conversation_id)s",
     Scope.LINEAGE: "conversation_id = ANY(%(lineage)s::text[])",
     Scope.WORKSPACE: f"""(kind IN ({listed(WORKSPACE_KINDS)})
-        OR channel <> '{GLOBAL_CHANNEL}' AND kind IN ({listed(KNOWLEDGE)}))""",
+        OR channel <> '{GLOBAL_CHANNEL}' AND (kind IN ({listed(KNOWLEDGE)})
+            OR kind = 'turn_slot' AND (
+                SELECT slot FROM turn_slots WHERE memory_ptr_id = {{memory_id}}) = '{DECIDING}'))""",
     Scope.PROFILE: f"user_id = %(user_id)s AND kind IN ({listed(PROFILE_KINDS)})",
 }
 """What is in a scope, as a condition on the columns that memories and vectors share; `memory_id` is the table's own."""
@@ -73,24 +84,28 @@ class Place:
     conversation_id: str
     lineage: frozenset[str]
     first_of_turn: int | None
-    """The index that the request at hand begins with; None without a turn."""
+    """The index of the message that the request at hand begins with; None without a conversation that there is."""
+    records_of_turn: frozenset[UUID]
+    """The structured turns that are of the request at hand."""
     user_id: str
 
     @classmethod
     def of(cls, query: Query, orientation: Orientation, *, user_id: str) -> Self:
-        last = orientation.last_turn_index
         return cls(
             conversation_id=query.conversation_id,
             lineage=frozenset(orientation.lineage),
-            first_of_turn=None if last is None else last + 1 - TURNS_OF_A_TURN,
+            first_of_turn=orientation.first_of_turn,
+            records_of_turn=frozenset(orientation.records_of_turn),
             user_id=user_id,
         )
 
 
 def is_of_turn(candidate: Candidate, place: Place) -> bool:
-    if candidate.kind != Kind.TURN or candidate.index is None or place.first_of_turn is None:
+    if not is_of_session(candidate, place):
         return False
-    return candidate.index >= place.first_of_turn and is_of_session(candidate, place)
+    if candidate.kind == Kind.TURN_SLOT:
+        return candidate.record_id in place.records_of_turn
+    return candidate.index is not None and place.first_of_turn is not None and candidate.index >= place.first_of_turn
 
 
 def is_of_session(candidate: Candidate, place: Place) -> bool:
@@ -104,7 +119,8 @@ def is_of_lineage(candidate: Candidate, place: Place) -> bool:
 def is_of_workspace(candidate: Candidate, _place: Place) -> bool:
     if candidate.kind in WORKSPACE_KINDS:
         return True
-    return candidate.channel != GLOBAL_CHANNEL and candidate.kind in KNOWLEDGE
+    lasts = candidate.kind in KNOWLEDGE or candidate.slot == DECIDING
+    return lasts and candidate.channel != GLOBAL_CHANNEL
 
 
 def is_of_profile(candidate: Candidate, place: Place) -> bool:

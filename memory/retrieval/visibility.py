@@ -19,9 +19,8 @@ from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, where_of
 
-
-REASONING = frozenset({Kind.TURN_SLOT})
-"""Kinds that may tell of a turn's reasoning."""
+REASONING = frozenset({Kind.TURN_SLOT, Kind.WORK_EPISODE})
+"""Kinds that may tell of reasoning."""
 
 TIERS = f"ARRAY[{', '.join(repr(tier) for tier in ['', *map(str, ReasoningTier)])}]"
 ALLOWED = f"""allowed AS MATERIALIZED (
@@ -30,8 +29,9 @@ ALLOWED = f"""allowed AS MATERIALIZED (
 """The tiers that the account allows now, and the empty one, of what is no reasoning."""
 
 # no EXISTS: of that the planner might make a list of all slots of all accounts
-TOLD = f"""({{table}}.kind <> '{Kind.TURN_SLOT.value}' OR coalesce(
-    (SELECT own.tier FROM turn_slots AS own WHERE own.memory_ptr_id = {{memory_id}}), ''
+TOLD = f"""({{table}}.kind NOT IN ({", ".join(repr(kind.value) for kind in sorted(REASONING))}) OR coalesce(
+    (SELECT own.tier FROM turn_slots AS own WHERE own.memory_ptr_id = {{memory_id}}),
+    (SELECT own.tier FROM work_episodes AS own WHERE own.memory_ptr_id = {{memory_id}}), ''
 ) = ANY((SELECT tiers FROM allowed)::text[]))"""
 
 

@@ -140,12 +140,22 @@ def prepare(owner: Owner, request: RecallRequest, *, now: datetime) -> Query:
         query = replace(query, since=opens if query.since is None else max(query.since, opens))
     if query.since is not None and query.until is not None and query.since >= query.until:
         raise Unprocessable("`since` must be before `until`")
+    query = narrow_to_slots(query)
     check_scopes(query, has_user=bool(owner.user_id))
     if request.suppress_injected:
         query = replace(query, without=[*query.without, *read_injected(owner, query.conversation_id)])
     if request.own is not None:
         query = with_vector(query, request.own.model, request.own.vector)
     return query
+
+
+def narrow_to_slots(query: Query) -> Query:
+    """Where slots are asked for, nothing else has them. Raises Unprocessable for kinds that leave them out."""
+    if not query.slots:
+        return query
+    if query.kinds and Kind.TURN_SLOT not in query.kinds:
+        raise Unprocessable("`slots` are of the kind turn_slot: ask for it, or for no kinds")
+    return replace(query, kinds=[Kind.TURN_SLOT])
 
 
 def read_injected(owner: Owner, conversation_id: str) -> list[UUID]:

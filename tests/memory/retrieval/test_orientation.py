@@ -8,10 +8,18 @@ import pytest
 from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
+from memory.extraction.turn_slots import Observation, Slots
 from memory.models import Account, Conversation, Kind, Memory, Participant, UserProfile
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
-from memory.retrieval.orientation import GOALS, LONGEST_LINEAGE, MOST_ENTITIES, orient
+from memory.retrieval.orientation import (
+    GOALS,
+    LONGEST_LINEAGE,
+    MESSAGES_OF_A_TURN,
+    MOST_ENTITIES,
+    RECORDS_OF_A_TURN,
+    orient,
+)
 from memory.retrieval.plans import Orientation
 from memory.retrieval.queries import Query
 from memory.retrieval.vectors import name_of_index
@@ -21,7 +29,8 @@ from tests.memory.episodes import MODEL, NOW, WIDTH, direction
 from tests.memory.gatherings import asked, moment
 from tests.memory.goals import aim, finish
 from tests.memory.graphs import node
-from tests.memory.turns import talk
+from tests.memory.records import put_record
+from tests.memory.turns import say, talk, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -57,7 +66,7 @@ def test_an_account_without_memories_knows_nothing(owner: Owner) -> None:
 
     assert (found.terms, found.docs, found.tokens) == ([], 0, 0)
     assert (found.entities, found.lineage, found.goals) == ([], [], [])
-    assert (found.profile, found.last_turn_index) == (None, None)
+    assert (found.profile, found.first_of_turn) == (None, None)
     assert (found.has_pending, found.indexed_rows) == (False, 0)
 
 
@@ -184,10 +193,37 @@ def test_lineage_is_bounded(owner: Owner) -> None:
     assert oriented(owner, asked(conversation_id="c0")).lineage == [f"c{n + 1}" for n in range(LONGEST_LINEAGE)]
 
 
-def test_the_last_turn_of_the_conversation_is_known(owner: Owner) -> None:
-    talk(owner, 3)
+@pytest.mark.parametrize(
+    ("roles", "first"),
+    [
+        pytest.param(["user", "assistant", "user", "tool", "assistant"], 2, id="since the user spoke last"),
+        pytest.param(["assistant", "tool"], 0, id="all where no user spoke"),
+        pytest.param(["user", *["tool"] * MESSAGES_OF_A_TURN], 1, id="the last ones where the user spoke long before"),
+    ],
+)
+def test_a_request_begins_with_what_the_user_said_last(owner: Owner, roles: list[str], first: int) -> None:
+    say(owner, *(turn(f"message {number}", role=role) for number, role in enumerate(roles)))
 
-    assert oriented(owner, asked(conversation_id="c1")).last_turn_index == 2
+    assert oriented(owner, asked(conversation_id="c1")).first_of_turn == first
+
+
+def test_open_records_and_those_of_its_messages_are_of_the_request(owner: Owner) -> None:
+    talk(owner, 3)
+    old, about = put_record(owner, "c1"), put_record(owner, "c1", first_index=1, last_index=2)
+    still = put_record(owner, "c1", slots=Slots(observation=Observation(text="The roses hang their heads.")))
+
+    found = oriented(owner, asked(conversation_id="c1")).records_of_turn
+
+    assert set(found) == {about.record.id, still.record.id}
+    assert old.record.id not in found
+
+
+def test_open_records_of_long_before_are_of_no_request(owner: Owner) -> None:
+    put_record(owner, "c1", slots=Slots(observation=Observation(text="The roses hang their heads.")))
+    for _ in range(RECORDS_OF_A_TURN):
+        put_record(owner, "c1")
+
+    assert oriented(owner, asked(conversation_id="c1")).records_of_turn == []
 
 
 def test_open_goals_come_the_most_urgent_first(owner: Owner) -> None:

@@ -64,7 +64,7 @@ FULL = Setting(
         windows=[Window(since=NOW - timedelta(days=9), until=NOW), Window(since=None, until=NOW - timedelta(days=90))],
         speakers=["Ana", "user"],
     ),
-    orientation=Orientation(entities=[UUID(int=1)], lineage=["c0"], last_turn_index=5, goals=goals(2, 3)),
+    orientation=Orientation(entities=[UUID(int=1)], lineage=["c0"], first_of_turn=5, goals=goals(2, 3)),
     now=NOW,
 )
 

@@ -1,0 +1,144 @@
+"""What each scope holds of work, as the documents name it, and which of it a posture brings first."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from memory.extraction.turn_slots import Action, Observation, Outcome, Point, Rationale, Reasoning, Slots
+from memory.models import Account, Fact, Kind, Participant
+from memory.owner import Owner
+from memory.reasoning import ReasoningTier
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.queries import Posture, Scope
+from memory.services.conversations import Opening, create_conversation
+from tests.memory.contexts import context_of, entry, keep
+from tests.memory.episodes import NOW
+from tests.memory.goals import aim
+from tests.memory.graphs import node, store_node
+from tests.memory.learnings import learn, team_of
+from tests.memory.recalls import found_by_words
+from tests.memory.records import put_record
+from tests.memory.turns import say, turn
+
+pytestmark = pytest.mark.django_db
+
+HERE, BEFORE, THEIRS = "c1", "c0", "theirs"
+
+
+@pytest.fixture(autouse=True)
+def resumed(owner: Owner) -> None:
+    """The conversation at hand resumes another one."""
+    for conversation_id, continues in ((BEFORE, ""), (HERE, BEFORE)):
+        create_conversation(owner, conversation_id, opening=Opening(continues=continues), now=NOW)
+
+
+def reasoned(text: str = "use a siphon for the boiler") -> Slots:
+    rationale = Rationale(decisions=[Point(what=text)], blockers=[Point(what="the boiler valve is not delivered")])
+    return Slots(reasoning=Reasoning(tier=ReasoningTier.STRUCTURED_RATIONALE, rationale=rationale))
+
+
+def worked(result: str, *, status: str = "succeeded") -> Slots:
+    return Slots(action=Action(text=f"Worked: {result}"), outcome=Outcome(status=status, text=result))
+
+
+def texts(found: list[Candidate]) -> set[str]:
+    return {each.text for each in found}
+
+
+def within(owner: Owner, scope: Scope, **asked: Any) -> set[str]:
+    return texts(found_by_words(owner, "boiler", conversation_id=HERE, scopes=[scope], **asked))
+
+
+def test_a_turn_holds_the_request_and_what_tools_answered_since(owner: Owner) -> None:
+    said = [("user", "boiler before"), ("assistant", "boiler answer"), ("user", "boiler request")]
+    called = [("assistant", "boiler call"), ("tool", "boiler reading: 3 bar")]
+    say(owner, *(turn(text, role=role) for role, text in (*said, *called)))
+    say(owner, turn("boiler elsewhere"), conversation_id="c9")
+
+    assert within(owner, Scope.TURN) == {"boiler request", "boiler call", "boiler reading: 3 bar"}
+
+
+def test_a_turn_holds_the_slots_of_work_in_progress(owner: Owner) -> None:
+    put_record(owner, HERE, slots=worked("boiler done"))
+    put_record(owner, HERE, slots=Slots(observation=Observation(text="boiler drips"), action=Action(text="boiler off")))
+    put_record(owner, BEFORE, slots=Slots(observation=Observation(text="boiler dripped")))
+
+    assert within(owner, Scope.TURN) == {"boiler drips", "boiler off"}
+
+
+def test_a_session_holds_the_details_of_the_conversation(owner: Owner) -> None:
+    for conversation_id in (BEFORE, HERE):
+        say(owner, turn(f"boiler said in {conversation_id}"), conversation_id=conversation_id)
+        put_record(owner, conversation_id, slots=worked(f"boiler result of {conversation_id}"))
+
+    assert within(owner, Scope.SESSION) == {
+        *("boiler said in c1", "boiler result of c1", "Worked: boiler result of c1"),
+    }
+
+
+def test_a_lineage_holds_decisions_blockers_and_next_steps_of_what_is_resumed(owner: Owner) -> None:
+    put_record(owner, BEFORE, slots=reasoned())
+    put_record(owner, BEFORE, slots=worked("the boiler is to be filled next", status="open"))
+    node(owner, "boiler work so far", kind=Kind.WORK_EPISODE, conversation_id=BEFORE)
+    put_record(owner, HERE, slots=worked("boiler result of now"))
+
+    assert within(owner, Scope.LINEAGE) == {
+        "Decided: use a siphon for the boiler\nBlocked by: the boiler valve is not delivered",
+        *("the boiler is to be filled next", "Worked: the boiler is to be filled next", "boiler work so far"),
+    }
+
+
+def test_a_workspace_holds_decisions_rules_and_artifacts_of_the_project(owner: Owner) -> None:
+    project = replace(owner, channel="house")
+    put_record(project, "of the project", slots=reasoned("drain the boiler"))
+    put_record(owner, "of no project", slots=reasoned("fill the boiler"))
+    keep(owner, context_of(owner), entry("boiler rule"))
+    learn(owner, team_of(owner).id, "boiler learning")
+    aim(owner, "boiler goal")
+    for kind in (Kind.ARTIFACT, Kind.STRATEGY, Kind.WORK_EPISODE):
+        node(owner, f"boiler {kind.value}", kind=kind, conversation_id="of no project")
+
+    assert {text.split("\n")[0] for text in within(project, Scope.WORKSPACE)} == {
+        *("Decided: drain the boiler", "boiler rule", "boiler learning", "boiler goal"),
+        *("boiler artifact", "boiler strategy", "boiler work_episode"),
+    }
+
+
+def test_a_profile_holds_preferences_and_boundaries_of_the_user(owner: Owner) -> None:
+    for user_id in ("ana", "ben"):
+        claim = f"{user_id} wants the boiler off at night"
+        store_node(owner, Fact(kind=Kind.FACT, text=claim, recorded_at=NOW, user_id=user_id))
+    node(owner, "boiler goal", kind=Kind.GOAL, user_id="ana")
+
+    assert within(replace(owner, user_id="ana"), Scope.PROFILE) == {"ana wants the boiler off at night"}
+
+
+@pytest.mark.parametrize(
+    ("posture", "first"),
+    [
+        pytest.param(Posture.ACTIVE_TURN, HERE, id="active turn"),
+        pytest.param(Posture.RESUME, BEFORE, id="resume"),
+        pytest.param(Posture.RECOVERY, BEFORE, id="recovery"),
+    ],
+)
+def test_an_active_turn_finds_outcomes_of_its_session_first_and_a_resume_those_of_its_lineage(
+    owner: Owner, posture: Posture, first: str
+) -> None:
+    for conversation_id in (BEFORE, HERE):
+        put_record(owner, conversation_id, slots=worked("The boiler leaks."))
+
+    found = found_by_words(owner, "boiler", conversation_id=HERE, posture=posture, slots=["outcome"])
+
+    assert [each.conversation_id for each in found] == [first, HERE if first == BEFORE else BEFORE]
+    assert texts(found) == {"The boiler leaks."}
+
+
+def test_what_was_resumed_of_strangers_stays_behind_the_wall(owner: Owner, account: Account) -> None:
+    create_conversation(owner, "further", opening=Opening(continues=BEFORE), now=NOW)
+    put_record(owner, BEFORE, slots=reasoned())
+    colleague = replace(owner, agent_id="colleague")
+    Participant.objects.create(account=account, agent_id="colleague", conversation_id=HERE)
+
+    assert within(owner, Scope.LINEAGE)
+    assert not within(colleague, Scope.LINEAGE)
