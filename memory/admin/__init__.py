@@ -4,7 +4,8 @@ Change lists issue the same few queries whatever the number of rows (`base.Bound
 through a service, which audits it in the same transaction (`base.AuditedAdmin` for plain rows). What the pages
 show was written by strangers: templates escape it, and `text.mark_invisible` shows what would not be seen.
 
-What follows from memories and is nobody's to correct has no pages: counts of words (`TermCount`), for one.
+What follows from memories and is nobody's to correct has no pages: counts of words (`TermCount`), for one. Nor have
+raw traces of reasoning: nobody reads them here.
 """
 
 from django.contrib import admin
@@ -14,6 +15,7 @@ from memory.admin import (
     accounts,
     agent_working,
     api_keys,
+    artifacts,
     audit,
     contexts,
     conversations,
@@ -37,9 +39,11 @@ from memory.admin import (
     snapshots,
     strategies,
     tools,
+    turn_records,
     turns,
     usage,
     vectors,
+    work_episodes,
     workflow_runs,
     working,
 )
@@ -49,6 +53,7 @@ __all__ = [
     "accounts",
     "agent_working",
     "api_keys",
+    "artifacts",
     "audit",
     "contexts",
     "conversations",
@@ -72,9 +77,11 @@ __all__ = [
     "snapshots",
     "strategies",
     "tools",
+    "turn_records",
     "turns",
     "usage",
     "vectors",
+    "work_episodes",
     "workflow_runs",
     "working",
 ]

@@ -31,6 +31,7 @@ LISTS_OF_AN_ACCOUNT = (
     *("memory", "conversation", "turn", "episodicmemory", "agent", "team", "apikey"),
     *("memorypool", "workflowrun", "agentshorttermmemory", "learning", "savedworkingmemory"),
     *("entity", "fact", "factreview", "facttombstone", "strategy", "strategyuse", "tool", "toolinvocation"),
+    *("turnrecord", "turnslot", "workepisode", "artifact"),
     *("goal", "userprofile", "persistentcontext", "contextentry", "contextsnapshot", "contextaccesslog"),
     *("modelusage", "auditentry", "jobrun"),
 )

@@ -1,4 +1,4 @@
-"""Goals: as memories are, and as trees on a page of their own; they end, and are blocked, on their pages."""
+"""Goals: as memories are, and as trees on a page of their own; each opens as its story, and ends there."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -15,6 +15,7 @@ from django.urls import URLPattern, path
 from memory.admin.base import describe_deletion
 from memory.admin.deeds import ClaimField, Deed, DeedPages, holder_owner
 from memory.admin.fields import PlainTextField
+from memory.admin.goal_stories import describe_state, read_story
 from memory.admin.goal_trees import SHOWN, read_related, read_tree_below, read_trees
 from memory.admin.memories import LONG_COLUMNS, MemoryForm, MemoryPages
 from memory.admin.text import mark_invisible
@@ -118,7 +119,8 @@ class GoalAdmin(DeedPages, MemoryPages):
         return {
             "tree": read_tree_below(row, now=now),
             **read_related(row),
-            "is_open": row.status in Goal.OPEN,
+            **describe_state(row, now=now),
+            "story": read_story(request, row, now=now),
         }
 
     def tree_view(self, request: HttpRequest) -> HttpResponse:

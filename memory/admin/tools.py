@@ -167,11 +167,11 @@ class ToolInvocationAdmin(AuditedAdmin):
 
     @admin.display(description="Outcome")
     def outcome(self, use: ToolInvocation) -> str:
-        return {True: "succeeded", False: "failed", None: "nobody said"}[use.success]
+        return tell_success(use.success)
 
     @admin.display(description="Latency")
     def took(self, use: ToolInvocation) -> str:
-        return "unknown" if use.latency_ms is None else f"{use.latency_ms:,} ms"
+        return tell_latency(use.latency_ms)
 
     @admin.display(description="Conversation")
     def in_conversation(self, use: ToolInvocation) -> str:
@@ -218,6 +218,14 @@ class ToolInvocationAdmin(AuditedAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         also = "and what went in and came out; the tool's counts keep them"
         return describe_deletion((f"{mark_invisible(use.tool_name)} in {tell_place(use)}" for use in objs), also)
+
+
+def tell_success(success: bool | None) -> str:
+    return {True: "succeeded", False: "failed", None: "nobody said"}[success]
+
+
+def tell_latency(latency_ms: int | None) -> str:
+    return "unknown" if latency_ms is None else f"{latency_ms:,} ms"
 
 
 def tell_place(use: ToolInvocation) -> str:
