@@ -64,6 +64,16 @@ CONTRADICTIONS = choice("MEMORY_CONTRADICTIONS", "prefer_new", ("prefer_new", "p
 GRAPH_NODES = knob("GRAPH_NODES", 200, low=1, high=5_000)  # nodes that a walk answers with at most
 GRAPH_FANOUT = knob("GRAPH_FANOUT", 50, low=1, high=1_000)  # neighbours of one node that a walk goes on to
 
+COMPRESS_AFTER_HOURS = knob("COMPRESS_AFTER_HOURS", 168, low=0, high=876_000)  # hours since a structured turn
+COMPRESS_KEEP_RECORDS = knob("COMPRESS_KEEP_RECORDS", 10, low=0, high=10_000)  # of a conversation, never touched
+MERGE_AFTER_HOURS = knob("MERGE_AFTER_HOURS", 336, low=0, high=876_000)  # hours, unless the goal is closed
+ARCHIVE_WORK_AFTER_DAYS = knob("ARCHIVE_WORK_AFTER_DAYS", 90, low=0, high=36_500)  # days since the goal was closed
+WORK_EPISODE_TOKENS = knob("WORK_EPISODE_TOKENS", 800, low=100, high=8_000)  # tokens a work episode is to have
+COMPRESSION_INPUT_TOKENS = knob("COMPRESSION_INPUT_TOKENS", 6_000, low=500, high=1_000_000)  # tokens shown at once
+COMPRESSION_TIMEOUT_SECONDS = knob("COMPRESSION_TIMEOUT_SECONDS", 100, low=1, high=3_600)  # seconds to an answer
+COMPRESSION_BACKOFF_SECONDS = knob("COMPRESSION_BACKOFF_SECONDS", 3_600, low=1, high=86_400)  # seconds, doubled
+COMPRESSION_BACKOFF_LIMIT_SECONDS = knob("COMPRESSION_BACKOFF_LIMIT_SECONDS", 604_800, low=1, high=2_592_000)  # seconds
+
 RECALL_TECHNIQUES = names("MEMORY_RECALL_TECHNIQUES")  # of recall; `-name` switches one off; empty: all
 # room for working memory, three summaries of 500 tokens, and 2,000 tokens of evidence
 CONTEXT_TOKENS = knob("CONTEXT_TOKENS", 4_000, low=100, high=1_000_000)  # tokens of a context, unless a request says

@@ -224,6 +224,7 @@ EMBEDDING_NESTED_MODELS = knobs.names("EMBEDDING_NESTED_MODELS")
 SUMMARY_MODEL = env.str("SUMMARY_MODEL", default="")
 EXTRACTION_MODEL = env.str("EXTRACTION_MODEL", default="")
 RECALL_MODEL = env.str("RECALL_MODEL", default="")
+COMPRESSION_MODEL = env.str("COMPRESSION_MODEL", default="")
 LANGUAGE_MODEL_TIMEOUT_SECONDS = knobs.seconds("LANGUAGE_MODEL_TIMEOUT_SECONDS", 60.0, low=0.05, high=600)
 # on top of an answer's own tokens, for models that think first
 LANGUAGE_MODEL_THINKING_TOKENS = knobs.whole_number("LANGUAGE_MODEL_THINKING_TOKENS", 0, low=0, high=1_000_000)

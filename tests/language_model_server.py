@@ -177,7 +177,7 @@ def language_model_server(httpserver: HTTPServer, settings: Settings) -> Iterato
     httpserver.expect_request("/v1/chat/completions", method="POST").respond_with_handler(server.handle)
     settings.EMBEDDING_PROVIDER = settings.EMBEDDING_PROVIDER or choose_provider()
     settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL = KEY, url
-    settings.SUMMARY_MODEL = settings.EXTRACTION_MODEL = MODEL
+    settings.SUMMARY_MODEL = settings.EXTRACTION_MODEL = settings.COMPRESSION_MODEL = MODEL
     settings.LANGUAGE_MODEL_TIMEOUT_SECONDS = 5.0
     language_model.cache_clear()
     yield server

@@ -38,7 +38,7 @@ _DATE_WORD = re.compile(
 )
 _NEGATION = re.compile(
     r"\b(?:not|never|no|none|nothing|nobody|nowhere|neither|nor|without|cannot|refus\w+|den(?:y|ied|ies)|forb[ia]d\w*"
-    r"|prohibit\w*|unable|fail\w*|except|unless|\w+n['’]t|nicht|kein\w*|nie|ohne|não|nunca|sem|non?|jamais|sans|pas)\b",
+    r"|prohibit\w*|unable|unless|\w+n['’]t|nicht|kein\w*|nie|ohne|não|nunca|sem|non?|jamais|sans|pas)\b",
     re.IGNORECASE,
 )
 _ERROR = re.compile(
@@ -49,7 +49,7 @@ _ERROR = re.compile(
 
 
 def facts_in(text: str) -> tuple[str, ...]:
-    """Each once, in order, as it stands there, quotations first. A number takes the word behind it along: `500 rows`."""
+    """Each once, as it stands there, quotations first. A number takes the word behind it along: `500 rows`."""
     found = dict.fromkeys(quoted[0] for quoted in _QUOTED.finditer(text))
     return tuple(found | dict.fromkeys(fact for word in _WORD.finditer(text) for fact in _facts_of(text, word)))
 
@@ -72,12 +72,16 @@ def tells_error(sentence: str) -> bool:
     return _ERROR.search(sentence) is not None
 
 
-def keeps_negations(short: str, original: str) -> bool:
-    """Whether each fact that `short` tells is denied, or is not, as `original` has it, and what is denied there is
-    denied here. False, too, for a fact that is not in the original."""
+def tells_nothing_else(short: str, original: str) -> bool:
+    """Whether each fact that `short` tells stands in the original, and is denied, or is not, as it is there."""
     denied, stated = _by_negation(short)
     denied_before, stated_before = _by_negation(original)
-    return denied <= denied_before and stated <= stated_before and denied_before <= denied
+    return denied <= denied_before and stated <= stated_before
+
+
+def keeps_negations(short: str, original: str) -> bool:
+    """As `tells_nothing_else`, and each fact that the original denies is denied."""
+    return tells_nothing_else(short, original) and _by_negation(original)[0] <= _by_negation(short)[0]
 
 
 def _lost(short: str, original: str) -> list[str]:

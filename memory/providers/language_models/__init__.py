@@ -21,6 +21,7 @@ MODEL_SETTINGS: Mapping[str, str] = {
     "summary": "SUMMARY_MODEL",
     "extraction": "EXTRACTION_MODEL",
     "recall": "RECALL_MODEL",
+    "compression": "COMPRESSION_MODEL",
 }
 """By use, the setting that names its model."""
 LONGEST_NAME = 100
