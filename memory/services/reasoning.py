@@ -76,6 +76,11 @@ def deepest_of(told: KeptReasoning, trace: str) -> ReasoningTier:
     return ReasoningTier.RAW_TRACE if trace else told.told_tier
 
 
+def kept_at_most(kept: KeptReasoning, tier: str) -> KeptReasoning:
+    """No deeper than that: what is told again may have been kept under another policy."""
+    return replace(kept, tier=ReasoningTier(tier), reason=POLICY) if is_deeper(kept.tier, tier) else kept
+
+
 def told_reasoning(reasoning: Reasoning, allowed: ReasoningTier) -> KeptReasoning:
     """What the slot tells: the rationale where that is allowed, the summary, or nothing."""
     rationale, summary, tier = reasoning.rationale, reasoning.summary, ReasoningTier.NONE
