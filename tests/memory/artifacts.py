@@ -1,0 +1,24 @@
+"""Artifacts for tests, stored through the service without the embedder."""
+
+from typing import Any
+
+from memory.models import Artifact
+from memory.owner import Owner
+from memory.services.artifacts import ArtifactDraft, Kept, keep_artifact
+from tests.memory.episodes import NOTHING, NOW
+
+
+def keep(owner: Owner, uri: str = "docs/roses.md", **fields: Any) -> Kept:
+    """Stored. `fields` are those of the draft, and `now`."""
+    now = fields.pop("now", NOW)
+    return keep_artifact(owner, ArtifactDraft(uri=uri, **fields), embedded=NOTHING, now=now)
+
+
+def kept(owner: Owner, uri: str = "docs/roses.md", **fields: Any) -> Artifact:
+    """The revision."""
+    return keep(owner, uri, **fields).artifact
+
+
+def stored(artifact: Artifact) -> Artifact:
+    """As it is by now."""
+    return Artifact.objects.get(pk=artifact.pk)
