@@ -151,7 +151,7 @@ def test_another_accounts_policy_is_its_own(owner: Owner, stranger: Account, tol
 
 
 def test_a_pinned_reasoning_is_told_no_further_than_is_allowed(owner: Owner, told: Recorded) -> None:
-    TurnSlot.objects.filter(record_id=told.record.id).update(pinned=True)  # type: ignore[misc]
+    TurnSlot.objects.filter(record_id=told.record.id).update(pinned=True)
     allow(owner, ReasoningTier.NONE)
 
     assert slots_of(found_by_words(owner, "something else")) == {"observation", "action", "outcome"}
@@ -171,7 +171,7 @@ def test_a_walk_over_links_shows_no_reasoning_that_is_not_allowed(owner: Owner, 
 
 
 def test_archived_levels_of_a_slot_are_not_found(owner: Owner, told: Recorded) -> None:
-    TurnSlot.objects.filter(record_id=told.record.id, slot="outcome").update(archived=True)  # type: ignore[misc]
+    TurnSlot.objects.filter(record_id=told.record.id, slot="outcome").update(archived=True)
 
     assert slots_of(found_by_words(owner, "boiler")) == {"observation", "reasoning", "action"}
 
