@@ -1,0 +1,267 @@
+"""What work left behind, read for whoever goes on with it: one statement for each kind of it, however much there is.
+
+Everything starts at `visible_to`; with a user, what is that user's or nobody's in particular. Of long texts the
+beginning and the end are read: errors stand at the end of what tools print.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Case, F, OuterRef, Q, Value, When
+from django.db.models.fields import TextField
+from django.db.models.functions import Concat, Left, Length, Right
+from django.db.models.lookups import GreaterThan
+
+from memory.models import Artifact, Conversation, Fact, Goal, Kind, Link, Turn, TurnSlot, WorkEpisode
+from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
+from memory.owner import Owner
+from memory.reasoning import ReasoningTier
+from memory.retrieval.statements import Sql, Statement, bind_owner, numbered, shape_of, where_of
+from memory_project.fields import VerbatimJSONField
+
+LONGEST_LINEAGE = 50
+MOST_TURNS = 400
+MOST_SLOTS = 400
+MOST_EPISODES = 40
+MOST_GOALS = 200
+MOST_ARTIFACTS = 40
+MOST_FACTS = 40
+READ_CHARACTERS = 2_000
+"""Of the beginning of a text, and of its end."""
+
+# the chain goes through conversations in which the agent takes no part, and brings none of them along
+LINE = """
+WITH RECURSIVE line (conversation_id, continues, depth) AS (
+    SELECT conversation_id, continues, 0 FROM ({first}) AS first
+    UNION ALL
+    SELECT former.conversation_id, former.continues, line.depth + 1 FROM line CROSS JOIN LATERAL (
+        SELECT conversation_id, continues FROM conversations
+        WHERE account_id = %(account_id)s AND conversation_id = line.continues LIMIT 1
+    ) AS former
+    WHERE line.depth < %(longest)s
+) CYCLE conversation_id SET is_again USING been
+SELECT accounts.reasoning_tier, (
+    SELECT array_agg(conversations.conversation_id ORDER BY line.depth)
+    FROM line JOIN conversations ON conversations.conversation_id = line.conversation_id
+    WHERE NOT line.is_again AND {visible}
+) AS conversations
+FROM accounts WHERE id = %(account_id)s
+"""
+NAMED = "SELECT conversation_id, continues FROM conversations WHERE {visible} AND conversation_id = %(conversation_id)s"
+LATEST = """
+SELECT conversation_id, continues FROM conversations
+WHERE {visible} AND NOT archived AND (%(user_id)s = '' OR user_id IN ('', %(user_id)s))
+    AND (%(channel)s = '_global' OR channel IN ('_global', %(channel)s))
+ORDER BY coalesce(last_turn_at, started_at) DESC, id DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """The conversations that are resumed, the latest first, and how much of reasoning the account tells."""
+
+    conversations: Sequence[str]
+    allowed: ReasoningTier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What all that is read here has; `text` without the middle of a long one."""
+
+    id: UUID
+    kind: Kind
+    text: str
+    conversation_id: str
+    channel: str
+    event_time: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidTurn(Remembered):
+    index: int
+    role: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotOfTurn(Remembered):
+    """`data` is that of reasoning; what calls and results hold is in the text."""
+
+    slot: str
+    tier: str
+    data: dict[str, Any]
+    record_id: UUID
+    number: int
+    status: str
+    goal_id: UUID | None
+    recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeOfWork(Remembered):
+    """`number` is that of its last record."""
+
+    data: dict[str, Any]
+    status: str
+    number: int
+    goal_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalOfWork(Remembered):
+    """`parent_ids` has one at most; `blocker_ids` are those that it waits for, closed ones among them."""
+
+    status: str
+    priority: int
+    deadline: datetime | None
+    completed_at: datetime | None
+    result: str
+    parent_ids: Sequence[UUID] = field(default=())
+    blocker_ids: Sequence[UUID] = field(default=())
+
+    @property
+    def is_open(self) -> bool:
+        return self.completed_at is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactOfWork(Remembered):
+    uri: str
+    artifact_type: str
+    title: str
+    digest: str
+    revision: int
+    label: str
+    goal_id: UUID | None
+
+
+def read_line(owner: Owner, conversation_id: str, *, now: datetime) -> Line:
+    """The conversation, or without an id the one that the owner wrote to last, and those that it continues."""
+    values = {**bind_owner(owner, now=now), "conversation_id": conversation_id, "longest": LONGEST_LINEAGE}
+    _columns, [(tier, conversations)] = compose_line(owner, NAMED if conversation_id else LATEST).read(values)
+    return Line(conversations=conversations or [], allowed=ReasoningTier(tier))
+
+
+def compose_line(owner: Owner, first: str) -> Statement:
+    visible = where_of(Conversation.objects.visible_to(shape_of(owner).owner), prefix="v")
+    text = LINE.format(first=first.format(visible=visible.text), visible=visible.text)
+    return numbered(Sql(text=text, parameters=visible.parameters))
+
+
+def read_turns(owner: Owner, line: Line, *, now: datetime) -> list[SaidTurn]:
+    """The last turns of the lineage, in the order in which they were said."""
+    rows: Any = Turn.objects.visible_to(owner, Kind.TURN).filter(conversation_id__in=line.conversations)
+    latest = rows.order_by("-event_time", "-index", "id")
+    found = [SaidTurn(**row) for row in told_rows(latest, owner, "index", "role", "name", most=MOST_TURNS, now=now)]
+    depth = {conversation: place for place, conversation in enumerate(line.conversations)}
+    return sorted(found, key=lambda turn: (-depth[turn.conversation_id], turn.index))
+
+
+def told_rows(rows: Any, owner: Owner, *columns: str, most: int, now: datetime, **others: Any) -> list[dict[str, Any]]:
+    """So many rows that searches may find, with a text of bounded length; `others` are expressions by name."""
+    of_user = Q(user_id__in=("", owner.user_id)) if owner.user_id else Q()
+    ends = Concat(Left("text", READ_CHARACTERS), Value("\n"), Right("text", READ_CHARACTERS), output_field=TextField())
+    told = Case(When(is_long=True, then=ends), default=F("text"))
+    found = rows.filter(of_user).recallable(now).alias(is_long=GreaterThan(Length("text"), 2 * READ_CHARACTERS))
+    shared = ("id", "kind", "conversation_id", "channel", "event_time")
+    named = found.values(*shared, *columns, told=told, **others)[:most]
+    return [{"text": row.pop("told"), **row, "kind": Kind(row["kind"])} for row in named]
+
+
+def read_slots(owner: Owner, line: Line, goal_ids: Collection[UUID], *, now: datetime) -> list[SlotOfTurn]:
+    """The slots of the last records of the lineage and of these goals, the first record first."""
+    rows: Any = TurnSlot.objects.visible_to(owner, Kind.TURN_SLOT).filter(
+        Q(conversation_id__in=line.conversations) | Q(record__goal_id__in=goal_ids)
+    )
+    latest = rows.order_by("-record__event_time", "-record__number", "id")
+    reasoned = Case(
+        When(slot=TurnSlot.Slot.REASONING.value, then=F("data")), default=None, output_field=VerbatimJSONField()
+    )
+    found = told_rows(
+        latest,
+        owner,
+        *("slot", "tier", "record_id"),
+        most=MOST_SLOTS,
+        now=now,
+        number=F("record__number"),
+        status=F("record__status"),
+        goal_id=F("record__goal_id"),
+        recorded_at=F("record__event_time"),
+        reasoned=reasoned,
+    )
+    slots = [SlotOfTurn(data=row.pop("reasoned") or {}, **row) for row in found]
+    places = {slot: place for place, slot in enumerate(TurnSlot.Slot.values)}
+    return sorted(slots, key=lambda each: (each.recorded_at, each.number, places[each.slot]))
+
+
+def read_work_episodes(owner: Owner, line: Line, goal_ids: Collection[UUID], *, now: datetime) -> list[EpisodeOfWork]:
+    """Those of the lineage and of these goals, the first one first."""
+    rows: Any = WorkEpisode.objects.visible_to(owner, Kind.WORK_EPISODE).filter(
+        Q(conversation_id__in=line.conversations) | Q(for_goal_id__in=goal_ids)
+    )
+    latest = rows.order_by("-event_time", "-last_number", "id")
+    found = told_rows(
+        latest, owner, "data", "status", most=MOST_EPISODES, now=now, goal_id=F("for_goal_id"), number=F("last_number")
+    )
+    return [EpisodeOfWork(**row) for row in reversed(found)]
+
+
+def read_goals(owner: Owner, goal_ids: Collection[UUID], *, now: datetime) -> list[GoalOfWork]:
+    """These, then open ones as they press, then those that were closed last; each with its parent and blockers."""
+    rows: Any = Goal.objects.visible_to(owner, Kind.GOAL).in_channels(owner)
+    named_first = Case(When(id__in=list(goal_ids), then=0), default=1)
+    pressing = rows.order_by(
+        named_first,
+        F("completed_at").desc(nulls_first=True),
+        F("deadline").asc(nulls_last=True),
+        "-priority",
+        "id",
+    )
+    columns = ("status", "priority", "deadline", "completed_at", "result")
+    found = told_rows(
+        pressing,
+        owner,
+        *columns,
+        most=MOST_GOALS,
+        now=now,
+        parent_ids=targets_of(owner, SUBGOAL_OF),
+        blocker_ids=targets_of(owner, BLOCKED_BY),
+    )
+    return [GoalOfWork(**row) for row in found]
+
+
+def targets_of(owner: Owner, type_: str) -> ArraySubquery:
+    links = Link.objects.filter(account_id=owner.account_id, source_id=OuterRef("id"), type=type_)
+    return ArraySubquery(links.order_by("-weight", "id").values("target_id")[:MOST_GOALS])
+
+
+def read_artifacts(
+    owner: Owner, goal_ids: Collection[UUID], record_ids: Collection[UUID], *, now: datetime
+) -> list[ArtifactOfWork]:
+    """Latest revisions of what these goals and records brought, the newest first."""
+    of_work = Q(for_goal_id__in=goal_ids) | Q(record_id__in=record_ids)
+    artifacts: Any = Artifact.objects.visible_to(owner, Kind.ARTIFACT)
+    rows = artifacts.filter(of_work, is_latest=True)
+    columns = ("uri", "artifact_type", "title", "digest", "revision", "label")
+    newest = rows.order_by("-event_time", "-id")
+    found = told_rows(newest, owner, *columns, most=MOST_ARTIFACTS, now=now, goal_id=F("for_goal_id"))
+    return [ArtifactOfWork(**row) for row in found]
+
+
+def read_user_facts(owner: Owner, *, now: datetime) -> list[Remembered]:
+    """What is true of the owner's user by what is believed now, the best known first; nothing without a user."""
+    if not owner.user_id:
+        return []
+    rows: Any = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).filter(user_id=owner.user_id)
+    believed = rows.filter(
+        Q(valid_from=None) | Q(valid_from__lte=now),
+        Q(valid_to=None) | Q(valid_to__gt=now),
+        status=Fact.Status.ACTIVE,
+        retracted_at=None,
+    )
+    best = believed.order_by("-pinned", "-confidence", "-event_time", "id")
+    return [Remembered(**row) for row in told_rows(best, owner, most=MOST_FACTS, now=now)]

@@ -1,0 +1,307 @@
+"""What was said and recorded, as pieces of a packet: sentences of turns, slots, episodes, and what was recalled.
+
+Slots and episodes say what they are; of turns, and where nothing else was recorded, the form of a sentence does
+(`extraction.work_notes`).
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from memory.extraction.turn_slots import Point, Rationale
+from memory.extraction.work_notes import NoteKind, kind_of, work_sentences
+from memory.models import Kind, TurnSlot
+from memory.providers.sentences import is_question
+from memory.reasoning import ReasoningTier
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.resume import EpisodeOfWork, Remembered, SaidTurn, SlotOfTurn
+from memory.services.layouts import one_line
+from memory.services.reasoning import within_policy
+from memory.services.resume_pieces import (
+    NOTES,
+    Piece,
+    Place,
+    Section,
+    content_words,
+    names_in,
+    short_text,
+    specifics_of,
+)
+
+MOST_SENTENCES = 24
+"""Of one text: the first half of these, and the last half."""
+FRESH_TURNS = 4
+"""The exchange that was broken off: its sentences weigh more."""
+
+BASE: Mapping[NoteKind | None, float] = {
+    NoteKind.DECISION: 2.2,
+    NoteKind.CORRECTION: 2.4,
+    NoteKind.REJECTION: 2.1,
+    NoteKind.CONSTRAINT: 2.3,
+    NoteKind.BLOCKER: 2.0,
+    NoteKind.ERROR: 1.5,
+    NoteKind.RESULT: 1.5,
+    NoteKind.NEXT_STEP: 1.0,
+    NoteKind.QUESTION_OPEN: 0.3,
+    None: 0.6,
+}
+STRUCTURED = 1.2
+"""What a slot or an episode says is so weighs so much more: it was written to be kept."""
+A_SPECIFIC, MOST_FOR_SPECIFICS = 0.3, 1.2
+A_NAME, MOST_FOR_NAMES = 0.2, 0.4
+FOR_RELEVANCE = 1.0
+FOR_GOALS = 0.8
+FOR_FRESHNESS = 0.8
+FOR_RECENCY = 0.5
+BY_USER = 0.4
+BY_TOOL = -0.6
+
+DECIDED = frozenset({NoteKind.DECISION, NoteKind.REJECTION, NoteKind.CORRECTION})
+OPEN = frozenset({NoteKind.BLOCKER, NoteKind.NEXT_STEP, NoteKind.QUESTION_OPEN})
+SPEAKERS = {"user": "user: ", "tool": "tool: ", "function": "tool: "}
+"""Whose words are told as such; all else is the agent's own."""
+
+WHY: Mapping[NoteKind | None, str] = {
+    NoteKind.DECISION: "a decision",
+    NoteKind.CORRECTION: "corrects what was said before",
+    NoteKind.REJECTION: "a rejected option",
+    NoteKind.CONSTRAINT: "a rule to keep to",
+    NoteKind.BLOCKER: "in the way",
+    NoteKind.ERROR: "an error",
+    NoteKind.RESULT: "a result",
+    NoteKind.NEXT_STEP: "a next step",
+    NoteKind.QUESTION_OPEN: "a question without an answer",
+}
+IS_RECORDED = "recorded as such"
+IS_FRESH = "of the last exchange"
+IS_RELEVANT = "recalled for the question"
+IS_OF_GOALS = "about an open goal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearing:
+    """What makes a sentence matter now: the words of open goals, and how well recall ranked each memory (0 to 1)."""
+
+    goal_words: frozenset[str] = frozenset()
+    relevance: Mapping[UUID, float] = field(default_factory=dict)
+    scores: Mapping[UUID, float] = field(default_factory=dict)
+    why: Mapping[UUID, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A sentence with what is known of where it stands. `recency` is 1 for the last of the lineage, 0 for the first."""
+
+    of: Remembered | Candidate
+    text: str
+    note: NoteKind | None
+    place: Place
+    recency: float = 0.0
+    by: str = ""
+    label: str = ""
+    is_recorded: bool = False
+    is_fresh: bool = False
+
+
+def weigh(said: Said, bearing: Bearing) -> float:
+    """How much it matters to who goes on with the work."""
+    words = content_words(said.text)
+    if not words:
+        return 0.0
+    shared = len(words & bearing.goal_words) / len(words)
+    return sum(
+        (
+            BASE[said.note],
+            STRUCTURED if said.is_recorded else 0.0,
+            min(A_SPECIFIC * len(specifics_of(said.text)), MOST_FOR_SPECIFICS),
+            min(A_NAME * len(names_in(said.text)), MOST_FOR_NAMES),
+            FOR_RELEVANCE * bearing.relevance.get(said.of.id, 0.0),
+            FOR_GOALS * shared,
+            FOR_FRESHNESS if said.is_fresh else 0.0,
+            FOR_RECENCY * said.recency,
+            BY_USER if said.by == "user" else BY_TOOL if said.by in ("tool", "function") else 0.0,
+            said.recency if said.note == NoteKind.NEXT_STEP else 0.0,
+        )
+    )
+
+
+def piece_of(said: Said, bearing: Bearing) -> Piece:
+    return Piece(
+        section=section_of(said),
+        says=said.note.value if said.note else "said",
+        text=short_text(one_line(said.text)),
+        label=SPEAKERS.get(said.by, "") + said.label,
+        weight=weigh(said, bearing),
+        place=said.place,
+        id=said.of.id,
+        kind=said.of.kind,
+        channel=said.of.channel,
+        conversation_id=said.of.conversation_id,
+        event_time=said.of.event_time,
+        score=bearing.scores.get(said.of.id, 0.0),
+        reasons=tell_reasons(said, bearing),
+        facts={"source": said.of.kind.value},
+    )
+
+
+def section_of(said: Said) -> Section:
+    if said.note == NoteKind.CONSTRAINT:
+        return Section.CONSTRAINTS
+    is_open = said.note in OPEN and (said.is_recorded or said.is_fresh or said.note == NoteKind.BLOCKER)
+    return Section.OPEN_ENDS if is_open else Section.EVIDENCE
+
+
+def tell_reasons(said: Said, bearing: Bearing) -> list[str]:
+    reasons = [
+        WHY.get(said.note, ""),
+        IS_RECORDED if said.is_recorded else "",
+        IS_FRESH if said.is_fresh else "",
+        *bearing.why.get(said.of.id, ()),
+        IS_RELEVANT if said.of.id in bearing.relevance else "",
+        IS_OF_GOALS if content_words(said.text) & bearing.goal_words else "",
+    ]
+    return list(dict.fromkeys(filter(None, reasons)))
+
+
+def notes_of_turns(turns: Sequence[SaidTurn]) -> Iterator[Said]:
+    """The sentences of the turns; questions only where nobody of the other side spoke after them."""
+    last_by = {turn.role: place for place, turn in enumerate(turns)}
+    for place, turn in enumerate(turns):
+        answered = any(at > place for role, at in last_by.items() if role != turn.role)
+        for number, sentence in enumerate(sentences_of(turn.text)):
+            note = kind_of(sentence)
+            if note == NoteKind.QUESTION_OPEN and answered:
+                continue
+            yield Said(
+                of=turn,
+                text=sentence,
+                note=note,
+                place=(NOTES, turn.event_time, turn.index, number),
+                recency=(place + 1) / len(turns),
+                by=turn.role if turn.role != "assistant" else "",
+                is_fresh=place >= len(turns) - FRESH_TURNS,
+            )
+
+
+def sentences_of(text: str) -> list[str]:
+    found = work_sentences(text)
+    if len(found) <= MOST_SENTENCES:
+        return found
+    return [*found[: MOST_SENTENCES // 2], *found[-MOST_SENTENCES // 2 :]]
+
+
+def notes_of_slots(slots: Sequence[SlotOfTurn], allowed: ReasoningTier) -> Iterator[Said]:
+    """What records say: points of rationales, and the sentences of the other slots."""
+    for place, slot in enumerate(slots):
+        recency = (place + 1) / len(slots)
+        where = (NOTES, slot.recorded_at, slot.number)
+        if slot.slot == TurnSlot.Slot.REASONING:
+            yield from notes_of_reasoning(slot, allowed, recency=recency)
+            continue
+        is_outcome = slot.slot == TurnSlot.Slot.OUTCOME
+        for number, sentence in enumerate(sentences_of(slot.text)):
+            note = kind_of(sentence)
+            if is_outcome:
+                note = outcome_note(slot, note)
+            yield Said(
+                of=slot,
+                text=sentence,
+                note=None if note == NoteKind.QUESTION_OPEN else note,
+                place=(*where, number),
+                recency=recency,
+                is_recorded=is_outcome,
+            )
+
+
+def outcome_note(slot: SlotOfTurn, note: NoteKind | None) -> NoteKind:
+    """What an outcome says by its status, where its words say nothing more telling."""
+    if note in (NoteKind.BLOCKER, NoteKind.NEXT_STEP, NoteKind.CORRECTION, NoteKind.CONSTRAINT):
+        return note
+    by_status = {"failed": NoteKind.ERROR, "open": NoteKind.NEXT_STEP}
+    return by_status.get(slot.status, NoteKind.RESULT)
+
+
+POINTS = {"decisions": NoteKind.DECISION, "rejected": NoteKind.REJECTION, "blockers": NoteKind.BLOCKER}
+LABELS = {NoteKind.REJECTION: "rejected: ", NoteKind.BLOCKER: "blocked by: ", NoteKind.CORRECTION: "corrected: "}
+
+
+def notes_of_reasoning(slot: SlotOfTurn, allowed: ReasoningTier, *, recency: float) -> Iterator[Said]:
+    """Decisions, rejected options and blockers, as far as the account tells them."""
+    row = TurnSlot(slot=slot.slot, tier=slot.tier, text=slot.text, data=slot.data)
+    told = within_policy(row, allowed)
+    if told is None:
+        return
+    rationale = Rationale.of_json(told.data.get("rationale", {}))
+    points = [(POINTS[name], point) for name in POINTS for point in getattr(rationale, name)]
+    if not points:
+        summary = told.data.get("summary", "") or told.text
+        points = [(NoteKind.DECISION, Point(what=sentence)) for sentence in sentences_of(summary)]
+    for number, (note, point) in enumerate(points):
+        yield Said(
+            of=slot,
+            text=point.tell(),
+            note=note,
+            place=(NOTES, slot.recorded_at, slot.number, number),
+            recency=recency,
+            label=LABELS.get(note, ""),
+            is_recorded=True,
+        )
+
+
+LISTS: Mapping[str, NoteKind] = {
+    "decisions": NoteKind.DECISION,
+    "rejected": NoteKind.REJECTION,
+    "corrections": NoteKind.CORRECTION,
+    "blockers": NoteKind.BLOCKER,
+    "open_ends": NoteKind.NEXT_STEP,
+    "produced": NoteKind.RESULT,
+}
+
+
+def notes_of_episodes(episodes: Sequence[EpisodeOfWork]) -> Iterator[Said]:
+    """What work came to, by the lists of its episodes."""
+    for place, episode in enumerate(episodes):
+        points = [(note, text) for name, note in LISTS.items() for text in texts_in(episode.data.get(name))]
+        points += [(NoteKind.RESULT, text) for text in texts_in(episode.data.get("outcome"))]
+        for number, (note, text) in enumerate(points):
+            yield Said(
+                of=episode,
+                text=text,
+                note=note,
+                place=(NOTES, episode.event_time, episode.number, number),
+                recency=(place + 1) / len(episodes),
+                label=LABELS.get(note, ""),
+                is_recorded=True,
+            )
+
+
+def texts_in(value: Any) -> list[str]:
+    """A text or a list of texts, as an episode's data may hold them; anything else says nothing."""
+    listed = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return [each for each in listed if isinstance(each, str) and each.strip()]
+
+
+TOLD_ELSEWHERE = frozenset({Kind.GOAL, Kind.STRATEGY, Kind.ARTIFACT, Kind.ENTITY})
+WHOLE = frozenset({Kind.FACT, Kind.CONTEXT_ENTRY, Kind.LEARNING})
+"""Kinds that are told whole; of others the sentences."""
+
+
+def notes_of_recalled(results: Sequence[Candidate], read: Collection[UUID], allowed: ReasoningTier) -> Iterator[Said]:
+    """What the recall brought besides what was read already."""
+    tells_all = allowed in (ReasoningTier.STRUCTURED_RATIONALE, ReasoningTier.RAW_TRACE)
+    for result in results:
+        hidden = result.kind == Kind.TURN_SLOT and not tells_all
+        if result.id in read or result.kind in TOLD_ELSEWHERE or hidden:
+            continue
+        sentences = [result.text] if result.kind in WHOLE else sentences_of(result.text)
+        for number, sentence in enumerate(sentences):
+            note = kind_of(sentence)
+            if note != NoteKind.QUESTION_OPEN and not is_question(sentence):
+                yield Said(
+                    of=result,
+                    text=sentence,
+                    note=NoteKind.RESULT if note in OPEN else note,
+                    place=(NOTES, result.event_time, result.index or 0, number),
+                    by=result.role if result.role in SPEAKERS else "",
+                )
