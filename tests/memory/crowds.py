@@ -36,7 +36,7 @@ CHILDREN = (
         metadata, outcome, started_at, archived, turn_count, summarized_count, buffer_from, summary_attempts,
         summary_error, extracted_count, extract_attempts, extract_error, record_count)
     SELECT gen_random_uuid(), account_id, conversation_id, min(agent_id), '', '_global', '', '', '{}', '', %(now)s,
-        false, 100, 0, 0, 0, '', 0, 0, 0, ''
+        false, 100, 0, 0, 0, '', 0, 0, '', 0
     FROM memories WHERE account_id = %(account)s AND conversation_id <> '' GROUP BY account_id, conversation_id""",
     """INSERT INTO conversation_participants (id, account_id, conversation_id, agent_id)
     SELECT gen_random_uuid(), account_id, conversation_id, agent_id FROM conversations
