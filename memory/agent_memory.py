@@ -5,6 +5,7 @@ draws, and RedisError where Redis alone has it.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Self
 from uuid import UUID
@@ -38,6 +39,7 @@ from memory.services.hybrid_memory import MemoryManager
 from memory.services.memories import OwnVector
 from memory.services.pools import PoolDraft
 from memory.services.recall import RecallRequest
+from memory.services.replay import ReplayRequest, Slice, conclude_replay, replay
 from memory.services.searches import find_turns
 from memory.services.storage import StorageService
 from memory.services.summaries import request_summary
@@ -255,6 +257,16 @@ class AgentMemory(AgentKnowledge):
         context = gather_context(self._owner, request, now=moment)
         conclude_context(self._owner, context, now=moment)
         return context
+
+    def replay(self, request: ReplayRequest, *, deep: bool = False, now: datetime | None = None) -> Slice:
+        """The smallest slice of what was done that answers (see `services.replay`), and count the reads of it.
+
+        `deep` stands for the scope deep_replay: whether raw traces may be told, where the request asks for them.
+        """
+        moment = self.moment(now)
+        told = replay(self._owner, replace(request, has_scope=deep), now=moment)
+        conclude_replay(self._owner, told, now=moment)
+        return told
 
     def request_summary(self, conversation_id: str, *, now: datetime | None = None) -> Conversation:
         """Queue a summary of everything that was said so far. Raises NotFound."""

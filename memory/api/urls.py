@@ -31,6 +31,7 @@ from memory.api.pools import PoolGrants, Pools
 from memory.api.profiles import Profiles
 from memory.api.recall import Recall
 from memory.api.relationships import Relationships
+from memory.api.replay import Replays
 from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
 from memory.api.shared_context_pools import CachedResults, Postings, RunPools
 from memory.api.short_term import ShortTermMemories
@@ -82,6 +83,7 @@ urlpatterns = [
     path("teams/<uuid:team_id>/members/<id:agent_id>", TeamMembers.as_view({"delete": "destroy"})),
     path("recall", Recall.as_view({"post": "recall"})),
     path("context", Contexts.as_view({"post": "gather"})),
+    path("replay", Replays.as_view({"post": "replay"})),
     # a GET on a sub-path is of the conversation that has its name
     path("episodic/store", Episodes.as_view({"get": "list", "post": "store"}, conversation_id="store")),
     path("episodic/search", EpisodeSearches.as_view({"get": "list", "post": "search"}, conversation_id="search")),

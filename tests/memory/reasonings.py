@@ -1,11 +1,15 @@
 """Structured turns with a reasoning, for tests of what is kept of it and told."""
 
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from memory.extraction.turn_slots import Action, Observation, Outcome, Point, Rationale, Reasoning, Slots
-from memory.models import Account, TurnRecord
+from memory.models import Account, CompressionLevel, Goal, Kind, Memory, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
+from memory.services.memories import store_memories
+from tests.memory.episodes import NOTHING, NOW
 from tests.memory.records import put_record
 
 RATIONALE = Rationale(
@@ -43,3 +47,33 @@ def thought(
         outcome=Outcome(status="succeeded", text=came),
     )
     return put_record(owner, conversation_id, slots=slots, **(fields or {})).record
+
+
+def merge(owner: Owner, goal: Goal, record_ids: Sequence[UUID]) -> WorkEpisode:
+    """The turns merged into one work episode, as compression does it: their slots archived, their level the episode's.
+
+    It tells a rationale where one of them does.
+    """
+    records = list(TurnRecord.objects.filter(id__in=record_ids).order_by("number"))
+    slots: Any = TurnSlot.objects
+    tiers = slots.filter(record__in=records, slot="reasoning").values_list("tier", flat=True)
+    is_deep = ReasoningTier.STRUCTURED_RATIONALE.value in tiers
+    rejected = ["wait (because it may freeze)"] if is_deep else []
+    data = {"goal": goal.text, "decisions": ["plant the roses"], "rejected": rejected, "outcome": "it grows"}
+    told = ["Decided: plant the roses", *(f"Rejected: {each}" for each in rejected), "Outcome: it grows"]
+    episode = WorkEpisode(
+        kind=Kind.WORK_EPISODE,
+        text="\n".join([f"Goal: {goal.text}", *told]),
+        tier=(ReasoningTier.STRUCTURED_RATIONALE if is_deep else ReasoningTier.DECISION_SUMMARY).value,
+        data=data,
+        conversation_id=records[0].conversation_id,
+        log=records[0].log,
+        for_goal=goal,
+        first_number=records[0].number,
+        last_number=records[-1].number,
+        event_time=records[-1].event_time,
+    )
+    store_memories(owner, [episode], embedded=NOTHING, own={}, now=NOW)
+    Memory.objects.filter(turnslot__record__in=records).update(archived=True)
+    TurnRecord.objects.filter(id__in=record_ids).update(level=CompressionLevel.MERGED, episode=episode)
+    return episode
