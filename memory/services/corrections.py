@@ -3,7 +3,8 @@
 A corrected text loses its vectors at once and waits for new ones; until then its words find it. A turn's payload and
 its session's buffer say no longer what its text said (`turn_corrections`); an entry has it as its next version
 (`entry_corrections`); a strategy's follows from what is done and when (`strategy_corrections`). What a fact claims is
-another belief (`fact_changes`), and what an entity is called is said in several places (`entity_corrections`).
+another belief (`fact_changes`), and what an entity is called is said in several places (`entity_corrections`). What
+structured turns tell is told at several levels (`work_corrections`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from django.db.models import F, QuerySet
 
 from memory.audit import record
 from memory.errors import NotFound, StaleVersion, Unprocessable
-from memory.models import ContextEntry, EpisodicMemory, Goal, Kind, Memory, Strategy, Turn, Vector, writer
+from memory.models import Artifact, ContextEntry, EpisodicMemory, Goal, Kind, Memory, Strategy, Turn, Vector, writer
 from memory.owner import Owner
 from memory.services.embedding import content_hash
 from memory.services.entity_corrections import hold_parts, merged_among
@@ -27,6 +28,17 @@ from memory.services.goal_links import settle_waiters
 from memory.services.memories import MEMORY_TYPES
 from memory.services.strategy_corrections import check_strategy_correction, reworded, spread_strategy_correction
 from memory.services.turn_corrections import spread_correction, spread_quarantine
+from memory.services.work_corrections import (
+    WORK,
+    deleted_along,
+    empty_data,
+    hold_work,
+    marked_along,
+    records_of,
+    repeated_by,
+    replaced_among,
+    settle_records,
+)
 from memory.tokens import estimate_tokens
 
 CORRECTABLE = frozenset(
@@ -43,6 +55,7 @@ CORRECTABLE_CHILDREN: dict[str, tuple[type[Memory], frozenset[str]]] = {
     ),
     Kind.STRATEGY: (Strategy, frozenset({"description", "context_pattern", "task_type", "tool_sequence"})),
     Kind.GOAL: (Goal, frozenset({"priority", "deadline", "result"})),
+    Kind.ARTIFACT: (Artifact, frozenset({"title", "artifact_type"})),
 }
 """By kind: its child table and the columns of it that may be corrected."""
 
@@ -51,6 +64,9 @@ KEPT_IN_STEP: dict[str, frozenset[str]] = {
     Kind.ENTITY: frozenset({"text", "user_id", "channel"}),
     Kind.GOAL: frozenset({"user_id", "expires_at"}),
     Kind.STRATEGY: frozenset({"text"}),
+    Kind.TURN_SLOT: frozenset({"user_id", "channel"}),
+    Kind.WORK_EPISODE: frozenset({"user_id", "channel"}),
+    Kind.ARTIFACT: frozenset({"user_id", "channel"}),
 }
 """By kind: columns of CORRECTABLE that say something elsewhere as well, and are left to the services of the kind.
 A strategy's text follows from other columns. A goal is in the way of others until it is closed: it does not expire."""
@@ -80,6 +96,7 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
     RedisError for a turn, whose session must not go on with what it said before.
     """
     with transaction.atomic():
+        hold_work(owner, [memory_id])
         row = lock_memory(owner, memory_id)
         if row.version != version:
             raise StaleVersion("somebody else has changed it in the meantime")
@@ -101,7 +118,24 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
             spread_entry_correction(owner, memory_id, now=now)
         if row.kind == Kind.STRATEGY:
             spread_strategy_correction(memory_id)
+        if row.kind in WORK and "text" in changes:
+            leave_nothing_else(owner, memory_id)
         record_correction(owner, "update", [row], metadata={"columns": sorted(changes)})
+
+
+def leave_nothing_else(owner: Owner, memory_id: UUID) -> None:
+    """Of a slot or work episode that says something else now: nothing that tells what it said.
+
+    Raises Unprocessable for one that another level stands for, and would not be told any more.
+    """
+    if replaced_among([memory_id]):
+        raise Unprocessable("another level stands for it: correct that one")
+    repeating = repeated_by(owner, memory_id)
+    records = records_of([memory_id, *repeating])
+    empty_data(memory_id)
+    for ids in chunks(repeating):
+        erase_memories(owner, ids)
+    settle_records(records)
 
 
 def split_changes(kind: str, changes: Mapping[str, Any]) -> tuple[type[Memory] | None, dict[str, Any]]:
@@ -129,7 +163,7 @@ def derive_from_text(text: str, *, now: datetime) -> dict[str, Any]:
 def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: datetime) -> int:
     """Archive, quarantine, pin, bury (or undo it: see MARKS) those of the memories that the owner sees.
 
-    Returns how many changed.
+    Returns how many changed, other levels of structured turns among them.
 
     Raises RedisError where turns are quarantined or released, whose sessions must not go on as before; Unprocessable
     for an entity that nobody would find again.
@@ -137,8 +171,9 @@ def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: d
     changed = 0
     for ids in chunks(memory_ids):
         with transaction.atomic():
+            along = marked_along(owner, hold_work(owner, ids), mark)
             goal_ids = hold_goals(owner, ids) if HIDING & MARKS[mark].keys() else []
-            rows = without_merged(lock_memories(owner, ids), mark)
+            rows = without_replaced(without_merged(lock_memories(owner, [*ids, *along]), mark), mark)
             rows = [row for row in rows if any(getattr(row, name) != value for name, value in MARKS[mark].items())]
             Memory.objects.filter(id__in=[row.id for row in rows]).update(
                 **MARKS[mark], version=F("version") + 1, updated_at=now
@@ -163,6 +198,15 @@ def without_merged(rows: Sequence[Memory], mark: str) -> list[Memory]:
         return list(rows)
     merged = merged_among(entity_ids)
     return [row for row in rows if row.id not in merged]
+
+
+def without_replaced(rows: Sequence[Memory], mark: str) -> list[Memory]:
+    """What another level stands for stays archived: both would tell the same."""
+    work_ids = [row.id for row in rows if row.kind in WORK]
+    if mark != "unarchive" or not work_ids:
+        return list(rows)
+    replaced = replaced_among(work_ids)
+    return [row for row in rows if row.id not in replaced]
 
 
 def mark_all(rows: QuerySet[Memory], *, mark: str, now: datetime) -> int:
@@ -194,17 +238,22 @@ def embed_again(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> i
 def delete_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:
     """Delete memories with their vectors and links; how many there were. The audit log keeps their ids only.
 
-    What was merged into an entity goes along, and counts. Raises Unprocessable for a turn: its conversation would have
-    a gap; and for a goal that others wait for.
+    What was merged into an entity goes along, and what a slot or work episode was compressed from; both count. Raises
+    Unprocessable for a turn: its conversation would have a gap; and for a goal that others wait for.
     """
     deleted = 0
     for ids in chunks(memory_ids):
         if Memory.objects.visible_to(owner, Kind.TURN).filter(id__in=ids).exists():
             raise Unprocessable("a turn goes with its conversation only; correct its text to be rid of what it says")
         with transaction.atomic():
+            work_ids = hold_work(owner, ids)
             if hold_goals(owner, ids) and waited_for(owner, ids):
                 raise Unprocessable("others wait for one of these goals: delete it from the list of goals")
-            deleted += erase_memories(owner, [*ids, *hold_parts(owner, ids)])
+            along = deleted_along(owner, work_ids)
+            records = records_of(along)
+            together = sorted({*ids, *hold_parts(owner, ids), *along})
+            deleted += sum(erase_memories(owner, some) for some in chunks(together))
+            settle_records(records)
     return deleted
 
 
