@@ -15,7 +15,10 @@ from memory.admin.agent_working import AgentWorkingPages
 from memory.admin.base import AuditedAdmin, refuse_taken, staff_owner
 from memory.admin.fields import ExternalIdField
 from memory.models import Account, Agent, Team, TeamMember
+from memory.models.accounts import DEFAULT_TRACE_TOKENS
 from memory.services.accounts import add_member, remove_member
+from memory.services.administration import change_row
+from memory.services.reasoning_policies import MOST_TRACE_TOKENS, set_policy
 from memory_project.admin_lists import AccountFilter
 
 if TYPE_CHECKING:
@@ -37,6 +40,19 @@ LISTS_OF_AN_ACCOUNT = (
 )
 
 
+POLICY = frozenset({"reasoning_tier", "raw_trace_tokens"})
+"""Columns that the service of reasoning sets."""
+
+
+class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
+    raw_trace_tokens = forms.IntegerField(
+        min_value=0,
+        max_value=MOST_TRACE_TOKENS,
+        initial=DEFAULT_TRACE_TOKENS,
+        help_text="Of a raw trace that is kept; a longer one is not.",
+    )
+
+
 @admin.register(Account)
 class AccountAdmin(AuditedAdmin):
     """Deleting an account would delete everything in it, in one request: not here.
@@ -45,7 +61,8 @@ class AccountAdmin(AuditedAdmin):
     """
 
     memory_type = "account"
-    list_display = ("name", "language", "created_at", "lists")
+    form = AccountForm
+    list_display = ("name", "language", "reasoning_tier", "created_at", "lists")
     search_fields = ("name",)
     ordering = ("name", "pk")
     readonly_fields = ("id", "created_at", "lists")
@@ -59,10 +76,29 @@ class AccountAdmin(AuditedAdmin):
                 "which reads anew what is stored.",
             },
         ),
+        (
+            "Reasoning",
+            {
+                "fields": ("reasoning_tier", "raw_trace_tokens"),
+                "description": "How much of its agents' reasoning is kept, and told. A lower tier holds at once for "
+                "what is stored as well, which is told again once a tier allows it; `manage.py set_reasoning_policy` "
+                "destroys raw traces.",
+            },
+        ),
     )
 
     def has_delete_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
         return False
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        if not change:
+            super().save_model(request, obj, form, change)
+            return
+        owner, columns = self.owner_of(request, obj), set(form.changed_data)
+        if columns & POLICY:
+            set_policy(owner, tier=obj.reasoning_tier, trace_tokens=obj.raw_trace_tokens)
+        if others := sorted(columns - POLICY):
+            change_row(owner, obj, columns=others, memory_type=self.memory_type)
 
     @admin.display(description="What is in it")
     def lists(self, account: Account) -> SafeString | str:

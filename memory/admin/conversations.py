@@ -21,12 +21,13 @@ from memory.admin.surroundings import (
     read_lineage,
     read_live_side,
     read_participants,
+    read_records,
     tell_facts,
     tell_progress,
     tell_state,
 )
 from memory.admin.text import mark_invisible, shorten
-from memory.admin.transcripts import choose_window, read_turns
+from memory.admin.transcripts import Window, choose_window, read_turns
 from memory.errors import MemoryServiceError
 from memory.models import Conversation, Kind, Memory, Participant
 from memory.owner import Owner
@@ -242,10 +243,12 @@ class ConversationAdmin(BoundedAdmin):
     def describe(self, request: HttpRequest, conversation: Conversation, tried: forms.Form | None) -> dict[str, Any]:
         corrected = tried if isinstance(tried, CorrectForm) else CorrectForm.of(conversation)
         heading = mark_invisible(conversation.title or conversation.conversation_id)
+        transcript = describe_transcript(request, conversation)
         return {
             **self.admin_site.each_context(request),
-            **describe_transcript(request, conversation),
+            **transcript,
             **describe_surroundings(request, conversation),
+            **describe_records(request, conversation, transcript["window"]),
             "opts": self.opts,
             "title": heading,
             "heading": heading,
@@ -273,7 +276,8 @@ class ConversationAdmin(BoundedAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         named = [
             f"{mark_invisible(row.conversation_id)}, its {row.turn_count} turns with their vectors and links, "
-            "what tools were given and gave back in it, who takes part, and its live side"
+            "its structured turns and work episodes, what tools were given and gave back in it, who takes part, "
+            "and its live side"
             for row in objs
         ]
         return named, {"turns": sum(row.turn_count for row in objs)}, set(), []
@@ -300,6 +304,11 @@ def describe_transcript(request: HttpRequest, conversation: Conversation) -> dic
         "turns": read_turns(conversation, window) if may_read else [],
         "last_summarized": conversation.summarized_count - 1,
     }
+
+
+def describe_records(request: HttpRequest, conversation: Conversation, window: Window) -> dict[str, Any]:
+    may_see = request.user.has_perm("memory.view_turnrecord")
+    return {"may_see_records": may_see, "records": read_records(conversation, window) if may_see else []}
 
 
 def describe_surroundings(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:

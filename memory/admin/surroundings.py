@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Q, QuerySet
 from django.urls import reverse
 
 from ledger import store
 from memory.admin.text import mark_invisible
-from memory.admin.transcripts import pretty
-from memory.models import Conversation, EpisodicMemory, Participant
+from memory.admin.transcripts import Window, pretty
+from memory.models import Conversation, EpisodicMemory, Participant, TurnRecord
 from memory.services.conversation_queue import EXTRACTION, SUMMARIES, Queue
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import place_of
@@ -20,6 +21,7 @@ from memory_project.redis import Place
 
 MOST_EPISODES = 20
 MOST_PARTICIPANTS = 50
+MOST_RECORDS = 100
 MOST_FOLLOWING = 20
 MOST_THOUGHTS = 20
 MOST_ROWS = 50
@@ -144,6 +146,13 @@ def makers_of(row: EpisodicMemory) -> list[str]:
 
 def tell(value: Any) -> str:
     return mark_invisible(pretty(value, characters=VALUE_CHARACTERS))[:VALUE_CHARACTERS]
+
+
+def read_records(conversation: Conversation, window: Window) -> QuerySet[TurnRecord]:
+    """The structured turns that are about the messages shown, and those that name no messages; the latest first."""
+    shown = Q(first_index__lt=window.end, last_index__gte=window.start) | Q(first_index=None)
+    rows = TurnRecord.objects.filter(shown, log=conversation).order_by("-number")
+    return rows.only("number", "status", "level", "first_index", "last_index")[:MOST_RECORDS]
 
 
 def read_participants(conversation: Conversation) -> list[tuple[str, datetime]]:

@@ -1,77 +1,62 @@
-"""Work for tests: goals with turns that were recorded, episodes that they were merged to, artifacts that came of them.
+"""Structured turns at deeper levels for tests, as compression leaves them, without running it."""
 
-Episodes and artifacts are stored as their services store them, without compressing or claiming anything.
-"""
-
-from typing import Any
 from uuid import UUID
 
-from memory.extraction.turn_slots import Action, Call, Observation, Outcome, Point, Rationale, Reasoning, Slots
-from memory.models import Artifact, CompressionLevel, Conversation, Goal, Kind, TurnRecord, WorkEpisode
+from memory.models import CompressionLevel, Kind, Memory, TurnRecord, TurnSlot, WorkEpisode
+from memory.models.memory import Memory as AnyMemory
 from memory.owner import Owner
-from memory.reasoning import ReasoningTier
-from memory.services.links import DERIVED_FROM, PRODUCED, NewLink, insert_links
-from memory.services.memories import store_memories
-from tests.memory.episodes import NOTHING, NOW
+from memory.services.turn_records import Recorded
+from tests.memory.graphs import link, store_node
 
 
-def whole_slots(said: str = "the pump", *, status: str = "succeeded") -> Slots:
-    """All four, each with something beyond words."""
-    return Slots(
-        observation=Observation(text=f"Somebody asks for {said}.", data={"ticket": "OPS-12"}),
-        reasoning=Reasoning(
-            tier=ReasoningTier.STRUCTURED_RATIONALE,
-            rationale=Rationale(
-                decisions=[Point(what=f"replace {said}", why="it leaks")], rejected=[Point(what="patch it")]
-            ),
-        ),
-        action=Action(text=f"Ordered {said}.", calls=[Call(tool="order", arguments={"part": said}, result="no. 7")]),
-        outcome=Outcome(status=status, text=f"What became of {said}: {status}."),
-    )
+def shorten(owner: Owner, recorded: Recorded) -> dict[str, TurnSlot]:
+    """The record's slots at level 1, by slot; what they were made of is archived."""
+    made = {}
+    for raw in recorded.slots:
+        row = TurnSlot(kind=Kind.TURN_SLOT, text=f"Short: {raw.text}", record_id=recorded.record.id, slot=raw.slot)
+        row.level, row.tier, row.provenance, row.data = CompressionLevel.SLOT_SUMMARIZED, raw.tier, raw.provenance, {}
+        row.conversation_id, row.token_count = raw.conversation_id, raw.token_count
+        made[raw.slot] = stand_for(owner, row, [raw])
+    TurnRecord.objects.filter(id=recorded.record.id).update(level=CompressionLevel.SLOT_SUMMARIZED)
+    return made
 
 
-def make_artifact(owner: Owner, uri: str = "https://example.org/plan.md", **fields: Any) -> Artifact:
-    now = fields.pop("now", NOW)
-    row = Artifact(kind=Kind.ARTIFACT, text=f"{fields.get('title', '')} {uri}".strip(), uri=uri, event_time=now)
-    for name, value in fields.items():
-        setattr(row, name, value)
-    store_memories(owner, [row], embedded=NOTHING, own={}, now=now)
+def merge(owner: Owner, record: TurnRecord, slots: list[TurnSlot]) -> WorkEpisode:
+    """The work episode that tells of these slots of a record, which are archived."""
+    episode = make_episode(record, CompressionLevel.MERGED)
+    stand_for(owner, episode, slots)
+    TurnRecord.objects.filter(id=record.id).update(level=CompressionLevel.MERGED, episode_id=episode.pk)
+    return episode
+
+
+def reduce(owner: Owner, record: TurnRecord, merged: WorkEpisode) -> WorkEpisode:
+    """The episode of level 3 that stands for a merged one."""
+    episode = make_episode(record, CompressionLevel.ARCHIVED)
+    stand_for(owner, episode, [merged])
+    TurnRecord.objects.filter(id=record.id).update(level=CompressionLevel.ARCHIVED, episode_id=episode.pk)
+    return episode
+
+
+def make_episode(record: TurnRecord, level: int) -> WorkEpisode:
+    episode = WorkEpisode(kind=Kind.WORK_EPISODE, text=f"Watered roses, level {level}.", log=record.log, level=level)
+    episode.first_number = episode.last_number = record.number
+    episode.conversation_id, episode.data = record.conversation_id, {"decisions": ["water the roses"]}
+    return episode
+
+
+def stand_for[M: AnyMemory](owner: Owner, row: M, sources: list[TurnSlot] | list[WorkEpisode]) -> M:
+    store_node(owner, row)
+    for source in sources:
+        link(row, source, "DERIVED_FROM")
+    Memory.objects.filter(id__in=[source.pk for source in sources]).update(archived=True)
     return row
 
 
-def merge(
-    owner: Owner, goal: Goal | None, records: list[TurnRecord], text: str = "The pump was replaced.", **fields: Any
-) -> WorkEpisode:
-    """An episode of these records, which are archived to it."""
-    first, last = records[0], records[-1]
-    row = WorkEpisode(
-        kind=Kind.WORK_EPISODE,
-        text=text,
-        log=Conversation.objects.get(pk=first.log_id),
-        conversation_id=first.conversation_id,
-        for_goal=goal,
-        first_number=first.number,
-        last_number=last.number,
-        event_time=last.event_time,
-        raw_tokens=sum(record.raw_tokens for record in records),
-        **{"status": "succeeded", "compressor": "extractive", "data": {"decisions": ["replace it"]}, **fields},
-    )
-    store_memories(owner, [row], embedded=NOTHING, own={}, now=NOW)
-    TurnRecord.objects.filter(pk__in=[record.pk for record in records]).update(level=row.level, episode=row)
-    return row
+def texts_left(conversation_id: str = "chat-1") -> set[str]:
+    """Of all levels of slots and episodes of a conversation."""
+    rows = Memory.objects.filter(conversation_id=conversation_id, kind__in=(Kind.TURN_SLOT, Kind.WORK_EPISODE))
+    return set(rows.values_list("text", flat=True))
 
 
-def archive(owner: Owner, episode: WorkEpisode, text: str = "Pump replaced.") -> WorkEpisode:
-    """The archived one of an episode, made of it."""
-    records = list(
-        TurnRecord.objects.filter(
-            log_id=episode.log_id, number__range=(episode.first_number, episode.last_number)
-        ).order_by("number")
-    )
-    row = merge(owner, episode.for_goal, records, text, level=CompressionLevel.ARCHIVED)
-    insert_links(owner.account_id, [NewLink(source_id=row.pk, type=DERIVED_FROM, target_id=episode.pk)])
-    return row
-
-
-def link_produced(owner: Owner, source_id: UUID, artifact: Artifact) -> None:
-    insert_links(owner.account_id, [NewLink(source_id=source_id, type=PRODUCED, target_id=artifact.pk)])
+def ids_where(**fields: object) -> set[UUID]:
+    return set(Memory.objects.filter(**fields).values_list("id", flat=True))

@@ -21,23 +21,58 @@ def members(*agent_ids: str, total: int = 0) -> dict[str, Any]:
 
 
 def test_an_account_is_added_and_audited(staff: Client) -> None:
-    staff.post(add_url("account"), {"name": "garden", "language": "english", "settings": "{}"})
+    staff.post(add_url("account"), form_values(staff.get(add_url("account"))) | {"name": "garden"})
 
     entry = last_entry()
     assert (entry.account_id, entry.operation, entry.actor) == (Account.objects.get().id, "create", "staff:chief")
 
 
 def test_an_accounts_language_is_chosen_once(staff: Client) -> None:
-    staff.post(add_url("account"), {"name": "garten", "language": "german", "settings": "{}"})
+    values = form_values(staff.get(add_url("account"))) | {"name": "garten"}
+    staff.post(add_url("account"), values | {"language": "german"})
     account = Account.objects.get()
 
     page = staff.get(page_url("account", account.id))
-    staff.post(page_url("account", account.id), {"name": "garten", "language": "english", "settings": "{}"})
+    staff.post(page_url("account", account.id), values | {"language": "english"})
 
     account.refresh_from_db()
     assert account.language == "german"
     assert "manage.py set_language" in shown(page)
     assert "german" in shown(staff.get(list_url("account")))
+
+
+def test_how_much_reasoning_an_account_keeps_is_set_and_audited(staff: Client, account: Account) -> None:
+    url = page_url("account", account.id)
+
+    # what a browser sends hidden, for a default that is made anew
+    values = form_values(staff.get(url)) | {"initial-settings": "{}"}
+
+    staff.post(url, values | {"reasoning_tier": "raw_trace", "raw_trace_tokens": 500})
+
+    account.refresh_from_db()
+    assert (account.reasoning_tier, account.raw_trace_tokens) == ("raw_trace", 500)
+    (entry,) = AuditEntry.objects.all()
+    assert (entry.actor, entry.operation, entry.memory_type) == ("staff:chief", "update", "account")
+
+
+@pytest.mark.parametrize("policy", [{"reasoning_tier": "all"}, {"raw_trace_tokens": -1}, {"raw_trace_tokens": 10**9}])
+def test_there_are_only_so_many_policies(staff: Client, account: Account, policy: dict[str, Any]) -> None:
+    url = page_url("account", account.id)
+
+    response = staff.post(url, form_values(staff.get(url)) | policy)
+
+    assert response.context["adminform"].form.errors
+    assert not AuditEntry.objects.exists()
+
+
+def test_a_name_and_a_policy_are_changed_at_once(staff: Client, account: Account) -> None:
+    url = page_url("account", account.id)
+
+    staff.post(url, form_values(staff.get(url)) | {"name": "garden", "reasoning_tier": "none"})
+
+    account.refresh_from_db()
+    assert (account.name, account.reasoning_tier) == ("garden", "none")
+    assert AuditEntry.objects.count() == 2
 
 
 def test_an_account_is_not_deleted_here(staff: Client, account: Account) -> None:
@@ -147,7 +182,8 @@ def test_the_page_of_an_account_leads_to_its_lists(staff: Client, account: Accou
     page = shown(staff.get(page_url("account", account.id)))
 
     for model in ("conversation", "entity", "fact", "factreview", "facttombstone", "goal", "tool", "toolinvocation",
-                  "strategy", "strategyuse", "userprofile"):  # fmt: skip
+                  "strategy", "strategyuse", "userprofile", "turnrecord", "turnslot", "workepisode",
+                  "artifact"):  # fmt: skip
         url = list_url(model, account=account.id)
         assert url in page
         assert staff.get(url).status_code == 200

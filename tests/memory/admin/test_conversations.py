@@ -21,6 +21,7 @@ from memory_project.redis import Place
 from tests.memory.admin.chats import HOSTILE, allow, called, sent
 from tests.memory.admin.pages import list_url, page_url, shown
 from tests.memory.episodes import NOTHING, NOW, draft, store
+from tests.memory.records import put_record
 from tests.memory.turns import say, talk
 
 pytestmark = pytest.mark.usefixtures("empty_redis")
@@ -233,6 +234,20 @@ def test_a_page_takes_as_many_queries_for_many_turns_as_for_few(staff: Client, o
     assert counts[0] == counts[1] <= 12
 
 
+def test_messages_lead_to_the_structured_turns_about_them(staff: Client, owner: Owner) -> None:
+    long = talk(owner, 150).conversation
+    early = put_record(owner, "c1", first_index=0, last_index=9).record
+    late = put_record(owner, "c1", first_index=95, last_index=120).record
+    unplaced = put_record(owner, "c1").record
+
+    first, last = (shown(transcript(staff, long, **query)) for query in ({"from": 0}, {"from": 100}))
+
+    seen = [[page_url("turnrecord", record.pk) in page for record in (early, late, unplaced)] for page in (first, last)]
+    assert seen == [[True, True, True], [False, True, True]]
+    assert "messages 95–120" in last
+    assert f"{list_url('turnrecord')}?log={long.pk}" in last
+
+
 def test_a_page_asks_for_the_beginnings_of_long_turns_only(staff: Client, owner: Owner) -> None:
     parts = [{"type": "image_url", "image_url": {"url": "x" * 900_000}}]
     stored = say(owner, sent("\u202e" + "x" * 1_000_000), sent([*parts, {"type": "text", "text": "y"}]))
@@ -309,6 +324,7 @@ def test_without_redis_the_transcript_is_read_all_the_same(
         (("view_episodicmemory",), ("Summaries and episodes",)),
         (("view_workingmemoryaccount",), ("Working memory</h2>",)),
         (("view_ledgeraccount",), ("Injected</h2>",)),
+        (("view_turnrecord",), ("Structured turns</h2>",)),
     ],
 )
 def test_each_section_needs_the_permission_for_what_it_shows(
@@ -318,7 +334,9 @@ def test_each_section_needs_the_permission_for_what_it_shows(
 
     page = shown(transcript(newcomer, conversation))
 
-    sections = ("In March 2025", "Summaries and episodes", "Working memory</h2>", "Injected</h2>")
+    sections = (
+        "In March 2025", "Summaries and episodes", "Working memory</h2>", "Injected</h2>", "Structured turns</h2>",
+    )  # fmt: skip
     assert tuple(section for section in sections if section in page) == seen
     assert "<button" not in page.partition('<div class="conversation">')[2]
 

@@ -47,6 +47,7 @@ from memory.services.strategies import StrategyDraft, learn_strategy
 from memory.services.tools import InvocationDraft, record_invocations
 from memory_project.admin_lists import MOST_COUNTED, BoundedPaginator
 from memory_project.ids import uuid7
+from tests.memory import works
 from tests.memory.admin.pages import list_url, page_url, queries_of, shown
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.entities import entities_of
@@ -54,9 +55,7 @@ from tests.memory.episodes import NOTHING, NOW, draft, store
 from tests.memory.facts import fact_draft, know
 from tests.memory.learnings import learn, team_of
 from tests.memory.pools import make_pool
-from tests.memory.records import put_record
 from tests.memory.turns import talk
-from tests.memory.works import make_artifact, merge
 
 INLINE = re.compile(r"<script(?![^>]*\ssrc=)[^>]*>|<style|<[^>]*\s(?:style|on[a-z]+)=", re.IGNORECASE)
 
@@ -197,24 +196,6 @@ def make_goals(account: Account, numbers: range) -> None:
         add_goal(owner, GoalDraft(description=f"goal {number}"), embedded=NOTHING, now=NOW)
 
 
-def make_records(account: Account, numbers: range) -> None:
-    owner = Owner(account_id=account.id, agent_id="assistant")
-    for number in numbers:
-        put_record(owner, f"chat {number}")
-
-
-def make_work(account: Account, numbers: range) -> None:
-    owner = Owner(account_id=account.id, agent_id="assistant")
-    for number in numbers:
-        merge(owner, None, [put_record(owner, f"work {number}").record])
-
-
-def make_artifacts(account: Account, numbers: range) -> None:
-    owner = Owner(account_id=account.id, agent_id="assistant")
-    for number in numbers:
-        make_artifact(owner, f"docs/{number}.md")
-
-
 def make_profiles(account: Account, numbers: range) -> None:
     owner = Owner(account_id=account.id)
     for number in numbers:
@@ -252,7 +233,7 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "apikey": lambda account, numbers: ApiKey.objects.bulk_create(
         ApiKey(account=account, prefix="mem", secret_hash=f"{n}") for n in numbers
     ),
-    "artifact": make_artifacts,
+    "artifact": works.make_artifacts,
     "auditentry": lambda account, numbers: AuditEntry.objects.bulk_create(
         AuditEntry(account_id=account.id, operation="store", memory_type="episodic") for _ in numbers
     ),
@@ -298,11 +279,11 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "toolcacheentry": make_cached,
     "toolinvocation": make_uses,
     "turn": make_turns,
-    "turnrecord": make_records,
-    "turnslot": make_records,
+    "turnrecord": works.make_records,
+    "turnslot": works.make_records,
     "userprofile": make_profiles,
     "vector": make_episodes,
-    "workepisode": make_work,
+    "workepisode": works.make_episodes,
     "workflowrun": lambda account, numbers: WorkflowRun.objects.bulk_create(
         WorkflowRun(account=account, workflow_run_id=f"r{n}", agents=["a"], started_at=NOW) for n in numbers
     ),
