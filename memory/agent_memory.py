@@ -40,6 +40,7 @@ from memory.services.memories import OwnVector
 from memory.services.pools import PoolDraft
 from memory.services.recall import RecallRequest
 from memory.services.replay import ReplayRequest, Slice, conclude_replay, replay
+from memory.services.resume import ResumePacket, ResumeRequest, conclude_resume, resume_work
 from memory.services.searches import find_turns
 from memory.services.storage import StorageService
 from memory.services.summaries import request_summary
@@ -267,6 +268,13 @@ class AgentMemory(AgentKnowledge):
         told = replay(self._owner, replace(request, has_scope=deep), now=moment)
         conclude_replay(self._owner, told, now=moment)
         return told
+
+    def resume(self, request: ResumeRequest | None = None, *, now: datetime | None = None) -> ResumePacket:
+        """What whoever goes on with the work needs for the next move (see `services.resume`), and count its reads."""
+        moment = self.moment(now)
+        packet = resume_work(self._owner, request or ResumeRequest(), now=moment)
+        conclude_resume(self._owner, packet, now=moment)
+        return packet
 
     def request_summary(self, conversation_id: str, *, now: datetime | None = None) -> Conversation:
         """Queue a summary of everything that was said so far. Raises NotFound."""

@@ -33,6 +33,7 @@ from memory.api.recall import Recall
 from memory.api.relationships import Relationships
 from memory.api.replay import Replays
 from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
+from memory.api.resume import Resume
 from memory.api.shared_context_pools import CachedResults, Postings, RunPools
 from memory.api.short_term import ShortTermMemories
 from memory.api.snapshots import Snapshots
@@ -81,6 +82,7 @@ urlpatterns = [
     path("teams/<uuid:team_id>", Teams.as_view({"get": "retrieve", "delete": "destroy"})),
     path("teams/<uuid:team_id>/members", TeamMembers.as_view({"get": "list", "post": "create"})),
     path("teams/<uuid:team_id>/members/<id:agent_id>", TeamMembers.as_view({"delete": "destroy"})),
+    path("resume", Resume.as_view({"post": "resume"})),
     path("recall", Recall.as_view({"post": "recall"})),
     path("context", Contexts.as_view({"post": "gather"})),
     path("replay", Replays.as_view({"post": "replay"})),

@@ -38,6 +38,7 @@ from memory.retrieval.strategies import StrategyHit, search_strategies
 from memory.services.access_log import Action, log_reads
 from memory.services.recall import RecallRequest, deadline_of, recall
 from memory.services.reinforcement import reinforce
+from memory.services.replay import Slice
 from memory.services.resume_corrections import without_settled
 from memory.services.resume_goals import PlacedGoal, choose_goals, goal_pieces
 from memory.services.resume_known import artifact_pieces, fact_pieces, profile_pieces, strategy_pieces
@@ -54,6 +55,7 @@ from memory.services.resume_notes import (
 from memory.services.resume_outcomes import last_outcome
 from memory.services.resume_packing import heaviest
 from memory.services.resume_pieces import Piece, Section, content_words
+from memory.services.resume_replay import only_told, replay_pieces, replay_work
 from memory.services.searches import make_query
 
 RESUME_TOKENS = 1_500
@@ -76,6 +78,8 @@ class ResumeRequest:
     query: str = ""
     goal_ids: Sequence[UUID] = ()
     max_tokens: int = RESUME_TOKENS
+    wants_replay: bool = False
+    """Of what was done for the most pressing goal."""
     deadline_ms: int | None = None
 
 
@@ -95,6 +99,8 @@ class ResumePacket:
     left_out: Mapping[str, int]
     degraded: Sequence[str]
     query: str
+    replay: Slice | None = None
+    """As far as it stands in the text."""
 
     def of(self, section: Section) -> list[Piece]:
         return [piece for piece in self.pieces if piece.section == section]
@@ -138,7 +144,9 @@ def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Resum
     artifacts = read_artifacts(
         owner, [each.goal.id for each in work.placed], sorted({slot.record_id for slot in work.slots}), now=now
     )
-    found = [*pieces_of_work(work, now=now), *artifact_pieces(artifacts)]
+    told = replay_of(owner, request, work, now=now) if request.wants_replay else None
+    replayed = replay_pieces(told) if told else []
+    found = [*pieces_of_work(work, now=now), *artifact_pieces(artifacts), *replayed]
     pieces = without_settled(heaviest(found))
     laid = lay_out_packet(pieces, request.max_tokens, count=token_counter())
     return ResumePacket(
@@ -150,7 +158,14 @@ def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Resum
         left_out=count_left_out(pieces, laid),
         degraded=sorted(work.degraded),
         query=work.query,
+        replay=only_told(told, laid.pieces) if told else None,
     )
+
+
+def replay_of(owner: Owner, request: ResumeRequest, work: Work, *, now: datetime) -> Slice | None:
+    """Of the goal that presses most; None without an open one."""
+    goals = work.open_goals
+    return replay_work(owner, goals[0].id, max_tokens=request.max_tokens, now=now) if goals else None
 
 
 def read_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Work:

@@ -23,10 +23,21 @@ HEADINGS = {
     Section.EVIDENCE: "Evidence",
     Section.ARTIFACTS: "Artifacts",
     Section.STRATEGIES: "Strategies",
+    Section.REPLAY: "Replay",
 }
 DECISIONS = "Decisions"
 DECIDED = frozenset({NoteKind.DECISION.value, NoteKind.REJECTION.value, NoteKind.CORRECTION.value})
-ORDER = ("Goals", "Last Outcome", "Open Ends", "Constraints", DECISIONS, "Evidence", "Artifacts", "Strategies")
+ORDER = (
+    "Goals",
+    "Last Outcome",
+    "Open Ends",
+    "Constraints",
+    DECISIONS,
+    "Evidence",
+    "Artifacts",
+    "Strategies",
+    "Replay",
+)
 DATED = frozenset({"Open Ends", DECISIONS, "Evidence"})
 """Sections whose lines tell of a new day: what was said on it may speak of tomorrow."""
 

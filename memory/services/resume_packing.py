@@ -21,6 +21,7 @@ SHARES: Mapping[Section, float] = {
     Section.EVIDENCE: 0.65,
     Section.ARTIFACTS: 0.15,
     Section.STRATEGIES: 0.12,
+    Section.REPLAY: 0.45,
 }
 """Of all tokens; what is left then goes to whoever weighs most."""
 

@@ -59,6 +59,7 @@ class Section(StrEnum):
     EVIDENCE = "evidence"
     ARTIFACTS = "artifacts"
     STRATEGIES = "strategies"
+    REPLAY = "replay"
 
 
 @dataclass(frozen=True, kw_only=True)

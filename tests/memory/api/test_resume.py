@@ -1,0 +1,130 @@
+"""`POST /resume`: the packet that resumes work."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.utils import timezone
+
+from memory.agent_memory import AgentMemory
+from memory.extraction.turn_slots import Action, Outcome, Slots
+from memory.models import Account, Memory
+from memory.owner import Owner
+from memory.services.resume import ResumeRequest
+from tests.api_client import ServiceClient
+from tests.memory.records import put_record
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
+
+FIELDS = {
+    *("conversation_id", "lineage", "goals", "last_outcome", "open_ends", "constraints", "evidence", "artifacts"),
+    *("strategies", "replay", "text", "tokens", "left_out", "degraded"),
+}
+
+
+def ask(api: ServiceClient, **asked: Any) -> Any:
+    answer = api.post("/resume", {"agent_id": "assistant"} | asked)
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def tell(api: ServiceClient, *contents: str, conversation_id: str = "c1") -> None:
+    turns = [{"role": "user", "content": content} for content in contents]
+    answer = api.post(f"/conversations/{conversation_id}/turns", {"agent_id": "assistant", "turns": turns})
+    assert answer.status_code == 201, answer.content
+
+
+def aim(api: ServiceClient, description: str = "Mend the boiler.", **fields: Any) -> str:
+    answer = api.post("/goals", {"agent_id": "assistant", "description": description} | fields)
+    assert answer.status_code == 201, answer.content
+    return str(answer.json()["id"])
+
+
+def test_without_anything_the_packet_is_empty(api: ServiceClient) -> None:
+    found = ask(api)
+
+    assert set(found) == FIELDS
+    assert (found["conversation_id"], found["text"], found["tokens"]) == ("", "", 0)
+    assert (found["last_outcome"], found["replay"]) == (None, None)
+
+
+def test_the_data_and_the_text_hold_the_same(api: ServiceClient) -> None:
+    valve = aim(api, "Get a valve.")
+    aim(api, deadline=(timezone.now() + timedelta(days=1)).isoformat(), blocked_by=[valve])
+    tell(api, "Never open the red tap.", "We go with the brass valve.", "I am waiting for a plumber called Ana.")
+
+    found = ask(api)
+
+    goals = {goal["description"]: goal for goal in found["goals"]}
+    assert goals["Mend the boiler."]["blocked_by"] == [{"id": valve, "description": "Get a valve.", "status": "active"}]
+    assert [each["text"] for each in found["constraints"]] == ["Never open the red tap."]
+    assert [(each["text"], each["note"]) for each in found["evidence"]] == [("We go with the brass valve.", "decision")]
+    assert [each["kind"] for each in found["open_ends"]] == ["blocker"]
+    told = [*goals, *(each["text"] for name in ("constraints", "evidence", "open_ends") for each in found[name])]
+    assert all(text in found["text"] for text in told)
+
+
+def test_the_last_outcome_names_its_record(api: ServiceClient, owner: Owner) -> None:
+    done = Slots(action=Action(text="Turned it."), outcome=Outcome(status="failed", text="The tap broke off."))
+    recorded = put_record(owner, slots=done)
+
+    found = ask(api, conversation_id="chat-1")
+
+    assert found["last_outcome"]["record_id"] == str(recorded.record.id)
+    assert (found["last_outcome"]["status"], found["last_outcome"]["text"]) == ("failed", "The tap broke off.")
+
+
+def test_a_replay_comes_only_when_it_is_asked_for(api: ServiceClient, owner: Owner) -> None:
+    goal_id = aim(api)
+    done = Slots(action=Action(text="Turned the tap."), outcome=Outcome(status="failed", text="It broke off."))
+    put_record(owner, slots=done, goal_id=UUID(goal_id))
+
+    assert ask(api)["replay"] is None
+    found = ask(api, replay=True)
+
+    assert found["replay"]["target"] == {"type": "goal", "id": goal_id}
+    assert [piece["text"] for piece in found["replay"]["pieces"]] == ["It broke off."]
+    assert "[Replay]\n- outcome: It broke off.\n" in found["text"]
+
+
+def test_goals_that_are_named_are_told_alone(api: ServiceClient) -> None:
+    boiler, _roof = aim(api), aim(api, "Mend the roof.")
+    assert [goal["id"] for goal in ask(api, goal_ids=[boiler])["goals"]] == [boiler]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ({"conversation_id": "nowhere"}, 404),
+        ({"goal_ids": [str(uuid4())]}, 422),
+        ({"goal_ids": ["x"]}, 400),
+        ({"max_tokens": 199}, 400),
+        ({"max_tokens": 50_001}, 400),
+        ({"query": " "}, 400),
+    ],
+    ids=["conversation", "goal", "no goal", "few", "many", "blank"],
+)
+def test_what_cannot_be_is_refused(api: ServiceClient, asked: dict[str, Any], status: int) -> None:
+    assert api.post("/resume", {"agent_id": "assistant"} | asked).status_code == status
+
+
+def test_a_stranger_resumes_nothing(api: ServiceClient, stranger_api: ServiceClient) -> None:
+    tell(api, "We go with the brass valve.")
+
+    assert stranger_api.post("/resume", {"agent_id": "assistant"}).json()["text"] == ""
+    assert stranger_api.post("/resume", {"conversation_id": "c1"}).status_code == 404
+
+
+def test_reads_are_counted_after_the_answer(api: ServiceClient) -> None:
+    tell(api, "We go with the brass valve.")
+    ask(api)
+    assert Memory.objects.get(text="We go with the brass valve.").access_count == 1
+
+
+def test_it_is_the_same_in_process(api: ServiceClient, account: Account) -> None:
+    tell(api, "We go with the brass valve.")
+
+    memory = AgentMemory.open(account.name, agent_id="assistant")
+
+    assert memory.resume(ResumeRequest(conversation_id="c1")).text == ask(api)["text"]
