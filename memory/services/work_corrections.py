@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum
+from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
 from memory.models import (
@@ -144,4 +144,4 @@ def settle_records(records: dict[UUID, bool]) -> None:
     tier = Subquery(own.filter(slot=REASONING).values("tier")[:1])
     rows = TurnRecord.objects.filter(id__in=records)
     rows.filter(level__lt=CompressionLevel.MERGED).update(tokens=Coalesce(tokens, 0), version=F("version") + 1)
-    TurnRecord.objects.filter(id__in=reasoned).update(reasoning_tier=Coalesce(tier, ReasoningTier.NONE.value))
+    TurnRecord.objects.filter(id__in=reasoned).update(reasoning_tier=Coalesce(tier, Value(ReasoningTier.NONE.value)))

@@ -1,12 +1,15 @@
 """Structured turns at deeper levels for tests, as compression leaves them, without running it."""
 
+from collections.abc import Sequence
+from typing import TypeVar
 from uuid import UUID
 
 from memory.models import CompressionLevel, Kind, Memory, TurnRecord, TurnSlot, WorkEpisode
-from memory.models.memory import Memory as AnyMemory
 from memory.owner import Owner
 from memory.services.turn_records import Recorded
 from tests.memory.graphs import link, store_node
+
+M = TypeVar("M", bound=Memory)
 
 
 def shorten(owner: Owner, recorded: Recorded) -> dict[str, TurnSlot]:
@@ -21,7 +24,7 @@ def shorten(owner: Owner, recorded: Recorded) -> dict[str, TurnSlot]:
     return made
 
 
-def merge(owner: Owner, record: TurnRecord, slots: list[TurnSlot]) -> WorkEpisode:
+def merge(owner: Owner, record: TurnRecord, slots: Sequence[TurnSlot]) -> WorkEpisode:
     """The work episode that tells of these slots of a record, which are archived."""
     episode = make_episode(record, CompressionLevel.MERGED)
     stand_for(owner, episode, slots)
@@ -44,7 +47,7 @@ def make_episode(record: TurnRecord, level: int) -> WorkEpisode:
     return episode
 
 
-def stand_for[M: AnyMemory](owner: Owner, row: M, sources: list[TurnSlot] | list[WorkEpisode]) -> M:
+def stand_for(owner: Owner, row: M, sources: Sequence[Memory]) -> M:
     store_node(owner, row)
     for source in sources:
         link(row, source, "DERIVED_FROM")
