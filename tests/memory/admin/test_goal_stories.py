@@ -20,8 +20,8 @@ from tests.memory.admin.pages import page_url, queries_of, shown
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish
 from tests.memory.records import put_record
+from tests.memory.stories import archive, link_produced, make_artifact, merge, whole_slots
 from tests.memory.turns import talk
-from tests.memory.works import archive, link_produced, make_artifact, merge, whole_slots
 
 HOUR = timedelta(hours=1)
 TRACE = "first I thought of the valve"

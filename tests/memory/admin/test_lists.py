@@ -47,7 +47,7 @@ from memory.services.strategies import StrategyDraft, learn_strategy
 from memory.services.tools import InvocationDraft, record_invocations
 from memory_project.admin_lists import MOST_COUNTED, BoundedPaginator
 from memory_project.ids import uuid7
-from tests.memory import works
+from tests.memory import stories
 from tests.memory.admin.pages import list_url, page_url, queries_of, shown
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.entities import entities_of
@@ -233,7 +233,7 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "apikey": lambda account, numbers: ApiKey.objects.bulk_create(
         ApiKey(account=account, prefix="mem", secret_hash=f"{n}") for n in numbers
     ),
-    "artifact": works.make_artifacts,
+    "artifact": stories.make_artifacts,
     "auditentry": lambda account, numbers: AuditEntry.objects.bulk_create(
         AuditEntry(account_id=account.id, operation="store", memory_type="episodic") for _ in numbers
     ),
@@ -279,11 +279,11 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "toolcacheentry": make_cached,
     "toolinvocation": make_uses,
     "turn": make_turns,
-    "turnrecord": works.make_records,
-    "turnslot": works.make_records,
+    "turnrecord": stories.make_records,
+    "turnslot": stories.make_records,
     "userprofile": make_profiles,
     "vector": make_episodes,
-    "workepisode": works.make_episodes,
+    "workepisode": stories.make_episodes,
     "workflowrun": lambda account, numbers: WorkflowRun.objects.bulk_create(
         WorkflowRun(account=account, workflow_run_id=f"r{n}", agents=["a"], started_at=NOW) for n in numbers
     ),
