@@ -59,7 +59,8 @@ def record_of(recorded: Recorded) -> TurnRecord:
 
 def test_a_corrected_slot_says_nowhere_what_it_said(staff: Owner, owner: Owner, recorded: Recorded) -> None:
     short = shorten(owner, recorded)["action"]
-    TurnSlot.objects.filter(pk=short.pk).update(data={"calls": [{"tool": "login", "arguments": SECRET}]})
+    rows: Any = TurnSlot.objects
+    rows.filter(pk=short.pk).update(data={"calls": [{"tool": "login", "arguments": SECRET}]})
 
     correct(staff, short)
 
