@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from memory.agent_artifacts import AgentArtifacts, AgentWorkEpisodes
 from memory.agent_goals import AgentGoals, Task
 from memory.models import Conversation, Fact, Goal, Link, Strategy, ToolInvocation, UserProfile
 from memory.owner import Owner
@@ -153,6 +154,16 @@ class AgentKnowledge:
         return reinforce_strategy(
             self._owner, strategy_id, success=success, conversation_id=conversation_id, now=self.moment(now)
         )
+
+    @property
+    def artifacts(self) -> AgentArtifacts:
+        """What work produces or goes by, revision by revision."""
+        return AgentArtifacts(self._owner, self.moment)
+
+    @property
+    def work_episodes(self) -> AgentWorkEpisodes:
+        """What structured turns of one goal came to, once they are merged."""
+        return AgentWorkEpisodes(self._owner, self.moment)
 
     @property
     def goals(self) -> AgentGoals:

@@ -14,8 +14,10 @@ from memory.api.agent_working import (
     WorkingShares,
 )
 from memory.api.agents import Agents
+from memory.api.artifacts import Artifacts
 from memory.api.context import Contexts
 from memory.api.contexts import ContextArchiving, ContextGrants, PersistentContexts
+from memory.api.conversation_lineage import ConversationLineages
 from memory.api.conversations import ConversationLives, Conversations
 from memory.api.entities import Entities, EntityMerges
 from memory.api.entries import ContextEntries, Entries, EntrySearches, EntryVersions
@@ -42,6 +44,7 @@ from memory.api.teams import TeamMembers, Teams
 from memory.api.tool_invocations import ToolInvocations
 from memory.api.tools import Tools
 from memory.api.turns import Turns
+from memory.api.work_episodes import WorkEpisodes
 from memory.api.workflow_runs import WorkflowRuns
 from memory.api.working_memory import WorkingMemories
 
@@ -103,6 +106,7 @@ urlpatterns = [
     path("conversations/<id:conversation_id>/consolidate", ConversationLives.as_view({"post": "consolidate"})),
     path("conversations/<id:conversation_id>/save", ConversationLives.as_view({"post": "save"})),
     path("conversations/<id:conversation_id>/end", ConversationLives.as_view({"post": "end"})),
+    path("conversations/<id:conversation_id>/lineage", ConversationLineages.as_view({"get": "retrieve"})),
     path("conversations/<id:conversation_id>/thoughts", Thoughts.as_view({"get": "recent", "post": "create"})),
     path(
         "conversations/<id:conversation_id>/active-goal",
@@ -190,6 +194,14 @@ urlpatterns = [
     path("goals/<uuid:goal_id>/complete", GoalProgress.as_view({"post": "complete"})),
     path("goals/<uuid:goal_id>/block", GoalProgress.as_view({"post": "block"})),
     path("goals/<uuid:goal_id>/unblock", GoalProgress.as_view({"post": "unblock"})),
+    path("artifacts", Artifacts.as_view({"get": "list", "post": "create"})),
+    path(
+        "artifacts/<uuid:artifact_id>",
+        Artifacts.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
+    ),
+    path("artifacts/<uuid:artifact_id>/lineage", Artifacts.as_view({"get": "lineage"})),
+    path("work-episodes", WorkEpisodes.as_view({"get": "list"})),
+    path("work-episodes/<uuid:episode_id>", WorkEpisodes.as_view({"get": "retrieve"})),
     path(
         "profiles/<id:user_id>",
         Profiles.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
