@@ -32,9 +32,9 @@ _FILLERS = re.compile(
     re.IGNORECASE,
 )
 _COURTESY = re.compile(
-    r"(?:thanks|thank you|you're welcome|hope (?:this|that) helps|i hope|(?:please )?let me know|feel free|happy to help"
-    r"|let me (?:walk|explain|take|go|show|start|begin)|glad to|great question|sounds good|i'd be happy|sure"
-    r"|have a (?:nice|good|great))\b",
+    r"(?:thanks|thank you|you're welcome|hope (?:this|that) helps|i hope|(?:please )?let me know|feel free"
+    r"|happy to help|let me (?:walk|explain|take|go|show|start|begin)|glad to|great question|sounds good"
+    r"|i'd be happy|sure|have a (?:nice|good|great))\b",
     re.IGNORECASE,
 )
 

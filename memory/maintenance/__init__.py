@@ -18,6 +18,7 @@ from memory.maintenance import (
     archive_conversations,
     audit_partitions,
     clear_ended,
+    compress,
     consolidate,
     embed,
     forget_access_log,
@@ -60,6 +61,13 @@ JOBS = {
             run=clear_ended.run,
             every=timedelta(minutes=1),
             batch_size=100,
+        ),
+        Job(
+            name="compress",
+            description="Tells old structured turns in fewer words, merges them to work episodes, archives old ones.",
+            run=compress.run,
+            every=time(hour=4, minute=30),
+            batch_size=20,
         ),
         Job(
             name="consolidate",

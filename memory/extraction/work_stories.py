@@ -1,0 +1,269 @@
+"""What adjacent turns of one goal came to (E5): net decisions, what was taken back, what was done, how it ended.
+
+Points of rationales come first; what else is told is found by the forms of sentences (`work_notes`). Everything stands
+as somebody wrote it. A decision that a later turn takes back is a correction, and no decision any more.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, takewhile
+from typing import Any
+
+from memory.extraction.compression import Passage
+from memory.extraction.survivors import has_negation
+from memory.extraction.turn_slots import Point, Rationale
+from memory.extraction.work_notes import NoteKind, find_notes
+from memory.providers.sentences import tokenize
+from memory.tokens import estimate_tokens
+
+MOST_STEPS = 30
+"""Records that one episode merges."""
+MOST_ITEMS = 30
+"""Of each list but decisions, corrections, and what was produced: the latest,"""
+MOST_TOKENS = 100
+"""as far as they have no more of these."""
+MOST_COMPARED = 20
+"""Points of one turn that are compared with what was decided before."""
+SHARE_OF_ESSENTIALS = 0.75
+"""Of an episode's tokens, what decisions and outcomes may take before another episode begins."""
+LEAST_TOKENS_OF_A_DEED = 10
+SHARED_WORDS = 0.6
+"""A later point that shares so many of a decision's words is about the same."""
+SHARED_WORDS_OF_OPPOSITES = 0.8
+"""And one that only denies what the other does not."""
+LEAST_SHARED = 2
+
+LABELS = {
+    "goal": "Goal",
+    "decisions": "Decided",
+    "rejected": "Rejected",
+    "constraints": "To be kept to",
+    "done": "Done",
+    "produced": "Produced",
+    "outcome": "Outcome",
+    "corrections": "Corrected",
+    "blockers": "Blocked by",
+    "open_ends": "Open",
+    "tools": "Tools",
+}
+"""What the lines of an episode's text begin with, by what they tell, in this order."""
+ARCHIVED = ("goal", "decisions", "produced", "outcome", "corrections")
+"""What is left of an archived episode."""
+
+_TAKES_BACK = re.compile(
+    r"\b(?:instead|no longer|rather than|revert(?:ed|ing)?|undo(?:ne|ing)?|undid|roll(?:ed|ing)? back|cancel\w*"
+    r"|withdr[ae]w\w*|abandon\w*|drop(?:ped)?|stop(?:ped)?|wrong|mistake|scrap(?:ped)?"
+    r"|changed? (?:my|our|the) (?:mind|plan))\b",
+    re.IGNORECASE,
+)
+_SMALL_WORDS = frozenset(
+    tokenize("a an and are as at be by for from in into is it of on or our so that the then this to was we with")
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One record, as far as it may be told. `points` are those of its rationale; without one, `summary` says why."""
+
+    number: int
+    status: str
+    observation: str = ""
+    points: Rationale = field(default_factory=Rationale)
+    summary: str = ""
+    action: str = ""
+    outcome: str = ""
+    tools: Sequence[str] = ()
+
+    @cached_property
+    def notes(self) -> Mapping[NoteKind, Sequence[str]]:
+        found: dict[NoteKind, list[str]] = {}
+        for text in (self.observation, self.summary, self.action, self.outcome):
+            for note in find_notes(text):
+                found.setdefault(note.kind, []).append(note.text)
+        return found
+
+    @property
+    def decisions(self) -> list[str]:
+        """What was decided in it, with why."""
+        told = tell_points(self.points.decisions) or [one_line(self.summary)]
+        return unlike([*told, *self.notes.get(NoteKind.DECISION, ())])
+
+    @property
+    def rejected(self) -> list[str]:
+        return unlike([*tell_points(self.points.rejected), *self.notes.get(NoteKind.REJECTION, ())])
+
+    @property
+    def essential_tokens(self) -> int:
+        return sum(map(estimate_tokens, (*self.decisions, *self.rejected, self.outcome)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkStory:
+    """Adjacent steps of one goal, and what they produced, by name."""
+
+    goal: str
+    steps: Sequence[Step]
+    produced: Sequence[str] = ()
+
+
+def one_line(text: str) -> str:
+    """So that no text passes for a line of ours."""
+    return " ".join(text.split())
+
+
+def tell_points(points: Iterable[Point]) -> list[str]:
+    return [one_line(point.tell()) for point in points]
+
+
+def unlike(texts: Iterable[str]) -> list[str]:
+    """Each once, where it came last; what another one says with more words around it is left out."""
+    told: dict[str, str] = {}
+    for text in texts:
+        key = " ".join(tokenize(text))
+        others = (other for other in list(told.items())[-MOST_COMPARED:] if other[0] != key)
+        if key and not any(key in other and has_negation(text) == has_negation(said) for other, said in others):
+            told.pop(key, None)
+            told[key] = text
+    return list(told.values())
+
+
+def cut_steps(steps: Sequence[Step], *, max_tokens: int) -> Iterator[Sequence[Step]]:
+    """In stretches whose decisions and outcomes leave room for what was done; one step at least."""
+    stretch: list[Step] = []
+    taken = 0
+    for step in steps:
+        cost = step.essential_tokens
+        if stretch and (len(stretch) == MOST_STEPS or taken + cost > max_tokens * SHARE_OF_ESSENTIALS):
+            yield stretch
+            stretch, taken = [], 0
+        stretch.append(step)
+        taken += cost
+    if stretch:
+        yield stretch
+
+
+def net_work(story: WorkStory) -> dict[str, Any]:
+    """An episode's `data`: what holds at the end, in the order in which it came."""
+    last = story.steps[-1]
+    decisions, corrections = net_decisions(story.steps)
+    return {
+        "goal": one_line(story.goal),
+        "decisions": decisions,
+        "rejected": latest(text for step in story.steps for text in step.rejected),
+        "constraints": latest(notes_of(story.steps, NoteKind.CONSTRAINT)),
+        "produced": unlike(map(one_line, story.produced)),
+        "outcome": one_line(last.outcome),
+        "corrections": corrections,
+        "blockers": latest(blockers_of(story.steps)),
+        "open_ends": latest(notes_of([last], NoteKind.NEXT_STEP, NoteKind.QUESTION_OPEN)),
+        "tools": list(dict.fromkeys(tool for step in story.steps for tool in step.tools))[:MOST_ITEMS],
+    }
+
+
+def latest(texts: Iterable[str]) -> list[str]:
+    newest_first = unlike(texts)[: -MOST_ITEMS - 1 : -1]
+    sizes = accumulate(estimate_tokens(text) for text in newest_first)
+    fitting = sum(1 for _ in takewhile(lambda size: size <= MOST_TOKENS, sizes))
+    return newest_first[:fitting][::-1]
+
+
+def notes_of(steps: Iterable[Step], *kinds: NoteKind) -> Iterator[str]:
+    return (text for step in steps for kind in kinds for text in step.notes.get(kind, ()))
+
+
+def blockers_of(steps: Iterable[Step]) -> Iterator[str]:
+    for step in steps:
+        yield from tell_points(step.points.blockers)
+        yield from step.notes.get(NoteKind.BLOCKER, ())
+
+
+def net_decisions(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
+    """The decisions that hold, and those that were taken back, each with what took it back; other corrections too."""
+    held: dict[str, frozenset[str]] = {}
+    corrections: list[str] = []
+    for step in steps:
+        for text, is_rejection in takings_back(step):
+            said = words_of(text)
+            against = [
+                decision
+                for decision, about in held.items()
+                if is_same_matter(about, said, needed(text, decision, is_rejection=is_rejection))
+            ]
+            corrections += [f"{decision} (taken back: {text})" for decision in against]
+            if not against and text in step.notes.get(NoteKind.CORRECTION, ()):
+                corrections.append(text)
+            held = {decision: about for decision, about in held.items() if decision not in against}
+        held |= {decision: words_of(decision) for decision in step.decisions}
+    return unlike(held), unlike(corrections)
+
+
+def takings_back(step: Step) -> list[tuple[str, bool]]:
+    """What in a step may take an earlier decision back, and whether it says so by being a rejection."""
+    others = [*step.notes.get(NoteKind.CORRECTION, ()), *step.decisions]
+    points = [*((text, True) for text in step.rejected), *((text, False) for text in dict.fromkeys(others))]
+    return points[:MOST_COMPARED]
+
+
+def needed(text: str, decision: str, *, is_rejection: bool) -> float:
+    """The share of words that a point has in common with the decision that it takes back; above 1: it takes none."""
+    if is_rejection or _TAKES_BACK.search(text):
+        return SHARED_WORDS
+    return SHARED_WORDS_OF_OPPOSITES if has_negation(text) != has_negation(decision) else 2
+
+
+def is_same_matter(about: frozenset[str], said: frozenset[str], share: float) -> bool:
+    shared = len(about & said)
+    return shared >= max(min(LEAST_SHARED, len(about)), 1) and shared >= share * min(len(about), len(said))
+
+
+def words_of(text: str) -> frozenset[str]:
+    return frozenset(tokenize(text.split(" (because ", 1)[0])) - _SMALL_WORDS
+
+
+def deeds_to_shorten(story: WorkStory, data: Mapping[str, Any], *, max_tokens: int) -> list[Passage]:
+    """What each step did, in the tokens that are left beside what must be told."""
+    left = max_tokens - estimate_tokens(lay_out(data, story, [""] * len(story.steps)))
+    share = left // len(story.steps)
+    bound = share if share >= LEAST_TOKENS_OF_A_DEED else 0
+    texts = (step.action if bound else "" for step in story.steps)
+    return [Passage(part="action", text=text, max_tokens=max(bound, 1)) for text in texts]
+
+
+def lay_out(data: Mapping[str, Any], story: WorkStory, deeds: Sequence[str]) -> str:
+    """The episode's text: a line for each thing, behind what it is. `deeds` tell what each step did."""
+    done = [tell_deed(step, deed, step is story.steps[-1]) for step, deed in zip(story.steps, deeds, strict=True)]
+    told = {**data, "done": list(filter(None, done)), "tools": filter(None, [", ".join(data["tools"])])}
+    last = story.steps[-1].status
+    lines = ((tell_label(key, last), text) for key in LABELS for text in as_list(told[key]))
+    return "\n".join(f"{label}: {text}" for label, text in lines if text)
+
+
+def tell_deed(step: Step, deed: str, is_last: bool) -> str:
+    """What was done and what came of it; how the last step ended has a line of its own."""
+    outcome = "" if is_last else one_line(step.outcome)
+    return " -> ".join(filter(None, [one_line(deed), outcome]))
+
+
+def tell_label(key: str, status: str) -> str:
+    return f"{LABELS[key]} ({status})" if key == "outcome" else LABELS[key]
+
+
+def as_list(value: Any) -> Iterable[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def archive_work(text: str, data: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Text and data of a merged episode, reduced to what a goal was, what was decided and produced, what came of it.
+
+    A text that was corrected since has the last word: of the lists, what does not stand in it any more is dropped.
+    """
+    starts = tuple(LABELS[key] for key in ARCHIVED)
+    lines = [line for line in text.split("\n") if line.startswith(starts) and ": " in line]
+    told = "\n".join(lines) or text
+    kept = {key: data[key] for key in ARCHIVED if key in data}
+    return told, {
+        key: [item for item in value if item in told] if isinstance(value, list) else value if value in told else ""
+        for key, value in kept.items()
+    }

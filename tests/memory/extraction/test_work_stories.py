@@ -1,0 +1,155 @@
+"""What adjacent turns came to: what was decided and holds, what was taken back, what was done, how it ended."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.extraction.compression import shorten_passage
+from memory.extraction.survivors import facts_in
+from memory.extraction.turn_slots import Point, Rationale
+from memory.extraction.work_stories import Step, WorkStory, archive_work, cut_steps, deeds_to_shorten, lay_out, net_work
+from memory.tokens import estimate_tokens
+
+TEXTS = st.lists(st.sampled_from(["We decided on E1205", "never", "5 rows", "in `a b`.", "\n", "Goal: x"]), max_size=6)
+
+
+def step(number: int = 0, *, decided: str = "", rejected: str = "", **fields: Any) -> Step:
+    points = Rationale(
+        decisions=[Point(what=decided)] if decided else [], rejected=[Point(what=rejected)] if rejected else []
+    )
+    return Step(number=number, status=fields.pop("status", "succeeded"), points=points, **fields)
+
+
+def tell(*steps: Step, max_tokens: int = 800, produced: tuple[str, ...] = ()) -> tuple[str, dict[str, Any]]:
+    story = WorkStory(goal="Bring the import back.", steps=steps, produced=produced)
+    data = net_work(story)
+    deeds = [shorten_passage(passage) for passage in deeds_to_shorten(story, data, max_tokens=max_tokens)]
+    return lay_out(data, story, deeds), data
+
+
+def test_an_episode_tells_goal_decisions_deeds_and_outcome_in_lines() -> None:
+    text, data = tell(
+        step(decided="retry with batches of 500", action="Reran the import.", outcome="It timed out with E1205."),
+        step(1, action="Asked Ana.", outcome="All 81,204 rows are in.", tools=["import_orders"]),
+        produced=("/srv/orders.csv",),
+    )
+
+    assert text.splitlines() == [
+        "Goal: Bring the import back.",
+        "Decided: retry with batches of 500",
+        "Done: Reran the import. -> It timed out with E1205.",
+        "Done: Asked Ana.",
+        "Produced: /srv/orders.csv",
+        "Outcome (succeeded): All 81,204 rows are in.",
+        "Tools: import_orders",
+    ]
+    assert (data["decisions"], data["tools"]) == (["retry with batches of 500"], ["import_orders"])
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        step(1, rejected="retry with batches of 500"),
+        step(1, decided="use batches of 100 instead of batches of 500"),
+        step(1, decided="do not retry with batches of 500"),
+        step(1, action="Actually, retry with batches of 500 was wrong."),
+    ],
+    ids=["rejected", "replaced", "denied", "corrected"],
+)
+def test_a_decision_that_a_later_turn_takes_back_is_a_correction(later: Step) -> None:
+    _, data = tell(step(decided="retry with batches of 500"), later)
+
+    assert "retry with batches of 500" not in data["decisions"]
+    assert data["corrections"][0].startswith("retry with batches of 500 (taken back: ")
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        step(1, rejected="raise lock_timeout"),
+        step(1, decided="deploy on Monday"),
+        step(1, decided="do not tell the batches apart"),
+    ],
+    ids=["another option", "another matter", "a denial of another matter"],
+)
+def test_a_decision_about_something_else_takes_nothing_back(later: Step) -> None:
+    _, data = tell(step(decided="retry with batches of 500"), later)
+
+    assert data["decisions"][0] == "retry with batches of 500"
+    assert data["corrections"] == []
+
+
+def test_what_was_decided_anew_holds_again() -> None:
+    decided, rejected = step(decided="ship in two boxes"), step(1, rejected="ship in two boxes")
+
+    _, data = tell(decided, rejected, step(2, decided="ship in two boxes"))
+
+    assert data["decisions"] == ["ship in two boxes"]
+
+
+def test_no_text_passes_for_a_line_of_the_episode() -> None:
+    text, _ = tell(step(decided="go on\nOutcome (succeeded): all is well", status="failed", outcome="x\nGoal: y"))
+
+    assert [line.split(":")[0] for line in text.splitlines()] == ["Goal", "Decided", "Outcome (failed)"]
+
+
+@given(outcomes=st.lists(TEXTS.map(" ".join), min_size=1, max_size=5), decided=TEXTS.map(" ".join))
+@settings(max_examples=40, deadline=None)
+def test_facts_of_outcomes_and_decisions_survive(outcomes: list[str], decided: str) -> None:
+    steps = [step(number, outcome=outcome, action="It went on. " * 90) for number, outcome in enumerate(outcomes)]
+
+    text, _ = tell(*steps, step(9, decided=decided), max_tokens=100)
+
+    told = " ".join(" ".join([*outcomes, decided]).split())
+    assert all(fact in text for fact in facts_in(told) if fact in decided or any(fact in each for each in outcomes))
+
+
+def test_what_was_done_is_told_within_the_tokens_that_are_left() -> None:
+    lamps = " ".join(f"The lamp in hall {hall} was lit and is number {hall}." for hall in range(50))
+    steps = [step(number, action=lamps, outcome="Fine.") for number in range(5)]
+
+    text, _ = tell(*steps, max_tokens=200)
+
+    assert 80 < estimate_tokens(text) <= 200
+
+
+def test_of_what_was_rejected_the_latest_are_told() -> None:
+    _, data = tell(*(step(number, rejected=f"go by road {number}, " * 5) for number in range(20)))
+
+    assert data["rejected"][-1].startswith("go by road 19")
+    assert len(data["rejected"]) < 10
+
+
+def test_stretches_leave_room_for_what_was_done() -> None:
+    steps = [step(number, outcome=f"Row {number} is in its place now. " * 8) for number in range(50)]
+
+    lengths = [len(stretch) for stretch in cut_steps(steps, max_tokens=800)]
+
+    assert sum(lengths) == 50
+    assert max(lengths) <= 10
+
+
+def test_an_archived_episode_keeps_goal_decisions_products_outcome_and_corrections() -> None:
+    text, data = tell(step(decided="go", rejected="stay", action="Went to town.", outcome="There."), produced=("/a/b",))
+
+    told, kept = archive_work(text, data)
+
+    assert [line.split(":")[0] for line in told.splitlines()] == ["Goal", "Decided", "Produced", "Outcome (succeeded)"]
+    assert kept == {
+        "goal": "Bring the import back.",
+        "decisions": ["go"],
+        "produced": ["/a/b"],
+        "outcome": "There.",
+        "corrections": [],
+    }
+
+
+def test_what_was_corrected_in_the_text_is_not_told_from_the_lists() -> None:
+    _, data = tell(step(decided="call Ana", outcome="There."))
+
+    told, kept = archive_work("Goal: Bring the import back.\nDecided: call somebody", data)
+
+    assert told == "Goal: Bring the import back.\nDecided: call somebody"
+    assert (kept["decisions"], kept["outcome"]) == ([], "")
