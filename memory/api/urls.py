@@ -43,6 +43,7 @@ from memory.api.strategies import Strategies, StrategySearches
 from memory.api.teams import TeamMembers, Teams
 from memory.api.tool_invocations import ToolInvocations
 from memory.api.tools import Tools
+from memory.api.turn_records import ConversationRecords, TurnRecords
 from memory.api.turns import Turns
 from memory.api.work_episodes import WorkEpisodes
 from memory.api.workflow_runs import WorkflowRuns
@@ -97,9 +98,16 @@ urlpatterns = [
         "working-memory/<id:conversation_id>",
         WorkingMemories.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
     ),
+    path("turn-records", TurnRecords.as_view({"get": "list", "post": "create"})),
+    path("turn-records/<uuid:record_id>", TurnRecords.as_view({"get": "retrieve", "delete": "destroy"})),
+    path("turn-records/<uuid:record_id>/slots", TurnRecords.as_view({"post": "add_slots"})),
     path("conversations", Conversations.as_view({"get": "list", "post": "create"})),
     path("conversations/<id:conversation_id>", Conversations.as_view({"get": "retrieve", "patch": "partial_update"})),
     path("conversations/<id:conversation_id>/turns", Turns.as_view({"get": "list", "post": "create"})),
+    path(
+        "conversations/<id:conversation_id>/turn-records",
+        ConversationRecords.as_view({"get": "list", "post": "create"}),
+    ),
     path("conversations/<id:conversation_id>/messages", Sessions.as_view({"get": "messages"})),
     path("conversations/<id:conversation_id>/context", Sessions.as_view({"get": "context"}, rate_class="retrieval")),
     path("conversations/<id:conversation_id>/summarize", ConversationLives.as_view({"post": "summarize"})),

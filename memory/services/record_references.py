@@ -39,6 +39,11 @@ class References:
         named = {*self.produced, *self.used, *self.evidence}
         return named if self.goal_id is None else named | {self.goal_id}
 
+    @property
+    def are_of_slots(self) -> bool:
+        """Whether there are such as slots are linked with."""
+        return bool(self.produced or self.used or self.evidence)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedArtifact:

@@ -25,6 +25,7 @@ from memory.services.corrections import erase_memories
 from memory.services.embedding import Embedded
 from memory.services.reasoning import (
     KeptReasoning,
+    ReasoningPolicy,
     keep_reasoning,
     kept_at_most,
     read_policy,
@@ -97,11 +98,13 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A draft with what its account keeps of it. `rows` are its slots before they are stored; embed their texts."""
+    """A draft with what the account's `policy` keeps of it. `rows` are its slots before they are stored; embed their
+    texts."""
 
     draft: RecordDraft
     rows: Sequence[TurnSlot]
     kept: KeptReasoning | None
+    policy: ReasoningPolicy
 
     @property
     def texts(self) -> list[str]:
@@ -129,9 +132,9 @@ class Writing:
 def prepare_record(owner: Owner, draft: RecordDraft, *, now: datetime) -> Prepared:
     """Before the transaction, so that the texts can be embedded. One statement. Raises TooLarge, Unprocessable."""
     check_draft(draft, now=now)
-    reasoning = draft.slots.reasoning
-    kept = None if reasoning is None else keep_reasoning(reasoning, read_policy(owner.account_id))
-    return Prepared(draft=draft, rows=make_slots(draft.slots, kept), kept=kept)
+    reasoning, policy = draft.slots.reasoning, read_policy(owner.account_id)
+    kept = None if reasoning is None else keep_reasoning(reasoning, policy)
+    return Prepared(draft=draft, rows=make_slots(draft.slots, kept), kept=kept, policy=policy)
 
 
 def check_draft(draft: RecordDraft, *, now: datetime) -> None:
@@ -144,6 +147,8 @@ def check_draft(draft: RecordDraft, *, now: datetime) -> None:
         wrong = "its time has no zone, or lies in the future"
     elif outcome is not None and outcome.status not in Status.values:
         wrong = f"an outcome is one of: {', '.join(Status.values)}"
+    elif draft.slots == Slots() and draft.references.are_of_slots:
+        wrong = "what is produced, used, or gone by is linked with a slot: tell one with it"
     elif draft.client_id and not is_id(draft.client_id):
         wrong = "a client_id has at most 100 characters, no NUL and no lone surrogate"
     if wrong:

@@ -10,7 +10,7 @@ from rest_framework.serializers import JSONField
 from memory_project.http.bodies import NDJSON
 from memory_project.http.credentials import scope_of
 from memory_project.http.problems import CONTENT_TYPE
-from memory_project.http.serializers import StrictSerializer
+from memory_project.http.serializers import Abridged, StrictSerializer
 
 JSON = "application/json"
 PROBLEM = {
@@ -117,6 +117,8 @@ class ServiceSchema(AutoSchema):
         if isinstance(field, JSONField):
             # anything is null, too: drf-spectacular's "one of anything and null" would refuse null, which is both
             schema = {name: value for name, value in schema.items() if name not in ("oneOf", "type")}
+        if isinstance(field, Abridged):
+            schema = {"oneOf": [{"type": "string"}, schema]}
         return schema
 
     def get_description(self) -> str:  # type: ignore[override]  # of drf-spectacular, which differs from DRF

@@ -1,7 +1,7 @@
 """Shapes: bodies and queries that refuse what they do not know, and the fields that both apps use."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework import serializers
 
@@ -17,6 +17,15 @@ class StrictSerializer(serializers.Serializer[Any]):
         if isinstance(data, dict):
             refuse_unknown(set(data) - {name for name, field in self.fields.items() if not field.read_only})
         return super().to_internal_value(data)
+
+
+class Abridged(StrictSerializer):
+    """An object, or a text that stands for one with nothing but the field `abridged_to`."""
+
+    abridged_to: ClassVar[str] = "text"
+
+    def to_internal_value(self, data: Any) -> Any:
+        return super().to_internal_value({self.abridged_to: data} if isinstance(data, str) else data)
 
 
 def refuse_unknown(names: set[str], *, told: str = "no such field") -> None:

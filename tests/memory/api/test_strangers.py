@@ -6,18 +6,22 @@ from uuid import uuid4
 
 import pytest
 
+from memory.extraction.turn_slots import Action, Outcome, Slots
 from memory.models import Account, EpisodicMemory, JobRun
 from memory.owner import Owner
 from memory.services.contexts import ContextDraft, create_context
 from memory.services.snapshots import create_snapshot
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
+from tests.memory.artifacts import kept as kept_artifact
 from tests.memory.contexts import entry, keep
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.facts import know
 from tests.memory.graphs import entity, link
 from tests.memory.procedures import invoke, learn
+from tests.memory.records import put_record
 from tests.memory.turns import say, turn
+from tests.memory.work_episodes import merged
 from tests.openapi import Operation, operations
 
 OF_NO_ACCOUNT = {"name"}
@@ -43,6 +47,7 @@ BODIES: dict[str, dict[str, Any]] = {
         "turns": [{"role": "user", "content": "hello"}],
     },
     "PUT /api/v1/memories/{key}": {"agent_id": "planner", "value": "hello"},
+    "POST /api/v1/turn-records/{record_id}/slots": {"observation": "hello"},
     "POST /api/v1/contexts/{context_id}/entries": {"content": "hello"},
     "PATCH /api/v1/entries/{entry_id}": {"content": "hello"},
     "POST /api/v1/learnings/{learning_id}/vote": {"agent_id": "planner", "helpful": True},
@@ -58,6 +63,8 @@ QUERIES = {
 
 ASKED_IN = {"query", "task_description"}
 """How bodies call what is searched for."""
+
+SECRET_TURN = Slots(action=Action(text="secret"), outcome=Outcome(status="open", text="secret"))
 
 FIRST_VERSION = "00000001"
 """Of any entry; spelt as nothing else in an answer is."""
@@ -103,6 +110,9 @@ def real(
     talk |= {"goal_id": goal, "user_id": "ana", "fact_id": str(know(owner, "secret").id)}
     talk |= {"invocation_id": str(invoke(owner, tool_input="secret", conversation_id="talk-1").id)}
     talk |= {"strategy_id": str(learn(owner, "secret").id)}
+    talk |= {"record_id": str(put_record(owner, "talk-1", slots=SECRET_TURN).record.id)}
+    talk |= {"artifact_id": str(kept_artifact(owner, "secret.md").id)}
+    talk |= {"episode_id": str(merged(owner, [put_record(owner, "talk-2").record], text="secret").id)}
     talk |= {"entity_id": str(entity(owner, "secret entity").id)}
     talk |= {"relationship_id": str(link(entity(owner, "secret"), entity(owner, "of secret")).id)}
     return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "memory_id": kept.json()["id"]} | talk
@@ -116,8 +126,9 @@ def unknown() -> Ids:
     talk |= {"context_id": str(uuid4()), "snapshot_id": str(uuid4())}
     talk |= {"entry_id": str(uuid4()), "number": FIRST_VERSION}
     talk |= {"goal_id": str(uuid4()), "user_id": "bob", "fact_id": str(uuid4())}
-    talk |= {"invocation_id": str(uuid4()), "strategy_id": str(uuid4())}
+    talk |= {"invocation_id": str(uuid4()), "strategy_id": str(uuid4()), "record_id": str(uuid4())}
     talk |= {"relationship_id": str(uuid4()), "entity_id": str(uuid4())}
+    talk |= {"artifact_id": str(uuid4()), "episode_id": str(uuid4())}
     return {"agent_id": "nobody!", "team_id": str(uuid4()), "job_id": str(uuid4()), "memory_id": str(uuid4())} | talk
 
 
