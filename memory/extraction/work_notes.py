@@ -46,11 +46,13 @@ _CORRECTION = r"""
     | \b(?:i|we)\ (?:was|were|had\ it|got\ (?:it|that))\ wrong\b | \bi\ meant\b
     | \bchang(?:ed?|ing)\ (?:my|our|his|her|their)\ minds?\b | \bforget\ (?:what|about|the|that|it)\b
     | \btak(?:e|ing)\ (?:that|it)\ back\b | \b(?:is|are|was)\ (?:obsolete|outdated|superseded|withdrawn)\b
+    | \b(?:is|are|was|were)\ given\ up\b
     | \b(?:after|turns?\ out)\b.{0,40}\bwrong\b | \binstead\b(?!\ of) | \bno\ longer\b | \bafter\ all\b
     | \b(?:un-?do|revert(?:ed)?|reversed)\ (?:that|the|our|this)\b
 """
 _BLOCKER = r"""
-    \bblock(?:ed|er|ers|ing|s)?\b | \b(?:wait|waiting|waits|hold|holding)\ (?:for|on)\b | \bawait(?:s|ing|ed)?\b
+    \bblock(?:ed|ers?|ing)\b | \bblocks\ (?:the|us|me|our|it|this|that|any)\b
+    | \b(?:wait|waiting|waits|hold|holding)\ (?:for|on)\b | \bawait(?:s|ing|ed)?\b
     | \bstuck\b | \bheld\ up\b | \bdepends?\ on\b | \bpending\b | \bin\ (?:the|our)\ way\b | \bbottleneck\b
     | \b(?:can'?t|cannot|can\ not|won'?t|not|unable|nothing)\b.{1,80}\b(?:until|till|unless|before)\b
     | ^(?:until|unless)\b | \b(?:still|yet\ to)\ (?:need|missing|lack|waiting)\w*\b | \bno\ (?:access|answer|reply)\b
@@ -65,14 +67,14 @@ _REJECTION = r"""
     | \b(?:do\ not|don'?t|doesn'?t|didn'?t)\ want\b | \b(?:can'?t|cannot)\ use\b
 """
 _DECISION = r"""
-    \b(?:decid(?:ed?|ing)|decisions?|agreed|settled?\ (?:on|for)|chose|chosen|picked|opted|approved|signed\ off)\b
+    \b(?:decided|decisions?|agreed|settled?\ (?:on|for)|chose|chosen|picked|opted|approved|signed\ off)\b
     | \b(?:go|going|went|stick|sticking|stay|staying)\ (?:\w+\ )?(?:with|for)\b
     | \blet'?s\ (?!see\b|check\b|hope\b|look\b|talk\b|say\b|start\ by\b)\w+
     | \bwe(?:'ll|\ will|'re\ going\ to|\ are\ going\ to|\ should)\ (?:\w+\ )?
       (?:use|keep|do|run|take|split|move|make|put|write|build|buy|order|switch|ship|cut)\b
     | \bthe\ plan\ (?:is|will|now)\b | \b(?:final|plan|choice)\ (?:is|:)
-    | \b(?:i'd|i\ would|we'd)\ (?:rather|prefer)\b | \b(?:instead\ of|rather\ than|in\ favou?r\ of)\b | \bmake\ it\b
-    | \bdo\ it\ (?:that|this)\ way\b
+    | \b(?:i'd|i\ would|we'd)\ (?:rather|prefer)\b | \b(?:instead\ of|rather\ than|in\ favou?r\ of|in\ place\ of)\b
+    | \bdo\ it\ (?:that|this)\ way\b | \w\ it\ is[.!]?$ | \breplac(?:es|ed|ing)\b
 """
 _CONSTRAINT = r"""
     \b(?:must|mustn'?t|never|always|shall\ not|may\ not|not\ allowed|forbidden|mandatory|required?|non-negotiable)\b
@@ -86,6 +88,7 @@ _CONSTRAINT = r"""
     | \bby\ (?:mon|tues|wednes|thurs|fri|satur|sun)day\b | \bby\ the\ (?:end|\d) | \b(?:due|expires?|runs\ out)\b
     | \bno\ (?:\w+\ ){1,3}(?:on|after|before|during|without|in)\b | \bi\ (?:prefer|want|need|like|hate)\b
     | \bask\ (?:me|him|her|us|them)\b | \bonly\b.{0,40}\b(?:can|may|should|allowed)\b | \bcannot\ exceed\b
+    | ^(?:\w+[,:]?\s)?(?:nobody|no\ one)\ (?!knows?\b|is\b|was\b|has\b|had\b|else\b|seems?\b)\w+
 """
 _ERROR = r"""
     \b(?:errors?|fail(?:s|ed|ing|ure|ures)?|exceptions?|traceback|time(?:d\ )?-?out|crash(?:ed|es|ing)?|fatal|panic)\b
@@ -123,6 +126,19 @@ FORMS: Mapping[NoteKind, re.Pattern[str]] = {
 }
 """In the order in which they are tried: what is taken back first, what was merely done last."""
 
+# what people begin an instruction with
+_VERBS = (
+    "add|apply|ask|avoid|back|book|branch|bring|build|buy|call|cancel|change|check|choose|close|commit|compare|copy|count|"
+    "create|cut|delete|deploy|do|document|draft|drop|fix|focus|get|give|go|hold|include|install|keep|leave|limit|list|"
+    "look|make|mark|measure|merge|move|name|note|open|order|pause|pick|plan|post|publish|push|put|read|remove|rename|"
+    "repeat|replace|restart|restore|revert|roll|run|save|schedule|send|set|ship|show|skip|split|start|stay|stick|stop|"
+    "store|switch|take|tell|test|treat|turn|update|use|wait|watch|write"
+)
+_INSTRUCTION = re.compile(
+    rf"^(?:(?:please|then|and|so|just|first|for now|no,|yes,|ok,)[\s,]+)*(?:{_VERBS})\b(?!\s*[:=(])|"
+    r"(?:^|[,;:–—-]\s*|\b(?:so|and|but)\s)(?:no|not one|not a single)\s(?!idea|problem|worries|doubt|way|need|rush)\w+",
+    re.IGNORECASE,
+)
 _OPENERS = re.compile(
     r"(?:(?:ok(?:ay)?|alright|all right|well|so|right|yes|yeah|yep|sure|great|perfect|thanks(?: a lot)?|thank you|good|"
     r"fine|got it|understood|makes sense|sounds good|and|also|oh|hi|hello|hey|btw|by the way)\b[ ]?[,.!;:—–-]+\s*"
@@ -158,6 +174,14 @@ def bare_sentence(sentence: str) -> str:
     # a sentence that is nothing but an opener says nothing
     bare = sentence[opener.end() :] if opener else sentence
     return " ".join(bare[:LONGEST_SENTENCE].split())
+
+
+def is_instruction(sentence: str) -> bool:
+    """Whether it has the form of what people tell others to do, or not to have: "Use the old one", "no new packages".
+
+    Of use only where it is known who speaks: what tools print has the same form.
+    """
+    return not is_question(sentence) and _INSTRUCTION.search(sentence[:LONGEST_SENTENCE]) is not None
 
 
 def kind_of(sentence: str) -> NoteKind | None:

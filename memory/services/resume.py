@@ -54,7 +54,7 @@ from memory.services.resume_notes import (
 )
 from memory.services.resume_outcomes import last_outcome
 from memory.services.resume_packing import heaviest
-from memory.services.resume_pieces import Piece, Section, content_words
+from memory.services.resume_pieces import Piece, Section, content_words, repeated_specifics
 from memory.services.resume_replay import only_told, replay_pieces, replay_work
 from memory.services.searches import make_query
 
@@ -228,7 +228,7 @@ def pieces_of_work(work: Work, *, now: datetime) -> list[Piece]:
     profile = work.bundle.profile if work.bundle else None
     recalled = work.bundle.results if work.bundle else []
     notes: list[Said] = [
-        *notes_of_slots(work.slots, work.line.allowed),
+        *notes_of_slots(work.slots, work.line.allowed, open_goals={goal.id for goal in work.open_goals}),
         *notes_of_episodes(work.episodes),
         *notes_of_turns(work.turns),
         *notes_of_recalled(recalled, work.read_ids, work.line.allowed),
@@ -245,9 +245,12 @@ def pieces_of_work(work: Work, *, now: datetime) -> list[Piece]:
 
 def bearing_of(work: Work) -> Bearing:
     results = work.bundle.results if work.bundle else []
-    words = [content_words(goal.text) for goal in work.open_goals]
+    goal_words: frozenset[str] = frozenset().union(*(content_words(goal.text) for goal in work.open_goals))
+    closed = (goal for goal in work.goals if not goal.is_open)
     return Bearing(
-        goal_words=frozenset().union(*words),
+        goal_words=goal_words,
+        closed_words=frozenset().union(*(content_words(goal.text) for goal in closed)) - goal_words,
+        repeated=repeated_specifics([each.text for each in (*work.turns, *work.slots)]),
         relevance={result.id: 1 - place / len(results) for place, result in enumerate(results)},
         scores={result.id: result.score for result in results},
         why={result.id: tuple(result.reasons) for result in results},

@@ -9,7 +9,8 @@ import re
 from collections.abc import Sequence
 
 from memory.extraction.work_notes import NoteKind
-from memory.services.resume_pieces import Piece, content_words
+from memory.services.resume_notes import IS_RECORDED
+from memory.services.resume_pieces import STEM_LETTERS, Piece, content_words, names_in, specifics_of
 
 UNDONE_SHARE = 0.6
 """Of the words that a later piece undoes, so many stand in what it takes back."""
@@ -21,10 +22,16 @@ RESOLVES = frozenset({NoteKind.RESULT.value, NoteKind.DECISION.value})
 MAY_BE_RESOLVED = frozenset({NoteKind.BLOCKER.value, NoteKind.NEXT_STEP.value})
 
 _NOT_YET = re.compile(r"\b(?:not|yet|still|until|waiting|pending|no|if|once|when)\b|n't\b", re.IGNORECASE)
+_IS_UNDONE = re.compile(
+    r"(?:^|[.;,:!?] )(?P<undone>[^.;,:!?]{2,60}?) (?:is|are|was|were) (?:given up|off the table|dropped|"
+    r"out of the question|rejected|ruled out|obsolete|cancell?ed|dead|not needed|no longer \w+)",
+    re.IGNORECASE,
+)
 _UNDOES = re.compile(
     r"\b(?:instead of|rather than|no longer|not going (?:to|with)|decided (?:against|not to)"
     r"|reject(?:ed)?|rul(?:e|ed) out|drop(?:ped)?|scrap(?:ped)?|forget(?: about)?|ditch(?:ed)?|discard(?:ed)?"
-    r"|abandon(?:ed)?|revert(?:ed)?|undo|don'?t|do not|won'?t|without|not)\s+(?P<undone>[^.;,:!?]{3,80})",
+    r"|abandon(?:ed)?|revert(?:ed)?|undo|in place of"
+    r"|(?:this |that |it )?replaces|don'?t|do not|won'?t|without|not)\s+(?P<undone>[^.;,:!?]{3,80})",
     re.IGNORECASE,
 )
 
@@ -44,16 +51,29 @@ def without_settled(pieces: Sequence[Piece]) -> list[Piece]:
 def undone_by(piece: Piece) -> list[frozenset[str]]:
     """The words of each thing that the piece undoes; of a rejected option, all of it."""
     if piece.says == NoteKind.REJECTION and piece.label:
-        return [content_words(piece.text.partition(" (because ")[0])]
-    found = [content_words(match["undone"]) for match in _UNDOES.finditer(piece.text)]
-    return [words for words in found if len(words) >= FEWEST_WORDS]
+        return [tokens_of(piece.text.partition(" (because ")[0])]
+    found = [*_UNDOES.finditer(piece.text), *_IS_UNDONE.finditer(piece.text)]
+    return [words for match in found if (words := tokens_of(match["undone"]))]
+
+
+def tokens_of(text: str) -> frozenset[str]:
+    """Content words, and what is named."""
+    return content_words(text) | specifics_of(text) | {name.casefold()[:STEM_LETTERS] for name in names_in(f"x {text}")}
 
 
 def takes_back(later: Piece, undone: frozenset[str], piece: Piece) -> bool:
+    """Whether the piece decides what the later one undoes: most of its words; one word only where both speak of
+    something else that is the same, or both were recorded as decisions."""
     if piece.says not in MAY_BE_TAKEN_BACK or piece.place >= later.place or piece.id == later.id:
         return False
-    shared = undone & piece.words
-    return len(shared) >= FEWEST_WORDS and len(shared) >= UNDONE_SHARE * len(undone)
+    shared = undone & tokens_of(piece.text)
+    if len(shared) < UNDONE_SHARE * len(undone):
+        return False
+    if len(shared) >= FEWEST_WORDS:
+        return True
+    is_recorded = IS_RECORDED in piece.reasons and IS_RECORDED in later.reasons
+    same_topic = len((piece.words & later.words) - undone) >= FEWEST_WORDS
+    return len(shared) == len(undone) and piece.says != "said" and (is_recorded or same_topic)
 
 
 def resolves(later: Piece, piece: Piece) -> bool:

@@ -5,12 +5,12 @@ Slots and episodes say what they are; of turns, and where nothing else was recor
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
 from memory.extraction.turn_slots import Point, Rationale
-from memory.extraction.work_notes import NoteKind, kind_of, work_sentences
+from memory.extraction.work_notes import NoteKind, is_instruction, kind_of, work_sentences
 from memory.models import Kind, TurnSlot
 from memory.providers.sentences import is_question
 from memory.reasoning import ReasoningTier
@@ -18,6 +18,7 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.resume import EpisodeOfWork, Remembered, SaidTurn, SlotOfTurn
 from memory.services.layouts import one_line
 from memory.services.reasoning import within_policy
+from memory.services.resume_exchanges import Exchange, exchanges
 from memory.services.resume_pieces import (
     NOTES,
     Piece,
@@ -54,6 +55,10 @@ FOR_RELEVANCE = 1.0
 FOR_GOALS = 0.8
 FOR_FRESHNESS = 0.8
 FOR_RECENCY = 0.5
+FOR_ANSWERS = 0.6
+OF_CLOSED_GOAL = -0.8
+FEWEST_WORDS = 3
+"""Content words of a plain sentence that names nothing, one less in other notes: fewer say nothing by themselves."""
 BY_USER = 0.4
 BY_TOOL = -0.6
 
@@ -84,6 +89,10 @@ class Bearing:
     """What makes a sentence matter now: the words of open goals, and how well recall ranked each memory (0 to 1)."""
 
     goal_words: frozenset[str] = frozenset()
+    closed_words: frozenset[str] = frozenset()
+    """Of goals that are closed, which no open one has."""
+    repeated: frozenset[str] = frozenset()
+    """What more than one text names."""
     relevance: Mapping[UUID, float] = field(default_factory=dict)
     scores: Mapping[UUID, float] = field(default_factory=dict)
     why: Mapping[UUID, Sequence[str]] = field(default_factory=dict)
@@ -102,6 +111,8 @@ class Said:
     label: str = ""
     is_recorded: bool = False
     is_fresh: bool = False
+    is_answer: bool = False
+    is_of_closed: bool = False
 
 
 def weigh(said: Said, bearing: Bearing) -> float:
@@ -110,15 +121,21 @@ def weigh(said: Said, bearing: Bearing) -> float:
     if not words:
         return 0.0
     shared = len(words & bearing.goal_words) / len(words)
+    told_of = specifics_of(said.text)
+    # a number that stands nowhere else, in a sentence that says nothing else, is a row of a table
+    counted = told_of if said.note or shared else told_of & bearing.repeated
+    bears = bool(said.note or counted)
     return sum(
         (
             BASE[said.note],
             STRUCTURED if said.is_recorded else 0.0,
-            min(A_SPECIFIC * len(specifics_of(said.text)), MOST_FOR_SPECIFICS),
+            FOR_ANSWERS if said.is_answer else 0.0,
+            min(A_SPECIFIC * len(counted), MOST_FOR_SPECIFICS),
             min(A_NAME * len(names_in(said.text)), MOST_FOR_NAMES),
             FOR_RELEVANCE * bearing.relevance.get(said.of.id, 0.0),
             FOR_GOALS * shared,
-            FOR_FRESHNESS if said.is_fresh else 0.0,
+            OF_CLOSED_GOAL if said.is_of_closed or len(words & bearing.closed_words) > len(words) * shared else 0.0,
+            FOR_FRESHNESS if said.is_fresh and bears else 0.0,
             FOR_RECENCY * said.recency,
             BY_USER if said.by == "user" else BY_TOOL if said.by in ("tool", "function") else 0.0,
             said.recency if said.note == NoteKind.NEXT_STEP else 0.0,
@@ -165,23 +182,55 @@ def tell_reasons(said: Said, bearing: Bearing) -> list[str]:
 
 
 def notes_of_turns(turns: Sequence[SaidTurn]) -> Iterator[Said]:
-    """The sentences of the turns; questions only where nobody of the other side spoke after them."""
+    """The sentences of the turns, short answers with what they answer; no question that somebody answered."""
     last_by = {turn.role: place for place, turn in enumerate(turns)}
+    paired = list(exchanges(turns))
+    told_with = {(place, text) for place, _, pair in paired for text in pair.answers}
+    told_with |= {(before, pair.answered) for _, before, pair in paired}
+    yield from notes_of_exchanges(turns, paired)
     for place, turn in enumerate(turns):
-        answered = any(at > place for role, at in last_by.items() if role != turn.role)
+        is_answered = any(at > place for role, at in last_by.items() if role != turn.role)
         for number, sentence in enumerate(sentences_of(turn.text)):
-            note = kind_of(sentence)
-            if note == NoteKind.QUESTION_OPEN and answered:
+            note = note_by(turn.role, sentence)
+            if (place, sentence) in told_with or says_nothing(sentence, note):
                 continue
-            yield Said(
-                of=turn,
-                text=sentence,
-                note=note,
-                place=(NOTES, turn.event_time, turn.index, number),
-                recency=(place + 1) / len(turns),
-                by=turn.role if turn.role != "assistant" else "",
-                is_fresh=place >= len(turns) - FRESH_TURNS,
-            )
+            if note == NoteKind.QUESTION_OPEN and is_answered:
+                continue
+            yield said_in(turns, place, sentence, note, number=number)
+
+
+def notes_of_exchanges(turns: Sequence[SaidTurn], paired: Sequence[tuple[int, int, Exchange]]) -> Iterator[Said]:
+    for place, before, pair in paired:
+        told = f"{pair.asked} {turns[place].role}: {pair.answer}"
+        said = said_in(turns, place, told, pair.note, number=-1)
+        yield replace(said, by=turns[before].role if turns[before].role == "user" else "", is_answer=True)
+
+
+def said_in(turns: Sequence[SaidTurn], place: int, text: str, note: NoteKind | None, *, number: int) -> Said:
+    turn = turns[place]
+    return Said(
+        of=turn,
+        text=text,
+        note=note,
+        place=(NOTES, turn.event_time, turn.index, number),
+        recency=(place + 1) / len(turns),
+        by=turn.role if turn.role != "assistant" else "",
+        is_fresh=place >= len(turns) - FRESH_TURNS,
+    )
+
+
+def note_by(role: str, sentence: str) -> NoteKind | None:
+    """What a sentence is in that mouth: tools state results and errors, users may tell what to do."""
+    note = kind_of(sentence)
+    if role in ("tool", "function"):
+        return note if note in (NoteKind.RESULT, NoteKind.ERROR) else None
+    is_told = role == "user" and note in (None, NoteKind.RESULT, NoteKind.NEXT_STEP) and is_instruction(sentence)
+    return NoteKind.DECISION if is_told else note
+
+
+def says_nothing(sentence: str, note: NoteKind | None) -> bool:
+    fewest = FEWEST_WORDS if note is None else FEWEST_WORDS - 1
+    return len(content_words(sentence)) < fewest and not specifics_of(sentence)
 
 
 def sentences_of(text: str) -> list[str]:
@@ -191,8 +240,16 @@ def sentences_of(text: str) -> list[str]:
     return [*found[: MOST_SENTENCES // 2], *found[-MOST_SENTENCES // 2 :]]
 
 
-def notes_of_slots(slots: Sequence[SlotOfTurn], allowed: ReasoningTier) -> Iterator[Said]:
+def notes_of_slots(
+    slots: Sequence[SlotOfTurn], allowed: ReasoningTier, *, open_goals: Collection[UUID]
+) -> Iterator[Said]:
     """What records say: points of rationales, and the sentences of the other slots."""
+    for said in read_slots_apart(slots, allowed):
+        goal_id = said.of.goal_id if isinstance(said.of, SlotOfTurn) else None
+        yield replace(said, is_of_closed=goal_id is not None and goal_id not in open_goals)
+
+
+def read_slots_apart(slots: Sequence[SlotOfTurn], allowed: ReasoningTier) -> Iterator[Said]:
     for place, slot in enumerate(slots):
         recency = (place + 1) / len(slots)
         where = (NOTES, slot.recorded_at, slot.number)
@@ -202,6 +259,8 @@ def notes_of_slots(slots: Sequence[SlotOfTurn], allowed: ReasoningTier) -> Itera
         is_outcome = slot.slot == TurnSlot.Slot.OUTCOME
         for number, sentence in enumerate(sentences_of(slot.text)):
             note = kind_of(sentence)
+            if says_nothing(sentence, note) and not is_outcome:
+                continue
             if is_outcome:
                 note = outcome_note(slot, note)
             yield Said(
@@ -296,8 +355,8 @@ def notes_of_recalled(results: Sequence[Candidate], read: Collection[UUID], allo
             continue
         sentences = [result.text] if result.kind in WHOLE else sentences_of(result.text)
         for number, sentence in enumerate(sentences):
-            note = kind_of(sentence)
-            if note != NoteKind.QUESTION_OPEN and not is_question(sentence):
+            note = note_by(result.role, sentence)
+            if note != NoteKind.QUESTION_OPEN and not is_question(sentence) and not says_nothing(sentence, note):
                 yield Said(
                     of=result,
                     text=sentence,

@@ -9,6 +9,8 @@ from memory.services.layouts import one_line
 from memory.services.resume_notes import sentences_of
 from memory.services.resume_pieces import EPOCH, GIVEN, Piece, Section, short_text
 
+SPEAKERS = frozenset({"user", "assistant"})
+"""Who reports: what tools print is no outcome yet."""
 LONGEST_OUTCOME = 300
 OUTCOME_WEIGHT = 11.0
 STATUS_OF = {NoteKind.RESULT: "succeeded", NoteKind.ERROR: "failed"}
@@ -28,7 +30,7 @@ def last_outcome(
     for turn in reversed(turns):
         for sentence in reversed(sentences_of(turn.text)):
             status = STATUS_OF.get(kind_of(sentence) or NoteKind.DECISION, "")
-            if status and turn.role != "user":
+            if status and turn.role in SPEAKERS:
                 return [outcome_piece(turn, sentence, status)]
     return []
 

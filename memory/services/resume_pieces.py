@@ -5,6 +5,7 @@ said, decisions and rules before results, what names things before what does not
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -122,6 +123,12 @@ def specifics_of(text: str) -> frozenset[str]:
     """What a text names that nothing else stands for: numbers, identifiers, paths, versions, sums, codes."""
     found = (match.group().strip(_AROUND).casefold() for match in _SPECIFIC.finditer(text))
     return frozenset(each for each in found if each)
+
+
+def repeated_specifics(texts: Sequence[str]) -> frozenset[str]:
+    """What more than one of the texts names."""
+    counts = Counter(each for text in texts for each in specifics_of(text))
+    return frozenset(each for each, count in counts.items() if count > 1)
 
 
 def names_in(text: str) -> frozenset[str]:
