@@ -1,16 +1,26 @@
 """Work episodes (E5): adjacent turns of one goal merged to what they came to, and in time archived to less."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
 from memory.models.conversations import Conversation
 from memory.models.goals import Goal
 from memory.models.memory import Memory
-from memory.reasoning import ReasoningTier
+from memory.reasoning import ReasoningTier, is_deeper
 
 TIERS = [(tier.value, tier.value.replace("_", " ")) for tier in ReasoningTier]
 TOLD_TIERS = [tier.value for tier in ReasoningTier if tier != ReasoningTier.RAW_TRACE]
 """Those that a memory may tell."""
+
+
+TOLD_FROM = {
+    **dict.fromkeys(("goal", "produced", "tools", "outcome"), ReasoningTier.NONE),
+    **dict.fromkeys(("decisions", "corrections"), ReasoningTier.DECISION_SUMMARY),
+}
+"""From which tier of reasoning on the lists of an episode's data are told; all others are of the rationale."""
 
 
 class CompressionLevel(models.IntegerChoices):
@@ -62,3 +72,11 @@ class WorkEpisode(Memory):
 
     def __str__(self) -> str:
         return f"work episode {self.pk}"
+
+
+def told_data(data: Mapping[str, Any], *, tier: str, allowed: ReasoningTier) -> dict[str, Any]:
+    """What may be told of the data of an episode of that tier, where no deeper one than `allowed` may."""
+    if not is_deeper(tier, allowed):
+        return dict(data)
+    told_from = {name: TOLD_FROM.get(name, ReasoningTier.STRUCTURED_RATIONALE) for name in data}
+    return {name: value for name, value in data.items() if not is_deeper(told_from[name], allowed)}

@@ -18,8 +18,9 @@ from django.db.models.lookups import GreaterThan
 
 from memory.models import Artifact, Conversation, Fact, Goal, Kind, Link, Turn, TurnSlot, WorkEpisode
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
+from memory.models.work_episodes import told_data
 from memory.owner import Owner
-from memory.reasoning import ReasoningTier
+from memory.reasoning import ReasoningTier, is_deeper
 from memory.retrieval.statements import Sql, Statement, bind_owner, numbered, shape_of, where_of
 from memory_project.fields import VerbatimJSONField
 
@@ -199,15 +200,24 @@ def read_slots(owner: Owner, line: Line, goal_ids: Collection[UUID], *, now: dat
 
 
 def read_work_episodes(owner: Owner, line: Line, goal_ids: Collection[UUID], *, now: datetime) -> list[EpisodeOfWork]:
-    """Those of the lineage and of these goals, the first one first."""
+    """Those of the lineage and of these goals, the first one first, with what the account tells of their reasoning."""
     rows: Any = WorkEpisode.objects.visible_to(owner, Kind.WORK_EPISODE).filter(
         Q(conversation_id__in=line.conversations) | Q(for_goal_id__in=goal_ids)
     )
     latest = rows.order_by("-event_time", "-last_number", "id")
+    columns = ("data", "status", "tier")
     found = told_rows(
-        latest, owner, "data", "status", most=MOST_EPISODES, now=now, goal_id=F("for_goal_id"), number=F("last_number")
+        latest, owner, *columns, most=MOST_EPISODES, now=now, goal_id=F("for_goal_id"), number=F("last_number")
     )
-    return [EpisodeOfWork(**row) for row in reversed(found)]
+    return [episode_of_work(row, line.allowed) for row in reversed(found)]
+
+
+def episode_of_work(row: dict[str, Any], allowed: ReasoningTier) -> EpisodeOfWork:
+    """Where its text tells a deeper tier of reasoning than that, its data alone is told, as far as it may be."""
+    tier = row.pop("tier")
+    row["data"] = told_data(row["data"], tier=tier, allowed=allowed)
+    row["text"] = "" if is_deeper(tier, allowed) else row["text"]
+    return EpisodeOfWork(**row)
 
 
 def read_goals(owner: Owner, goal_ids: Collection[UUID], *, now: datetime) -> list[GoalOfWork]:

@@ -4,17 +4,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.models import WorkEpisode
+from memory.models.work_episodes import TOLD_FROM
 from memory.reasoning import DEPTHS, ReasoningTier, is_deeper
 
-LABELS = (
-    ("goal", "Goal", ReasoningTier.NONE),
-    ("decisions", "Decided", ReasoningTier.DECISION_SUMMARY),
-    ("produced", "Produced", ReasoningTier.NONE),
-    ("corrections", "Corrected", ReasoningTier.DECISION_SUMMARY),
-    ("outcome", "Outcome", ReasoningTier.NONE),
-)
-"""What an episode's data tells without its text, in this order, and from which tier on. Rejected options and blockers
-are of the rationale."""
+SPOKEN = {
+    "goal": "Goal",
+    "decisions": "Decided",
+    "produced": "Produced",
+    "corrections": "Corrected",
+    "outcome": "Outcome",
+}
+"""How what an episode's data holds is told without its text, in this order."""
+LABELS = tuple((name, label, TOLD_FROM[name]) for name, label in SPOKEN.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
