@@ -7,7 +7,7 @@ from uuid import UUID
 from memory.extraction.turn_slots import Action, Observation, Outcome, Point, Rationale, Reasoning, Slots
 from memory.models import Account, CompressionLevel, Goal, Kind, Memory, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
-from memory.reasoning import ReasoningTier
+from memory.reasoning import DEPTHS, ReasoningTier
 from memory.services.memories import store_memories
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.records import put_record
@@ -52,20 +52,20 @@ def thought(
 def merge(owner: Owner, goal: Goal, record_ids: Sequence[UUID]) -> WorkEpisode:
     """The turns merged into one work episode, as compression does it: their slots archived, their level the episode's.
 
-    It tells a rationale where one of them does.
+    It tells of reasoning as deeply as one of them does.
     """
     records = list(TurnRecord.objects.filter(id__in=record_ids).order_by("number"))
     slots: Any = TurnSlot.objects
     tiers = slots.filter(record__in=records, slot="reasoning").values_list("tier", flat=True)
-    is_deep = ReasoningTier.STRUCTURED_RATIONALE.value in tiers
-    rejected = ["wait (because it may freeze)"] if is_deep else []
-    data = {"goal": goal.text, "decisions": ["plant the roses"], "rejected": rejected, "outcome": "it grows"}
-    told = ["Decided: plant the roses", *(f"Rejected: {each}" for each in rejected), "Outcome: it grows"]
+    tier = max(map(ReasoningTier, tiers), key=lambda each: DEPTHS[each], default=ReasoningTier.NONE)
+    decisions = ["plant the roses"] if tier != ReasoningTier.NONE else []
+    rejected = ["wait (because it may freeze)"] if tier == ReasoningTier.STRUCTURED_RATIONALE else []
+    told = [*(f"Decided: {each}" for each in decisions), *(f"Rejected: {each}" for each in rejected)]
     episode = WorkEpisode(
         kind=Kind.WORK_EPISODE,
-        text="\n".join([f"Goal: {goal.text}", *told]),
-        tier=(ReasoningTier.STRUCTURED_RATIONALE if is_deep else ReasoningTier.DECISION_SUMMARY).value,
-        data=data,
+        text="\n".join([f"Goal: {goal.text}", *told, "Outcome: it grows"]),
+        tier=tier.value,
+        data={"goal": goal.text, "decisions": decisions, "rejected": rejected, "outcome": "it grows"},
         conversation_id=records[0].conversation_id,
         log=records[0].log,
         for_goal=goal,
