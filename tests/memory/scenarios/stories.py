@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from memory.services.strategies import strategy_text
+
 NAMES = ("incident", "migration", "purchase", "refactoring", "research")
 
 
@@ -26,6 +28,11 @@ class Story:
     def conversations(self) -> Sequence[Mapping[str, Any]]:
         conversations: Sequence[Mapping[str, Any]] = self.told["conversations"]
         return conversations
+
+    @property
+    def strategies(self) -> list[str]:
+        """The texts of those that fit the work."""
+        return [strategy_text(each["description"], each["context_pattern"]) for each in self.told["strategies"]]
 
     def turns(self) -> Iterator[str]:
         """All turns of all conversations in order, as a log shows them."""

@@ -61,4 +61,5 @@ def test_the_packet_tells_what_a_successor_must_know(owner: Owner, story: Story)
 
     assert story.missing(packet.text) == []
     assert story.still_in_force(packet.text) == []
+    assert [told for told in story.strategies if told not in packet.text] == []
     assert packet.tokens == token_counter()(packet.text) <= MAX_TOKENS
