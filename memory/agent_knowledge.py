@@ -11,6 +11,7 @@ from uuid import UUID
 
 from memory.agent_artifacts import AgentArtifacts, AgentWorkEpisodes
 from memory.agent_goals import AgentGoals, Task
+from memory.agent_work import AgentRecords
 from memory.models import Conversation, Fact, Goal, Link, Strategy, ToolInvocation, UserProfile
 from memory.owner import Owner
 from memory.retrieval.candidates import Bundle
@@ -164,6 +165,11 @@ class AgentKnowledge:
     def work_episodes(self) -> AgentWorkEpisodes:
         """What structured turns of one goal came to, once they are merged."""
         return AgentWorkEpisodes(self._owner, self.moment)
+
+    @property
+    def records(self) -> AgentRecords:
+        """Structured turns."""
+        return AgentRecords(self._owner, self.moment)
 
     @property
     def goals(self) -> AgentGoals:
