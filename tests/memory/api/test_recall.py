@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "emb
 
 FIELDS = {
     *("id", "kind", "text", "score", "similarity", "event_time", "conversation_id", "channel", "item_key"),
-    *("reasons", "also"),
+    *("slot", "record_id", "reasons", "also"),
 }
 
 
