@@ -27,7 +27,7 @@ class JobRunForm(forms.ModelForm):  # type: ignore[type-arg]
 class JobRunAdmin(BoundedAdmin):
     form = JobRunForm
     list_display = (
-        "job", "status", "account", "requested_by", "dry_run", "examined", "changed", "failed", "created_at",
+        "job", "status", "account", "requested_by", "dry_run", "examined", "changed", "failed", "figures", "created_at",
         "finished_at", "error",
     )  # fmt: skip
     list_filter = (AccountFilter, "status", "dry_run")

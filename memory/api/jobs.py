@@ -39,6 +39,7 @@ class RunAnswer(serializers.Serializer[Any]):
     examined = serializers.IntegerField()
     changed = serializers.IntegerField(help_text="On a dry run: what would have changed.")
     failed = serializers.IntegerField()
+    figures = serializers.DictField(child=serializers.IntegerField(), help_text="What else the job counts, by name.")
     error = serializers.CharField(help_text="Empty unless it failed.")
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
@@ -46,7 +47,7 @@ class RunAnswer(serializers.Serializer[Any]):
 
 
 COLUMNS = (
-    *("job", "status", "requested_by", "dry_run", "attempts", "examined", "changed", "failed", "error"),
+    *("job", "status", "requested_by", "dry_run", "attempts", "examined", "changed", "failed", "figures", "error"),
     *("created_at", "started_at", "finished_at"),
 )
 

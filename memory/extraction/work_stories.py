@@ -87,7 +87,7 @@ class Step:
     @property
     def decisions(self) -> list[str]:
         """What was decided in it, with why."""
-        told = tell_points(self.points.decisions) or [one_line(self.summary)]
+        told = tell_points(self.points.decisions) or [one_line(self.summary).removeprefix("Decided: ")]
         return unlike([*told, *self.notes.get(NoteKind.DECISION, ())])
 
     @property
@@ -191,12 +191,18 @@ def net_decisions(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
                 for decision, about in held.items()
                 if is_same_matter(about, said, needed(text, decision, is_rejection=is_rejection))
             ]
-            corrections += [f"{decision} (taken back: {text})" for decision in against]
+            corrections += [tell_correction(decision, text, step) for decision in against]
             if not against and text in step.notes.get(NoteKind.CORRECTION, ()):
                 corrections.append(text)
             held = {decision: about for decision, about in held.items() if decision not in against}
         held |= {decision: words_of(decision) for decision in step.decisions}
     return unlike(held), unlike(corrections)
+
+
+def tell_correction(decision: str, text: str, step: Step) -> str:
+    """What was rejected in a rationale is told deeper than what was decided: of that, only that it was so."""
+    is_of_rationale = text in tell_points(step.points.rejected)
+    return f"{decision} (taken back)" if is_of_rationale else f"{decision} (taken back: {text})"
 
 
 def takings_back(step: Step) -> list[tuple[str, bool]]:

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 MERGED, ARCHIVED = CompressionLevel.MERGED, CompressionLevel.ARCHIVED
 COPIED = (
     *("kind", "conversation_id", "language", "salience", "event_time", "expires_at", "source", "trust", "metadata"),
-    *("log_id", "for_goal_id", "first_number", "last_number", "status", "raw_tokens", "compressor"),
+    *("log_id", "for_goal_id", "first_number", "last_number", "status", "tier", "raw_tokens", "compressor"),
 )
 """Of an episode, what the archived one has from it."""
 

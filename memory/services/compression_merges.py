@@ -64,8 +64,6 @@ SUMMARIZED, MERGED = CompressionLevel.SLOT_SUMMARIZED, CompressionLevel.MERGED
 MOST_RECORDS = 1_000
 """Of one conversation in one run of the job; the next one goes on."""
 SOURCE = "compression"
-TIER = "reasoning_tier"
-"""In an episode's metadata: the deepest tier of reasoning that it tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,13 +260,13 @@ def new_episode(piece: MergePiece, text: str, *, goal_id: UUID | None, source: s
         source=SOURCE,
         salience=max((slot.salience for slot in piece.slots), default=0.5),
         trust=min((slot.trust for slot in piece.slots), default=1.0),
-        metadata={TIER: piece.tier.value},
         log_id=last.log_id,
         for_goal_id=goal_id,
         level=MERGED,
         first_number=first.number,
         last_number=last.number,
         status=last.status,
+        tier=piece.tier.value,
         data=piece.data,
         raw_tokens=sum(record.raw_tokens for record in piece.records),
         compressor=source,

@@ -45,6 +45,7 @@ def test_the_report_can_be_one_json_object() -> None:
         "examined": 0,
         "changed": 0,
         "failed": 0,
+        "figures": {},
         "error": "",
     }
 

@@ -100,10 +100,11 @@ class Command(BaseCommand):
         figures = {name: getattr(run, name) for name in ("examined", "changed", "failed")}
         if as_json:
             facts = {"job_id": str(run.id), "job": run.job, "status": run.status, "dry_run": run.dry_run}
-            self.stdout.write(json.dumps(facts | figures | {"error": run.error}))
+            self.stdout.write(json.dumps(facts | figures | {"figures": run.figures, "error": run.error}))
         elif run.status == JobRun.Status.COMPLETED:
             intro = f"{run.job} (dry run)" if run.dry_run else run.job
-            self.stdout.write(f"{intro}: " + ", ".join(f"{count} {name}" for name, count in figures.items()))
+            counted = (figures | run.figures).items()
+            self.stdout.write(f"{intro}: " + ", ".join(f"{count} {name}" for name, count in counted))
         if run.status == JobRun.Status.RUNNING:
             raise CommandError("The run lost its lease; another worker has taken it up.")
         if run.status != JobRun.Status.COMPLETED or run.failed:

@@ -62,7 +62,7 @@ def test_a_decision_that_a_later_turn_takes_back_is_a_correction(later: Step) ->
     _, data = tell(step(decided="retry with batches of 500"), later)
 
     assert "retry with batches of 500" not in data["decisions"]
-    assert data["corrections"][0].startswith("retry with batches of 500 (taken back: ")
+    assert data["corrections"][0].startswith("retry with batches of 500 (taken back")
 
 
 @pytest.mark.parametrize(

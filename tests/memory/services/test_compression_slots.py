@@ -249,8 +249,7 @@ def test_a_model_that_recovers_is_asked_again_after_the_wait(
 
 
 def shorten_all(asked: Asked) -> Any:
-    lines = asked["messages"][1]["content"].count('{"number"')
-    return {"passages": [{"number": number, "text": "It went on as before."} for number in range(lines)]}
+    return {"passages": [{"number": number, "text": "It went on as before."} for number in range(4)]}
 
 
 def test_what_is_done_is_audited_without_texts(owner: Owner) -> None:
