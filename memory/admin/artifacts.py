@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
@@ -9,6 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.admin.artifact_cards import linkable, tell_revision
+from memory.admin.fields import ExternalIdField, PlainTextField
 from memory.admin.memories import LONG_COLUMNS, MemoryPages
 from memory.admin.text import mark_invisible, shorten
 from memory.admin.turn_records import PlacedMemoryForm, link_to
@@ -18,19 +20,28 @@ from memory_project.admin_lists import AccountFilter
 MOST_REVISIONS = 50
 
 
+class ArtifactForm(PlacedMemoryForm):
+    """Where it is stays: at another place it is another one."""
+
+    title = PlainTextField(required=False, max_length=500, widget=forms.TextInput(attrs={"class": "vLargeTextField"}))
+    artifact_type = ExternalIdField(required=False, max_length=50, label="Type")
+
+
 @admin.register(Artifact)
 class ArtifactAdmin(MemoryPages):
     """Told by agents. Only what is on the web becomes a link."""
 
-    form = PlacedMemoryForm
+    form = ArtifactForm
     list_display = (
-        "named", "place", "artifact_type", "revision_told", "state", "agent_id", "user_id", "channel", "event_time",
+        "named", "place", "of_type", "revision_told", "state", "agent_id", "user_id", "channel", "event_time",
         "account",
     )  # fmt: skip
     list_filter = (AccountFilter, "is_latest", *MemoryPages.list_filter[1:])
-    correctable = ("text", "event_time", "expires_at", "salience", "trust", "source", "metadata")
+    correctable = (
+        "text", "title", "artifact_type", "event_time", "expires_at", "salience", "trust", "source", "metadata",
+    )  # fmt: skip
     shown = (
-        "title_told", "address", "type_told", "revision_told", "digest_told", "revisions", "of_record", "of_goal",
+        "address", "revision_told", "digest_told", "revisions", "of_record", "of_goal",
         "user_id", "channel", *MemoryPages.shown,
     )  # fmt: skip
     long_columns = LONG_COLUMNS
@@ -46,17 +57,13 @@ class ArtifactAdmin(MemoryPages):
     def place(self, artifact: Artifact) -> str:
         return shorten(artifact.uri)
 
-    @admin.display(description="Title")
-    def title_told(self, artifact: Artifact) -> str:
-        return mark_invisible(artifact.title) or "-"
+    @admin.display(description="Type")
+    def of_type(self, artifact: Artifact) -> str:
+        return mark_invisible(artifact.artifact_type) or "-"
 
     @admin.display(description="Path or URI")
     def address(self, artifact: Artifact) -> SafeString | str:
         return show_uri(artifact.uri)
-
-    @admin.display(description="Type")
-    def type_told(self, artifact: Artifact) -> str:
-        return mark_invisible(artifact.artifact_type) or "-"
 
     @admin.display(description="Revision")
     def revision_told(self, artifact: Artifact) -> str:

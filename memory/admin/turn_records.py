@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memory.admin.base import BoundedAdmin
+from memory.admin.base import BoundedAdmin, describe_deletion, staff_owner
 from memory.admin.deeds import DeedPages
 from memory.admin.documents import show_json
 from memory.admin.memories import LONG_COLUMNS, MemoryForm, MemoryPages
@@ -17,6 +17,7 @@ from memory.admin.text import mark_invisible, shorten
 from memory.admin.turn_cards import Sight, read_turn_cards, tell_level
 from memory.models import TurnRecord, TurnSlot
 from memory.retrieval.words import with_words
+from memory.services.turn_records import delete_record
 from memory_project.admin_lists import AccountFilter, chosen_account, read_uuid
 
 
@@ -45,8 +46,16 @@ class TurnRecordAdmin(DeedPages, BoundedAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
-        return False
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        delete_record(staff_owner(request, obj.account_id), obj.pk)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for record in queryset:
+            self.delete_model(request, record)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        also = "and its slots at every level, its raw trace; messages, tools' uses and artifacts stay"
+        return describe_deletion((f"turn {row.number} of {shorten(row.conversation_id)}" for row in objs), also)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TurnRecord]:
         rows: QuerySet[TurnRecord] = super().get_queryset(request)

@@ -15,6 +15,7 @@ from memory.admin.text import EXCERPT_CHARACTERS, mark_invisible, shorten
 from memory.admin.transcripts import Piece, plain
 from memory.admin.turn_cards import MARKS, TEXT_CHARACTERS, Sight, tell_level
 from memory.models import Link, WorkEpisode
+from memory.reasoning import is_deeper
 from memory.services.links import DERIVED_FROM, PRODUCED
 
 LINES = 10
@@ -100,7 +101,7 @@ def read_below(account_id: UUID, episode_ids: Sequence[UUID]) -> dict[UUID, UUID
 
 def read_rows(account_id: UUID, episode_ids: Sequence[UUID]) -> dict[Any, Any]:
     objects: Any = WorkEpisode.objects
-    rows = objects.filter(account_id=account_id, pk__in=episode_ids).select_related("log")
+    rows = objects.filter(account_id=account_id, pk__in=episode_ids).select_related("log", "account")
     lean = rows.defer("text", "metadata", "data", "log__metadata", "log__saved_session")
     return {row.pk: row for row in lean.annotate(beginning=Left("text", TEXT_CHARACTERS + 1))}
 
@@ -161,9 +162,10 @@ def tell_numbers(row: Any) -> str:
 
 
 def remarks_on(row: Any) -> list[str]:
-    by = [f"by {mark_invisible(row.compressor)}"] if row.compressor else []
+    is_deeper_than_told = is_deeper(row.tier, row.account.reasoning_tier)
     return [
         f"{row.token_count:,} tokens of {row.raw_tokens:,}",
-        *by,
+        *([f"by {mark_invisible(row.compressor)}"] if row.compressor else []),
+        *(["deeper than the account tells"] if is_deeper_than_told else []),
         *(name for name in MARKS if getattr(row, name)),
     ]

@@ -11,7 +11,7 @@ from memory.admin.deeds import DeedPages
 from memory.admin.documents import show_json
 from memory.admin.goals import read_page
 from memory.admin.memories import LONG_COLUMNS, MemoryPages
-from memory.admin.text import mark_invisible
+from memory.admin.text import mark_invisible, shorten
 from memory.admin.turn_cards import Sight, TurnCard, read_turn_cards, tell_level
 from memory.admin.turn_records import PlacedMemoryForm, link_to
 from memory.admin.work_cards import read_work_cards, tell_numbers
@@ -42,6 +42,9 @@ class WorkEpisodeAdmin(DeedPages, MemoryPages):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def heading(self, row: Any) -> str:
+        return f"{tell_numbers(row).capitalize()} of {shorten(row.conversation_id)}"
 
     def describe(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         sight, page = Sight.of(request), read_page(request)
