@@ -1,0 +1,90 @@
+"""Slots as texts and as JSON: what is told in one comes back from the other."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from memory.extraction.turn_slots import Action, Call, Outcome, Point, Rationale
+
+POINTS = st.lists(st.builds(Point, what=st.text(min_size=1), why=st.text()), max_size=3)
+RATIONALES = st.builds(Rationale, decisions=POINTS, rejected=POINTS, blockers=POINTS)
+
+
+@hypothesis_settings(max_examples=50, deadline=None)
+@given(RATIONALES)
+def test_a_rationale_comes_back_from_its_json(rationale: Rationale) -> None:
+    stored = json.loads(json.dumps(rationale.as_json()))
+
+    again = Rationale.of_json(stored)
+
+    assert (again, again.tell(), again.summarize()) == (rationale, rationale.tell(), rationale.summarize())
+    assert rationale.is_empty == (rationale.tell() == "")
+
+
+def test_a_rationale_is_told_point_by_point() -> None:
+    rationale = Rationale(
+        decisions=[Point(what="water at dawn", why="the sun burns"), Point(what="mulch")],
+        rejected=[Point(what="water at noon")],
+        blockers=[Point(what="the hose leaks")],
+    )
+
+    assert rationale.tell().splitlines() == [
+        "Decided: water at dawn (because the sun burns)",
+        "Decided: mulch",
+        "Rejected: water at noon",
+        "Blocked by: the hose leaks",
+    ]
+    assert rationale.summarize() == "Decided: water at dawn (because the sun burns); mulch"
+
+
+@pytest.mark.parametrize(
+    ("rationale", "summary"),
+    [
+        (Rationale(), ""),
+        (Rationale(rejected=[Point(what="noon")]), ""),
+        (Rationale(blockers=[Point(what="no hose")]), "Blocked by: no hose"),
+    ],
+    ids=["nothing", "rejected alone", "blocked"],
+)
+def test_without_a_decision_what_is_in_the_way_is_the_summary(rationale: Rationale, summary: str) -> None:
+    assert rationale.summarize() == summary
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (Call(tool="look"), "look()"),
+        (Call(tool="look", arguments={"at": "mät"}), 'look({"at": "mät"})'),
+        (Call(tool="look", arguments="mat", result="a key"), "look(mat) -> a key"),
+        (Call(tool="look", result=0), "look() -> 0"),
+        (Call(tool="look", result=False), "look() -> false"),
+        (Call(tool="look", error="E42: dark"), "look() !! E42: dark"),
+        (Call(tool="look", result=["dust"], error="timeout"), 'look() !! timeout -> ["dust"]'),
+    ],
+    ids=lambda told: told if isinstance(told, str) else "",
+)
+def test_a_call_is_told_whole(call: Call, told: str) -> None:
+    assert call.tell() == told
+    assert Call(**call.as_json()) == call
+
+
+def test_an_action_is_told_by_its_text_and_its_calls() -> None:
+    assert Action(text="I look.", calls=[Call(tool="look"), Call(tool="dig")]).tell() == "I look.\nlook()\ndig()"
+    assert Action(calls=[Call(tool="look")]).tell() == "look()"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (Outcome(status="open"), "Still open."),
+        (Outcome(status="failed"), "The turn failed."),
+        (Outcome(status="succeeded"), "The turn succeeded."),
+        (Outcome(status="open", text="It dries."), "It dries."),
+    ],
+    ids=lambda told: told if isinstance(told, str) else "",
+)
+def test_an_outcome_without_a_text_says_its_status(outcome: Outcome, told: str) -> None:
+    assert outcome.tell() == told
