@@ -53,7 +53,7 @@ def ask(api: ServiceClient, **asked: Any) -> Any:
     return answer.json()
 
 
-def refused(api: ServiceClient, body: dict[str, Any], **headers: str) -> tuple[int, str]:
+def refused(api: ServiceClient, body: dict[str, Any], **headers: Any) -> tuple[int, str]:
     answer = api.post("/replay", {"agent_id": "assistant"} | body, **headers)
     return answer.status_code, answer.json().get("code", "")
 
