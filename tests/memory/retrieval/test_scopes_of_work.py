@@ -15,7 +15,7 @@ from memory.services.conversations import Opening, create_conversation
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim
-from tests.memory.graphs import node, store_node
+from tests.memory.graphs import link, node, store_node
 from tests.memory.learnings import learn, team_of
 from tests.memory.recalls import found_by_words
 from tests.memory.records import put_record
@@ -142,3 +142,13 @@ def test_what_was_resumed_of_strangers_stays_behind_the_wall(owner: Owner, accou
 
     assert within(owner, Scope.LINEAGE)
     assert not within(colleague, Scope.LINEAGE)
+
+
+def test_a_later_revision_of_an_artifact_comes_before_the_former(owner: Owner) -> None:
+    former = node(owner, "boiler boiler boiler plan", kind=Kind.ARTIFACT)
+    latest = node(owner, "boiler plan, second draft of it all", kind=Kind.ARTIFACT)
+    link(latest, former, "SUPERSEDES")
+
+    found = found_by_words(owner, "boiler", techniques=("lexical", "lineage", "-duplicates"))
+
+    assert [each.id for each in found] == [latest.id, former.id]
