@@ -14,17 +14,16 @@ from django.db.models import Q, QuerySet
 
 from memory.errors import NotFound
 from memory.models import CompressionLevel, Kind, Link, TurnRecord, TurnSlot, WorkEpisode
+from memory.models.work_episodes import told_data
 from memory.owner import Owner
-from memory.reasoning import ReasoningTier, is_deeper
+from memory.reasoning import ReasoningTier
 from memory.services.links import DERIVED_FROM
 from memory.services.reasoning import ToldSlot, read_policy, told_slots
-from memory.services.told_episodes import LABELS, told_episode
+from memory.services.told_episodes import told_episode
 from memory.services.turn_records import in_order
 
 MOST_RECORDS = 100
 """That an episode is expanded to."""
-
-ALWAYS_TOLD = ("tools",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +68,7 @@ def listed_work_episodes(owner: Owner, *, now: datetime) -> QuerySet[WorkEpisode
 def tell_episode(episode: WorkEpisode, allowed: ReasoningTier) -> EpisodeView:
     """As far as no reasoning deeper than `allowed` is told, which may have been another tier when it was made."""
     told = told_episode(episode, allowed)
-    data = episode.data
-    if is_deeper(episode.tier, allowed):
-        names = {name for name, _label, tier in LABELS if not is_deeper(tier, allowed)}
-        data = {name: value for name, value in data.items() if name in names or name in ALWAYS_TOLD}
+    data = told_data(episode.data, tier=episode.tier, allowed=allowed)
     text, tier = (told.text, told.tier) if told else ("", ReasoningTier.NONE)
     return EpisodeView(episode=episode, text=text, data=data, tier=tier)
 

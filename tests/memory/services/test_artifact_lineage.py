@@ -9,10 +9,12 @@ from memory.errors import NotFound
 from memory.models import Artifact, Link, Memory
 from memory.owner import Owner
 from memory.retrieval import artifact_lineage as walks
+from memory.retrieval.queries import Query
 from memory.services.artifact_changes import delete_artifact
 from memory.services.artifact_rows import MOST_REVISIONS
 from memory.services.artifact_views import MOST_LINKS, artifact_lineage, view_artifact
 from memory.services.links import NewLink, insert_links
+from memory.services.recall import RecallRequest, recall
 from tests.memory.artifacts import kept, stored
 from tests.memory.episodes import NOW
 from tests.memory.facts import know
@@ -121,3 +123,13 @@ def test_reading_takes_as_many_statements_however_much_is_around(
     with django_assert_num_queries(6):
         view_artifact(owner, first.id, now=NOW)
     assert Link.objects.count() == 20
+
+
+def test_recall_puts_the_newer_revision_first(owner: Owner) -> None:
+    kept(owner, "docs/roses.md", description="Roses, roses, roses: water the roses daily.", digest="1")
+    kept(owner, "docs/roses.md", description="Water the roses weekly.", digest="2")
+
+    request = RecallRequest(query=Query(text="When to water the roses?", top_k=5))
+    found = [result.text.splitlines()[-1] for result in recall(owner, request, now=NOW).results]
+
+    assert [text.split()[-1] for text in found] == ["weekly.", "daily."]
