@@ -15,6 +15,7 @@ from memory.owner import Owner
 from memory.reasoning import Provenance, ReasoningTier
 from memory.services.tools import InvocationDraft, record_invocation
 from memory_project.ids import uuid7
+from tests.memory import compressed
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import page_url, queries_of, shown
 from tests.memory.episodes import NOW
@@ -204,6 +205,22 @@ def test_what_was_shortened_is_shown_with_what_it_was(staff: Client, owner: Owne
     (slot,) = [slot for slot in card.slots if slot.name == "Observation"]
     assert (slot.pieces[0].text, slot.before[0].text) == ("Pump?", "Somebody asks for pump 0.")
     assert "As it came" in page_of(staff, goal)
+
+
+def test_what_the_job_compressed_unfolds_all_the_way_down(staff: Client, owner: Owner, goal: Goal) -> None:
+    old = compressed.work(owner, 14, goal_id=goal.pk)
+    compressed.compress(compressed.LATER)
+    compressed.compress(compressed.MUCH_LATER)
+
+    (card,) = [card.work for card in story_of(staff, goal).cards if card.work]
+    page = shown(staff.get(page_url("workepisode", card.id)))
+
+    assert (card.level, card.numbers, card.below.level, len(card.lines)) == ("archived", "turns 0–3", "merged", 4)
+    assert "t_13" in page_of(staff, goal)
+    for recorded in old[:4]:
+        assert f"the import of table t_{recorded.record.number} failed" in page.lower()
+    # three slots a turn: a decision gets no shorter
+    assert page.count("As it came") == 12
 
 
 def test_what_happened_to_the_goal_itself_is_part_of_it(staff: Client, owner: Owner) -> None:

@@ -24,7 +24,7 @@ def slot_of(record: TurnRecord, slot: str) -> Any:
     return objects.get(record=record, slot=slot)
 
 
-def listed(client: Client, model: str = "turnrecord", **query: object) -> list[Any]:
+def listed(client: Client, model: str = "turnrecord", **query: Any) -> list[Any]:
     return [row.pk for row in client.get(list_url(model, **query)).context["cl"].result_list]
 
 
