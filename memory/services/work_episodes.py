@@ -129,12 +129,12 @@ def slots_of(records: Collection[TurnRecord], level: int) -> Mapping[UUID, Seque
     statement.
     """
     rows: Any = TurnSlot.objects
-    found = rows.filter(record_id__in=[record.id for record in records], quarantined=False)
+    found = rows.filter(record_id__in=[record.id for record in records])
     best: dict[tuple[UUID, str], TurnSlot] = {}
     for row in sorted(found, key=lambda row: nearness(row.level, level), reverse=True):
         best[row.record_id, row.slot] = row
     by_record: dict[UUID, list[TurnSlot]] = defaultdict(list)
-    for row in in_order(best.values()):
+    for row in in_order(row for row in best.values() if not row.quarantined):
         by_record[row.record_id].append(row)
     return by_record
 
