@@ -393,8 +393,11 @@ def listed_records(owner: Owner) -> QuerySet[TurnRecord]:
 
 def slots_at(record: TurnRecord, level: int) -> list[TurnSlot]:
     """The record's slots as they were at that level, or at the nearest below it: what was compressed is still there
-    as long as retention keeps it. Those that are quarantined are left out."""
+    as long as retention keeps it. A slot that came to a higher level as it stood is told for those below, too. Those
+    that are quarantined are left out."""
     slots: Any = TurnSlot.objects
-    rows = slots.filter(record=record, level__lte=level, quarantined=False).order_by("level")
-    by_slot: dict[str, TurnSlot] = {row.slot: row for row in rows}
-    return in_order(by_slot.values())
+    by_slot: dict[str, TurnSlot] = {}
+    for row in slots.filter(record=record).order_by("level"):
+        if row.level <= level or row.slot not in by_slot:
+            by_slot[row.slot] = row
+    return in_order(row for row in by_slot.values() if not row.quarantined)

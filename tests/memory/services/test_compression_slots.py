@@ -16,6 +16,7 @@ from memory.services.compression import Stretch
 from memory.services.compression_slots import SlotsPiece, compress_slots, read_slots, store_slots
 from memory.services.conversation_corrections import delete_conversation
 from memory.services.links import DERIVED_FROM, WORKS_ON
+from memory.services.turn_records import slots_at
 from tests.language_model_server import MODEL, Asked, LanguageModelServer
 from tests.memory.compressed import CHATTER, LATER, compress, levels, slots_of, targets, work
 from tests.memory.episodes import NOW
@@ -99,6 +100,15 @@ def test_a_record_that_gets_no_shorter_is_of_the_next_level_as_it_stands(owner: 
 
     assert [(slot.level, slot.archived) for slot in slots_of(recorded.record.id)] == [(1, False)] * 3
     assert levels() == [1]
+
+
+def test_a_compressed_record_expands_to_what_it_was(owner: Owner) -> None:
+    [long], short = work(owner, 1), put_record(owner)
+
+    compress()
+
+    for recorded in (long, short):
+        assert [slot.text for slot in slots_at(recorded.record, 0)] == [slot.text for slot in recorded.slots]
 
 
 @pytest.mark.parametrize("age", [0, 167], ids=["now", "an hour before"])
