@@ -27,6 +27,7 @@ from memory_project.http.serializers import (
 
 MOST_POINTS = 100
 LONGEST_POINT = 2_000
+LONGEST_SUMMARY = 2_000
 MOST_CALLS = 200
 SLOTS = TurnSlot.Slot.values
 DATA_TOLD = f"What the slot holds beyond words. With its calls, it has at most {LARGEST_VALUE_BYTES} bytes (413 above)."
@@ -105,7 +106,7 @@ class ReasoningShape(StrictSerializer):
         help_text="The trace of a raw_trace; of a decision_summary, the summary.",
     )
     rationale = RationaleShape(required=False)
-    summary = Prose(required=False, max_length=LONGEST_POINT, help_text="Why, in a sentence.")
+    summary = Prose(required=False, max_length=LONGEST_SUMMARY, help_text="Why, in a sentence.")
     provenance = serializers.ChoiceField(
         [each.value for each in Provenance],
         required=False,
@@ -120,6 +121,8 @@ class ReasoningShape(StrictSerializer):
             raise serializers.ValidationError({name: [f"A reasoning of the tier {tier} has none."] for name in beyond})
         if tier == ReasoningTier.DECISION_SUMMARY and len(told) != 1:
             raise serializers.ValidationError({"summary": ["One is needed, as `summary` or as `text`."]})
+        if tier == ReasoningTier.DECISION_SUMMARY and len(attrs.get("text", "")) > LONGEST_SUMMARY:
+            raise serializers.ValidationError({"text": [f"A summary has at most {LONGEST_SUMMARY} characters."]})
         if tier in (ReasoningTier.RAW_TRACE, ReasoningTier.STRUCTURED_RATIONALE) and OF_TIER[tier][0] not in told:
             raise serializers.ValidationError({OF_TIER[tier][0]: [f"A reasoning of the tier {tier} needs one."]})
         return attrs

@@ -1,5 +1,6 @@
 """The rows of a turn's slots: made of what was told, compared with what there is, stored, reconciled."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +13,7 @@ from memory.models import CompressionLevel, Kind, ReasoningTrace, TurnRecord, Tu
 from memory.owner import Owner
 from memory.reasoning import shallowest
 from memory.services.embedding import Embedded
+from memory.services.json_documents import comparable_json
 from memory.services.memories import Rewording, reword_memories, store_memories
 from memory.services.reasoning import KeptReasoning, within_policy
 from memory.services.tools import check_value
@@ -94,6 +96,8 @@ def make_slot(slot: Slot, told: Observation | Action | Outcome) -> TurnSlot:
     if isinstance(told, Action) and told.calls:
         data["calls"] = [call.as_json() for call in told.calls]
     check_value(f"the data of the slot {slot}", data)
+    # as it will be read again, to be compared with
+    data = json.loads(json.dumps(data))
     if isinstance(told, Action) and told.calls and told.text:
         # beside the calls, which the row's text has too
         data["text"] = told.text
@@ -149,7 +153,7 @@ def is_same(stored: TurnSlot, row: TurnSlot) -> bool:
         told, again = within_policy(stored, tier), within_policy(row, tier)
         return told is not None and again is not None and (told.text, told.data) == (again.text, again.data)
     data = {name: value for name, value in stored.data.items() if name != RECONCILED}
-    return (stored.text, data) == (row.text, row.data)
+    return stored.text == row.text and comparable_json(data) == comparable_json(row.data)
 
 
 def store_slots(

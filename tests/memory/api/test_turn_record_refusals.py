@@ -79,6 +79,7 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: d
         {"tier": "decision_summary"},
         {"tier": "decision_summary", "text": "x", "summary": "x"},
         {"tier": "decision_summary", "summary": "x", "rationale": {"decisions": ["x"]}},
+        {"tier": "decision_summary", "text": "x" * 2_001},
         {"tier": "none", "summary": "x"},
         {"tier": "none", "provenance": "hearsay"},
     ],

@@ -96,6 +96,14 @@ def test_a_slot_that_is_told_again_is_the_same(owner: Owner) -> None:
     assert [slot.id for slot in again.slots] == [slot.id for slot in recorded.slots]
 
 
+def test_data_that_json_spells_otherwise_is_the_same_when_it_is_told_again(owner: Owner) -> None:
+    action = Action(calls=[Call(tool="dig", arguments=(1, 2.0))], data={1: ("deep",)})  # type: ignore[dict-item]
+
+    first, again = (put_record(owner, slots=Slots(action=action), client_id="t1") for _ in range(2))
+
+    assert (first.record.id, first.slots[0].data) == (again.record.id, again.slots[0].data)
+
+
 def test_a_slot_says_nothing_else_later(owner: Owner) -> None:
     record = put_record(owner).record
 
