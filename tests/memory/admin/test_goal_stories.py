@@ -207,6 +207,7 @@ def test_what_was_shortened_is_shown_with_what_it_was(staff: Client, owner: Owne
     assert "As it came" in page_of(staff, goal)
 
 
+@pytest.mark.usefixtures("embedding_server")
 def test_what_the_job_compressed_unfolds_all_the_way_down(staff: Client, owner: Owner, goal: Goal) -> None:
     old = compressed.work(owner, 14, goal_id=goal.pk)
     compressed.compress(compressed.LATER)
