@@ -19,7 +19,7 @@ from memory.extraction.turn_slots import Slots
 from memory.models import CompressionLevel, Conversation, Participant, ReasoningTrace, TurnRecord, TurnSlot
 from memory.models.writer import insert_participants
 from memory.owner import Owner
-from memory.reasoning import ReasoningTier, is_deeper
+from memory.reasoning import ReasoningTier
 from memory.services.conversations import Opening, is_id, lock_conversation, open_conversation
 from memory.services.corrections import erase_memories
 from memory.services.embedding import Embedded
@@ -39,6 +39,7 @@ from memory.services.record_references import (
 from memory.services.turn_slots import (
     Changes,
     StoredSlots,
+    deepen,
     find_changes,
     make_slots,
     read_slots,
@@ -335,14 +336,6 @@ def tell_changes(writing: Writing, stored: StoredSlots, changes: Changes) -> int
         outcome, embedded = changes.outcome, writing.embedded
         added += reconcile(writing.owner, stored, outcome, embedded=embedded, now=writing.now)
     return added
-
-
-def deepen(record: TurnRecord, lacking: Iterable[TurnSlot], *, has_trace: bool) -> None:
-    """To the tier of a reasoning that it has from now on."""
-    tiers = [row.tier for row in lacking if row.slot == Slot.REASONING]
-    for tier in [*tiers, *([ReasoningTier.RAW_TRACE.value] if has_trace else [])]:
-        if is_deeper(tier, record.reasoning_tier):
-            record.reasoning_tier = tier
 
 
 def save_record(writing: Writing, slots: Sequence[TurnSlot]) -> None:

@@ -11,7 +11,7 @@ from memory.errors import Conflict, TooLarge, Unprocessable
 from memory.extraction.turn_slots import Action, Observation, Outcome, Slots
 from memory.models import CompressionLevel, Kind, ReasoningTrace, TurnRecord, TurnSlot
 from memory.owner import Owner
-from memory.reasoning import shallowest
+from memory.reasoning import ReasoningTier, is_deeper, shallowest
 from memory.services.embedding import Embedded
 from memory.services.json_documents import comparable_json
 from memory.services.memories import Rewording, reword_memories, store_memories
@@ -191,6 +191,14 @@ def reconcile(owner: Owner, stored: StoredSlots, outcome: TurnSlot, *, embedded:
     told.update(data=data)
     audit_change(owner, "update", rows[-1])
     return first.token_count - tokens
+
+
+def deepen(record: TurnRecord, lacking: Iterable[TurnSlot], *, has_trace: bool) -> None:
+    """To the tier of a reasoning that it has from now on."""
+    tiers = [row.tier for row in lacking if row.slot == Slot.REASONING]
+    for tier in [*tiers, *([ReasoningTier.RAW_TRACE.value] if has_trace else [])]:
+        if is_deeper(tier, record.reasoning_tier):
+            record.reasoning_tier = tier
 
 
 def tokens_of(rows: Iterable[TurnSlot]) -> int:
