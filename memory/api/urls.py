@@ -34,8 +34,8 @@ from memory.api.profiles import Profiles
 from memory.api.recall import Recall
 from memory.api.relationships import Relationships
 from memory.api.replay import Replays
-from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
 from memory.api.resume import Resume
+from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
 from memory.api.shared_context_pools import CachedResults, Postings, RunPools
 from memory.api.short_term import ShortTermMemories
 from memory.api.snapshots import Snapshots

@@ -1,5 +1,6 @@
 """Artifacts (E9): what work produces or uses, outside of the conversation: files, documents, pages, data."""
 
+from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 from django.db.models import Q
 
@@ -36,6 +37,8 @@ class Artifact(Memory):
             models.CheckConstraint(condition=Q(revision__gte=1), name="artifact_revision_counts"),
         ]
         indexes = [
+            # longer than an entry of a tree may be
+            HashIndex(fields=["uri"], name="artifact_uri"),
             models.Index(fields=["record"], name="artifact_of_record", condition=Q(record__isnull=False)),
             models.Index(fields=["for_goal"], name="artifact_of_goal", condition=Q(for_goal__isnull=False)),
         ]

@@ -35,9 +35,9 @@ class CompressionLevel(models.IntegerChoices):
 class WorkEpisode(Memory):
     """Records `first_number` to `last_number` of a conversation, all of one goal; the memory's `text` tells them.
 
-    `data` holds lists of texts: `decisions`, `rejected`, `produced`, `corrections`, `blockers`, `open_ends`, `tools`,
-    and `goal`, `outcome`. One of level ARCHIVED is DERIVED_FROM the merged one before it. `tier` is the deepest of
-    reasoning that text and data tell.
+    `data` holds lists of texts: `decisions`, `rejected`, `constraints`, `produced`, `corrections`, `blockers`,
+    `open_ends`, `tools`, and `goal`, `outcome`. One of level ARCHIVED is DERIVED_FROM the merged one before it. `tier`
+    is the deepest of reasoning that text and data tell.
     """
 
     class Status(models.TextChoices):
@@ -69,6 +69,7 @@ class WorkEpisode(Memory):
             ),
             models.UniqueConstraint(fields=["log", "first_number", "level"], name="work_episode_once"),
         ]
+        indexes = [models.Index(fields=["memory_ptr"], name="work_episode_to_archive", condition=Q(level=2))]
 
     def __str__(self) -> str:
         return f"work episode {self.pk}"
