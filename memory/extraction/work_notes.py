@@ -88,10 +88,11 @@ _CONSTRAINT = r"""
     | \bby\ (?:mon|tues|wednes|thurs|fri|satur|sun)day\b | \bby\ the\ (?:end|\d) | \b(?:due|expires?|runs\ out)\b
     | \bno\ (?:\w+\ ){1,3}(?:on|after|before|during|without|in)\b | \bi\ (?:prefer|want|need|like|hate)\b
     | \bask\ (?:me|him|her|us|them)\b | \bonly\b.{0,40}\b(?:can|may|should|allowed)\b | \bcannot\ exceed\b
-    | ^(?:\w+[,:]?\s)?(?:nobody|no\ one)\ (?!knows?\b|is\b|was\b|has\b|had\b|else\b|seems?\b)\w+
+    | (?:^|[,;:–—-]\s|\b(?:and|but|so|that)\s)(?:nobody|no\ one)\ (?!knows?\b|is\b|was\b|has\b|had\b|else\b|seems?\b)\w+
 """
 _ERROR = r"""
-    \b(?:errors?|fail(?:s|ed|ing|ure|ures)?|exceptions?|traceback|time(?:d\ )?-?out|crash(?:ed|es|ing)?|fatal|panic)\b
+    (?<!\bno\ )(?<!%\ )\berrors?\b(?!\ rates?) | \b(?:fail(?:s|ed|ing|ure|ures)?|exceptions?|traceback|fatal|panic)\b
+    | \btimed\ out\b | \btime-?outs?\ (?:after|exceeded|error|of\ \d) | \bcrash(?:ed|es|ing)?\b
     | \b(?:refused|denied|deadlock(?:ed|s)?|corrupt(?:ed|ion)?|broken|out\ of\ memory|segfault|violat(?:es|ed|ion))\b
     | \b\w+(?:error|exception)\b | \b(?:err|sqlstate)[_-]?\w+ | \b(?:could\ not|couldn'?t|unable\ to)\b
     | \b(?:http|status|exit\ code|returned|code)\ (?:[45]\d\d|[1-9]\d{0,2})\b | \bbug\b | \bregression\b | \b[45]\d\ds\b
@@ -128,9 +129,9 @@ FORMS: Mapping[NoteKind, re.Pattern[str]] = {
 
 # what people begin an instruction with
 _VERBS = (
-    "add|apply|ask|avoid|back|book|branch|bring|build|buy|call|cancel|change|check|choose|close|commit|compare|copy|count|"
+    "add|apply|ask|avoid|book|branch|bring|build|buy|call|cancel|change|check|choose|close|commit|compare|copy|count|"
     "create|cut|delete|deploy|do|document|draft|drop|fix|focus|get|give|go|hold|include|install|keep|leave|limit|list|"
-    "look|make|mark|measure|merge|move|name|note|open|order|pause|pick|plan|post|publish|push|put|read|remove|rename|"
+    "make|mark|measure|merge|move|name|note|open|order|pause|pick|plan|post|publish|push|put|remove|rename|"
     "repeat|replace|restart|restore|revert|roll|run|save|schedule|send|set|ship|show|skip|split|start|stay|stick|stop|"
     "store|switch|take|tell|test|treat|turn|update|use|wait|watch|write"
 )

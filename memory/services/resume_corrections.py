@@ -31,21 +31,32 @@ _UNDOES = re.compile(
     r"\b(?:instead of|rather than|no longer|not going (?:to|with)|decided (?:against|not to)"
     r"|reject(?:ed)?|rul(?:e|ed) out|drop(?:ped)?|scrap(?:ped)?|forget(?: about)?|ditch(?:ed)?|discard(?:ed)?"
     r"|abandon(?:ed)?|revert(?:ed)?|undo|in place of"
-    r"|(?:this |that |it )?replaces|don'?t|do not|won'?t|without|not)\s+(?P<undone>[^.;,:!?]{3,80})",
+    r"|(?:this |that |it )?replaces|don'?t|do not|won'?t|without|not)\s+(?P<undone>(?:[^.;,:!?(]|[.,](?=\d)){1,80})",
     re.IGNORECASE,
 )
 
 
 def without_settled(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces that still hold, in their order: neither taken back nor, of what is open, come to a result since."""
+    """The pieces that still hold, in their order: neither taken back nor, of what is open, come to a result since.
+
+    What says the same as something that was taken back, and was said no later than that, goes with it.
+    """
     undoing = [(piece, words) for piece in pieces if piece.says in TAKES_BACK for words in undone_by(piece)]
     results = [piece for piece in pieces if piece.says in RESOLVES and not _NOT_YET.search(piece.text)]
+    gone = [(piece, later) for piece in pieces for later, words in undoing if takes_back(later, words, piece)]
     return [
         piece
         for piece in pieces
-        if not any(takes_back(later, words, piece) for later, words in undoing)
+        if not any(piece is each or is_again(piece, each, later) for each, later in gone)
         and not any(resolves(later, piece) for later in results)
     ]
+
+
+def is_again(piece: Piece, gone: Piece, later: Piece) -> bool:
+    """Whether it says, before it was taken back, what was."""
+    may_be = piece.says in MAY_BE_TAKEN_BACK and piece.place < later.place and piece.id != later.id
+    shared = piece.words & gone.words
+    return may_be and len(shared) >= FEWEST_WORDS and len(shared) >= UNDONE_SHARE * len(piece.words)
 
 
 def undone_by(piece: Piece) -> list[frozenset[str]]:
@@ -72,7 +83,9 @@ def takes_back(later: Piece, undone: frozenset[str], piece: Piece) -> bool:
     if len(shared) >= FEWEST_WORDS:
         return True
     is_recorded = IS_RECORDED in piece.reasons and IS_RECORDED in later.reasons
-    same_topic = len((piece.words & later.words) - undone) >= FEWEST_WORDS
+    # a number is rarer than a word
+    common = 1 if any(map(str.isdecimal, undone)) else FEWEST_WORDS
+    same_topic = len((piece.words & later.words) - undone) >= common
     return len(shared) == len(undone) and piece.says != "said" and (is_recorded or same_topic)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memory.extraction.work_notes import NoteKind, kind_of, work_sentences
+from memory.extraction.work_notes import NoteKind, is_instruction, kind_of, work_sentences
 from memory.providers.sentences import is_question
 from memory.retrieval.resume import SaidTurn
 from memory.services.resume_pieces import content_words, specifics_of
@@ -15,7 +15,8 @@ from memory.services.resume_pieces import content_words, specifics_of
 FEW_WORDS = 4
 """Content words of a verdict, at most: what says more stands by itself."""
 SHORT_ANSWER = 9
-"""Content words of an answer that is told with its question, at most."""
+"""Content words of an answer of the agent that is told with its question, at most: a longer one says what it is about.
+What a user answers decides, however long."""
 LONGEST_ASKED = 220
 SPEAKERS = frozenset({"user", "assistant"})
 
@@ -36,15 +37,17 @@ _PROPOSAL = re.compile(
     re.IGNORECASE,
 )
 
+_WHY = re.compile(r"\b(?:why|how come|what(?: has|'s| is)? (?:chang|happen|caus|went|wrong|broke)\w*)\b", re.IGNORECASE)
+"""Whoever answers that has found something out."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """An answer with what it answers. `answered` and `answers` are those sentences, as they stand in the two turns."""
+    """An answer with what it answers: `answer` and `answered` as they stand in the two turns, `asked` as it is told."""
 
     asked: str
     answer: str
     note: NoteKind | None
-    answers: Sequence[str]
     answered: str
 
 
@@ -66,33 +69,26 @@ def is_reply(before: SaidTurn, turn: SaidTurn) -> bool:
 
 def pair(before: Sequence[str], sentences: Sequence[str], role: str) -> Exchange | None:
     """None where the answer stands by itself, or answers nothing."""
-    answers = first_words(sentences)
-    answer = " ".join(answers)
+    answer = next(iter(sentences), "")
     size = len(content_words(answer))
     asked = next((each for each in reversed(before[-3:]) if is_question(each)), "")
     verdict = verdict_of(answer) if role == "user" else None
-    if asked and size <= SHORT_ANSWER:
+    if asked and (size or verdict) and (size <= SHORT_ANSWER or role == "user"):
         told = with_subject(asked, before)
     elif verdict is not None and size <= FEW_WORDS:
         asked = told = judged(before)
     else:
         return None
-    if not told or not content_words(told):
+    if not content_words(told):
         return None
-    note = verdict or kind_of(answer)
-    return Exchange(asked=told[:LONGEST_ASKED], answer=answer, note=note, answers=answers, answered=asked)
-
-
-def first_words(sentences: Sequence[str]) -> list[str]:
-    """The first sentence, and a second one where that is only a yes or no."""
-    is_bare = bool(sentences) and len(content_words(sentences[0])) < 2
-    return list(sentences[: 2 if is_bare else 1])
+    note = verdict or kind_of(answer) or (NoteKind.RESULT if _WHY.search(told) else None)
+    return Exchange(asked=told[:LONGEST_ASKED], answer=answer, note=note, answered=asked)
 
 
 def verdict_of(answer: str) -> NoteKind | None:
     if _REFUSAL.match(answer):
         return NoteKind.REJECTION
-    return NoteKind.DECISION if _ASSENT.match(answer) else None
+    return NoteKind.DECISION if _ASSENT.match(answer) or is_instruction(answer) else None
 
 
 def with_subject(asked: str, before: Sequence[str]) -> str:

@@ -16,7 +16,9 @@ EXPERTISE_WEIGHT = 1.2
 RULE_WEIGHT = 3.4
 FACT_WEIGHT = 1.8
 ARTIFACT_WEIGHT = 3.2
-STRATEGY_WEIGHT = 2.8
+STRATEGY_WEIGHT = 5.0
+FURTHER_STRATEGY = 1.6
+"""What each strategy weighs less than the one that fits better: rarely are two of use."""
 LESS_A_PLACE = 0.2
 LONGEST_PREFERENCE = 200
 RULES = frozenset({NoteKind.CONSTRAINT, NoteKind.DECISION, NoteKind.REJECTION})
@@ -109,7 +111,7 @@ def strategy_pieces(hits: Sequence[StrategyHit]) -> list[Piece]:
             section=Section.STRATEGIES,
             says="strategy",
             text=short_text(one_line(tell_strategy(hit))),
-            weight=max(STRATEGY_WEIGHT - 2 * LESS_A_PLACE * place, 1.0),
+            weight=max(STRATEGY_WEIGHT - FURTHER_STRATEGY * place, 1.0),
             place=(GIVEN, EPOCH, place, 0),
             id=hit.id,
             kind=hit.kind,

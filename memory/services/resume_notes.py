@@ -4,8 +4,10 @@ Slots and episodes say what they are; of turns, and where nothing else was recor
 (`extraction.work_notes`).
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -55,7 +57,12 @@ FOR_RELEVANCE = 1.0
 FOR_GOALS = 0.8
 FOR_FRESHNESS = 0.8
 FOR_RECENCY = 0.5
-FOR_ANSWERS = 0.6
+FOR_LATE: Mapping[NoteKind | None, float] = {NoteKind.NEXT_STEP: 1.0, NoteKind.ERROR: 1.2, NoteKind.RESULT: 0.6}
+"""Of the last of the lineage: what steps, errors and results of long ago came to is told by what came after them."""
+FOR_ANSWERS = {"": 1.0, "user": 0.4}
+"""By who asked: what the agent asks, the user decides."""
+FOR_INSTRUCTIONS = -0.5
+"""What somebody is told to do may be done since, the sooner the longer ago that was."""
 OF_CLOSED_GOAL = -0.8
 FEWEST_WORDS = 3
 """Content words of a plain sentence that names nothing, one less in other notes: fewer say nothing by themselves."""
@@ -66,6 +73,9 @@ DECIDED = frozenset({NoteKind.DECISION, NoteKind.REJECTION, NoteKind.CORRECTION}
 OPEN = frozenset({NoteKind.BLOCKER, NoteKind.NEXT_STEP, NoteKind.QUESTION_OPEN})
 SPEAKERS = {"user": "user: ", "tool": "tool: ", "function": "tool: "}
 """Whose words are told as such; all else is the agent's own."""
+
+LONGEST_ANTECEDENT = 200
+_PRONOUN = re.compile(r"(?:and |but |so )?(?:it|they|that|this|these|those|she|he)(?:'s|'re|'ll)? ", re.IGNORECASE)
 
 WHY: Mapping[NoteKind | None, str] = {
     NoteKind.DECISION: "a decision",
@@ -112,6 +122,7 @@ class Said:
     is_recorded: bool = False
     is_fresh: bool = False
     is_answer: bool = False
+    is_instruction: bool = False
     is_of_closed: bool = False
 
 
@@ -129,7 +140,8 @@ def weigh(said: Said, bearing: Bearing) -> float:
         (
             BASE[said.note],
             STRUCTURED if said.is_recorded else 0.0,
-            FOR_ANSWERS if said.is_answer else 0.0,
+            FOR_ANSWERS[said.by] if said.is_answer else 0.0,
+            FOR_INSTRUCTIONS * (2 - said.recency) if said.is_instruction else 0.0,
             min(A_SPECIFIC * len(counted), MOST_FOR_SPECIFICS),
             min(A_NAME * len(names_in(said.text)), MOST_FOR_NAMES),
             FOR_RELEVANCE * bearing.relevance.get(said.of.id, 0.0),
@@ -137,10 +149,17 @@ def weigh(said: Said, bearing: Bearing) -> float:
             OF_CLOSED_GOAL if said.is_of_closed or len(words & bearing.closed_words) > len(words) * shared else 0.0,
             FOR_FRESHNESS if said.is_fresh and bears else 0.0,
             FOR_RECENCY * said.recency,
-            BY_USER if said.by == "user" else BY_TOOL if said.by in ("tool", "function") else 0.0,
-            said.recency if said.note == NoteKind.NEXT_STEP else 0.0,
+            for_speaker(said),
+            FOR_LATE.get(said.note, 0.0) * said.recency**2,
         )
     )
+
+
+def for_speaker(said: Said) -> float:
+    """What users say counts more, and twice as much where it is a rule; what tools print counts less."""
+    if said.by == "user":
+        return BY_USER * (2 if said.note == NoteKind.CONSTRAINT else 1)
+    return BY_TOOL if said.by else 0.0
 
 
 def piece_of(said: Said, bearing: Bearing) -> Piece:
@@ -185,18 +204,20 @@ def notes_of_turns(turns: Sequence[SaidTurn]) -> Iterator[Said]:
     """The sentences of the turns, short answers with what they answer; no question that somebody answered."""
     last_by = {turn.role: place for place, turn in enumerate(turns)}
     paired = list(exchanges(turns))
-    told_with = {(place, text) for place, _, pair in paired for text in pair.answers}
+    told_with = {(place, pair.answer) for place, _, pair in paired}
     told_with |= {(before, pair.answered) for _, before, pair in paired}
     yield from notes_of_exchanges(turns, paired)
     for place, turn in enumerate(turns):
         is_answered = any(at > place for role, at in last_by.items() if role != turn.role)
-        for number, sentence in enumerate(sentences_of(turn.text)):
+        sentences = sentences_of(turn.text)
+        for number, (before, sentence) in enumerate(pairwise(["", *sentences])):
             note = note_by(turn.role, sentence)
             if (place, sentence) in told_with or says_nothing(sentence, note):
                 continue
             if note == NoteKind.QUESTION_OPEN and is_answered:
                 continue
-            yield said_in(turns, place, sentence, note, number=number)
+            said = said_in(turns, place, sentence, note, number=number)
+            yield replace(said, text=with_antecedent(sentence, before, note))
 
 
 def notes_of_exchanges(turns: Sequence[SaidTurn], paired: Sequence[tuple[int, int, Exchange]]) -> Iterator[Said]:
@@ -216,7 +237,14 @@ def said_in(turns: Sequence[SaidTurn], place: int, text: str, note: NoteKind | N
         recency=(place + 1) / len(turns),
         by=turn.role if turn.role != "assistant" else "",
         is_fresh=place >= len(turns) - FRESH_TURNS,
+        is_instruction=turn.role == "user" and kind_of(text) != note and note == NoteKind.DECISION,
     )
+
+
+def with_antecedent(sentence: str, before: str, note: NoteKind | None) -> str:
+    """A note that begins with a pronoun, with the sentence before it, which says what that stands for."""
+    needs = note is not None and _PRONOUN.match(sentence) is not None
+    return f"{before} {sentence}" if needs and before and len(before) <= LONGEST_ANTECEDENT else sentence
 
 
 def note_by(role: str, sentence: str) -> NoteKind | None:
@@ -229,7 +257,7 @@ def note_by(role: str, sentence: str) -> NoteKind | None:
 
 
 def says_nothing(sentence: str, note: NoteKind | None) -> bool:
-    fewest = FEWEST_WORDS if note is None else FEWEST_WORDS - 1
+    fewest = FEWEST_WORDS if note in (None, NoteKind.NEXT_STEP) else FEWEST_WORDS - 1
     return len(content_words(sentence)) < fewest and not specifics_of(sentence)
 
 

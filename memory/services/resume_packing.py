@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from memory.services.resume_pieces import Piece, Section
 
 SAME_SHARE = 0.65
-TOKENS_OF_A_LINE = 40
+TOKENS_OF_A_LINE = 70
 """A piece of so many tokens has to weigh twice as much as one of none."""
 MOST_CONSIDERED = 800
 SHARES: Mapping[Section, float] = {
