@@ -9,6 +9,7 @@ from memory.retrieval.resume import ArtifactOfWork, Remembered
 from memory.retrieval.strategies import StrategyHit
 from memory.services.layouts import one_line
 from memory.services.resume_pieces import EPOCH, GIVEN, KNOWN, NOTES, Piece, Section, short_text
+from memory.services.strategies import strategy_text
 
 PREFERENCE_WEIGHT = 4.0
 STYLE_WEIGHT = 2.6
@@ -132,6 +133,6 @@ def strategy_pieces(hits: Sequence[StrategyHit]) -> list[Piece]:
 
 
 def tell_strategy(hit: StrategyHit) -> str:
-    when = f"{hit.context_pattern}: " if hit.context_pattern else ""
     tools = f" [{' > '.join(map(str, hit.tool_sequence))}]" if hit.tool_sequence else ""
-    return f"{when}{hit.description}{tools} ({hit.success_count} of {hit.success_count + hit.failure_count} worked)"
+    told = strategy_text(hit.description, hit.context_pattern)
+    return f"{told}{tools} ({hit.success_count} of {hit.success_count + hit.failure_count} worked)"
