@@ -41,6 +41,8 @@ HOSTILE_BODIES = (
     HostileBody(name="an escaped NUL deep down", body=rb'{"data": {"a": [{"b": "\u0000"}]}}'),
     HostileBody(name="a high surrogate alone", body=rb'{"agent_id": "\ud800"}'),
     HostileBody(name="a low surrogate alone", body=rb'{"agent_id": "\udc00x"}'),
+    HostileBody(name="a name twice", body=b'{"agent_id": "planner", "agent_id": "writer"}'),
+    HostileBody(name="a name twice deep down", body=rb'{"agent_id": "planner", "x": [{"a": 1, "\u0061": 2}]}'),
     HostileBody(name="NaN", body=b'{"x": NaN}'),
     HostileBody(name="infinity", body=b'{"x": -Infinity}'),
     HostileBody(name="a number beyond floats", body=b'{"x": 1e999}'),

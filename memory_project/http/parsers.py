@@ -20,7 +20,7 @@ UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 
 class StrictJSONParser(BaseParser):
-    """An object in UTF-8, at most 64 deep; no NaN, no infinity, no NUL, no half of a surrogate pair."""
+    """An object in UTF-8, at most 64 deep; no name twice, no NaN, no infinity, no NUL, no half of a surrogate pair."""
 
     media_type = "application/json"
 
@@ -39,6 +39,7 @@ def parse_json(body: bytes) -> Any:
     try:
         value = json.loads(
             body.decode(),
+            object_pairs_hook=_object_of,
             parse_constant=_refuse_constant,
             parse_float=_finite_float if HUGE_NUMBER.search(body) else None,
         )
@@ -61,6 +62,14 @@ def refuse_depth(body: bytes) -> None:
         depth += 1 if bracket[0] in b"[{" else -1
         if depth > DEEPEST:
             raise ParseError(f"The body is nested more than {DEEPEST} deep.")
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of two of one name one would be lost without a word."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ParseError("The body names a member of an object twice.")
+    return members
 
 
 def _refuse_constant(name: str) -> NoReturn:
