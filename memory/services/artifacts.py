@@ -152,13 +152,14 @@ def keep_artifact(owner: Owner, draft: ArtifactDraft, *, embedded: Embedded, now
     chain = chain_of_uri(owner, draft.uri)
     with transaction.atomic():
         take_turn(owner, chain)
-        latest_id = of_identity(owner, chain).values_list("id", flat=True).first()
-        ends = lock_ends(owner, draft, latest_id, now=now)
+        latest_id, goal_id = of_identity(owner, chain).values_list("id", "for_goal_id").first() or (None, None)
+        ends = lock_ends(owner, draft, latest_id, goal_id, now=now)
         latest: Artifact | None = of_identity(owner, chain).first() if latest_id else None
         if latest is not None and latest.quarantined:
             raise Conflict("the artifact of this path or URI is quarantined")
         draft = completed(draft, latest)
         if latest is not None and is_same_revision(latest, draft):
+            ends = replace(ends, goal_id=None if ends.goal_id == latest.for_goal_id else ends.goal_id)
             add_missing(owner, latest, draft, ends, embedded=embedded, now=now)
             kept = Kept(artifact=latest, is_new=False)
         else:
@@ -167,23 +168,28 @@ def keep_artifact(owner: Owner, draft: ArtifactDraft, *, embedded: Embedded, now
     return kept
 
 
-def lock_ends(owner: Owner, draft: ArtifactDraft, latest_id: UUID | None, *, now: datetime) -> Ends:
-    """Lock what the artifact is to be linked with, in one order everywhere, and its latest revision. Raises
-    Unprocessable."""
+def lock_ends(
+    owner: Owner, draft: ArtifactDraft, latest_id: UUID | None, former_goal: UUID | None, *, now: datetime
+) -> Ends:
+    """Lock what the artifact is to be linked with, in one order everywhere, and its latest revision.
+
+    Where neither the draft nor its record names a goal, it is for the one that the former revision was for. Raises
+    Unprocessable.
+    """
     record = find_producer(owner, draft.record_id)
     slots = {} if record is None else dict(slots_of(record).values_list("slot", "id"))
     slot_id = next((slots[slot] for slot in PRODUCING if slot in slots), None)
-    goals = {each for each in (draft.goal_id, record and record.goal_id) if each}
+    goals = [each for each in (draft.goal_id, record and record.goal_id, former_goal) if each]
     named = {*draft.about, *draft.derived_from, *goals}
     kinds = lock_memories(owner, named | {each for each in (slot_id,) if each}, latest_id, now=now)
-    # the record's own goal may be another holder's
+    # the record's own goal may be another holder's, and the former one may be gone
     needed = {*draft.about, *draft.derived_from, *([draft.goal_id] if draft.goal_id else [])}
     if needed - kinds.keys():
         raise Unprocessable("the artifact names a goal, an artifact or a memory that there is not")
     is_wrong = draft.goal_id is not None and kinds[draft.goal_id] != Kind.GOAL
     if is_wrong or any(kinds[each] != Kind.ARTIFACT for each in draft.derived_from):
         raise Unprocessable("what it is made from are artifacts, and what it is for is a goal")
-    goal_id = draft.goal_id or next((each for each in goals if each in kinds), None)
+    goal_id = next((each for each in goals if each in kinds), None)
     return Ends(goal_id=goal_id, record=record, slot_id=slot_id if slot_id in kinds else None)
 
 

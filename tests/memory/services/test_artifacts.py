@@ -143,6 +143,14 @@ def test_the_turn_that_produced_it_and_its_goal_are_linked(owner: Owner) -> None
     }
 
 
+def test_the_next_revision_is_for_the_goal_of_the_former_unless_it_names_another(owner: Owner) -> None:
+    goal, other = aim(owner), aim(owner, "Plant tulips.")
+    kept(owner, digest="sha256:1", goal_id=goal.id)
+
+    assert kept(owner, digest="sha256:2").for_goal_id == goal.id
+    assert kept(owner, digest="sha256:3", goal_id=other.id).for_goal_id == other.id
+
+
 def test_a_record_without_an_action_tells_by_the_slot_that_it_has(owner: Owner) -> None:
     seen = put_record(owner, slots=Slots(observation=Observation(text="A bud.")))
 
