@@ -6,14 +6,16 @@ time, and the later one is told as a correction.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from memory.extraction.work_notes import NoteKind
 from memory.services.resume_notes import IS_RECORDED
-from memory.services.resume_pieces import STEM_LETTERS, Piece, content_words, names_in, specifics_of
+from memory.services.resume_pieces import STEM_LETTERS, STOP_WORDS, Piece, content_words, names_in, specifics_of
 
 UNDONE_SHARE = 0.6
 """Of the words that a later piece undoes, so many stand in what it takes back."""
+REVISED_SHARE = 0.8
+"""Of what a decision is about, so much stands in one that revises its amount."""
 FEWEST_WORDS = 2
 """That both have: one word alone may be what all of the work is about."""
 TAKES_BACK = frozenset({NoteKind.CORRECTION.value, NoteKind.DECISION.value, NoteKind.REJECTION.value})
@@ -21,6 +23,7 @@ MAY_BE_TAKEN_BACK = frozenset({NoteKind.DECISION.value, NoteKind.NEXT_STEP.value
 RESOLVES = frozenset({NoteKind.RESULT.value, NoteKind.DECISION.value})
 MAY_BE_RESOLVED = frozenset({NoteKind.BLOCKER.value, NoteKind.NEXT_STEP.value})
 
+_AMOUNT = re.compile(r"(?P<number>\d[\d.,]*) ?(?P<unit>%|(?!(?:in|on|at|to|of|by|or|as|is|a)\b)[^\W\d_]+)")
 _NOT_YET = re.compile(r"\b(?:not|yet|still|until|waiting|pending|no|if|once|when)\b|n't\b", re.IGNORECASE)
 _IS_UNDONE = re.compile(
     r"(?:^|[.;,:!?] )(?P<undone>[^.;,:!?]{2,60}?) (?:is|are|was|were) (?:given up|off the table|dropped|"
@@ -44,12 +47,37 @@ def without_settled(pieces: Sequence[Piece]) -> list[Piece]:
     undoing = [(piece, words) for piece in pieces if piece.says in TAKES_BACK for words in undone_by(piece)]
     results = [piece for piece in pieces if piece.says in RESOLVES and not _NOT_YET.search(piece.text)]
     gone = [(piece, later) for piece in pieces for later, words in undoing if takes_back(later, words, piece)]
+    amounts = [(piece, found) for piece in pieces if is_decided(piece) and (found := amounts_in(piece))]
+    gone += [(piece, later) for piece, was in amounts for later, now in amounts if revises(later, now, piece, was)]
     return [
         piece
         for piece in pieces
         if not any(piece is each or is_again(piece, each, later) for each, later in gone)
         and not any(resolves(later, piece) for later in results)
     ]
+
+
+def is_decided(piece: Piece) -> bool:
+    """Whether it was recorded as a decision, and does not only sound like one."""
+    return piece.says == NoteKind.DECISION and IS_RECORDED in piece.reasons
+
+
+def amounts_in(piece: Piece) -> Mapping[str, str]:
+    """What is counted, to its number: "5,000 rows, 3 %". What has another number twice is left out."""
+    found: dict[str, set[str]] = {}
+    for match in _AMOUNT.finditer(piece.text.partition(" (because ")[0]):
+        found.setdefault(match["unit"].casefold(), set()).add(match["number"])
+    return {
+        unit: next(iter(numbers)) for unit, numbers in found.items() if len(numbers) == 1 and unit not in STOP_WORDS
+    }
+
+
+def revises(later: Piece, now: Mapping[str, str], piece: Piece, was: Mapping[str, str]) -> bool:
+    """Whether a later decision says the same with another amount: all that the earlier one is about stands in it."""
+    if piece.place >= later.place or not any(was[unit] != now[unit] for unit in was.keys() & now.keys()):
+        return False
+    about = {word for word in content_words(piece.text.partition(" (because ")[0]) if not word.isdecimal()}
+    return len(about) >= FEWEST_WORDS and len(about & later.words) >= REVISED_SHARE * len(about)
 
 
 def is_again(piece: Piece, gone: Piece, later: Piece) -> bool:

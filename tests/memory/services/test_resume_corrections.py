@@ -1,0 +1,72 @@
+"""What was taken back is told no longer; what merely resembles it is."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from memory.extraction.work_notes import NoteKind
+from memory.services.resume_corrections import without_settled
+from memory.services.resume_notes import IS_RECORDED
+from memory.services.resume_pieces import EPOCH, NOTES, Piece, Section
+from memory_project.ids import uuid7
+
+
+def told(number: int, text: str, says: NoteKind = NoteKind.DECISION) -> Piece:
+    """Recorded as such, one a day."""
+    at = EPOCH + timedelta(days=number)
+    return Piece(
+        section=Section.EVIDENCE,
+        says=says.value,
+        text=text,
+        weight=1.0,
+        place=(NOTES, at, number, 0),
+        id=uuid7(),
+        event_time=at,
+        reasons=[IS_RECORDED],
+    )
+
+
+def left(*texts: str | Piece) -> Sequence[str]:
+    pieces = [told(number, each) if isinstance(each, str) else each for number, each in enumerate(texts)]
+    return [piece.text for piece in without_settled(pieces)]
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("Buy the blue pump.", "Buy the red one instead of the blue pump."),
+        ("A loan at 3 %.", "A loan at 5 %, in place of 3 %."),
+        ("Order from Fontana.", "Fontana is given up, Brandt delivers sooner."),
+        ("Water for 20 minutes a day.", "Water for 35 minutes a day, it was too dry."),
+        ("Batches of 50,000 rows.", "Batches of 5,000 rows; this replaces 50,000."),
+    ],
+    ids=["named", "number", "given up", "another amount", "replaced"],
+)
+def test_a_later_decision_takes_back_what_it_undoes(first: str, later: str) -> None:
+    assert left(first, later) == [later]
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("Order 12 pumps for Bonn.", "Order 14 pumps for Ghent."),
+        ("Paint room 12 in March.", "Paint room 14 in March."),
+        ("Buy the blue pump.", "Do not paint the fence."),
+        ("Buy the red pump instead of the blue pump.", "Buy the blue hose."),
+    ],
+    ids=["other places", "other rooms", "other things", "nothing undone"],
+)
+def test_decisions_that_do_not_bear_on_each_other_both_stand(first: str, later: str) -> None:
+    assert left(first, later) == [first, later]
+
+
+def test_what_repeats_what_was_taken_back_goes_with_it() -> None:
+    said = told(0, "I would go for the blue pump.", NoteKind.DECISION)
+    assert left(said, "Buy the blue pump.", "Forget the blue pump.") == ["Forget the blue pump."]
+
+
+def test_what_is_still_open_stays_open() -> None:
+    waits = told(0, "Waiting for the new spade.", NoteKind.BLOCKER)
+    assert left(waits, told(1, "The new spade has not come yet.", NoteKind.RESULT))[0] == waits.text
+    assert waits.text not in left(waits, told(1, "The new spade has come.", NoteKind.RESULT))
