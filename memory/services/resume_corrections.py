@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from memory.extraction.work_notes import NoteKind
 from memory.services.resume_notes import IS_RECORDED
-from memory.services.resume_pieces import STEM_LETTERS, STOP_WORDS, Piece, content_words, names_in, specifics_of
+from memory.services.resume_pieces import STOP_WORDS, Piece, content_words, tokens_of
 
 UNDONE_SHARE = 0.6
 """Of the words that a later piece undoes, so many stand in what it takes back."""
+MOST_COMPARED = 150
+"""Pieces that each is compared with, the weightiest."""
 REVISED_SHARE = 0.8
 """Of what a decision is about, so much stands in one that revises its amount."""
 FEWEST_WORDS = 2
@@ -45,14 +47,23 @@ def without_settled(pieces: Sequence[Piece]) -> list[Piece]:
     What says the same as something that was taken back, and was said no later than that, goes with it.
     """
     undoing = [(piece, words) for piece in pieces if piece.says in TAKES_BACK for words in undone_by(piece)]
+    undoing = undoing[:MOST_COMPARED]
     results = [piece for piece in pieces if piece.says in RESOLVES and not _NOT_YET.search(piece.text)]
-    gone = [(piece, later) for piece in pieces for later, words in undoing if takes_back(later, words, piece)]
+    results = results[:MOST_COMPARED]
+    gone = [
+        (piece, later)
+        for piece in pieces
+        for later in [next((later for later, words in undoing if takes_back(later, words, piece)), None)]
+        if later is not None
+    ]
     amounts = [(piece, found) for piece in pieces if is_decided(piece) and (found := amounts_in(piece))]
+    amounts = amounts[:MOST_COMPARED]
     gone += [(piece, later) for piece, was in amounts for later, now in amounts if revises(later, now, piece, was)]
     return [
         piece
         for piece in pieces
-        if not any(piece is each or is_again(piece, each, later) for each, later in gone)
+        if not any(piece is each for each, _ in gone)
+        and not any(is_again(piece, each, later) for each, later in gone[:MOST_COMPARED])
         and not any(resolves(later, piece) for later in results)
     ]
 
@@ -95,17 +106,12 @@ def undone_by(piece: Piece) -> list[frozenset[str]]:
     return [words for match in found if (words := tokens_of(match["undone"]))]
 
 
-def tokens_of(text: str) -> frozenset[str]:
-    """Content words, and what is named."""
-    return content_words(text) | specifics_of(text) | {name.casefold()[:STEM_LETTERS] for name in names_in(f"x {text}")}
-
-
 def takes_back(later: Piece, undone: frozenset[str], piece: Piece) -> bool:
     """Whether the piece decides what the later one undoes: most of its words; one word only where both speak of
     something else that is the same, or both were recorded as decisions."""
     if piece.says not in MAY_BE_TAKEN_BACK or piece.place >= later.place or piece.id == later.id:
         return False
-    shared = undone & tokens_of(piece.text)
+    shared = undone & piece.tokens
     if len(shared) < UNDONE_SHARE * len(undone):
         return False
     if len(shared) >= FEWEST_WORDS:

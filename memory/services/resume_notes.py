@@ -7,6 +7,7 @@ Slots and episodes say what they are; of turns, and where nothing else was recor
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -34,6 +35,8 @@ from memory.services.resume_pieces import (
 
 MOST_SENTENCES = 24
 """Of one text: the first half of these, and the last half."""
+FEWEST_SENTENCES, MOST_OF_ALL = 4, 2_000
+"""Of all turns together, where they are many and long: of each so many at least."""
 FRESH_TURNS = 4
 """The exchange that was broken off: its sentences weigh more."""
 
@@ -108,7 +111,7 @@ class Bearing:
     why: Mapping[UUID, Sequence[str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Said:
     """A sentence with what is known of where it stands. `recency` is 1 for the last of the lineage, 0 for the first."""
 
@@ -125,10 +128,14 @@ class Said:
     is_instruction: bool = False
     is_of_closed: bool = False
 
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return content_words(self.text)
+
 
 def weigh(said: Said, bearing: Bearing) -> float:
     """How much it matters to who goes on with the work."""
-    words = content_words(said.text)
+    words = said.words
     if not words:
         return 0.0
     shared = len(words & bearing.goal_words) / len(words)
@@ -195,7 +202,7 @@ def tell_reasons(said: Said, bearing: Bearing) -> list[str]:
         IS_FRESH if said.is_fresh else "",
         *bearing.why.get(said.of.id, ()),
         IS_RELEVANT if said.of.id in bearing.relevance else "",
-        IS_OF_GOALS if content_words(said.text) & bearing.goal_words else "",
+        IS_OF_GOALS if said.words & bearing.goal_words else "",
     ]
     return list(dict.fromkeys(filter(None, reasons)))
 
@@ -209,7 +216,7 @@ def notes_of_turns(turns: Sequence[SaidTurn]) -> Iterator[Said]:
     yield from notes_of_exchanges(turns, paired)
     for place, turn in enumerate(turns):
         is_answered = any(at > place for role, at in last_by.items() if role != turn.role)
-        sentences = sentences_of(turn.text)
+        sentences = sentences_of(turn.text, most=min(MOST_SENTENCES, max(FEWEST_SENTENCES, MOST_OF_ALL // len(turns))))
         for number, (before, sentence) in enumerate(pairwise(["", *sentences])):
             note = note_by(turn.role, sentence)
             if (place, sentence) in told_with or says_nothing(sentence, note):
@@ -261,11 +268,9 @@ def says_nothing(sentence: str, note: NoteKind | None) -> bool:
     return len(content_words(sentence)) < fewest and not specifics_of(sentence)
 
 
-def sentences_of(text: str) -> list[str]:
+def sentences_of(text: str, *, most: int = MOST_SENTENCES) -> list[str]:
     found = work_sentences(text)
-    if len(found) <= MOST_SENTENCES:
-        return found
-    return [*found[: MOST_SENTENCES // 2], *found[-MOST_SENTENCES // 2 :]]
+    return found if len(found) <= most else [*found[: most // 2], *found[-(most // 2) :]]
 
 
 def notes_of_slots(

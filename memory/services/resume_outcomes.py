@@ -11,6 +11,8 @@ from memory.services.resume_pieces import EPOCH, GIVEN, Piece, Section, short_te
 
 SPEAKERS = frozenset({"user", "assistant"})
 """Who reports: what tools print is no outcome yet."""
+LAST_TURNS = 40
+"""What was reported before these is no last outcome any more."""
 LONGEST_OUTCOME = 300
 OUTCOME_WEIGHT = 11.0
 STATUS_OF = {NoteKind.RESULT: "succeeded", NoteKind.ERROR: "failed"}
@@ -27,7 +29,7 @@ def last_outcome(
     if recorded:
         latest, text = max(recorded, key=lambda each: (each[0].event_time, each[0].number))
         return [outcome_piece(latest, text, latest.status)]
-    for turn in reversed(turns):
+    for turn in reversed(turns[-LAST_TURNS:]):
         for sentence in reversed(sentences_of(turn.text)):
             status = STATUS_OF.get(kind_of(sentence) or NoteKind.DECISION, "")
             if status and turn.role in SPEAKERS:

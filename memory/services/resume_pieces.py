@@ -98,6 +98,10 @@ class Piece:
         return content_words(self.text)
 
     @cached_property
+    def tokens(self) -> frozenset[str]:
+        return tokens_of(self.text)
+
+    @cached_property
     def specifics(self) -> frozenset[str]:
         return specifics_of(self.text)
 
@@ -134,6 +138,11 @@ def repeated_specifics(texts: Sequence[str]) -> frozenset[str]:
 def names_in(text: str) -> frozenset[str]:
     """Words with a capital where no sentence begins."""
     return frozenset(match.group() for match in _NAME.finditer(text))
+
+
+def tokens_of(text: str) -> frozenset[str]:
+    """Content words, and what is named."""
+    return content_words(text) | specifics_of(text) | {name.casefold()[:STEM_LETTERS] for name in names_in(f"x {text}")}
 
 
 def short_text(text: str, longest: int = LONGEST_PIECE) -> str:
