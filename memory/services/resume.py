@@ -40,13 +40,13 @@ from memory.services.recall import RecallRequest, deadline_of, recall
 from memory.services.reinforcement import reinforce
 from memory.services.replay import Slice
 from memory.services.resume_corrections import without_settled
+from memory.services.resume_episodes import notes_of_episodes
 from memory.services.resume_goals import PlacedGoal, choose_goals, goal_pieces
 from memory.services.resume_known import artifact_pieces, fact_pieces, profile_pieces, strategy_pieces
 from memory.services.resume_layout import LaidPacket, lay_out_packet
 from memory.services.resume_notes import (
     Bearing,
     Said,
-    notes_of_episodes,
     notes_of_recalled,
     notes_of_slots,
     notes_of_turns,

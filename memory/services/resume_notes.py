@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 from uuid import UUID
 
 from memory.extraction.turn_slots import Point, Rationale
@@ -18,7 +17,7 @@ from memory.models import Kind, TurnSlot
 from memory.providers.sentences import is_question
 from memory.reasoning import ReasoningTier
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.resume import EpisodeOfWork, Remembered, SaidTurn, SlotOfTurn
+from memory.retrieval.resume import Remembered, SaidTurn, SlotOfTurn
 from memory.services.layouts import one_line
 from memory.services.reasoning import within_policy
 from memory.services.resume_exchanges import Exchange, exchanges
@@ -339,39 +338,6 @@ def notes_of_reasoning(slot: SlotOfTurn, allowed: ReasoningTier, *, recency: flo
             label=LABELS.get(note, ""),
             is_recorded=True,
         )
-
-
-LISTS: Mapping[str, NoteKind] = {
-    "decisions": NoteKind.DECISION,
-    "rejected": NoteKind.REJECTION,
-    "corrections": NoteKind.CORRECTION,
-    "blockers": NoteKind.BLOCKER,
-    "open_ends": NoteKind.NEXT_STEP,
-    "produced": NoteKind.RESULT,
-}
-
-
-def notes_of_episodes(episodes: Sequence[EpisodeOfWork]) -> Iterator[Said]:
-    """What work came to, by the lists of its episodes."""
-    for place, episode in enumerate(episodes):
-        points = [(note, text) for name, note in LISTS.items() for text in texts_in(episode.data.get(name))]
-        points += [(NoteKind.RESULT, text) for text in texts_in(episode.data.get("outcome"))]
-        for number, (note, text) in enumerate(points):
-            yield Said(
-                of=episode,
-                text=text,
-                note=note,
-                place=(NOTES, episode.event_time, episode.number, number),
-                recency=(place + 1) / len(episodes),
-                label=LABELS.get(note, ""),
-                is_recorded=True,
-            )
-
-
-def texts_in(value: Any) -> list[str]:
-    """A text or a list of texts, as an episode's data may hold them; anything else says nothing."""
-    listed = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    return [each for each in listed if isinstance(each, str) and each.strip()]
 
 
 TOLD_ELSEWHERE = frozenset({Kind.GOAL, Kind.STRATEGY, Kind.ARTIFACT, Kind.ENTITY})
