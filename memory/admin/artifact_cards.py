@@ -35,13 +35,17 @@ class ArtifactCard:
 
 
 def linkable(uri: str) -> str:
-    """The URI where a browser may follow it: over http or https, with nothing hidden in it. Else empty."""
+    """The URI where a browser may follow it: over http or https, with nothing hidden in it. Else empty.
+
+    Browsers read a backslash as a slash, and people read what stands before an @ as the host.
+    """
     try:
         parts = urlsplit(uri)
     except ValueError:
         return ""
     is_plain = not INVISIBLE.search(uri) and not any(char.isspace() for char in uri)
-    return uri if is_plain and parts.scheme in LINKABLE and parts.netloc else ""
+    is_host = bool(parts.netloc) and "@" not in parts.netloc and "\\" not in uri
+    return uri if is_plain and is_host and parts.scheme in LINKABLE else ""
 
 
 def tell_revision(artifact: Any) -> str:

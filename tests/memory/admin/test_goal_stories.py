@@ -155,7 +155,8 @@ def test_a_turn_names_what_it_went_by(staff: Client, owner: Owner, goal: Goal) -
 @pytest.mark.parametrize(
     "uri",
     ["javascript:alert(1)", "JavaScript:alert(1)", "data:text/html,x", "/etc/pump.conf", "https:pump", "http://a b/",
-     "https://pump.example/\u202egpj", "file:///etc/passwd", " https://pump.example", "https://[broken"],
+     "https://pump.example/\u202egpj", "file:///etc/passwd", " https://pump.example", "https://[broken",
+     "http://pump.example\\@evil.example/", "https://chief:pw@pump.example/", "https://pump.example/a\\b"],
 )  # fmt: skip
 def test_only_what_is_on_the_web_becomes_a_link(staff: Client, owner: Owner, goal: Goal, uri: str) -> None:
     make_artifact(owner, uri, for_goal=goal)
