@@ -157,7 +157,7 @@ def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Resum
         tokens=laid.tokens,
         left_out=count_left_out(pieces, laid),
         degraded=sorted(work.degraded),
-        query=work.query,
+        query=request.query,
         replay=only_told(told, laid.pieces) if told else None,
     )
 

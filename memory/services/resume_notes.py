@@ -73,7 +73,13 @@ BY_TOOL = -0.6
 
 DECIDED = frozenset({NoteKind.DECISION, NoteKind.REJECTION, NoteKind.CORRECTION})
 OPEN = frozenset({NoteKind.BLOCKER, NoteKind.NEXT_STEP, NoteKind.QUESTION_OPEN})
-SPEAKERS = {"user": "user: ", "tool": "tool: ", "function": "tool: "}
+SPEAKERS = {
+    "user": "user: ",
+    "tool": "tool: ",
+    "function": "tool: ",
+    "system": "system: ",
+    "developer": "developer: ",
+}
 """Whose words are told as such; all else is the agent's own."""
 
 LONGEST_ANTECEDENT = 200

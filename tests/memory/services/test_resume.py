@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.errors import NotFound, Unprocessable
 from memory.extraction.turn_slots import Action, Outcome, Point, Rationale, Reasoning, Slots
-from memory.models import Memory
+from memory.models import AuditEntry, Memory
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.conversations import Opening, create_conversation
@@ -176,3 +176,22 @@ def test_reads_are_counted_once_it_is_told(owner: Owner) -> None:
     conclude_resume(owner, found, now=NOW)
 
     assert Memory.objects.get(id=said.turns[0].id).access_count == 1
+
+
+@pytest.mark.parametrize("asked", ["Which roses?", ""])
+def test_the_audit_log_has_the_question_that_somebody_asked(
+    owner: Owner, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.conf.AUDIT_LEVEL", "verbose")
+    say(owner, turn("We go with the red roses."))
+
+    conclude_resume(owner, packet(owner, query=asked), now=NOW)
+
+    assert AuditEntry.objects.filter(operation="retrieve").latest("id").query_text == asked
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "user"])
+def test_words_that_are_not_the_agents_name_who_said_them(owner: Owner, role: str) -> None:
+    say(owner, turn("We go with the red roses.", role=role))
+
+    assert f"{role}: We go with the red roses." in packet(owner).text
