@@ -36,10 +36,14 @@ STOP_WORDS = frozenset(
         *("been", "being", "one", "out", "too", "very", "well", "still", "because", "only", "here", "more", "most"),
     )
 )
-# what has a digit, a sign inside, or capitals where words have none: numbers, ids, paths, versions, sums, codes
-_SPECIFIC = re.compile(
-    r"[^\s,;()\[\]{}\"“”]*\d[^\s,;()\[\]{}\"“”]*|\b\w+(?:[_/\\@:#.-]\w+)+|\b[A-Z]{2,}\b|\b[a-z]+[A-Z]\w*|`[^`]{1,80}`"
-)
+# what has a digit, a sign inside, or capitals where words have none: numbers, ids, paths, versions, sums, codes. Looked
+# for in one bounded word after the other: a pattern that looks for the digit itself takes the square of a long text
+_QUOTED = re.compile(r"`([^`]{1,80})`")
+_UNBROKEN = re.compile(r"[^\s,;()\[\]{}\"“”]+")
+_DIGIT = re.compile(r"\d")
+_SIGNED = re.compile(r"\b\w+(?:[_/\\@:#.-]\w+)+|\b[A-Z]{2,}\b|\b[a-z]+[A-Z]\w*")
+LONGEST_NAMED = 200
+"""Characters of a word that names something; of a longer one the first are compared."""
 _NAME = re.compile(r"(?<=[\w,;:] )[A-Z][a-zà-öø-ÿ]+")
 _AROUND = ".,;:!?…\"'`“”‘’()[]{}<>"
 
@@ -125,8 +129,10 @@ def stem_of(word: str) -> str:
 
 def specifics_of(text: str) -> frozenset[str]:
     """What a text names that nothing else stands for: numbers, identifiers, paths, versions, sums, codes."""
-    found = (match.group().strip(_AROUND).casefold() for match in _SPECIFIC.finditer(text))
-    return frozenset(each for each in found if each)
+    quoted = _QUOTED.findall(text)
+    words = (match.group()[:LONGEST_NAMED] for match in _UNBROKEN.finditer(_QUOTED.sub(" ", text)))
+    found = [*quoted, *(each for word in words for each in ([word] if _DIGIT.search(word) else _SIGNED.findall(word)))]
+    return frozenset(bare for each in found if (bare := each.strip(_AROUND).casefold()))
 
 
 def repeated_specifics(texts: Sequence[str]) -> frozenset[str]:
