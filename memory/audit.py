@@ -9,11 +9,15 @@ from memory.models import AuditEntry
 from memory.owner import Owner
 
 READ_OPERATIONS = frozenset({"retrieve"})
+UNCONDITIONAL = frozenset({"deep_replay"})
+"""At every level: who was told raw traces, somebody may have to answer for."""
 PAYLOAD_COLUMNS = frozenset({"metadata"})
 
 
 def is_recorded(operation: str, *, level: str) -> bool:
-    """Whether `level` keeps such an operation: off nothing, writes mutations, reads and verbose both."""
+    """Whether `level` keeps such an operation: off the unconditional ones, writes mutations, reads and verbose both."""
+    if operation in UNCONDITIONAL:
+        return True
     needed = "reads" if operation in READ_OPERATIONS else "writes"
     return conf.AUDIT_LEVELS.index(level) >= conf.AUDIT_LEVELS.index(needed)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import BinaryField, Case, F, Q, QuerySet, TextField, Value, When
+from django.db.models import BinaryField, Case, Exists, F, OuterRef, Q, QuerySet, TextField, Value, When
 from django.db.models.functions import Cast
 
 from memory.models import CompressionLevel, Kind, ReasoningTrace, TurnRecord, TurnSlot, WorkEpisode
@@ -103,15 +103,23 @@ def reasonings_among(memory_ids: Collection[UUID]) -> dict[UUID, UUID]:
 
 
 def trace_sizes(records: Sequence[TurnRecord]) -> dict[UUID, tuple[int, str]]:
-    """Tokens and provenance of the raw traces that are kept of records, by record. Nothing is unsealed."""
-    rows = ReasoningTrace.objects.filter(record_id__in=[record.id for record in records])
+    """Tokens and provenance of the raw traces that may be told of records, by record. Nothing is unsealed."""
+    rows = told_traces([record.id for record in records])
     return {
         record_id: (tokens, whence)
         for record_id, tokens, whence in rows.values_list("record_id", "tokens", "provenance")
     }
 
 
+def told_traces(record_ids: Collection[UUID]) -> QuerySet[ReasoningTrace]:
+    """Those of records of which no reasoning is quarantined, at whichever level. A trace that has no slot is hidden by
+    erasing its record."""
+    slots: Any = TurnSlot.objects
+    hidden = slots.filter(record=OuterRef("record"), slot=TurnSlot.Slot.REASONING, quarantined=True)
+    return ReasoningTrace.objects.filter(~Exists(hidden), record_id__in=record_ids)
+
+
 def sealed_traces(record_ids: Collection[UUID]) -> dict[UUID, bytes]:
-    """Raw traces as they are stored, by record."""
-    rows = ReasoningTrace.objects.filter(record_id__in=record_ids).annotate(sealed=Cast("trace", BinaryField()))
+    """The same traces as they are stored, by record."""
+    rows = told_traces(record_ids).annotate(sealed=Cast("trace", BinaryField()))
     return {record_id: bytes(sealed) for record_id, sealed in rows.values_list("record_id", "sealed")}

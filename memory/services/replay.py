@@ -197,7 +197,7 @@ def tell_traces(owner: Owner, request: ReplayRequest, told: Told) -> tuple[Told,
 
 
 def open_trace(offer: Offer, sealed: dict[UUID, bytes]) -> Offer | None:
-    """None where none of the keys opens it, where it is gone by now, and where it is longer than it was said to be."""
+    """None where none of the keys opens it, where it is gone or hidden by now, and where it is longer than was said."""
     try:
         text = str(json.loads(unseal(sealed[offer.key[0]])))
     except (KeyError, SealBroken):

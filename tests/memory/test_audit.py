@@ -12,14 +12,14 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize(
     ("level", "entered"),
     [
-        ("off", set()),
-        ("writes", {"store", "delete", "promote"}),
-        ("reads", {"store", "delete", "promote", "retrieve"}),
-        ("verbose", {"store", "delete", "promote", "retrieve"}),
+        ("off", {"deep_replay"}),
+        ("writes", {"deep_replay", "store", "delete", "promote"}),
+        ("reads", {"deep_replay", "store", "delete", "promote", "retrieve"}),
+        ("verbose", {"deep_replay", "store", "delete", "promote", "retrieve"}),
     ],
 )
 def test_a_level_enters_its_operations_and_no_others(owner: Owner, level: str, entered: set[str]) -> None:
-    for operation in ("store", "delete", "promote", "retrieve"):
+    for operation in ("deep_replay", "store", "delete", "promote", "retrieve"):
         record(owner, operation=operation, memory_type="episodic", level=level)
 
     assert set(AuditEntry.objects.values_list("operation", flat=True)) == entered

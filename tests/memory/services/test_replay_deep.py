@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from memory import conf
 from memory.agent_memory import AgentMemory
 from memory.errors import Forbidden, Unprocessable
-from memory.models import AuditEntry, ReasoningTrace, TurnRecord
+from memory.models import AuditEntry, ReasoningTrace, TurnRecord, TurnSlot
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.retrieval.queries import Posture
@@ -84,7 +84,7 @@ def test_a_trace_that_is_not_asked_for_is_not_told(owner: Owner, record: TurnRec
     assert (found.tier, found.allowed) == ("structured_rationale", RAW)
 
 
-@pytest.mark.parametrize("level", ["writes", "reads", "verbose"])
+@pytest.mark.parametrize("level", conf.AUDIT_LEVELS)
 def test_each_time_is_in_the_audit_log_without_a_word(
     owner: Owner, record: TurnRecord, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,15 +97,6 @@ def test_each_time_is_in_the_audit_log_without_a_word(
     assert [entry.affected_ids for entry in entries] == [[str(record.id)]] * 2
     assert {entry.config_snapshot["target"] for entry in entries} == {f"record:{record.id}"}
     assert "Zinnia" not in str(AuditEntry.objects.values())
-
-
-def test_where_nothing_is_audited_a_deep_replay_is_not(
-    owner: Owner, record: TurnRecord, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conf, "AUDIT_LEVEL", "off")
-
-    assert ask(owner, record.id).tier == RAW
-    assert not AuditEntry.objects.filter(operation="deep_replay").exists()
 
 
 def test_a_trace_that_no_key_opens_is_told_as_such(owner: Owner, record: TurnRecord, settings: Settings) -> None:
@@ -134,6 +125,22 @@ def test_traces_of_merged_turns_are_told_too(owner: Owner) -> None:
     merge(owner, goal, [record.id])
 
     assert TRACE in [piece.text for piece in ask(owner, record.id).pieces]
+
+
+@pytest.mark.parametrize("archived", [False, True], ids=["as it came", "that was shortened since"])
+def test_the_trace_of_a_quarantined_reasoning_is_not_told(owner: Owner, record: TurnRecord, archived: bool) -> None:
+    TurnSlot.objects.filter(record=record, slot="reasoning").update(quarantined=True, archived=archived)
+
+    found = ask(owner, record.id)
+
+    assert (found.tier, found.left_out, found.degraded) == (ReasoningTier.NONE, 0, [])
+    assert TRACE not in str([piece.text for piece in found.pieces])
+
+
+def test_the_trace_behind_another_quarantined_slot_is_told(owner: Owner, record: TurnRecord) -> None:
+    TurnSlot.objects.filter(record=record, slot="observation").update(quarantined=True)
+
+    assert ask(owner, record.id).tier == RAW
 
 
 def test_a_deep_replay_takes_three_statements_more(
