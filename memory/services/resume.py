@@ -44,17 +44,11 @@ from memory.services.resume_episodes import notes_of_episodes
 from memory.services.resume_goals import PlacedGoal, choose_goals, goal_pieces
 from memory.services.resume_known import artifact_pieces, fact_pieces, profile_pieces, strategy_pieces
 from memory.services.resume_layout import LaidPacket, lay_out_packet
-from memory.services.resume_notes import (
-    Bearing,
-    Said,
-    notes_of_recalled,
-    notes_of_slots,
-    notes_of_turns,
-    piece_of,
-)
+from memory.services.resume_notes import Bearing, Said, notes_of_turns, piece_of
 from memory.services.resume_outcomes import last_outcome
 from memory.services.resume_packing import heaviest
 from memory.services.resume_pieces import Piece, Section, content_words, repeated_specifics
+from memory.services.resume_records import notes_of_recalled, notes_of_slots
 from memory.services.resume_replay import only_told, replay_pieces, replay_work
 from memory.services.searches import make_query
 
