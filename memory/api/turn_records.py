@@ -274,7 +274,9 @@ class TurnRecords(RecordViewSet):
         return self.once(write)
 
     def destroy(self, request: Request, record_id: UUID) -> Response:
-        """For good, with its slots of every level and its raw trace. 409 once it is merged into a work episode."""
+        """For good, with its slots of every level and its raw trace. 403 for one that another agent recorded, 409 once
+        it is merged into a work episode.
+        """
         delete_record(self.owner(self.query()), record_id)
         return Response(status=204)
 

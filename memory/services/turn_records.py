@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from memory.audit import record as record_audit
-from memory.errors import Conflict, NotFound, Unprocessable
+from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
 from memory.extraction.turn_slots import Slots
 from memory.models import CompressionLevel, Conversation, Participant, ReasoningTrace, TurnRecord, TurnSlot
 from memory.models.writer import insert_participants
@@ -194,10 +194,13 @@ def add_slots(owner: Owner, record_id: UUID, prepared: Prepared, *, embedded: Em
 def delete_record(owner: Owner, record_id: UUID) -> None:
     """Erase it for good: its slots of every level, its raw trace. Its number is given to no other.
 
-    Raises NotFound, and Conflict for one that a work episode tells of.
+    Raises NotFound; Forbidden for one that another agent, or the account, recorded; Conflict for one that a work
+    episode tells of.
     """
     with transaction.atomic():
         _conversation, record = lock_record(owner, record_id)
+        if owner.agent_id and owner.agent_id != record.agent_id:
+            raise Forbidden("who recorded the turn erases it, or the account")
         if record.level >= CompressionLevel.MERGED:
             raise Conflict("the record is merged into a work episode")
         if slots := read_slots(record).rows:

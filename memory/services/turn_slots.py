@@ -23,7 +23,8 @@ from memory_project.encryption import SealBroken
 LONGEST_TEXT = 1_000_000
 """Characters of what a slot tells, its calls among them."""
 RECONCILED = "reconciled"
-"""What an outcome said before, in its data: the oldest first, each with until when."""
+"""What an outcome said before, in its data: the oldest first, each with until when, and who told the next one then. The
+slot's agent told the first."""
 RESERVED = {"action": {"calls", "text"}, "outcome": {RECONCILED}}
 """Names in the data of slots that the service gives a meaning to."""
 Slot = TurnSlot.Slot
@@ -181,7 +182,7 @@ def reconcile(owner: Owner, stored: StoredSlots, outcome: TurnSlot, *, embedded:
     """
     rows = stored.of(Slot.OUTCOME)
     first = rows[0]
-    said = [*first.data.get(RECONCILED, []), {"text": first.text, "until": now.isoformat()}]
+    said = [*first.data.get(RECONCILED, []), {"text": first.text, "until": now.isoformat(), "by": owner.agent_id}]
     tokens = first.token_count
     data: Mapping[str, Any] = {**outcome.data, RECONCILED: said}
     reword_memories(owner, [Rewording(row=row, text=outcome.text) for row in rows], embedded=embedded, now=now)

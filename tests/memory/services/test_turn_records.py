@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from memory.errors import Conflict, NotFound, TooLarge, Unprocessable
+from memory.errors import Conflict, Forbidden, NotFound, TooLarge, Unprocessable
 from memory.extraction.turn_slots import Action, Call, Observation, Outcome, Point, Rationale, Reasoning, Slots
 from memory.models import AuditEntry, Conversation, Link, ReasoningTrace, TurnRecord, TurnSlot
+from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.tools import LARGEST_VALUE_BYTES
@@ -63,6 +64,15 @@ def compress(slot: TurnSlot, text: str) -> TurnSlot:
     fresh._state.adding = True
     fresh.save()
     return fresh
+
+
+@pytest.fixture
+def gardener(owner: Owner) -> Owner:
+    """Another agent that takes part in the conversation."""
+    say(owner, turn("Hello."), conversation_id="chat-1")
+    other = replace(owner, agent_id="gardener")
+    insert_participants(other, conversation_ids=["chat-1"])
+    return other
 
 
 def test_each_slot_is_a_memory_of_its_own(owner: Owner) -> None:
@@ -123,6 +133,26 @@ def test_an_open_outcome_is_told_anew_and_keeps_what_it_said(owner: Owner) -> No
     assert (done.record.status, done.slots[-1].text) == ("succeeded", "Dry.")
     assert [before["text"] for before in said] == ["Not dry yet.", "Nearly dry."]
     assert done.record.tokens == done.record.raw_tokens == sum(slot.token_count for slot in done.slots)
+
+
+def test_an_outcome_says_who_told_it(owner: Owner, gardener: Owner) -> None:
+    done = add(gardener, put_record(owner, slots=Slots(action=DONE)).record, outcome("succeeded")).slots[-1]
+    dry = add(gardener, put_record(owner, slots=OPEN).record, outcome("succeeded", "Dry.")).slots[-1]
+
+    assert (done.slot, done.agent_id) == ("outcome", "gardener")
+    assert (dry.agent_id, [said["by"] for said in dry.data["reconciled"]]) == ("assistant", ["gardener"])
+
+
+def test_who_takes_part_does_not_erase_what_another_recorded(owner: Owner, gardener: Owner) -> None:
+    account = replace(owner, agent_id="")
+    records = [put_record(each).record for each in (owner, account)]
+
+    for record in records:
+        with pytest.raises(Forbidden):
+            delete_record(gardener, record.id)
+        delete_record(account, record.id)
+
+    assert not TurnRecord.objects.exists()
 
 
 def test_what_an_outcome_said_as_long_as_it_was_open_may_arrive_late(owner: Owner) -> None:
