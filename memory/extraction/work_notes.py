@@ -6,10 +6,11 @@ it says stands there word for word.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from memory.extraction.polarity import is_denied, is_left_open
 from memory.providers.sentences import is_question, split_sentences
 
 LONGEST_TEXT = 20_000
@@ -54,7 +55,7 @@ _BLOCKER = r"""
     \bblock(?:ed|ers?|ing)\b | \bblocks\ (?:the|us|me|our|it|this|that|any)\b
     | \b(?:wait|waiting|waits|hold|holding)\ (?:for|on)\b | \bawait(?:s|ing|ed)?\b
     | \bstuck\b | \bheld\ up\b | \bdepends?\ on\b | \bpending\b | \bin\ (?:the|our)\ way\b | \bbottleneck\b
-    | \b(?:can'?t|cannot|can\ not|won'?t|not|unable|nothing)\b.{1,80}\b(?:until|till|unless|before)\b
+    | \b(?:can'?t|cannot|can\ not|won'?t|not|unable|nothing)\b.{1,80}\b(?:until|till|unless|before\ \w)
     | ^(?:until|unless)\b | \b(?:still|yet\ to)\ (?:need|missing|lack|waiting)\w*\b | \bno\ (?:access|answer|reply)\b
 """
 _REJECTION = r"""
@@ -65,37 +66,59 @@ _REJECTION = r"""
     | \b(?:turn(?:ed)?\ down|discard(?:ed)?|dismiss(?:ed)?|scrap(?:ped)?|drop(?:ped)?|ditch(?:ed)?|abandon(?:ed)?)\b
     | \bout\ of\ the\ question\b | \bnot\ going\ (?:to\ (?:use|do|go)|with)\b | \brather\ not\b
     | \b(?:do\ not|don'?t|doesn'?t|didn'?t)\ want\b | \b(?:can'?t|cannot)\ use\b
+    | \b(?:do\ not|don'?t)\ (?:think|believe|feel)\ (?:that\ )?(?:we|it|i|this|that)\ (?:should|ought|need|can|makes)\b
+    | \bwe\ (?:(?:should|will|would|are)\ (?:not|never)|shouldn'?t|won'?t|wouldn'?t|aren'?t)\ (?:going\ to\ )?
+      (?:use|keep|take|go|switch|buy|order|ship|book)\b
 """
 _DECISION = r"""
     \b(?:decided|decisions?|agreed|settled?\ (?:on|for)|chose|chosen|picked|opted|approved|signed\ off)\b
     | \b(?:go|going|went|stick|sticking|stay|staying)\ (?:\w+\ )?(?:with|for)\b
+      (?!\ (?:\w+\ ){0,2}(?:lunch|dinner|breakfast|coffee|tea|walk|break|run|swim|beer|drinks?)\b)
     | \blet'?s\ (?!see\b|check\b|hope\b|look\b|talk\b|say\b|start\ by\b)\w+
     | \bwe(?:'ll|\ will|'re\ going\ to|\ are\ going\ to|\ should)\ (?:\w+\ )?
       (?:use|keep|do|run|take|split|move|make|put|write|build|buy|order|switch|ship|cut)\b
+    | (?:^|[,;:–—-]\s|\b(?:so|and|then)\ )we\ (?:now\ )?(?:use|keep|take|move|switch|stay|book|postpone|choose)\ \w
     | \bthe\ plan\ (?:is|will|now)\b | \b(?:final|plan|choice)\ (?:is|:)
     | \b(?:i'd|i\ would|we'd)\ (?:rather|prefer)\b | \b(?:instead\ of|rather\ than|in\ favou?r\ of|in\ place\ of)\b
     | \bdo\ it\ (?:that|this)\ way\b | \w\ it\ is[.!]?$ | \breplac(?:es|ed|ing)\b
 """
-_CONSTRAINT = r"""
-    \b(?:must|mustn'?t|never|always|shall\ not|may\ not|not\ allowed|forbidden|mandatory|required?|non-negotiable)\b
-    | \bwithout\ (?:\w+\ ){0,3}(?:approval|asking|permission|sign-?off|consent|my|telling|review|downtime)\b
-    | \b(?:at\ (?:most|least)|no\ (?:more|less|later|fewer|earlier)\ than|up\ to|only\ (?:if|when|after|with|on|in))\b
-    | \b(?:under|below|above|over|within|before|by|until)\ (?:[€$£]\s?)?\d | \b(?:budget|deadline|limit|ceiling|quota)\b
+# what is a rule only where somebody binds others by it: "approve" alone is what somebody does
+_BINDS = r"(?:must|should|shall|may|can|needs?|ha(?:s|ve)\ to|without|only|not|no|never|before|until|unless|ask|want)"
+_BOUND = r"(?:approv(?:e|es|al)|permission|(?<![.\w])policy|sign(?:s|ed)?[- ]?off|up\ to\ (?:[€$£]\s?)?\d+)"
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+_CONSTRAINT = rf"""
+    \b(?:must|mustn'?t|shall\ not|may\ not|not\ allowed|forbidden|mandatory|required?|non-negotiable)\b
+    | (?<!\bhas\ )(?<!\bhave\ )(?<!\bhad\ )(?<!\bwas\ )(?<!\bwere\ )\bnever\ (?!\w+ed\b|got\b|came\b|went\b|saw\b)\w
+    | \balways\ (?!\w+ed\b|\w+[^s\W]s\b)\w
+    | \bwithout\ (?:\w+\ ){{0,3}}(?:approval|asking|permission|sign-?off|consent|my|telling|review|downtime)\b
+    | \b(?:at\ (?:most|least)|no\ (?:more|less|later|fewer|earlier)\ than|only\ (?:if|when|after|with|on|in))\b
+    | \b(?:under|below|above|over|within|before|until)\ (?:[€$£]\s?)?\d
+    | \bby\ \d{{1,2}}(?:st|nd|rd|th)?(?:\ (?:of\ )?{_MONTH}|:\d\d|\s?(?:am|pm|o'clock)\b) | \bby\ \d{{4}}-\d\d
     | \b(?:has|have|needs?|got)\ to\ (?:be|stay|sign|approve|go|keep|run|agree|know|work|pass|come|have)\b
-    | \b(?:sign(?:s|ed)?[- ]?off|approv(?:e|es|al)|permission|freeze|frozen|off[- ]limits|compliance|policy|gdpr)\b
+    | \b{_BINDS}\b.{{0,60}}\b{_BOUND}\b | \b{_BOUND}\b.{{0,60}}\b{_BINDS}\b
+    | (?<![.\w])policy\ (?:is|says|requires|forbids)
+    | \b(?:freeze|frozen|off[- ]limits|compliance|gdpr)\b
     | (?:^|[,;:—–-]\s*|\b(?:and|but|please|so)\ )(?:do\ not|don'?t)\ (?!worry|know|mind|think)\w+
     | \b(?:maximum|minimum|capped|cap\ of|not\ (?:more|less|later|before|after|on|during|touch)|as\ long\ as)\b
     | \bby\ (?:mon|tues|wednes|thurs|fri|satur|sun)day\b | \bby\ the\ (?:end|\d) | \b(?:due|expires?|runs\ out)\b
-    | \bno\ (?:\w+\ ){1,3}(?:on|after|before|during|without|in)\b | \bi\ (?:prefer|want|need|like|hate)\b
-    | \bask\ (?:me|him|her|us|them)\b | \bonly\b.{0,40}\b(?:can|may|should|allowed)\b | \bcannot\ exceed\b
-    | (?:^|[,;:–—-]\s|\b(?:and|but|so|that)\s)(?:nobody|no\ one)\ (?!knows?\b|is\b|was\b|has\b|had\b|else\b|seems?\b)\w+
+    | \bno\ (?:\w+\ ){{1,3}}(?:on|after|before|during|without|in)\b
+    | \bi\ (?:prefer|want|need|like|hate)\b
+      (?!\ (?:you\ to\ help|your\ help|to\ (?:go|run|leave|say|think|thank)|it\b|that\b))
+    | \bask\ (?:me|him|her|us|them)\b | \bonly\b.{{0,40}}\b(?:can|may|should|allowed)\b | \bcannot\ exceed\b
+    | (?:^|[,;:–—-]\s|\b(?:and|but|so|that)\s)(?:nobody|no\ one)\ (?!(?:knows?|is|was|has|had|else|seems?|\w+ed)\b)\w+
 """
+# a limit that was run into is an error, so what only names one comes after these
+_LIMIT = r"\b(?:budget|deadline|limit|ceiling|quota)\b"
 _ERROR = r"""
-    (?<!\bno\ )(?<!%\ )\berrors?\b(?!\ rates?) | \b(?:fail(?:s|ed|ing|ure|ures)?|exceptions?|traceback|fatal|panic)\b
+    (?<!%\ )\berrors?\b(?!\ (?:rates?|budgets?)|-free)
+    | \b(?:fail(?:s|ed|ing|ure|ures)?|exceptions?|traceback|fatal|panic)\b
     | \btimed\ out\b | \btime-?outs?\ (?:after|exceeded|error|of\ \d) | \bcrash(?:ed|es|ing)?\b
     | \b(?:refused|denied|deadlock(?:ed|s)?|corrupt(?:ed|ion)?|broken|out\ of\ memory|segfault|violat(?:es|ed|ion))\b
     | \b\w+(?:error|exception)\b | \b(?:err|sqlstate)[_-]?\w+ | \b(?:could\ not|couldn'?t|unable\ to)\b
-    | \b(?:http|status|exit\ code|returned|code)\ (?:[45]\d\d|[1-9]\d{0,2})\b | \bbug\b | \bregression\b | \b[45]\d\ds\b
+    | \b(?:http|status|exit\ code|returned|code)\ (?![23]\d\d\b)[1-9]\d{0,2}\b
+    | \bbug\b | \bregression\b | \b[45]\d\ds\b
+    | \b(?:answer(?:ed|s)|got|gets|gave|gives|returns|repl(?:ied|ies))\ (?:with\ )?(?:an?\ )?(?:http\ )?[45]\d\d\b
+    | \black(?:s|ed)?\ (?:the\ )?(?:permissions?|rights?|scopes?)\b
 """
 _NEXT_STEP = r"""
     \bnext(?:\ (?:step|up|thing)|,|\ is\b|:) | \bto-?do\b | \b(?:still|yet)\ (?:have|has|need|needs|to)\b
@@ -112,8 +135,8 @@ _RESULT = r"""
     | \bis\ (?:now\ )?(?:live|up|green|ready|in\ place|stable|the\ (?:cause|culprit))\b | \btook\ \d | \bresults?\b
     | \b(?:came|comes)\ (?:back|to|in|out)\b | \bok\b\s*[:(] | \bcaused\ by\b | \bbecause\ of\b
 """
-FORMS: Mapping[NoteKind, re.Pattern[str]] = {
-    kind: re.compile(form, re.IGNORECASE | re.VERBOSE)
+FORMS: Sequence[tuple[NoteKind, re.Pattern[str]]] = [
+    (kind, re.compile(form, re.IGNORECASE | re.VERBOSE))
     for kind, form in (
         (NoteKind.CORRECTION, _CORRECTION),
         (NoteKind.BLOCKER, _BLOCKER),
@@ -121,17 +144,28 @@ FORMS: Mapping[NoteKind, re.Pattern[str]] = {
         (NoteKind.DECISION, _DECISION),
         (NoteKind.CONSTRAINT, _CONSTRAINT),
         (NoteKind.ERROR, _ERROR),
+        (NoteKind.CONSTRAINT, _LIMIT),
         (NoteKind.NEXT_STEP, _NEXT_STEP),
         (NoteKind.RESULT, _RESULT),
     )
-}
+]
 """In the order in which they are tried: what is taken back first, what was merely done last."""
+_RESULT_FORM = dict(FORMS)[NoteKind.RESULT]
+DENIABLE = frozenset(NoteKind) - {NoteKind.CORRECTION, NoteKind.CONSTRAINT}
+"""Of rules and corrections a "not" is a part."""
+DENIED = frozenset({NoteKind.DECISION, NoteKind.ERROR, NoteKind.NEXT_STEP, NoteKind.RESULT})
+"""What a denial of these says is known."""
+_STILL_OPEN = re.compile(r"\b(?:is|are|be|been|yet|still|isn't|aren't)\b", re.IGNORECASE)
+"""What is not so now, may be yet; what was not so, failed."""
+_CALL = re.compile(r"\s*[\w.:-]{1,100}\(.*?\)\s*(?P<end>->|!!|$)\s*(?P<gave>.*)", re.DOTALL)
+"""How a call is told: the tool, its arguments, and what it gave, or how it failed."""
 
 # what people begin an instruction with
 _VERBS = (
     "add|apply|ask|avoid|book|branch|bring|build|buy|call|cancel|change|check|choose|close|commit|compare|copy|count|"
     "create|cut|delete|deploy|do|document|draft|drop|fix|focus|get|give|go|hold|include|install|keep|leave|limit|list|"
-    "make|mark|measure|merge|move|name|note|open|order|pause|pick|plan|post|publish|push|put|remove|rename|"
+    r"make(?! it (?!\d)\w+[.!]?$)|mark|measure|merge|move|name|note|open|order|pause|pick|plan|post|publish|push|put|"
+    "remove|rename|"
     "repeat|replace|restart|restore|revert|roll|run|save|schedule|send|set|ship|show|skip|split|start|stay|stick|stop|"
     "store|switch|take|tell|test|treat|turn|update|use|wait|watch|write"
 )
@@ -186,8 +220,48 @@ def is_instruction(sentence: str) -> bool:
 
 
 def kind_of(sentence: str) -> NoteKind | None:
-    """What one sentence is; None for one that is none of these."""
+    """What one sentence is; None for one that is none of these. Of a call, what it gave may be a result or an error."""
+    plain = sentence[:LONGEST_SENTENCE].translate(_SIGN)
+    if (call := _CALL.fullmatch(plain)) is not None:
+        return kind_of_call(call)
     if is_question(sentence):
         return NoteKind.QUESTION_OPEN
+    for kind, form in FORMS:
+        found = list(form.finditer(plain))
+        if found and (kind not in DENIABLE or not all(is_denied(plain, match) for match in found)):
+            return NoteKind.NEXT_STEP if kind == NoteKind.RESULT and is_left_open(plain) else kind
+        if found and kind in DENIED:
+            return kind_of_denied(kind, plain)
+    return None
+
+
+def kind_of_call(call: re.Match[str]) -> NoteKind | None:
+    if call["end"] == "!!":
+        return NoteKind.ERROR
+    kind = kind_of(call["gave"]) if call["gave"] else None
+    return kind if kind in (NoteKind.RESULT, NoteKind.ERROR) else None
+
+
+def kind_of_denied(kind: NoteKind, plain: str) -> NoteKind | None:
+    """What a sentence is that says that something is not so: no error is a result, what was not decided or need not be
+    done is nothing, and what did not come about is open, or failed."""
+    if kind == NoteKind.RESULT:
+        return NoteKind.NEXT_STEP if _STILL_OPEN.search(plain) else NoteKind.ERROR
+    if kind == NoteKind.NEXT_STEP:
+        found = list(_RESULT_FORM.finditer(plain))
+        return None if all(is_denied(plain, match) for match in found) else NoteKind.RESULT
+    return NoteKind.RESULT if kind == NoteKind.ERROR else None
+
+
+def status_of(sentence: str) -> str:
+    """How what a sentence reports ended: succeeded, failed or open; empty where it says nothing of that."""
+    kind = kind_of(sentence)
+    if kind == NoteKind.NEXT_STEP:
+        return "open" if tells_undone(sentence) else ""
+    return {NoteKind.RESULT: "succeeded", NoteKind.ERROR: "failed"}.get(kind or NoteKind.DECISION, "")
+
+
+def tells_undone(sentence: str) -> bool:
+    """Whether it says of something that would be a result that it is not so."""
     plain = sentence[:LONGEST_SENTENCE].translate(_SIGN)
-    return next((kind for kind, form in FORMS.items() if form.search(plain)), None)
+    return is_left_open(plain) or any(is_denied(plain, match) for match in _RESULT_FORM.finditer(plain))

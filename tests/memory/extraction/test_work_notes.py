@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.extraction.work_notes import LONGEST_SENTENCE, NoteKind, find_notes, kind_of, work_sentences
+from memory.extraction.work_notes import LONGEST_SENTENCE, NoteKind, find_notes, is_instruction, kind_of, work_sentences
 
 
 @pytest.mark.parametrize(
@@ -32,10 +32,32 @@ from memory.extraction.work_notes import LONGEST_SENTENCE, NoteKind, find_notes,
         ("Who has the key?", NoteKind.QUESTION_OPEN),
         ("Should we go with the blue pump?", NoteKind.QUESTION_OPEN),
         ("Roses smell nice.", None),
+        ("We move to the second bed and take the short hose.", NoteKind.DECISION),
+        ("Going for lunch, we have beans today.", None),
+        ("Our policy is that nobody pays in cash.", NoteKind.CONSTRAINT),
+        ("Anything above 200 euros I want to see and approve before you buy it.", NoteKind.CONSTRAINT),
+        ("You may spend up to 500 euros.", NoteKind.CONSTRAINT),
+        ("Water them by 25 May.", NoteKind.CONSTRAINT),
+        ("The weeds add up to 1,204.", None),
+        ("It grew by 25 in a week.", None),
+        ("Ana approves the plan.", None),
+        ("The cause is in tank.policy=drain.", None),
+        ("I want you to help me plant it.", None),
+        ("Always.", None),
+        ("They never replied.", None),
+        ("I tried to raise the quota, but the shop answered 403.", NoteKind.ERROR),
+        ('sql({"q": "sum(a) group by 1"}) -> 14,382 must be checked', None),
+        ('git({"cmd": "push"}) -> opened', NoteKind.RESULT),
+        ('drain({"tank": 2}) !! the valve is stuck', NoteKind.ERROR),
     ],
 )
 def test_a_sentence_is_known_by_its_form(sentence: str, kind: NoteKind | None) -> None:
     assert kind_of(sentence) == kind
+
+
+def test_a_wish_about_manner_is_no_instruction() -> None:
+    assert is_instruction("Make it two metres longer.")
+    assert not is_instruction("Make it nice.")
 
 
 def test_notes_come_in_order_without_what_only_opens_them() -> None:
