@@ -61,5 +61,5 @@ class AgentRecords(AgentPart):
         return records_of_conversation(self._owner, conversation_id).order_by("number")
 
     def delete_record(self, record_id: UUID) -> None:
-        """For good. Raises NotFound, and Conflict for one that a work episode tells of."""
+        """For good. Raises NotFound, Forbidden for another agent's, Conflict for one that a work episode tells of."""
         delete_record(self._owner, record_id)

@@ -1,4 +1,9 @@
-"""Answers already given to requests that carried an `Idempotency-Key`, kept with the write they answered."""
+"""Answers already given to requests that carried an `Idempotency-Key`, kept with the write they answered.
+
+For MEMORY_IDEMPOTENCY_HOURS, in plain text, and given again whatever has become of what they tell: a memory that is
+erased or quarantined meanwhile is in them until then, for the key that was told of it. Lowering the policy of reasoning
+forgets those that may tell one; raw traces are in none.
+"""
 
 from datetime import datetime
 from typing import Self

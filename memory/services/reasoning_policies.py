@@ -2,10 +2,14 @@
 
 A policy holds at once, for what is stored as well: what lies deeper is told no more, and is told again once the policy
 allows it. Traces that shall be gone are to be destroyed (`forget_traces`).
+
+Answers that are kept for who sends the same request again (`IdempotentRequest`) may tell a reasoning as the policy was
+then: one that is lowered forgets them. What is sent again then is answered afresh.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
@@ -15,9 +19,9 @@ from django.db.models.functions import Coalesce, Now
 
 from memory.audit import record
 from memory.errors import NotFound, Unprocessable
-from memory.models import Account, ReasoningTrace, TurnRecord, TurnSlot
+from memory.models import Account, IdempotentRequest, ReasoningTrace, TurnRecord, TurnSlot
 from memory.owner import Owner
-from memory.reasoning import ReasoningTier
+from memory.reasoning import ReasoningTier, is_deeper
 from memory.services.reasoning import ReasoningPolicy
 
 BATCH_ROWS = 500
@@ -35,6 +39,11 @@ class PolicyChange:
     @property
     def is_change(self) -> bool:
         return self.was != self.policy
+
+    @property
+    def is_lower(self) -> bool:
+        """Whether less is told from now on."""
+        return is_deeper(self.was.tier, self.policy.tier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +68,8 @@ def set_policy(owner: Owner, *, tier: str | None = None, trace_tokens: int | Non
         if change.is_change:
             account.save(update_fields=["reasoning_tier", "raw_trace_tokens"])
             record_change(owner, change)
+        if change.is_lower:
+            forget_answers(owner)
     return change
 
 
@@ -80,6 +91,17 @@ def record_change(owner: Owner, change: PolicyChange) -> None:
         for name, policy in (("was", change.was), ("policy", change.policy))
     }
     record(owner, operation="update", memory_type="account", affected_ids=[owner.account_id], metadata=told)
+
+
+def forget_answers(owner: Owner) -> None:
+    """Of the account, whatever was read: a kept answer does not say which request it is to.
+
+    Those of what was made (201), and refusals, tell no reasoning, and stay. A change that was answered with 200, and is
+    sent again within the same hours, is made again.
+    """
+    gone, _ = IdempotentRequest.objects.filter(account_id=owner.account_id, status=HTTPStatus.OK).delete()
+    if gone:
+        record(owner, operation="delete", memory_type="kept_answer", result_count=gone)
 
 
 def count_traces(owner: Owner) -> Traces:

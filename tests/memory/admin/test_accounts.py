@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from memory.models import Account, Agent, ApiKey, AuditEntry, Team, TeamMember
+from memory.models import Account, Agent, ApiKey, AuditEntry, IdempotentRequest, Team, TeamMember
 from memory.services.accounts import READ_ONLY, issue_key
+from tests.api_client import ServiceClient
 from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
 
 
@@ -73,6 +74,15 @@ def test_a_name_and_a_policy_are_changed_at_once(staff: Client, account: Account
     account.refresh_from_db()
     assert (account.name, account.reasoning_tier) == ("garden", "none")
     assert AuditEntry.objects.count() == 2
+
+
+def test_answers_that_may_tell_more_are_forgotten(staff: Client, account: Account, api: ServiceClient) -> None:
+    api.post("/recall", {"agent_id": "assistant", "query": "Why?"}, HTTP_IDEMPOTENCY_KEY="k1")
+    url = page_url("account", account.id)
+
+    staff.post(url, form_values(staff.get(url)) | {"reasoning_tier": "none"})
+
+    assert not IdempotentRequest.objects.exists()
 
 
 def test_an_account_is_not_deleted_here(staff: Client, account: Account) -> None:

@@ -1,0 +1,88 @@
+"""Answers that are kept for repeated requests, once the account's policy of reasoning is lowered."""
+
+from typing import Any
+
+import pytest
+
+from memory.models import AuditEntry, IdempotentRequest, TurnRecord
+from memory.owner import Owner
+from memory.services.reasoning_policies import set_policy
+from tests.api_client import ServiceClient
+from tests.memory.goals import aim
+from tests.memory.reasonings import RATIONALE, thought
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
+
+TELLTALE = "freeze"
+"""Stands nowhere but in the rationale."""
+QUESTION = "Why not wait with the roses?"
+READS: dict[str, dict[str, Any]] = {
+    "/replay": {"decision": QUESTION, "tier": "structured_rationale"},
+    "/resume": {"conversation_id": "chat-1", "query": QUESTION},
+    "/recall": {"query": QUESTION},
+    "/context": {"conversation_id": "chat-2", "query": QUESTION},
+}
+
+
+@pytest.fixture
+def record(owner: Owner) -> TurnRecord:
+    """A turn of a goal, with a rationale."""
+    return thought(owner, rationale=RATIONALE, fields={"goal_id": aim(owner, "Have a garden.").id})
+
+
+def post(api: ServiceClient, path: str, body: dict[str, Any]) -> Any:
+    return api.post(path, {"agent_id": "assistant"} | body, HTTP_IDEMPOTENCY_KEY="k1")
+
+
+@pytest.mark.parametrize("path", READS)
+def test_what_was_read_is_not_told_again_once_it_may_not_be(
+    api: ServiceClient, owner: Owner, record: TurnRecord, path: str
+) -> None:
+    first = post(api, path, READS[path])
+
+    set_policy(owner, tier="decision_summary")
+    again = post(api, path, READS[path])
+
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert (TELLTALE in first.content.decode(), TELLTALE in again.content.decode()) == (True, False)
+    assert "Idempotency-Replayed" not in again
+
+
+def test_what_is_forgotten_is_counted_in_the_audit_log(api: ServiceClient, owner: Owner, record: TurnRecord) -> None:
+    for path, body in READS.items():
+        post(api, path, body)
+
+    set_policy(owner, tier="none")
+
+    entry = AuditEntry.objects.get(memory_type="kept_answer")
+    assert (entry.operation, entry.result_count, entry.affected_ids) == ("delete", len(READS), [])
+
+
+def test_what_was_made_is_not_made_again(api: ServiceClient, owner: Owner) -> None:
+    first = post(api, "/goals", {"description": "Have a garden."})
+
+    set_policy(owner, tier="none")
+
+    assert post(api, "/goals", {"description": "Have a garden."}).json() == first.json()
+    assert IdempotentRequest.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "change", [{"tier": "raw_trace"}, {"trace_tokens": 0}, {"tier": "structured_rationale"}], ids=str
+)
+def test_a_policy_that_is_not_lowered_forgets_nothing(
+    api: ServiceClient, owner: Owner, record: TurnRecord, change: dict[str, Any]
+) -> None:
+    post(api, "/recall", READS["/recall"])
+
+    set_policy(owner, **change)
+
+    assert post(api, "/recall", READS["/recall"])["Idempotency-Replayed"] == "true"
+
+
+def test_answers_of_other_accounts_stay(stranger_api: ServiceClient, owner: Owner) -> None:
+    post(stranger_api, "/recall", READS["/recall"])
+
+    set_policy(owner, tier="none")
+
+    assert IdempotentRequest.objects.count() == 1
