@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Case, F, OuterRef, Q, Value, When
+from django.db.models.expressions import RawSQL
 from django.db.models.fields import TextField
 from django.db.models.functions import Concat, Left, Length, Right
 from django.db.models.lookups import GreaterThan
@@ -58,6 +59,27 @@ SELECT conversation_id, continues FROM conversations
 WHERE {visible} AND NOT archived AND (%(user_id)s = '' OR user_id IN ('', %(user_id)s))
     AND (%(channel)s = '_global' OR channel IN ('_global', %(channel)s))
 ORDER BY coalesce(last_turn_at, started_at) DESC, id DESC LIMIT 1
+"""
+
+# whole trees: from these goals up, and from there down
+TREES = """
+WITH RECURSIVE above (id) AS (
+    SELECT unnest(%s::uuid[])
+    UNION SELECT links.target_id FROM memory_links AS links JOIN above ON links.source_id = above.id
+    WHERE links.account_id = %s AND links.type = %s
+), tree (id) AS (
+    SELECT id FROM above
+    UNION SELECT links.source_id FROM memory_links AS links JOIN tree ON links.target_id = tree.id
+    WHERE links.account_id = %s AND links.type = %s
+) SELECT id FROM tree LIMIT %s
+"""
+# no part without what it is a part of
+WITH_ROOTS = """
+WITH RECURSIVE above (id) AS (
+    ({chosen})
+    UNION SELECT links.target_id FROM memory_links AS links JOIN above ON links.source_id = above.id
+    WHERE links.account_id = %s AND links.type = %s
+) SELECT id FROM above LIMIT %s
 """
 
 
@@ -114,8 +136,12 @@ class EpisodeOfWork(Remembered):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalOfWork(Remembered):
-    """`parent_ids` has one at most; `blocker_ids` are those that it waits for, closed ones among them."""
+    """`parent_ids` has one at most; `blocker_ids` are those that it waits for, closed ones among them.
 
+    `is_own`: of the owner's agent, or of its user; not of nobody in particular, added by another agent.
+    """
+
+    is_own: bool
     status: str
     priority: int
     deadline: datetime | None
@@ -164,13 +190,17 @@ def read_turns(owner: Owner, line: Line, *, now: datetime) -> list[SaidTurn]:
 
 def told_rows(rows: Any, owner: Owner, *columns: str, most: int, now: datetime, **others: Any) -> list[dict[str, Any]]:
     """So many rows that searches may find, with a text of bounded length; `others` are expressions by name."""
-    of_user = Q(user_id__in=("", owner.user_id)) if owner.user_id else Q()
     ends = Concat(Left("text", READ_CHARACTERS), Value("\n"), Right("text", READ_CHARACTERS), output_field=TextField())
     told = Case(When(is_long=True, then=ends), default=F("text"))
-    found = rows.filter(of_user).recallable(now).alias(is_long=GreaterThan(Length("text"), 2 * READ_CHARACTERS))
+    found = found_rows(rows, owner, now=now).alias(is_long=GreaterThan(Length("text"), 2 * READ_CHARACTERS))
     shared = ("id", "kind", "conversation_id", "channel", "event_time")
     named = found.values(*shared, *columns, told=told, **others)[:most]
     return [{"text": row.pop("told"), **row, "kind": Kind(row["kind"])} for row in named]
+
+
+def found_rows(rows: Any, owner: Owner, *, now: datetime) -> Any:
+    of_user = Q(user_id__in=("", owner.user_id)) if owner.user_id else Q()
+    return rows.filter(of_user).recallable(now)
 
 
 def read_slots(owner: Owner, line: Line, goal_ids: Collection[UUID], *, now: datetime) -> list[SlotOfTurn]:
@@ -220,28 +250,47 @@ def episode_of_work(row: dict[str, Any], allowed: ReasoningTier) -> EpisodeOfWor
     return EpisodeOfWork(**row)
 
 
-def read_goals(owner: Owner, goal_ids: Collection[UUID], *, now: datetime) -> list[GoalOfWork]:
-    """These, then open ones as they press, then those that were closed last; each with its parent and blockers."""
+def read_goals(
+    owner: Owner, goal_ids: Collection[UUID], worked_on: Collection[UUID], *, now: datetime
+) -> list[GoalOfWork]:
+    """These, then open ones as they press: of the trees that were worked on first, then the owner's own. Then those
+    that were closed last. Each with its parent and blockers, and with all that it is a part of."""
     rows: Any = Goal.objects.visible_to(owner, Kind.GOAL).in_channels(owner)
-    named_first = Case(When(id__in=list(goal_ids), then=0), default=1)
-    pressing = rows.order_by(
-        named_first,
-        F("completed_at").desc(nulls_first=True),
-        F("deadline").asc(nulls_last=True),
-        "-priority",
-        "id",
-    )
-    columns = ("status", "priority", "deadline", "completed_at", "result")
+    pressing = found_rows(rows, owner, now=now).order_by(*pressing_order(owner, goal_ids, worked_on))
+    chosen, values = pressing.values("id")[:MOST_GOALS].query.sql_with_params()
+    bounds = (owner.account_id, SUBGOAL_OF, 2 * MOST_GOALS)
+    columns = ("agent_id", "user_id", "status", "priority", "deadline", "completed_at", "result")
     found = told_rows(
-        pressing,
+        rows.filter(id__in=RawSQL(WITH_ROOTS.format(chosen=chosen), (*values, *bounds))),  # noqa: S611 - a constant with parameters
         owner,
         *columns,
-        most=MOST_GOALS,
+        most=2 * MOST_GOALS,
         now=now,
         parent_ids=targets_of(owner, SUBGOAL_OF),
         blocker_ids=targets_of(owner, BLOCKED_BY),
     )
-    return [GoalOfWork(**row) for row in found]
+    return [goal_of_work(row, owner) for row in found]
+
+
+def pressing_order(owner: Owner, goal_ids: Collection[UUID], worked_on: Collection[UUID]) -> list[Any]:
+    of_owner = Q(agent_id=owner.agent_id) | (Q(user_id=owner.user_id) if owner.user_id else Q())
+    order: list[Any] = [Case(When(of_owner, then=0), default=1), F("deadline").asc(nulls_last=True), "-priority", "id"]
+    if near := [*goal_ids, *worked_on]:
+        of_account = (owner.account_id, SUBGOAL_OF)
+        trees = RawSQL(TREES, (near, *of_account, *of_account, 2 * MOST_GOALS))  # noqa: S611 - as above
+        order.insert(0, Case(When(id__in=trees, then=0), default=1))
+    order.insert(0, F("completed_at").desc(nulls_first=True))
+    if goal_ids:
+        # an empty list would leave a constant, and that would be the number of a column
+        order.insert(0, Case(When(id__in=list(goal_ids), then=0), default=1))
+    return order
+
+
+def goal_of_work(row: dict[str, Any], owner: Owner) -> GoalOfWork:
+    agent_id, user_id = row.pop("agent_id"), row.pop("user_id")
+    # without a user nothing is seen but what the agent added, or all of the account
+    is_own = not owner.user_id or user_id == owner.user_id or agent_id == owner.agent_id
+    return GoalOfWork(is_own=is_own, **row)
 
 
 def targets_of(owner: Owner, type_: str) -> ArraySubquery:

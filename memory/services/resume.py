@@ -167,11 +167,12 @@ def read_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Work:
     line = read_line(owner, request.conversation_id, now=now)
     if request.conversation_id and not line.conversations:
         raise NotFound("no such conversation")
-    goals = read_goals(owner, request.goal_ids, now=now)
     turns = read_turns(owner, line, now=now)
     wanted = list(dict.fromkeys(request.goal_ids))
     slots = read_slots(owner, line, wanted, now=now)
-    worked_on = {slot.goal_id for slot in slots if slot.goal_id}
+    episodes = read_work_episodes(owner, line, wanted, now=now)
+    worked_on = {row.goal_id for row in (*slots, *episodes) if row.goal_id}
+    goals = read_goals(owner, wanted, worked_on, now=now)
     placed = choose_goals(goals, wanted, worked_on, now=now)
     return Work(
         line=line,
@@ -179,7 +180,7 @@ def read_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Work:
         placed=placed,
         turns=turns,
         slots=slots,
-        episodes=read_work_episodes(owner, line, wanted, now=now),
+        episodes=episodes,
         facts=read_user_facts(owner, now=now),
     )
 
@@ -210,9 +211,11 @@ def recall_work(owner: Owner, request: ResumeRequest, work: Work, deadline: Dead
 
 
 def question_of(work: Work) -> str:
-    """What the open goals are, and what the user said last."""
+    """What the open goals of the owner are, the most pressing first, and what the user said last."""
     said = [turn.text for turn in work.turns if turn.role == "user"][-1:]
-    asked = [*(goal.text for goal in work.open_goals[:GOALS_ASKED]), *said]
+    ranked = sorted(work.placed, key=lambda each: each.rank)
+    own = [each.goal.text for each in ranked if each.is_own and each.goal.is_open]
+    asked = [*own[:GOALS_ASKED], *said]
     return "\n".join(text[:ASKED_CHARACTERS] for text in asked)
 
 

@@ -6,12 +6,17 @@ weightier one is told. A section takes no more than its share as long as others 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from memory.services.resume_pieces import Piece, Section
 
 SAME_SHARE = 0.65
 TOKENS_OF_A_LINE = 70
 """A piece of so many tokens has to weigh twice as much as one of none."""
+TOKENS_OF_A_GOAL = 30
+"""What each goal is taken to have, however long it is: they go in by what presses."""
+FIRST_SHARE = 0.6
+"""Of what goes in before all else."""
 MOST_CONSIDERED = 800
 SHARES: Mapping[Section, float] = {
     Section.GOALS: 0.35,
@@ -44,15 +49,19 @@ class Chosen:
     spent: dict[Section, int] = field(default_factory=dict)
     headings: set[str] = field(default_factory=set)
     specifics: set[str] = field(default_factory=set)
+    ids: set[UUID | None] = field(default_factory=lambda: {None})
 
     def add(self, piece: Piece, prices: Prices, *, share: float) -> bool:
-        """Whether it went in: there is room, and nothing says it already."""
+        """Whether it went in: there is room, what it is below is told, and nothing says it already."""
+        if piece.below not in self.ids:
+            return False
         name, of_heading = prices.heading(piece)
         cost = prices.line(piece) + (0 if name in self.headings else of_heading)
         spent = self.spent.get(piece.section, 0) + cost
         if cost > self.left or spent > share * self.room or self.tells(piece):
             return False
         self.pieces.append(piece)
+        self.ids.add(piece.id)
         self.headings.add(name)
         self.specifics |= piece.specifics
         self.spent[piece.section] = spent
@@ -70,12 +79,13 @@ class Chosen:
 
 
 def weightiest(pieces: Sequence[Piece], prices: Prices) -> list[Piece]:
-    """By what they weigh for their tokens."""
+    """What has to go in, then by what they weigh for their tokens."""
 
     def worth(piece: Piece) -> float:
-        return -piece.weight / (1 + prices.line(piece) / TOKENS_OF_A_LINE)
+        tokens = TOKENS_OF_A_GOAL if piece.section == Section.GOALS else prices.line(piece)
+        return -piece.weight / (1 + tokens / TOKENS_OF_A_LINE)
 
-    return sorted(pieces, key=lambda piece: (worth(piece), *order_of(piece)))
+    return sorted(pieces, key=lambda piece: (not piece.is_first, worth(piece), *order_of(piece)))
 
 
 def heaviest(pieces: Sequence[Piece]) -> list[Piece]:
@@ -91,7 +101,11 @@ def order_of(piece: Piece) -> tuple[object, ...]:
 def choose(pieces: Sequence[Piece], room: int, prices: Prices) -> list[Piece]:
     """What goes in of pieces that `weightiest` has ordered. Parts are counted, each heading once."""
     chosen = Chosen(room=room, left=room)
-    waiting = [piece for piece in pieces if not chosen.add(piece, prices, share=SHARES[piece.section])]
+    waiting = [piece for piece in pieces if not chosen.add(piece, prices, share=share_of(piece))]
     for piece in waiting:
         chosen.add(piece, prices, share=1.0)
     return chosen.pieces
+
+
+def share_of(piece: Piece) -> float:
+    return FIRST_SHARE if piece.is_first else SHARES[piece.section]

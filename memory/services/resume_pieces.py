@@ -89,6 +89,10 @@ class Piece:
     score: float = 0.0
     reasons: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    is_first: bool = False
+    """Whether it goes in before all that is not."""
+    below: UUID | None = None
+    """The piece without which it is not told."""
     is_apart: bool = False
     """Whether it is told although something told says the same."""
 
