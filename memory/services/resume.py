@@ -43,7 +43,7 @@ from memory.services.resume_corrections import without_settled
 from memory.services.resume_episodes import notes_of_episodes
 from memory.services.resume_goals import PlacedGoal, choose_goals, goal_pieces
 from memory.services.resume_known import artifact_pieces, fact_pieces, profile_pieces, strategy_pieces
-from memory.services.resume_layout import LaidPacket, lay_out_packet
+from memory.services.resume_layout import lay_out_packet
 from memory.services.resume_notes import Bearing, Said, notes_of_turns, piece_of
 from memory.services.resume_outcomes import last_outcome
 from memory.services.resume_packing import heaviest
@@ -149,7 +149,7 @@ def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Resum
         pieces=laid.pieces,
         text=laid.text,
         tokens=laid.tokens,
-        left_out=count_left_out(pieces, laid),
+        left_out=count_left_out(laid.left_out),
         degraded=sorted(work.degraded),
         query=request.query,
         replay=only_told(told, laid.pieces) if told else None,
@@ -254,12 +254,11 @@ def bearing_of(work: Work) -> Bearing:
     )
 
 
-def count_left_out(pieces: Sequence[Piece], laid: LaidPacket) -> dict[str, int]:
-    """Of notes of some kind that still hold: of plain sentences nobody misses any."""
-    told = {id(piece) for piece in laid.pieces}
+def count_left_out(pieces: Sequence[Piece]) -> dict[str, int]:
+    """What had no room, by section; of plain sentences nobody misses any."""
     counts = {section.value: 0 for section in Section}
     for piece in pieces:
-        if id(piece) not in told and piece.says != "said":
+        if piece.says != "said":
             counts[piece.section.value] += 1
     return counts
 

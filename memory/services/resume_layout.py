@@ -4,7 +4,7 @@ Every line begins with a mark of ours, and holds stored text on one line: none o
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from django.template.loader import render_to_string
@@ -46,11 +46,12 @@ CountTokens = Callable[[str], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaidPacket:
-    """The text, its tokens, and the pieces that stand in it, in that order."""
+    """The text, its tokens, the pieces that stand in it, in that order, and those that had no room."""
 
     text: str
     tokens: int
     pieces: Sequence[Piece]
+    left_out: Sequence[Piece] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,12 +92,13 @@ def lay_out_packet(pieces: Sequence[Piece], max_tokens: int, *, count: CountToke
     ordered = weightiest(pieces, prices)
     room = max_tokens - count(render([]))
     while room > 0:
-        laid = fill(choose(ordered, room, prices), count)
+        packed = choose(ordered, room, prices)
+        laid = fill(packed.chosen, count)
         if laid.tokens <= max_tokens:
-            return laid
+            return replace(laid, left_out=packed.left_out)
         # days are not in the prices, and a tokenizer may count a whole higher than its parts
         room -= laid.tokens - max_tokens
-    return LaidPacket(text="", tokens=0, pieces=[])
+    return LaidPacket(text="", tokens=0, pieces=[], left_out=ordered)
 
 
 def fill(chosen: Sequence[Piece], count: CountTokens) -> LaidPacket:

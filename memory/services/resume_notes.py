@@ -187,6 +187,9 @@ def piece_of(said: Said, bearing: Bearing) -> Piece:
         score=bearing.scores.get(said.of.id, 0.0),
         reasons=tell_reasons(said, bearing),
         facts={"source": said.of.kind.value},
+        is_recorded=said.is_recorded,
+        is_apart=said.is_recorded and said.note in OPEN,
+        by=said.by,
     )
 
 

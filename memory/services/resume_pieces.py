@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
+from memory.extraction.survivors import has_negation
 from memory.models import Kind
 from memory.providers.sentences import tokenize
 
@@ -34,6 +35,7 @@ STOP_WORDS = frozenset(
         *("all", "any", "some", "each", "let", "let's", "get", "got", "going", "okay", "yes", "did", "does", "done"),
         *("i'll", "we'll", "i'm", "we're", "that's", "don't", "didn't", "can't", "won't", "isn't", "i've", "we've"),
         *("been", "being", "one", "out", "too", "very", "well", "still", "because", "only", "here", "more", "most"),
+        "please",
     )
 )
 # what has a digit, a sign inside, or capitals where words have none: numbers, ids, paths, versions, sums, codes. Looked
@@ -45,6 +47,7 @@ _SIGNED = re.compile(r"\b\w+(?:[_/\\@:#.-]\w+)+|\b[A-Z]{2,}\b|\b[a-z]+[A-Z]\w*")
 LONGEST_NAMED = 200
 """Characters of a word that names something; of a longer one the first are compared."""
 _NAME = re.compile(r"(?<=[\w,;:] )[A-Z][a-zà-öø-ÿ]+")
+_CAPITAL = re.compile(r"\b[^\W\d_a-zß-öø-ÿ][^\W\d_]+")
 _AROUND = ".,;:!?…\"'`“”‘’()[]{}<>"
 
 
@@ -94,7 +97,10 @@ class Piece:
     below: UUID | None = None
     """The piece without which it is not told."""
     is_apart: bool = False
-    """Whether it is told although something told says the same."""
+    """Whether it is told although something told says the same, if not in the same words."""
+    is_recorded: bool = False
+    by: str = ""
+    """Who says it, where that is not the agent: a role."""
 
     @property
     def item_key(self) -> str:
@@ -112,6 +118,19 @@ class Piece:
     @cached_property
     def specifics(self) -> frozenset[str]:
         return specifics_of(self.text)
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        return capitalised(self.text)
+
+    @cached_property
+    def is_negated(self) -> bool:
+        return has_negation(self.text)
+
+    @cached_property
+    def plain_text(self) -> str:
+        """Its words without what stands between them, a blank before and after each."""
+        return f" {' '.join(tokenize(self.text))} "
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -148,6 +167,17 @@ def repeated_specifics(texts: Sequence[str]) -> frozenset[str]:
 def names_in(text: str) -> frozenset[str]:
     """Words with a capital where no sentence begins."""
     return frozenset(match.group() for match in _NAME.finditer(text))
+
+
+def capitalised(text: str) -> frozenset[str]:
+    """Beginnings of the words with a capital that say something, those that begin a sentence among them.
+
+    >>> sorted(capitalised("The copy goes to Berta"))
+    ['berta']
+    """
+    words = {word.casefold() for word in _CAPITAL.findall(text) if len(word) >= SHORTEST_WORD}
+    inside = {name.casefold() for name in names_in(text)}
+    return frozenset(stem_of(word) for word in (words | inside) - STOP_WORDS)
 
 
 def tokens_of(text: str) -> frozenset[str]:
