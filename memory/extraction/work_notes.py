@@ -180,6 +180,12 @@ _OPENERS = re.compile(
     r"|[-*•>#]+\s+)+",
     re.IGNORECASE,
 )
+_LEANS = re.compile(
+    r"(?:and |but |so )?(?:it|they|that|this|these|those|she|he)(?:'s|'re|'ll)? "
+    r"|(?:no|not|none|nothing|neither|only|same)\b.{0,30}\b(?:so far|yet|either|again)\b"
+    r"|still \w+ing\b|(?:waiting|pending|blocked|failed|finished|passed|works|worked|crashed|stuck)\b",
+    re.IGNORECASE,
+)
 _SIGN = str.maketrans({"’": "'", "‘": "'"})
 
 
@@ -217,6 +223,11 @@ def is_instruction(sentence: str) -> bool:
     Of use only where it is known who speaks: what tools print has the same form.
     """
     return not is_question(sentence) and _INSTRUCTION.search(sentence[:LONGEST_SENTENCE]) is not None
+
+
+def leans_on_former(sentence: str) -> bool:
+    """Whether it says what it is about only by the sentence before it: "It waits.", "No reply so far."."""
+    return _LEANS.match(sentence.translate(_SIGN)) is not None
 
 
 def kind_of(sentence: str) -> NoteKind | None:

@@ -4,14 +4,20 @@ Records and episodes say what they are (`resume_records`, `resume_episodes`); of
 recorded, the form of a sentence does (`extraction.work_notes`).
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from uuid import UUID
 
-from memory.extraction.work_notes import NoteKind, is_instruction, kind_of, work_sentences
+from memory.extraction.work_notes import (
+    NoteKind,
+    bare_sentence,
+    is_instruction,
+    kind_of,
+    leans_on_former,
+    work_sentences,
+)
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.resume import Remembered, SaidTurn
 from memory.services.layouts import one_line
@@ -51,6 +57,10 @@ STRUCTURED = 1.2
 A_SPECIFIC, MOST_FOR_SPECIFICS = 0.3, 1.2
 A_NAME, MOST_FOR_NAMES = 0.2, 0.4
 FOR_RELEVANCE = 1.0
+FOR_ASKED = 4.0
+"""As the former, of what answers a question that somebody asked: by its score, not by its rank."""
+BESIDE_THE_QUESTION = 0.4
+"""What a sentence has of that without a word of the question."""
 FOR_GOALS = 0.8
 FOR_FRESHNESS = 0.8
 FOR_RECENCY = 0.5
@@ -61,6 +71,8 @@ FOR_ANSWERS = {"": 1.0, "user": 0.4}
 FOR_INSTRUCTIONS = -0.5
 """What somebody is told to do may be done since, the sooner the longer ago that was."""
 OF_CLOSED_GOAL = -0.8
+OF_A_PATTERN = -2.0
+"""What says again, with other numbers, what later ones say."""
 FEWEST_WORDS = 3
 """Content words of a plain sentence that names nothing, one less in other notes: fewer say nothing by themselves."""
 BY_USER = 0.4
@@ -80,7 +92,6 @@ SPEAKERS = {
 LABELS = {NoteKind.REJECTION: "rejected: ", NoteKind.BLOCKER: "blocked by: ", NoteKind.CORRECTION: "corrected: "}
 
 LONGEST_ANTECEDENT = 200
-_PRONOUN = re.compile(r"(?:and |but |so )?(?:it|they|that|this|these|those|she|he)(?:'s|'re|'ll)? ", re.IGNORECASE)
 
 WHY: Mapping[NoteKind | None, str] = {
     NoteKind.DECISION: "a decision",
@@ -109,6 +120,8 @@ class Bearing:
     repeated: frozenset[str] = frozenset()
     """What more than one text names."""
     relevance: Mapping[UUID, float] = field(default_factory=dict)
+    asked: frozenset[str] = frozenset()
+    """The words of the question; none where nobody asked one."""
     scores: Mapping[UUID, float] = field(default_factory=dict)
     why: Mapping[UUID, Sequence[str]] = field(default_factory=dict)
 
@@ -129,6 +142,12 @@ class Said:
     is_answer: bool = False
     is_instruction: bool = False
     is_of_closed: bool = False
+    is_repeat: bool = False
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it was recorded as open: it is until that is changed, however long ago that was."""
+        return self.is_recorded and self.note in OPEN
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -145,6 +164,7 @@ def weigh(said: Said, bearing: Bearing) -> float:
     # a number that stands nowhere else, in a sentence that says nothing else, is a row of a table
     counted = told_of if said.note or shared else told_of & bearing.repeated
     bears = bool(said.note or counted)
+    recency = 1.0 if said.is_pending else said.recency
     return sum(
         (
             BASE[said.note],
@@ -153,15 +173,25 @@ def weigh(said: Said, bearing: Bearing) -> float:
             FOR_INSTRUCTIONS * (2 - said.recency) if said.is_instruction else 0.0,
             min(A_SPECIFIC * len(counted), MOST_FOR_SPECIFICS),
             min(A_NAME * len(names_in(said.text)), MOST_FOR_NAMES),
-            FOR_RELEVANCE * bearing.relevance.get(said.of.id, 0.0),
+            for_relevance(said, bearing),
             FOR_GOALS * shared,
             OF_CLOSED_GOAL if said.is_of_closed or len(words & bearing.closed_words) > len(words) * shared else 0.0,
             FOR_FRESHNESS if said.is_fresh and bears else 0.0,
-            FOR_RECENCY * said.recency,
+            FOR_RECENCY * recency,
             for_speaker(said),
-            FOR_LATE.get(said.note, 0.0) * said.recency**2,
+            FOR_LATE.get(said.note, 0.0) * recency**2,
+            OF_A_PATTERN if said.is_repeat else 0.0,
         )
     )
+
+
+def for_relevance(said: Said, bearing: Bearing) -> float:
+    """How well it answers; of a long text each sentence by itself."""
+    relevance = bearing.relevance.get(said.of.id, 0.0)
+    if not bearing.asked:
+        return FOR_RELEVANCE * relevance
+    shared = min(1.0, 2 * len(said.words & bearing.asked) / len(bearing.asked))
+    return FOR_ASKED * relevance * (BESIDE_THE_QUESTION + (1 - BESIDE_THE_QUESTION) * shared)
 
 
 def for_speaker(said: Said) -> float:
@@ -188,7 +218,7 @@ def piece_of(said: Said, bearing: Bearing) -> Piece:
         reasons=tell_reasons(said, bearing),
         facts={"source": said.of.kind.value},
         is_recorded=said.is_recorded,
-        is_apart=said.is_recorded and said.note in OPEN,
+        is_apart=said.is_pending,
         by=said.by,
     )
 
@@ -216,7 +246,7 @@ def notes_of_turns(turns: Sequence[SaidTurn]) -> Iterator[Said]:
     """The sentences of the turns, short answers with what they answer; no question that somebody answered."""
     last_by = {turn.role: place for place, turn in enumerate(turns)}
     paired = list(exchanges(turns))
-    told_with = {(place, pair.answer) for place, _, pair in paired}
+    told_with = {(place, bare_sentence(pair.answer)) for place, _, pair in paired}
     told_with |= {(before, pair.answered) for _, before, pair in paired}
     yield from notes_of_exchanges(turns, paired)
     for place, turn in enumerate(turns):
@@ -255,7 +285,7 @@ def said_in(turns: Sequence[SaidTurn], place: int, text: str, note: NoteKind | N
 
 def with_antecedent(sentence: str, before: str, note: NoteKind | None) -> str:
     """A note that begins with a pronoun, with the sentence before it, which says what that stands for."""
-    needs = note is not None and _PRONOUN.match(sentence) is not None
+    needs = note is not None and leans_on_former(sentence)
     return f"{before} {sentence}" if needs and before and len(before) <= LONGEST_ANTECEDENT else sentence
 
 

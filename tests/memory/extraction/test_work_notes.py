@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.extraction.work_notes import LONGEST_SENTENCE, NoteKind, find_notes, is_instruction, kind_of, work_sentences
+from memory.extraction.work_notes import (
+    LONGEST_SENTENCE,
+    NoteKind,
+    find_notes,
+    is_instruction,
+    kind_of,
+    leans_on_former,
+    work_sentences,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +66,11 @@ def test_a_sentence_is_known_by_its_form(sentence: str, kind: NoteKind | None) -
 def test_a_wish_about_manner_is_no_instruction() -> None:
     assert is_instruction("Make it two metres longer.")
     assert not is_instruction("Make it nice.")
+
+
+def test_a_sentence_without_its_subject_leans_on_the_one_before() -> None:
+    leaning = ["It's blocked.", "No reply so far.", "Still waiting.", "Failed with E-17."]
+    assert [each for each in [*leaning, "No nuts in the house.", "The pump waits."] if leans_on_former(each)] == leaning
 
 
 def test_notes_come_in_order_without_what_only_opens_them() -> None:
