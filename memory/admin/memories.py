@@ -145,11 +145,11 @@ class MemoryPages(BoundedAdmin):
             correct_memory(owner, obj.id, changes=changes, version=version, now=datetime.now(UTC))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        delete_memories(staff_owner(request, obj.account_id), [obj.id])
+        delete_memories(staff_owner(request, obj.account_id), [obj.id], now=datetime.now(UTC))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         for account_id, ids in by_account(queryset).items():
-            delete_memories(staff_owner(request, account_id), ids)
+            delete_memories(staff_owner(request, account_id), ids, now=datetime.now(UTC))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         named, counts, permissions, _ = describe_deletion(objs, "and their vectors and links")

@@ -1,6 +1,6 @@
 """Artifacts changed and deleted, a revision at a time, by who may (see `artifacts`)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,21 +11,21 @@ from memory.errors import Unprocessable
 from memory.models import Artifact, Kind, Link, writer
 from memory.owner import Owner
 from memory.services.access import Versions
+from memory.services.artifact_chains import close_gaps, find_gaps
 from memory.services.artifact_rows import (
-    chain_of,
     change_columns,
     description_of,
     lock_artifact,
     lock_memories,
     record_artifacts,
     reworded,
-    save_artifact,
 )
 from memory.services.artifacts import ArtifactDraft, check_draft
 from memory.services.embedding import Embedded
 from memory.services.json_documents import comparable_json
-from memory.services.links import SUPERSEDES, WORKS_ON, NewLink, insert_links
+from memory.services.links import WORKS_ON, NewLink, insert_links
 from memory.services.memories import OwnVector, Rewording
+from memory.services.work_mentions import hold_mentions, retell_without
 
 COLUMNS = {"title": "title", "type": "artifact_type", "metadata": "metadata", "goal": "for_goal_id"}
 """What may be changed, and in which columns. The description is a part of the text."""
@@ -85,30 +85,16 @@ def move(owner: Owner, artifact: Artifact, goal_id: UUID | None, *, now: datetim
 
 
 def delete_artifact(owner: Owner, artifact_id: UUID, *, expected: Versions = None, now: datetime) -> None:
-    """Delete a revision for good. The one before it takes its place in the chain, as the latest where it was that.
+    """Delete a revision for good. The one before it takes its place in the chain, as the latest where it was that, and
+    work episodes name it no more.
 
     Raises NotFound, Forbidden, StaleVersion.
     """
     with transaction.atomic():
-        artifact = lock_artifact(owner, artifact_id, expected=expected, now=now)
-        links = Link.objects.filter(account_id=owner.account_id, type=SUPERSEDES)
-        before = list(links.filter(source_id=artifact.id).values_list("target_id", flat=True))
-        after = list(links.filter(target_id=artifact.id).values_list("source_id", flat=True))
+        mentions = hold_mentions(owner, [artifact_id])
+        artifact = lock_artifact(owner, artifact_id, along=mentions, expected=expected, now=now)
+        retell_without(owner, [artifact_id], now=now)
+        gaps = find_gaps(owner, [artifact])
         writer.delete_memories([artifact.id])
         record_artifacts(owner, "delete", artifact)
-        close_gap(owner, artifact, before=before, after=after, now=now)
-
-
-def close_gap(owner: Owner, gone: Artifact, *, before: Sequence[UUID], after: Sequence[UUID], now: datetime) -> None:
-    """Between the revisions around one that is gone. A chain has one of each at most."""
-    rows: Any = Artifact.objects.filter(account_id=owner.account_id, id__in=[*before, *after])
-    left = {each.id: each for each in rows.select_for_update(of=("memory_ptr", "self"))}
-    former = next((left[each] for each in before if each in left), None)
-    if former is None:
-        return
-    if gone.is_latest:
-        save_artifact(former, now=now, is_latest=True, identity=chain_of(gone))
-    insert_links(
-        owner.account_id,
-        [NewLink(source_id=each, type=SUPERSEDES, target_id=former.id) for each in after if each in left],
-    )
+        close_gaps(owner, gaps, now=now)

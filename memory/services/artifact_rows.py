@@ -66,13 +66,19 @@ def find_artifact(owner: Owner, artifact_id: UUID, *, now: datetime) -> Artifact
     return artifact
 
 
-def lock_artifact(owner: Owner, artifact_id: UUID, *, expected: Versions = None, now: datetime) -> Artifact:
-    """One that the owner may change, in the turn of its chain, until the transaction ends.
+def lock_artifact(
+    owner: Owner, artifact_id: UUID, *, along: Collection[UUID] = (), expected: Versions = None, now: datetime
+) -> Artifact:
+    """One that the owner may change, in the turn of its chain, until the transaction ends, with memories that are to be
+    changed along with it.
 
     Raises NotFound, Forbidden, StaleVersion.
     """
     # the chain never changes
     take_turn(owner, chain_of(find_artifact(owner, artifact_id, now=now)))
+    if along:
+        together = Memory.objects.filter(account_id=owner.account_id, id__in=[artifact_id, *along])
+        list(together.order_by("id").select_for_update(of=("self",)).values_list("id", flat=True))
     rows = visible_artifacts(owner, now=now).filter(id=artifact_id)
     # memories before what their kinds hold, as everybody locks them
     artifact = rows.select_for_update(of=("memory_ptr", "self")).first()

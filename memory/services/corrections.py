@@ -20,6 +20,7 @@ from memory.audit import record
 from memory.errors import NotFound, StaleVersion, Unprocessable
 from memory.models import Artifact, ContextEntry, EpisodicMemory, Goal, Kind, Memory, Strategy, Turn, Vector, writer
 from memory.owner import Owner
+from memory.services.artifact_chains import close_gaps, hold_chains
 from memory.services.embedding import content_hash
 from memory.services.entity_corrections import hold_parts, merged_among
 from memory.services.entry_corrections import spread_entry_correction
@@ -39,6 +40,7 @@ from memory.services.work_corrections import (
     replaced_among,
     settle_records,
 )
+from memory.services.work_mentions import NAMED, NAMING_COLUMNS, mentions_of, retell, retell_without
 from memory.tokens import estimate_tokens
 
 CORRECTABLE = frozenset(
@@ -96,7 +98,7 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
     RedisError for a turn, whose session must not go on with what it said before.
     """
     with transaction.atomic():
-        hold_work(owner, [memory_id])
+        hold_told(owner, memory_id, changes)
         row = lock_memory(owner, memory_id)
         if row.version != version:
             raise StaleVersion("somebody else has changed it in the meantime")
@@ -112,15 +114,31 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
         Memory.objects.filter(id=memory_id).update(**columns, version=F("version") + 1, updated_at=now)
         if child is not None and of_child:
             child.objects.filter(pk=memory_id).update(**of_child)
-        if row.kind == Kind.TURN:
-            spread_correction(memory_id, is_reworded="text" in changes)
-        if row.kind == Kind.CONTEXT_ENTRY and "text" in changes:
-            spread_entry_correction(owner, memory_id, now=now)
-        if row.kind == Kind.STRATEGY:
-            spread_strategy_correction(memory_id)
-        if row.kind in WORK and "text" in changes:
-            leave_nothing_else(owner, memory_id)
+        spread(owner, row, changes, now=now)
         record_correction(owner, "update", [row], metadata={"columns": sorted(changes)})
+
+
+def hold_told(owner: Owner, memory_id: UUID, changes: Mapping[str, Any]) -> None:
+    """Lock the conversations in which a memory is told, and the episodes that name it, where they are to tell it
+    otherwise."""
+    mentions = mentions_of(owner, [memory_id]) if NAMING_COLUMNS & changes.keys() else []
+    hold_work(owner, [memory_id], along=mentions)
+    # together: who counts reads of both locks them in this order
+    lock_memories(owner, [memory_id, *mentions] if mentions else [])
+
+
+def spread(owner: Owner, row: Memory, changes: Mapping[str, Any], *, now: datetime) -> None:
+    """Bring what follows from a corrected memory, whatever its kind, up to what it says now."""
+    if row.kind == Kind.TURN:
+        spread_correction(row.id, is_reworded="text" in changes)
+    if row.kind == Kind.CONTEXT_ENTRY and "text" in changes:
+        spread_entry_correction(owner, row.id, now=now)
+    if row.kind == Kind.STRATEGY:
+        spread_strategy_correction(row.id)
+    if row.kind in WORK and "text" in changes:
+        leave_nothing_else(owner, row.id)
+    if row.kind in NAMED and NAMING_COLUMNS & changes.keys():
+        retell(owner, [row.id], now=now)
 
 
 def leave_nothing_else(owner: Owner, memory_id: UUID) -> None:
@@ -163,7 +181,7 @@ def derive_from_text(text: str, *, now: datetime) -> dict[str, Any]:
 def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: datetime) -> int:
     """Archive, quarantine, pin, bury (or undo it: see MARKS) those of the memories that the owner sees.
 
-    Returns how many changed, other levels of structured turns among them.
+    Returns how many changed, other levels of structured turns among them, and episodes that name what is quarantined.
 
     Raises RedisError where turns are quarantined or released, whose sessions must not go on as before; Unprocessable
     for an entity that nobody would find again.
@@ -171,7 +189,8 @@ def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: d
     changed = 0
     for ids in chunks(memory_ids):
         with transaction.atomic():
-            along = marked_along(owner, hold_work(owner, ids), mark)
+            mentions = mentions_of(owner, ids) if mark == "quarantine" else []
+            along = [*marked_along(owner, hold_work(owner, ids, along=mentions), mark), *mentions]
             goal_ids = hold_goals(owner, ids) if HIDING & MARKS[mark].keys() else []
             rows = without_replaced(without_merged(lock_memories(owner, [*ids, *along]), mark), mark)
             rows = [row for row in rows if any(getattr(row, name) != value for name, value in MARKS[mark].items())]
@@ -235,25 +254,38 @@ def embed_again(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> i
     return queued
 
 
-def delete_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:
+def delete_memories(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> int:
     """Delete memories with their vectors and links; how many there were. The audit log keeps their ids only.
 
-    What was merged into an entity goes along, and what a slot or work episode was compressed from; both count. Raises
-    Unprocessable for a turn: its conversation would have a gap; and for a goal that others wait for.
+    What was merged into an entity goes along, and what a slot or work episode was compressed from; both count. Episodes
+    name goals and artifacts no more. Raises Unprocessable for a turn: its conversation would have a gap; and for a goal
+    that others wait for.
     """
     deleted = 0
     for ids in chunks(memory_ids):
         if Memory.objects.visible_to(owner, Kind.TURN).filter(id__in=ids).exists():
             raise Unprocessable("a turn goes with its conversation only; correct its text to be rid of what it says")
         with transaction.atomic():
-            work_ids = hold_work(owner, ids)
-            if hold_goals(owner, ids) and waited_for(owner, ids):
-                raise Unprocessable("others wait for one of these goals: delete it from the list of goals")
-            along = deleted_along(owner, work_ids)
-            records = records_of(along)
-            together = sorted({*ids, *hold_parts(owner, ids), *along})
-            deleted += sum(erase_memories(owner, some) for some in chunks(together))
-            settle_records(records)
+            deleted += erase_together(owner, ids, now=now)
+    return deleted
+
+
+def erase_together(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> int:
+    """As `delete_memories` says, in the caller's transaction."""
+    mentions = mentions_of(owner, memory_ids)
+    work_ids = hold_work(owner, memory_ids, along=mentions)
+    if hold_goals(owner, memory_ids) and waited_for(owner, memory_ids):
+        raise Unprocessable("others wait for one of these goals: delete it from the list of goals")
+    gaps = hold_chains(owner, memory_ids)
+    along = deleted_along(owner, work_ids)
+    records = records_of(along)
+    together = sorted({*memory_ids, *hold_parts(owner, memory_ids), *along})
+    if mentions:
+        lock_memories(owner, [*together, *mentions, *gaps.around])
+    retell_without(owner, memory_ids, now=now)
+    deleted = sum(erase_memories(owner, some) for some in chunks(together))
+    close_gaps(owner, gaps, now=now)
+    settle_records(records)
     return deleted
 
 

@@ -14,7 +14,8 @@ from memory.owner import Owner
 from memory.services.administration import delete_row
 from memory.services.goal_links import IS_WAITED_FOR, links_of, lock_rows, lock_with_waiters, settle, take_turn
 from memory.services.goal_rows import save_goal
-from memory.services.goals import erase_locked
+from memory.services.goals import erase_locked, lock_around
+from memory.services.work_mentions import hold_mentions
 
 
 def hold_goals(owner: Owner, memory_ids: Collection[UUID]) -> list[UUID]:
@@ -37,7 +38,9 @@ def waited_for(owner: Owner, memory_ids: Collection[UUID]) -> bool:
 def erase_goal(owner: Owner, goal_id: UUID, *, now: datetime) -> list[UUID]:
     """`delete_goal` for staff: of one that is archived, quarantined or expired as well. Raises NotFound."""
     with transaction.atomic():
+        mentions = hold_mentions(owner, [goal_id])
         take_turn(owner.account_id)
+        lock_around(owner, goal_id, mentions)
         locked = lock_with_waiters(owner.account_id, [goal_id])
         goal = locked.pop(goal_id, None)
         if goal is None:

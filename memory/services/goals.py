@@ -45,6 +45,7 @@ from memory.services.goal_rows import (
 from memory.services.json_documents import comparable_json
 from memory.services.memories import OwnVector, Rewording, reword_memories, store_memories
 from memory.services.searches import make_query, record_search
+from memory.services.work_mentions import hold_mentions, retell_without
 from memory_project.ids import uuid7
 
 Status = Goal.Status
@@ -337,11 +338,26 @@ def complete_goal(
 def delete_goal(owner: Owner, goal_id: UUID, *, expected: Versions = None, now: datetime) -> list[UUID]:
     """Delete a goal for good, and how it hangs together with others; the ids of those that nothing holds up any more.
 
-    What was below it has no parent then. Raises NotFound, Forbidden, StaleVersion.
+    What was below it has no parent then, and work episodes say no more what it was. Raises NotFound, Forbidden,
+    StaleVersion.
     """
     with transaction.atomic():
+        mentions = hold_mentions(owner, [goal_id])
+        take_turn(owner.account_id)
+        lock_around(owner, goal_id, mentions)
         goal, waiting = lock_for_end(owner, goal_id, expected=expected, now=now)
         return erase_locked(owner, goal, waiting, now=now)
+
+
+def lock_around(owner: Owner, goal_id: UUID, episode_ids: Collection[UUID]) -> None:
+    """Lock a goal that is to be erased, in the account's turn, with what hangs on it and the episodes that name it, in
+    one order; nothing where none does."""
+    if not episode_ids:
+        return
+    hanging = links_of(owner.account_id, SUBGOAL_OF, BLOCKED_BY).filter(target_id=goal_id)
+    wanted = {goal_id, *episode_ids, *hanging.values_list("source_id", flat=True)}
+    rows = Memory.objects.filter(account_id=owner.account_id, id__in=wanted).order_by("id")
+    list(rows.select_for_update(of=("self",)).values_list("id", flat=True))
 
 
 def erase_locked(owner: Owner, goal: Goal, waiting: Collection[UUID], *, now: datetime) -> list[UUID]:
@@ -349,6 +365,7 @@ def erase_locked(owner: Owner, goal: Goal, waiting: Collection[UUID], *, now: da
     below = list(links_of(owner.account_id, SUBGOAL_OF).filter(target_id=goal.id).values_list("source_id"))
     orphans = Memory.objects.filter(account_id=owner.account_id, id__in=[child for (child,) in below])
     locked = list(orphans.order_by("id").select_for_update(no_key=True).values_list("id", flat=True))
+    retell_without(owner, [goal.id], now=now)
     writer.delete_memories([goal.id])
     Memory.objects.filter(id__in=locked).update(version=F("version") + 1, updated_at=now)
     record_goals(owner, "delete", [goal])

@@ -38,17 +38,22 @@ slot_rows: Any = TurnSlot._default_manager
 episode_rows: Any = WorkEpisode._default_manager
 
 
-def hold_work(owner: Owner, memory_ids: Collection[UUID]) -> list[UUID]:
-    """The slots and work episodes among these memories, after locking the conversations that they are of."""
+def hold_work(owner: Owner, memory_ids: Collection[UUID], *, along: Collection[UUID] = ()) -> list[UUID]:
+    """The slots and work episodes among these memories, after locking the conversations that they, and those that go
+    `along`, are of."""
     among = Memory.objects.filter(account_id=owner.account_id, kind__in=sorted(WORK), id__in=memory_ids)
     found = list(among.values_list("id", flat=True))
-    if not found:
-        return []
-    logs = slot_rows.filter(pk__in=found).order_by().values_list("record__log_id")
-    logs = logs.union(episode_rows.filter(pk__in=found).order_by().values_list("log_id"))
+    if found or along:
+        lock_logs([*found, *along])
+    return found
+
+
+def lock_logs(memory_ids: Collection[UUID]) -> None:
+    """Lock the conversations that these slots and work episodes are of."""
+    logs = slot_rows.filter(pk__in=memory_ids).order_by().values_list("record__log_id")
+    logs = logs.union(episode_rows.filter(pk__in=memory_ids).order_by().values_list("log_id"))
     conversations = Conversation.objects.filter(id__in=[log_id for (log_id,) in logs]).order_by("id")
     list(conversations.select_for_update(no_key=True).values_list("id", flat=True))
-    return found
 
 
 def levels_of(memory_ids: Collection[UUID]) -> list[UUID]:

@@ -112,7 +112,7 @@ def test_lines_of_an_entry_that_is_gone_are_found_in_its_account(
     staff: Client, account: Account, rows: list[ContextEntry]
 ) -> None:
     gone = rows[0].id
-    delete_memories(Owner(account_id=account.id), [gone])
+    delete_memories(Owner(account_id=account.id), [gone], now=datetime.now(UTC))
 
     assert found(staff, entry=gone, account=account.id) == 2
     assert found(staff, entry=gone) == 0

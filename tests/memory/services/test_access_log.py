@@ -163,7 +163,7 @@ def test_lines_of_a_context_that_is_gone_are_nobodys(owner: Owner, context: Pers
 def test_the_log_outlives_an_entry(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("gone"))
     read(owner, row)
-    delete_memories(Owner(account_id=owner.account_id), [row.id])
+    delete_memories(Owner(account_id=owner.account_id), [row.id], now=NOW)
 
     assert write().changed == 1
     assert logged() == Counter([(row.id, "read", 1)])

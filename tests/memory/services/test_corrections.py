@@ -118,7 +118,7 @@ def test_deleting_takes_row_child_vector_and_links_and_leaves_the_ids(
     (other,) = store(owner, draft("another", angle=0.2))
     Link.objects.create(account_id=owner.account_id, source_id=episode.id, target_id=other.id, type="ABOUT")
 
-    deleted = delete_memories(staff, [episode.id])
+    deleted = delete_memories(staff, [episode.id], now=NOW)
 
     assert deleted == 1
     assert [row.id for row in EpisodicMemory.objects.all()] == [other.id]
@@ -132,6 +132,6 @@ def test_nothing_reaches_across_to_another_account(stranger: Account, episode: E
 
     assert mark_memories(other, [episode.id], mark="archive", now=LATER) == 0
     assert embed_again(other, [episode.id], now=LATER) == 0
-    assert delete_memories(other, [episode.id]) == 0
+    assert delete_memories(other, [episode.id], now=NOW) == 0
     with pytest.raises(NotFound):
         correct_memory(other, episode.id, changes={"salience": 0.1}, version=1, now=LATER)

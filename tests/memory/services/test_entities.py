@@ -501,7 +501,7 @@ def test_an_entity_deleted_meanwhile_is_made_anew(owner: Owner, start_beside: St
     first = entity_of(owner)
 
     with transaction.atomic():
-        delete_memories(owner, [first.id])
+        delete_memories(owner, [first.id], now=NOW)
         writing = start_beside(lambda: meet(owner, aliases=["Anita"]))
 
     again: Any = writing.result(PATIENCE_SECONDS)

@@ -122,7 +122,7 @@ def test_who_was_merged_is_deleted_along_as_any_memory(staff: Owner, owner: Owne
     ana, other, third = entity_of(owner), entity_of(owner, "Ana L."), entity_of(replace(owner, user_id="u"), "Ben")
     merge_entities(staff, ana.pk, other.pk, now=NOW)
 
-    assert delete_memories(staff, [third.pk, ana.pk]) == 3
+    assert delete_memories(staff, [third.pk, ana.pk], now=NOW) == 3
 
     assert not Entity.objects.exists()
     told = AuditEntry.objects.get(operation="delete")
@@ -135,7 +135,7 @@ def test_who_is_being_merged_is_deleted_along(staff: Owner, owner: Owner, start_
 
     with transaction.atomic():
         merge_entities(owner, ana.pk, other.pk, now=NOW)
-        deleting = start_beside(lambda: delete_memories(staff, [ana.pk]))
+        deleting = start_beside(lambda: delete_memories(staff, [ana.pk], now=NOW))
 
     assert deleting.result(PATIENCE_SECONDS) == 2
     assert not Entity.objects.exists()

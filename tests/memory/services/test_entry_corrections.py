@@ -81,7 +81,7 @@ def test_deleting_an_entry_takes_its_history_along(owner: Owner, staff: Owner) -
     (row,) = keep(owner, context_of(owner), entry("gone", angle=0.1))
     rewrite(owner, row, "soon")
 
-    delete_memories(staff, [row.id])
+    delete_memories(staff, [row.id], now=NOW)
 
     assert not ContextEntry.objects.exists()
     assert not ContextEntryVersion.objects.exists()

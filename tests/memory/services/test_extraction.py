@@ -223,7 +223,9 @@ def test_it_does_not_come_back_when_nothing_of_it_is_left(owner: Owner) -> None:
     tell(owner, "I live in Lisbon.")
     look_through(NOW)
     reject_fact(owner, Fact.objects.get().id, now=NOW)
-    delete_memories(owner, [*Fact.objects.values_list("id", flat=True), *Entity.objects.values_list("id", flat=True)])
+    delete_memories(
+        owner, [*Fact.objects.values_list("id", flat=True), *Entity.objects.values_list("id", flat=True)], now=NOW
+    )
     tell(owner, "I live in Lisbon.", conversation_id="c2")
     look_through(NOW)
 
@@ -351,7 +353,7 @@ def test_an_entity_that_is_deleted_meanwhile_is_made_anew(owner: Owner, model: L
 
     def delete_and_answer(asked: Asked) -> Any:
         model.recover()
-        over_own_connection(lambda: delete_memories(owner, list(Entity.objects.values_list("id", flat=True))))
+        over_own_connection(lambda: delete_memories(owner, list(Entity.objects.values_list("id", flat=True)), now=NOW))
         return model.answer_well(asked)
 
     model.answer = delete_and_answer

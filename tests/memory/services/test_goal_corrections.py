@@ -66,7 +66,7 @@ def test_a_goal_that_is_pinned_blocks_as_before(staff: Owner, walls: Goal, roof:
 
 def test_a_goal_that_others_wait_for_is_not_deleted_as_any_memory(staff: Owner, walls: Goal, roof: Goal) -> None:
     with pytest.raises(Unprocessable):
-        delete_memories(staff, [walls.pk])
+        delete_memories(staff, [walls.pk], now=NOW)
 
     assert status_of(roof) == "blocked"
 
@@ -85,11 +85,11 @@ def test_a_goal_that_is_in_nobodys_way_any_more_is_deleted_as_any_memory(
 ) -> None:
     complete_goal(owner, {"walls": walls, "roof": roof}[closed].pk, status="completed", now=NOW)
 
-    assert delete_memories(staff, [walls.pk]) == 1
+    assert delete_memories(staff, [walls.pk], now=NOW) == 1
 
 
 def test_a_goal_that_nobody_waits_for_is_deleted_as_any_memory(staff: Owner, walls: Goal, roof: Goal) -> None:
-    assert delete_memories(staff, [roof.pk]) == 1
+    assert delete_memories(staff, [roof.pk], now=NOW) == 1
 
 
 def test_what_a_goal_is_worth_is_corrected_and_its_status_is_not(staff: Owner, owner: Owner, walls: Goal) -> None:
@@ -143,7 +143,7 @@ def test_a_goal_that_something_begins_to_wait_for_is_not_deleted(
 ) -> None:
     with transaction.atomic():
         block_goal(owner, shed.pk, by=walls.pk, now=NOW)
-        deleting = start_beside(lambda: delete_memories(staff, [walls.pk]))
+        deleting = start_beside(lambda: delete_memories(staff, [walls.pk], now=NOW))
 
     with pytest.raises(Unprocessable, match="others wait"):
         deleting.result(PATIENCE_SECONDS)

@@ -193,7 +193,7 @@ def test_a_deleted_slot_goes_with_its_other_levels_and_its_raw_trace(
 ) -> None:
     short = shorten(owner, recorded)["reasoning"]
 
-    assert delete_memories(staff, [short.id]) == 2
+    assert delete_memories(staff, [short.id], now=NOW) == 2
 
     assert not TurnSlot.objects.filter(slot="reasoning").exists()
     assert not ReasoningTrace.objects.exists()
@@ -204,7 +204,7 @@ def test_a_deleted_episode_goes_with_all_that_it_was_made_of(staff: Owner, owner
     other = put_record(owner, slots=SLOTS)
     episode = merge(owner, recorded.record, list(shorten(owner, recorded).values()))
 
-    delete_memories(staff, [episode.id])
+    delete_memories(staff, [episode.id], now=NOW)
 
     assert texts_left() == {row.text for row in other.slots}
     assert record_of(recorded).episode_id is None

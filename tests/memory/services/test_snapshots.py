@@ -173,7 +173,7 @@ def test_the_preview_tells_what_the_restore_then_does(owner: Owner, context: Per
 def test_what_staff_deleted_or_expired_is_missing(owner: Owner, staff: Owner, context: PersistentContext) -> None:
     deleted, expired, kept = keep(owner, context, entry("gone"), entry("over"), entry("here"))
     snapshot_id = take(owner, context)
-    delete_memories(staff, [deleted.id])
+    delete_memories(staff, [deleted.id], now=NOW)
     Memory.objects.filter(id=expired.id).update(expires_at=NOW)
 
     assert preview_restore(owner, context.id, snapshot_id, now=LATER).missing == 2

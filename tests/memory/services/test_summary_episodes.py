@@ -40,7 +40,7 @@ def mark(name: str) -> Lose:
 
 
 def delete(owner: Owner, row: EpisodicMemory) -> None:
-    delete_memories(owner, [row.id])
+    delete_memories(owner, [row.id], now=NOW)
 
 
 def expire(owner: Owner, row: EpisodicMemory) -> None:

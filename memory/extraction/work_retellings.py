@@ -1,0 +1,58 @@
+"""Episodes of work told again, after a goal or an artifact that they name is called otherwise, or is gone.
+
+Their lines of other things stay as they are.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from memory.extraction.work_stories import LABELS, one_line
+
+NAMING = ("goal", "produced")
+"""What an episode's data and its lines repeat of others."""
+
+NOTHING_LEFT = "(taken out)"
+"""The text of an episode that told nothing else."""
+
+Renaming = Callable[[str, str], str]
+"""What to tell for a thing of NAMING, by which it is and how it was told; empty to leave it out."""
+
+
+def tell_produced(title: str, uri: str) -> str:
+    """An artifact, as episodes name it."""
+    return one_line(f"{title} ({uri})" if title else uri)
+
+
+def is_told_of(told: str, uri: str) -> bool:
+    """Whether something that was produced was told of this path or URI, under whatever title.
+
+    >>> is_told_of("The plan (docs/plan.md)", "docs/plan.md"), is_told_of("old/docs/plan.md", "docs/plan.md")
+    (True, False)
+    """
+    name = one_line(uri)
+    return told == name or told.endswith(f" ({name})")
+
+
+def tell_again(text: str, data: Mapping[str, Any], renaming: Renaming) -> tuple[str, dict[str, Any]]:
+    """Text and data of an episode with other names in them."""
+    lines = [told for line in text.split("\n") if (told := tell_line(line, renaming)) is not None]
+    return "\n".join(lines).strip() or NOTHING_LEFT, {
+        key: tell_item(key, value, renaming) for key, value in data.items()
+    }
+
+
+def tell_line(line: str, renaming: Renaming) -> str | None:
+    for key in NAMING:
+        label = f"{LABELS[key]}: "
+        if line.startswith(label):
+            told = one_line(renaming(key, line.removeprefix(label)))
+            return label + told if told else None
+    return line
+
+
+def tell_item(key: str, value: Any, renaming: Renaming) -> Any:
+    if key not in NAMING:
+        return value
+    if isinstance(value, list):
+        return list(dict.fromkeys(filter(None, (one_line(renaming(key, item)) for item in value))))
+    return one_line(renaming(key, value)) if value else value
