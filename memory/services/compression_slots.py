@@ -1,7 +1,8 @@
 """The first level: each slot of a record in fewer words, a row of its own, derived from the one that it came as.
 
 Prose may shrink. What tools were called with and gave back, the points of a rationale, and the data of a slot stay. A
-slot that gets no shorter, and one that is pinned, stays the row that it was.
+slot that gets no shorter, one that is pinned, and a reasoning deeper than the account's policy stay the rows that they
+were.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from memory.extraction.turn_slots import Call, Rationale
 from memory.models import CompressionLevel, TurnRecord, TurnSlot
 from memory.owner import Owner
 from memory.providers.language_models import Usage
+from memory.reasoning import ReasoningTier, is_deeper
 from memory.services.compression import (
     ACTOR,
     Line,
@@ -37,6 +39,7 @@ from memory.services.compression import (
 from memory.services.embedding import embed_texts
 from memory.services.links import DERIVED_FROM, NewLink, insert_links
 from memory.services.memories import store_memories
+from memory.services.reasoning import read_policy
 from memory.tokens import estimate_tokens
 
 RAW, SUMMARIZED = CompressionLevel.RAW, CompressionLevel.SLOT_SUMMARIZED
@@ -91,22 +94,29 @@ def compress_slots(stretch: Stretch) -> Worked:
 
 
 def read_slots(task: Task) -> Sequence[SlotsPiece]:
-    """Two statements. Quarantined slots are left alone."""
+    """Three statements. Quarantined slots are left alone."""
     record = TurnRecord.objects.filter(id__in=task, level=RAW).first()
     if record is None:
         return []
     slots: Any = TurnSlot.objects
     rows = slots.filter(record=record, level=RAW, archived=False, quarantined=False)
-    return [SlotsPiece(record=record, texts=[split_text(slot) for slot in rows.order_by("id")])]
+    allowed = read_policy(record.account_id).tier
+    return [SlotsPiece(record=record, texts=[split_text(slot, allowed) for slot in rows.order_by("id")])]
 
 
-def split_text(slot: TurnSlot) -> SlotText:
+def split_text(slot: TurnSlot, allowed: ReasoningTier) -> SlotText:
     whole = "\n".join(lines) if (lines := whole_lines(slot)) else ""
-    if slot.pinned or (whole and slot.text == whole):
+    if slot.pinned or is_withheld(slot, allowed) or (whole and slot.text == whole):
         return SlotText(slot=slot, prose="", whole=slot.text)
     if whole and slot.text.endswith(f"\n{whole}"):
         return SlotText(slot=slot, prose=slot.text.removesuffix(f"\n{whole}"), whole=whole)
     return SlotText(slot=slot, prose=slot.text, whole="")
+
+
+def is_withheld(slot: TurnSlot, allowed: ReasoningTier) -> bool:
+    """Whether it tells more of a reasoning than the account allows now: that goes to no language model, and no shorter
+    text of it to an embedder."""
+    return slot.slot == TurnSlot.Slot.REASONING and is_deeper(slot.tier, allowed)
 
 
 def whole_lines(slot: TurnSlot) -> list[str]:

@@ -17,10 +17,12 @@ from memory.services.compression_slots import SlotsPiece, compress_slots, read_s
 from memory.services.conversation_corrections import delete_conversation
 from memory.services.links import DERIVED_FROM, WORKS_ON
 from memory.services.turn_records import slots_at
+from tests.embedding_server import EmbeddingServer
 from tests.language_model_server import MODEL, Asked, LanguageModelServer
 from tests.memory.compressed import CHATTER, LATER, compress, levels, slots_of, targets, work
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish
+from tests.memory.reasonings import RATIONALE, allow, thought
 from tests.memory.records import put_record
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
@@ -260,6 +262,22 @@ def test_a_model_that_recovers_is_asked_again_after_the_wait(
 
 def shorten_all(asked: Asked) -> Any:
     return {"passages": [{"number": number, "text": "It went on as before."} for number in range(4)]}
+
+
+@pytest.mark.parametrize("policy", ["decision_summary", "none"])
+def test_a_reasoning_that_is_told_no_more_is_sent_to_nobody_and_stays(
+    owner: Owner, language_model_server: LanguageModelServer, embedding_server: EmbeddingServer, policy: str
+) -> None:
+    thought(owner, did=CHATTER * 2, summary=f"Zinnia first. {CHATTER} {CHATTER}", rationale=RATIONALE)
+    language_model_server.write = shorten_all
+    allow(owner, policy)
+
+    compress()
+
+    [left] = [slot for slot in slots_of(TurnRecord.objects.get().id) if slot.slot == "reasoning"]
+    asked = str(language_model_server.requests) + str(embedding_server.texts)
+    assert (left.level, left.archived, "Great question" in asked, levels()) == (1, False, True, [1])
+    assert not any(word in asked for word in ("Zinnia", "roses", "freeze"))
 
 
 def test_what_is_done_is_audited_without_texts(owner: Owner) -> None:
