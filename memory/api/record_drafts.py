@@ -96,10 +96,16 @@ class RationaleShape(StrictSerializer):
         return attrs
 
 
+class Unquoted(serializers.ChoiceField):
+    """A choice whose refusal does not repeat what came in its place: that may be a trace."""
+
+    default_error_messages = {"invalid_choice": "Is none of those that there are."}
+
+
 class ReasoningShape(StrictSerializer):
     """Why the turn went as it did. No more is kept of it than the account allows; the answer says what."""
 
-    tier = serializers.ChoiceField([tier.value for tier in ReasoningTier], help_text="The deepest that is told here.")
+    tier = Unquoted([tier.value for tier in ReasoningTier], help_text="The deepest that is told here.")
     text = Prose(
         required=False,
         max_length=LONGEST_TEXT,
@@ -107,7 +113,7 @@ class ReasoningShape(StrictSerializer):
     )
     rationale = RationaleShape(required=False)
     summary = Prose(required=False, max_length=LONGEST_SUMMARY, help_text="Why, in a sentence.")
-    provenance = serializers.ChoiceField(
+    provenance = Unquoted(
         [each.value for each in Provenance],
         required=False,
         help_text="Where it comes from: `provider_trace` by default of a raw_trace, else `runtime_projection`.",

@@ -166,3 +166,23 @@ def test_slots_are_added_by_name_and_levels_expand_to_two(api: ServiceClient) ->
     assert api.post(f"/turn-records/{record_id}/slots", {"agent_id": "assistant"}).status_code == 400
     assert api.get(f"/turn-records/{record_id}?level=2").status_code == 400
     assert api.get(f"/turn-records/{uuid4()}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "reasoning",
+    [
+        {"tier": "Zinnia thought aloud.", "text": "x"},
+        {"tier": ["Zinnia thought aloud."]},
+        {"tier": "raw_trace", "text": "x", "provenance": "Zinnia thought aloud."},
+        {"tier": "raw_trace", "text": "x", "rationale": "Zinnia thought aloud."},
+        {"tier": "raw_trace", "text": {"of": "Zinnia thought aloud."}},
+        "Zinnia thought aloud.",
+        ["Zinnia thought aloud."],
+    ],
+    ids=["tier", "tiers", "provenance", "rationale", "text", "bare", "list"],
+)
+def test_a_trace_in_the_wrong_place_is_not_quoted(api: ServiceClient, reasoning: Any) -> None:
+    refused = post(api, reasoning=reasoning)
+
+    assert refused.status_code == 400
+    assert "Zinnia" not in refused.content.decode()
