@@ -5,16 +5,16 @@ as somebody wrote it. A decision that a later turn takes back is a correction, a
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, takewhile
 from typing import Any
 
 from memory.extraction.compression import Passage
-from memory.extraction.survivors import has_negation
+from memory.extraction.survivors import facts_in, has_negation
 from memory.extraction.turn_slots import Point, Rationale
-from memory.extraction.work_notes import NoteKind, find_notes
+from memory.extraction.work_notes import NoteKind, find_notes, kind_of, work_sentences
 from memory.providers.sentences import tokenize
 from memory.tokens import estimate_tokens
 
@@ -34,12 +34,17 @@ SHARED_WORDS = 0.6
 SHARED_WORDS_OF_OPPOSITES = 0.8
 """And one that only denies what the other does not."""
 LEAST_SHARED = 2
+FOUND = frozenset({NoteKind.ERROR, NoteKind.RESULT})
+"""What is found in what was perceived; other sentences as far as they name something."""
+UNSETTLED = frozenset({NoteKind.BLOCKER, NoteKind.NEXT_STEP, NoteKind.QUESTION_OPEN, NoteKind.ERROR})
+"""What a sentence of an outcome is that settles nothing."""
 
 LABELS = {
     "goal": "Goal",
     "decisions": "Decided",
     "rejected": "Rejected",
     "constraints": "To be kept to",
+    "findings": "Found",
     "done": "Done",
     "produced": "Produced",
     "outcome": "Outcome",
@@ -49,13 +54,20 @@ LABELS = {
     "tools": "Tools",
 }
 """What the lines of an episode's text begin with, by what they tell, in this order."""
-ARCHIVED = ("goal", "decisions", "produced", "outcome", "corrections")
-"""What is left of an archived episode."""
+ARCHIVED = ("goal", "decisions", "produced", "outcome", "corrections", "open_ends")
+"""What is left of an archived episode, beside the outcomes of steps that did not succeed."""
+FAILED = "Failed"
+SUCCEEDED = "succeeded"
 
 _TAKES_BACK = re.compile(
     r"\b(?:instead|no longer|rather than|revert(?:ed|ing)?|undo(?:ne|ing)?|undid|roll(?:ed|ing)? back|cancel\w*"
     r"|withdr[ae]w\w*|abandon\w*|drop(?:ped)?|stop(?:ped)?|wrong|mistake|scrap(?:ped)?"
     r"|changed? (?:my|our|the) (?:mind|plan))\b",
+    re.IGNORECASE,
+)
+_IS_GIVEN_UP = re.compile(
+    r"(?:^|[.;,:!?] )(?P<undone>[^.;,:!?]{2,60}?) (?:is|are|was|were)"
+    r" (?:given up|dropped|off the table|rejected|ruled out|obsolete|cancell?ed|no longer \w+)",
     re.IGNORECASE,
 )
 _SMALL_WORDS = frozenset(
@@ -93,6 +105,18 @@ class Step:
     @property
     def rejected(self) -> list[str]:
         return unlike([*tell_points(self.points.rejected), *self.notes.get(NoteKind.REJECTION, ())])
+
+    @cached_property
+    def findings(self) -> Sequence[str]:
+        """What of the perceived went wrong or was found out, or names something."""
+        kinds = {text: kind_of(text) for text in work_sentences(self.observation)}
+        return [text for text, kind in kinds.items() if kind in FOUND or (kind is None and facts_in(text))]
+
+    @cached_property
+    def settled(self) -> Sequence[frozenset[str]]:
+        """The words of each thing that it brought to an end."""
+        told = work_sentences(self.outcome)[:MOST_COMPARED] if self.status == SUCCEEDED else []
+        return [words_of(text) for text in told if kind_of(text) not in UNSETTLED]
 
     @property
     def essential_tokens(self) -> int:
@@ -153,11 +177,15 @@ def net_work(story: WorkStory) -> dict[str, Any]:
         "decisions": decisions,
         "rejected": latest(text for step in story.steps for text in step.rejected),
         "constraints": latest(notes_of(story.steps, NoteKind.CONSTRAINT)),
+        "findings": latest_findings(story.steps),
         "produced": unlike(map(one_line, story.produced)),
+        "outcomes": [
+            {"status": step.status, "text": one_line(step.outcome)} for step in story.steps[:-1] if step.outcome.strip()
+        ],
         "outcome": one_line(last.outcome),
         "corrections": corrections,
         "blockers": latest(blockers_of(story.steps)),
-        "open_ends": latest(notes_of([last], NoteKind.NEXT_STEP, NoteKind.QUESTION_OPEN)),
+        "open_ends": latest(open_ends_of(story.steps)),
         "tools": list(dict.fromkeys(tool for step in story.steps for tool in step.tools))[:MOST_ITEMS],
     }
 
@@ -173,10 +201,38 @@ def notes_of(steps: Iterable[Step], *kinds: NoteKind) -> Iterator[str]:
     return (text for step in steps for kind in kinds for text in step.notes.get(kind, ()))
 
 
-def blockers_of(steps: Iterable[Step]) -> Iterator[str]:
-    for step in steps:
-        yield from tell_points(step.points.blockers)
-        yield from step.notes.get(NoteKind.BLOCKER, ())
+def latest_findings(steps: Sequence[Step]) -> list[str]:
+    """What went wrong or was found out comes before what only names something; told in the order in which it came."""
+    found = [text for step in steps for text in step.findings]
+    told = set(latest(sorted(found, key=lambda text: kind_of(text) in FOUND)))
+    return [text for text in unlike(found) if text in told]
+
+
+def blockers_of(steps: Sequence[Step]) -> Iterator[str]:
+    """Those that no later step settled. What an outcome says stands there."""
+    for place, step in enumerate(steps, start=1):
+        said = [*tell_points(step.points.blockers), *besides_outcome(step, NoteKind.BLOCKER)]
+        yield from (text for text in said if not is_settled(text, steps[place:]))
+
+
+def open_ends_of(steps: Sequence[Step]) -> Iterator[str]:
+    """What earlier steps left open and no later one settled, and what the last one says comes next."""
+    for place, step in enumerate(steps[:-1], start=1):
+        if step.status == "open" and not is_settled(step.outcome, steps[place:]):
+            yield one_line(step.outcome)
+    yield from besides_outcome(steps[-1], NoteKind.NEXT_STEP, NoteKind.QUESTION_OPEN)
+
+
+def besides_outcome(step: Step, *kinds: NoteKind) -> Iterator[str]:
+    outcome = one_line(step.outcome)
+    return (text for text in notes_of([step], *kinds) if text not in outcome)
+
+
+def is_settled(text: str, later: Iterable[Step]) -> bool:
+    """Whether an outcome says most of what was open."""
+    about = words_of(text)
+    least = max(LEAST_SHARED, SHARED_WORDS * len(about))
+    return any(len(about & settled) >= least for step in later for settled in step.settled)
 
 
 def net_decisions(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
@@ -190,6 +246,7 @@ def net_decisions(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
                 decision
                 for decision, about in held.items()
                 if is_same_matter(about, said, needed(text, decision, is_rejection=is_rejection))
+                or gives_up(text, about)
             ]
             corrections += [tell_correction(decision, text, step) for decision in against]
             if not against and text in step.notes.get(NoteKind.CORRECTION, ()):
@@ -219,6 +276,12 @@ def needed(text: str, decision: str, *, is_rejection: bool) -> float:
     return SHARED_WORDS_OF_OPPOSITES if has_negation(text) != has_negation(decision) else 2
 
 
+def gives_up(text: str, about: frozenset[str]) -> bool:
+    """Whether it says of something that it is given up, and names nothing beside what was decided."""
+    undone = (words_of(match["undone"]) for match in _IS_GIVEN_UP.finditer(text))
+    return any(words and words <= about for words in undone)
+
+
 def is_same_matter(about: frozenset[str], said: frozenset[str], share: float) -> bool:
     shared = len(about & said)
     return shared >= max(min(LEAST_SHARED, len(about)), 1) and shared >= share * min(len(about), len(said))
@@ -239,17 +302,21 @@ def deeds_to_shorten(story: WorkStory, data: Mapping[str, Any], *, max_tokens: i
 
 def lay_out(data: Mapping[str, Any], story: WorkStory, deeds: Sequence[str]) -> str:
     """The episode's text: a line for each thing, behind what it is. `deeds` tell what each step did."""
-    done = [tell_deed(step, deed, step is story.steps[-1]) for step, deed in zip(story.steps, deeds, strict=True)]
+    *earlier, last = zip(story.steps, deeds, strict=True)
+    done = [*(tell_deed(step, deed, data["open_ends"]) for step, deed in earlier), one_line(last[1])]
     told = {**data, "done": list(filter(None, done)), "tools": filter(None, [", ".join(data["tools"])])}
-    last = story.steps[-1].status
-    lines = ((tell_label(key, last), text) for key in LABELS for text in as_list(told[key]))
+    said = "\n".join([*done, data["outcome"]])
+    told |= {key: [text for text in data[key] if text not in said] for key in ("constraints", "findings")}
+    lines = ((tell_label(key, last[0].status), text) for key in LABELS for text in as_list(told[key]))
     return "\n".join(f"{label}: {text}" for label, text in lines if text)
 
 
-def tell_deed(step: Step, deed: str, is_last: bool) -> str:
-    """What was done and what came of it; how the last step ended has a line of its own."""
-    outcome = "" if is_last else one_line(step.outcome)
-    return " -> ".join(filter(None, [one_line(deed), outcome]))
+def tell_deed(step: Step, deed: str, open_ends: Collection[str]) -> str:
+    """What was done and what came of it, unless that is told as an open end, or by what was done."""
+    done, outcome = one_line(deed), one_line(step.outcome)
+    is_told = outcome.rstrip(".") in done if step.status == SUCCEEDED else outcome in open_ends
+    status = "" if step.status == SUCCEEDED or not outcome else f"{step.status}: "
+    return " -> ".join(filter(None, [done, "" if is_told else status + outcome]))
 
 
 def tell_label(key: str, status: str) -> str:
@@ -267,9 +334,14 @@ def archive_work(text: str, data: Mapping[str, Any]) -> tuple[str, dict[str, Any
     """
     starts = tuple(LABELS[key] for key in ARCHIVED)
     lines = [line for line in text.split("\n") if line.startswith(starts) and ": " in line]
-    told = "\n".join(lines) or text
+    unsuccessful = [each for each in data.get("outcomes", ()) if each["status"] != SUCCEEDED and each["text"] in text]
+    failed = [f"{FAILED}: {each['text']}" for each in unsuccessful if each["status"] == "failed"]
+    told = "\n".join([*lines, *failed]) or text
     kept = {key: data[key] for key in ARCHIVED if key in data}
     return told, {
-        key: [item for item in value if item in told] if isinstance(value, list) else value if value in told else ""
-        for key, value in kept.items()
+        "outcomes": unsuccessful,
+        **{
+            key: [item for item in value if item in told] if isinstance(value, list) else value if value in told else ""
+            for key, value in kept.items()
+        },
     }

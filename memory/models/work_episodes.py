@@ -17,7 +17,7 @@ TOLD_TIERS = [tier.value for tier in ReasoningTier if tier != ReasoningTier.RAW_
 
 
 TOLD_FROM = {
-    **dict.fromkeys(("goal", "produced", "tools", "outcome"), ReasoningTier.NONE),
+    **dict.fromkeys(("goal", "findings", "produced", "tools", "outcomes", "outcome"), ReasoningTier.NONE),
     **dict.fromkeys(("decisions", "corrections"), ReasoningTier.DECISION_SUMMARY),
 }
 """From which tier of reasoning on the lists of an episode's data are told; all others are of the rationale."""
@@ -35,8 +35,9 @@ class CompressionLevel(models.IntegerChoices):
 class WorkEpisode(Memory):
     """Records `first_number` to `last_number` of a conversation, all of one goal; the memory's `text` tells them.
 
-    `data` holds lists of texts: `decisions`, `rejected`, `constraints`, `produced`, `corrections`, `blockers`,
-    `open_ends`, `tools`, and `goal`, `outcome`. One of level ARCHIVED is DERIVED_FROM the merged one before it. `tier`
+    `data` holds lists of texts: `decisions`, `rejected`, `constraints`, `findings`, `produced`, `corrections`,
+    `blockers`, `open_ends`, `tools`; `goal`, `outcome`; and `outcomes`, {"status", "text"} of each record but the last,
+    whose status is the episode's. One of level ARCHIVED is DERIVED_FROM the merged one before it. `tier`
     is the deepest of reasoning that text and data tell.
     """
 

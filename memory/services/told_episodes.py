@@ -10,8 +10,10 @@ from memory.reasoning import DEPTHS, ReasoningTier, is_deeper
 SPOKEN = {
     "goal": "Goal",
     "decisions": "Decided",
+    "findings": "Found",
     "produced": "Produced",
     "corrections": "Corrected",
+    "outcomes": "Came of it",
     "outcome": "Outcome",
 }
 """How what an episode's data holds is told without its text, in this order."""
@@ -43,6 +45,7 @@ def told_episode(row: WorkEpisode, allowed: ReasoningTier) -> ToldEpisode | None
 
 
 def said_in(value: Any) -> list[str]:
-    """The texts of a list, or one text."""
+    """The texts of a list, or one text; of outcomes with how each ended."""
     said = value if isinstance(value, list) else [value]
-    return [each for each in said if isinstance(each, str) and each]
+    texts = (f"{each.get('status')}: {each.get('text')}" if isinstance(each, dict) else each for each in said)
+    return [each for each in texts if isinstance(each, str) and each]

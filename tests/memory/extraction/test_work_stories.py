@@ -143,6 +143,8 @@ def test_an_archived_episode_keeps_goal_decisions_products_outcome_and_correctio
         "produced": ["/a/b"],
         "outcome": "There.",
         "corrections": [],
+        "open_ends": [],
+        "outcomes": [],
     }
 
 
@@ -153,3 +155,75 @@ def test_what_was_corrected_in_the_text_is_not_told_from_the_lists() -> None:
 
     assert told == "Goal: Bring the import back.\nDecided: call somebody"
     assert (kept["decisions"], kept["outcome"]) == ([], "")
+
+
+def test_every_step_keeps_how_it_ended() -> None:
+    text, data = tell(
+        step(status="failed", action="Asked Rosa.", outcome="Rosa is away."),
+        step(1, status="open", action="Wrote to Ana.", outcome="Ana has not answered."),
+        step(2, action="Called Kim.", outcome="Kim comes."),
+    )
+
+    assert data["outcomes"] == [
+        {"status": "failed", "text": "Rosa is away."},
+        {"status": "open", "text": "Ana has not answered."},
+    ]
+    assert data["open_ends"] == ["Ana has not answered."]
+    assert "Done: Asked Rosa. -> failed: Rosa is away.\nDone: Wrote to Ana.\nDone: Called Kim." in text
+    assert "Open: Ana has not answered." in text
+
+
+def test_what_a_later_step_settled_is_open_no_more() -> None:
+    waiting = step(status="open", outcome="The permit for the roof is pending.")
+
+    _, data = tell(waiting, step(1, outcome="The permit for the roof came."))
+    _, still = tell(waiting, step(1, outcome="The permit for the roof is not here yet, we wait for it."))
+
+    assert (data["open_ends"], still["open_ends"]) == ([], ["The permit for the roof is pending."])
+
+
+def test_what_was_perceived_is_found_as_far_as_it_tells_something() -> None:
+    seen = "Hello there. The job failed at row 81,204. The disk has 3 % left. How are you?"
+
+    _, data = tell(step(observation=seen))
+
+    assert data["findings"] == ["The job failed at row 81,204.", "The disk has 3 % left."]
+
+
+@pytest.mark.parametrize(
+    ("action", "told"),
+    [
+        ("count(rows) -> 81,204 rows", "Done: count(rows) -> 81,204 rows"),
+        ("count(rows)", "Done: count(rows) -> 81,204 rows."),
+    ],
+    ids=["told already", "told nowhere else"],
+)
+def test_an_outcome_that_repeats_a_result_is_told_once(action: str, told: str) -> None:
+    text, _ = tell(step(action=action, outcome="81,204 rows."), step(1, outcome="Fine."))
+
+    assert told in text.splitlines()
+
+
+def test_an_outcome_is_not_told_again_as_a_blocker_or_an_open_end() -> None:
+    text, data = tell(step(status="open", outcome="We are blocked by the permit. Next, ask Ana."))
+
+    assert (data["blockers"], data["open_ends"]) == ([], [])
+    assert text.count("permit") == 1
+
+
+def test_a_decision_about_what_is_given_up_later_is_a_correction() -> None:
+    _, data = tell(step(decided="buy the Heron pump"), step(1, decided="buy the Wren pump; Heron is given up"))
+
+    assert data["decisions"] == ["buy the Wren pump; Heron is given up"]
+    assert data["corrections"][0].startswith("buy the Heron pump (taken back")
+
+
+def test_an_archived_episode_keeps_what_failed_and_what_is_open() -> None:
+    failed = step(status="failed", outcome="Rosa is away.")
+
+    told, kept = archive_work(
+        *tell(failed, step(1, status="open", outcome="Ana may come."), step(2, outcome="So be it."))
+    )
+
+    assert {"Failed: Rosa is away.", "Open: Ana may come."} < set(told.splitlines())
+    assert [each["status"] for each in kept["outcomes"]] == ["failed", "open"]
