@@ -1,7 +1,8 @@
 """The second level: adjacent records of one goal become a work episode, which stands for them.
 
 Adjacent is what no record of another goal, or of another level, lies between; a number that was deleted leaves no gap.
-Reasoning goes in no deeper than the account's policy tells it at that moment.
+Reasoning goes in no deeper than the account's policy tells it at that moment. What would get no shorter is set aside:
+it waits for more records of its goal, or for a month.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import BooleanField, ExpressionWrapper, Q, Subquery
 
 from memory import conf
 from memory.extraction.compression import Passage
@@ -59,11 +60,19 @@ from memory.services.embedding import embed_texts
 from memory.services.links import DERIVED_FROM, PRODUCED, WORKS_ON, NewLink, insert_links
 from memory.services.memories import store_memories
 from memory.services.reasoning import ToldSlot, read_policy, told_slots
+from memory.tokens import estimate_tokens
 
 SUMMARIZED, MERGED = CompressionLevel.SLOT_SUMMARIZED, CompressionLevel.MERGED
 MOST_RECORDS = 1_000
 """Of one conversation in one run of the job; the next one goes on."""
 SOURCE = "compression"
+SET_ASIDE_FOR = timedelta(days=30)
+MOST_OF_SOURCES = 0.8
+"""An episode is to take so much of the tokens that it stands for; what was done is told in what is left of that."""
+WORTH_MERGING = 0.9
+"""An episode that takes more of those tokens is not made,"""
+FEWEST_TOKENS_ALONE = 60
+"""and none of a single record that has fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,14 +121,30 @@ def ids_of(rows: Any) -> list[UUID]:
 
 
 def adjacent_runs(log_id: UUID, due: set[UUID]) -> Iterator[Task]:
-    """The due records of a conversation by goal, as far as they are adjacent, at most MOST_STEPS each."""
+    """The due records of a conversation by goal, as far as they are adjacent, at most MOST_STEPS each.
+
+    With those before and between them that were set aside.
+    """
     first = TurnRecord.objects.filter(id__in=due).order_by("number").values("number")[:1]
-    rows = TurnRecord.objects.filter(log=log_id, number__gte=first).order_by("number")
-    known = rows.values_list("id", "goal_id")[:MOST_RECORDS]
-    for (_, is_due), run in groupby(known, key=lambda row: (row[1], row[0] in due)):
-        ids = [record_id for record_id, _ in run]
-        if is_due:
-            yield from (ids[start : start + MOST_STEPS] for start in range(0, len(ids), MOST_STEPS))
+    rows = TurnRecord.objects.filter(log=log_id, number__gte=Subquery(first) - MOST_STEPS).order_by("number")
+    aside = ExpressionWrapper(is_set_aside(), output_field=BooleanField())
+    known = rows.values_list("id", "goal_id", aside)[:MOST_RECORDS]
+    for (_, may_be), run in groupby(known, key=lambda row: (row[1], row[2] or row[0] in due)):
+        ids = [record_id for record_id, *_ in run]
+        chunks = (ids[start : start + MOST_STEPS] for start in range(0, len(ids), MOST_STEPS)) if may_be else ()
+        yield from (chunk for chunk in chunks if not due.isdisjoint(chunk))
+
+
+def is_set_aside() -> Q:
+    """Whether a record waits because it got no shorter, and not after a failure."""
+    return Q(level=SUMMARIZED, compress_after__isnull=False, compress_error="")
+
+
+def set_aside(piece: MergePiece, *, now: datetime) -> None:
+    """Look at the records again when more of their goal have come, or much later."""
+    for record in piece.records:
+        same = TurnRecord.objects.filter(id=record.id, level=SUMMARIZED, version=record.version)
+        same.update(compress_after=now + SET_ASIDE_FOR, compress_attempts=0, compress_error="")
 
 
 def read_merges(task: Task) -> Sequence[MergePiece]:
@@ -202,12 +227,13 @@ def merge_piece(steps: Sequence[Step], records: Sequence[TurnRecord], material: 
     slots = [slot for record in records for slot in material.slots.get(record.id, ())]
     tiers = [shallowest(slot.tier, material.allowed) for slot in slots if slot.tier]
     data = net_work(story)
+    bound = min(conf.WORK_EPISODE_TOKENS, int(MOST_OF_SOURCES * sum(slot.token_count for slot in slots)))
     return MergePiece(
         records=records,
         slots=slots,
         story=story,
         data=data,
-        passages=deeds_to_shorten(story, data, max_tokens=conf.WORK_EPISODE_TOKENS),
+        passages=deeds_to_shorten(story, data, max_tokens=bound),
         artifacts=artifacts,
         tier=max(tiers, key=list(ReasoningTier).index, default=ReasoningTier.NONE),
     )
@@ -218,9 +244,11 @@ def tell_artifact(artifact: Artifact) -> str:
 
 
 def store_episode(piece: MergePiece, deeds: Sequence[str], *, source: str, now: datetime) -> Mapping[str, int] | None:
-    """None where a record, or a slot, has changed since it was read, or nothing of all that may be told."""
+    """None where a record, or a slot, has changed since it was read, or where it would get no shorter."""
     text = lay_out(piece.data, piece.story, deeds)
-    if not text:
+    before = sum(slot.token_count for slot in piece.slots)
+    if not is_worth_merging(piece, text, before=before):
+        set_aside(piece, now=now)
         return None
     # outside the transaction: it may take seconds
     embedded = embed_texts([text])
@@ -239,8 +267,12 @@ def store_episode(piece: MergePiece, deeds: Sequence[str], *, source: str, now: 
         archive_sources(owner, sources, conversation_id=last.conversation_id, now=now)
         merged = TurnRecord.objects.filter(id__in=[record.id for record in piece.records])
         merged.update(level=MERGED, episode=episode, tokens=0, **settled_columns(now))
-    before = sum(slot.token_count for slot in piece.slots)
     return {"tokens_before": before, "tokens_after": episode.token_count, "merged": len(piece.records)}
+
+
+def is_worth_merging(piece: MergePiece, text: str, *, before: int) -> bool:
+    is_short = len(piece.records) == 1 and before < FEWEST_TOKENS_ALONE
+    return bool(text) and not is_short and estimate_tokens(text) <= WORTH_MERGING * before
 
 
 def named_by(piece: MergePiece) -> list[UUID]:

@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from memory import conf
+from memory.extraction.turn_slots import Action, Observation, Slots
 from memory.maintenance import Batch, compress
 from memory.models import Account, JobRun, Link, Memory, TurnRecord
 from memory.owner import Owner
@@ -23,6 +24,10 @@ from tests.memory import compressed
 from tests.memory.compressed import LATER, MUCH_LATER, WEEK, episodes, levels, work
 from tests.memory.maintenance.workers import Worker, is_somebody_waiting_for_a_lock, wait_until, worker_started
 from tests.memory.records import put_record
+
+EVENING = "The lamps in the hall were lit, and it was a fine evening with a little wind from the sea."
+LEFT = Action(text="Went home.")
+"""Nothing to ask a model about."""
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
@@ -70,7 +75,8 @@ def test_where_the_model_is_down_episodes_are_archived_all_the_same(
     owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "COMPRESS_KEEP_RECORDS", 0)
-    put_record(owner, "short")
+    for _ in range(2):
+        put_record(owner, "short", slots=Slots(observation=Observation(text=EVENING), action=LEFT))
     compressed.compress()
     work(owner, 25)
     language_model_server.fail(401)
@@ -78,7 +84,7 @@ def test_where_the_model_is_down_episodes_are_archived_all_the_same(
     run = compressed.compress(MUCH_LATER)
 
     assert (run.status, run.failed, run.figures["archived"]) == ("completed", 20, 1)
-    assert (levels("short"), set(levels())) == ([3], {0})
+    assert (levels("short"), set(levels())) == ([3, 3], {0})
 
 
 def test_figures_are_told_over_http(api: ServiceClient) -> None:

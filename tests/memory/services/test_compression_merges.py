@@ -30,6 +30,9 @@ def _none_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "COMPRESS_KEEP_RECORDS", 0)
 
 
+WALK = " ".join(f"The lamp in hall {hall} was lit and is number {hall}." for hall in range(20))
+
+
 def make_artifact(owner: Owner, uri: str, **fields: Any) -> Artifact:
     row = Artifact(kind="artifact", text=uri, uri=uri, event_time=NOW, **fields)
     store_memories(owner, [row], embedded=NOTHING, own={}, now=NOW)
@@ -43,7 +46,7 @@ def spans() -> list[tuple[int, int]]:
 def decide(owner: Owner, what: str, *, rejected: str = "", **fields: Any) -> None:
     points = Rationale(decisions=[Point(what=what)], rejected=[Point(what=rejected)] if rejected else [])
     reasoning = Reasoning(tier=ReasoningTier.STRUCTURED_RATIONALE, rationale=points)
-    put_record(owner, slots=Slots(reasoning=reasoning, action=Action(text="Did so.")), **fields)
+    put_record(owner, slots=Slots(reasoning=reasoning, action=Action(text=WALK)), **fields)
 
 
 def read_piece(owner: Owner, count: int = 2, **fields: Any) -> MergePiece:
@@ -133,7 +136,7 @@ def test_a_number_that_was_deleted_leaves_no_gap(owner: Owner) -> None:
 
 def test_what_is_produced_is_named_and_linked(owner: Owner) -> None:
     made, named = make_artifact(owner, "/srv/orders.csv"), make_artifact(owner, "/srv/log.txt", title="The log")
-    work(owner, 1, produced=[made.id, named.id])
+    work(owner, 2, produced=[made.id, named.id])
 
     compress()
 
@@ -187,7 +190,7 @@ def test_what_is_younger_than_the_setting_is_not_merged(owner: Owner) -> None:
 
 
 def test_quarantined_slots_are_left_out_and_left_alone(owner: Owner) -> None:
-    [recorded] = work(owner, 1)
+    recorded, _ = work(owner, 2)
     Memory.objects.filter(id=recorded.slots[-1].id).update(quarantined=True)
 
     compress()
@@ -272,3 +275,33 @@ def test_statements_do_not_depend_on_the_records(
         read_merges([record.id for record in piece.records])
     with django_assert_num_queries(15):
         assert store(piece)
+
+
+def test_what_would_get_no_shorter_is_set_aside(owner: Owner) -> None:
+    put_record(owner, slots=Slots(action=Action(text="Asked Ana."), outcome=Outcome(status="succeeded", text="Yes.")))
+
+    compress()
+    run = compress()
+
+    assert (levels(), episodes(), run.examined) == ([1], [], 0)
+
+
+def test_what_was_set_aside_is_merged_with_more_that_comes(owner: Owner) -> None:
+    goal = aim(owner)
+    put_record(owner, slots=Slots(action=Action(text="Asked Ana.")), goal_id=goal.id)
+    compress()
+    work(owner, 2, start=1, goal_id=goal.id)
+
+    compress()
+
+    assert (levels(), spans()) == ([2, 2, 2], [(0, 2)])
+
+
+def test_a_record_with_all_slots_in_quarantine_is_looked_at_once(owner: Owner) -> None:
+    [recorded] = work(owner, 1)
+    Memory.objects.filter(id__in=[slot.id for slot in recorded.slots]).update(quarantined=True)
+
+    compress()
+    run = compress()
+
+    assert (run.examined, episodes()) == (0, [])
