@@ -4,7 +4,8 @@ A corrected text loses its vectors at once and waits for new ones; until then it
 its session's buffer say no longer what its text said (`turn_corrections`); an entry has it as its next version
 (`entry_corrections`); a strategy's follows from what is done and when (`strategy_corrections`). What a fact claims is
 another belief (`fact_changes`), and what an entity is called is said in several places (`entity_corrections`). What
-structured turns tell is told at several levels (`work_corrections`).
+structured turns tell is told at several levels (`work_corrections`), and goals and artifacts are named there
+(`work_mentions`). A chain of revisions is closed around those that are erased (`artifact_chains`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,7 +3,8 @@
 Each level of a slot, and each of an episode, tells the same, and what it was made of tells it at length. So a corrected
 text leaves nothing of it: its data is emptied, what it was compressed from is erased, and so is the raw trace beside a
 reasoning. Who quarantines a slot hides all of its levels, and the episodes that tell of it; those are released by
-themselves. An archived level that another stands for comes back by no mark.
+themselves. An archived level that another stands for comes back by no mark. What episodes repeat of goals and artifacts
+is in `work_mentions`.
 
 Conversations are locked first, as by those who record turns and compress them.
 """
