@@ -97,7 +97,7 @@ def replay(owner: Owner, request: ReplayRequest, *, now: datetime) -> Slice:
     check_deep(request)
     policy = read_policy(owner.account_id).tier
     limit = shallowest(request.tier, policy)
-    found = find_target(owner, wanted_of(request, limit=limit), now=now)
+    found = find_target(owner, wanted_of(request, limit=limit, policy=policy), now=now)
     told = take(list_offers(found, limit), max_tokens=request.max_tokens)
     degraded = {*found.degraded, *([f"{request.tier}_not_allowed"] if is_deeper(request.tier, policy) else [])}
     if request.is_deep:
@@ -145,7 +145,7 @@ def opened_to(request: ReplayRequest) -> ReasoningTier:
     return ReasoningTier.RAW_TRACE if is_open else ReasoningTier.STRUCTURED_RATIONALE
 
 
-def wanted_of(request: ReplayRequest, *, limit: ReasoningTier) -> Wanted:
+def wanted_of(request: ReplayRequest, *, limit: ReasoningTier, policy: ReasoningTier) -> Wanted:
     return Wanted(
         goal_id=request.goal_id,
         record_id=request.record_id,
@@ -154,6 +154,7 @@ def wanted_of(request: ReplayRequest, *, limit: ReasoningTier) -> Wanted:
         conversation_id=request.conversation_id,
         posture=request.posture,
         limit=limit,
+        policy=policy,
         longest=request.max_tokens,
         expands=request.posture in DEEP_POSTURES,
     )

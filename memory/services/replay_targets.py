@@ -11,7 +11,7 @@ from uuid import UUID
 from memory.errors import NotFound
 from memory.models import CompressionLevel, Kind, TurnRecord, WorkEpisode
 from memory.owner import Owner
-from memory.reasoning import ReasoningTier
+from memory.reasoning import ReasoningTier, is_deeper
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Posture, Query, Scope
 from memory.retrieval.replay import (
@@ -26,11 +26,22 @@ from memory.retrieval.replay import (
 )
 from memory.services.conversations import find_conversation
 from memory.services.goal_rows import find_goal
+from memory.services.reasoning import stored_reasoning, within_policy
 from memory.services.recall import RecallRequest, recall
 from memory.services.replay_offers import Offer, Slot, Unit, offer_episode, offer_slot
+from memory.services.resume_pieces import content_words
 
 HITS = 30
 """Memories that are looked through for what says a decision."""
+LEAST_SHARE = 0.25
+"""Of the words of the question that say something: what has fewer of them, and is not near in meaning, is about
+something else."""
+NEAR = 0.5
+"""Cosine similarity."""
+NOTHING_SAYS_IT = "nothing_says_it"
+"""In `degraded`: much was recalled, and none of it bears on the question."""
+DEEPER_TIER = "deeper_tier_available"
+"""In `degraded`: what is asked for stands in a rationale, which is told where it is asked for by its tier."""
 
 OUTCOME, REASONING, ACTION, OBSERVATION = (
     slot.value for slot in (Slot.OUTCOME, Slot.REASONING, Slot.ACTION, Slot.OBSERVATION)
@@ -54,6 +65,8 @@ LATER = "decided later for the same goal"
 class Wanted:
     """One of goal, record, episode and decision; how deep, and how long a text there may be room for.
 
+    `policy` is the deepest tier that the account allows now.
+
     `expands`: whether what was merged is told, too, where there is room.
     """
 
@@ -64,6 +77,7 @@ class Wanted:
     conversation_id: str
     posture: Posture
     limit: ReasoningTier
+    policy: ReasoningTier
     longest: int
     expands: bool
 
@@ -158,9 +172,10 @@ def find_of_decision(owner: Owner, wanted: Wanted, *, now: datetime) -> Found:
     hits, degraded = recall_decision(owner, wanted, now=now)
     ids = [hit.id for hit in hits]
     record_of = reasonings_among(ids) if ids else {}
-    says = [hit for hit in hits if hit.kind == Kind.WORK_EPISODE or hit.id in record_of]
+    reasoned = [hit for hit in hits if hit.kind == Kind.WORK_EPISODE or hit.id in record_of]
+    says = [hit for hit in reasoned if bears_on(hit, wanted.decision)]
     if not says:
-        return Found(target_id=None, degraded=degraded)
+        return Found(target_id=None, degraded=[*degraded, *([NOTHING_SAYS_IT] if reasoned else [])])
     units = {each.record.id: each for each in units_of(owner, wanted, list(record_of.values()))}
     episodes = episodes_among(owner, wanted, [hit.id for hit in says if hit.kind == Kind.WORK_EPISODE])
     ranked = [(hit, units.get(record_of[hit.id]) if hit.id in record_of else episodes.get(hit.id)) for hit in says]
@@ -170,7 +185,31 @@ def find_of_decision(owner: Owner, wanted: Wanted, *, now: datetime) -> Found:
     hit, best = there[0]
     layers = layers_of_decision(owner, wanted, best, reason="; ".join([SAYS, *hit.reasons]))
     later = [each for _, each in there[1:] if is_later(each, best)]
+    if hides_what_was_asked(best, wanted):
+        degraded = [*degraded, DEEPER_TIER]
     return Found(target_id=hit.id, layers=[*layers, layer_of_later(later, wanted)], degraded=degraded)
+
+
+def bears_on(hit: Candidate, question: str) -> bool:
+    """A recall always answers something: whether this says any of what is asked."""
+    if hit.similarity is not None and hit.similarity >= NEAR:
+        return True
+    asked = content_words(question)
+    if not asked:
+        return hit.content > 0
+    return len(asked & content_words(hit.text)) >= max(1, LEAST_SHARE * len(asked))
+
+
+def hides_what_was_asked(says: "Unit | WorkEpisode", wanted: Wanted) -> bool:
+    """Whether a rationale says of it what its summary does not, and might be told."""
+    row = says.slots.get(REASONING) if isinstance(says, Unit) else None
+    if row is None or not is_deeper(ReasoningTier.STRUCTURED_RATIONALE, wanted.limit):
+        return False
+    if row.tier != ReasoningTier.STRUCTURED_RATIONALE or is_deeper(row.tier, wanted.policy):
+        return False
+    told, stored = within_policy(row, wanted.limit), stored_reasoning(row)
+    asked = content_words(wanted.decision) - content_words(told.text if told else "")
+    return bool(asked & content_words(stored.rationale.tell()))
 
 
 def recall_decision(owner: Owner, wanted: Wanted, *, now: datetime) -> tuple[Sequence[Candidate], Sequence[str]]:

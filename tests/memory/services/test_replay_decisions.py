@@ -83,6 +83,39 @@ def test_where_nothing_says_it_nothing_is_told(owner: Owner) -> None:
     assert (found.target_id, told(found), found.tokens) == (None, [], 0)
 
 
+def test_what_shares_no_more_than_small_words_does_not_say_it(owner: Owner) -> None:
+    decide(owner, "The fence has the blue paint, which the neighbour has chosen.")
+
+    found = ask(owner, "which colour has the sofa of the tenant upstairs?")
+
+    assert (found.target_id, told(found)) == (None, [])
+    assert "nothing_says_it" in found.degraded
+
+
+@pytest.mark.parametrize(
+    ("question", "tier", "is_hidden"),
+    [
+        ("was it an option to wait, or was that rejected", ReasoningTier.DECISION_SUMMARY, True),
+        ("was it an option to wait, or was that rejected", ReasoningTier.STRUCTURED_RATIONALE, False),
+        ("plant the roses", ReasoningTier.DECISION_SUMMARY, False),
+    ],
+    ids=["hidden", "told", "in-the-summary"],
+)
+def test_where_a_rationale_says_more_of_it_the_answer_says_so(
+    owner: Owner, question: str, tier: ReasoningTier, is_hidden: bool
+) -> None:
+    thought(owner, rationale=RATIONALE)
+
+    assert ("deeper_tier_available" in ask(owner, question, tier=tier).degraded) is is_hidden
+
+
+def test_what_may_not_be_told_is_not_offered(owner: Owner) -> None:
+    thought(owner, rationale=RATIONALE)
+    allow(owner, "decision_summary")
+
+    assert "deeper_tier_available" not in ask(owner, "was the option to wait rejected").degraded
+
+
 def test_who_takes_no_part_finds_no_decision_and_no_conversation(owner: Owner) -> None:
     decide(owner, "Replace the boiler valve.")
     other = Owner(account_id=owner.account_id, agent_id="planner")
