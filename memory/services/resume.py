@@ -16,7 +16,7 @@ from memory.models import Kind
 from memory.owner import Owner
 from memory.providers.deadlines import Deadline
 from memory.providers.embeddings import token_counter
-from memory.retrieval.candidates import Bundle
+from memory.retrieval.candidates import Bundle, Candidate
 from memory.retrieval.entries import locate_entries
 from memory.retrieval.queries import Posture, Query
 from memory.retrieval.resume import (
@@ -39,6 +39,7 @@ from memory.services.access_log import Action, log_reads
 from memory.services.recall import RecallRequest, deadline_of, recall
 from memory.services.reinforcement import reinforce
 from memory.services.replay import Slice
+from memory.services.resume_bounds import MOST_CHARACTERS, MOST_WHEN_LATE, marked_repeats, within_characters
 from memory.services.resume_corrections import without_settled
 from memory.services.resume_episodes import notes_of_episodes
 from memory.services.resume_goals import PlacedGoal, choose_goals, goal_pieces
@@ -114,6 +115,8 @@ class Work:
     bundle: Bundle | None = None
     strategies: Sequence[StrategyHit] = ()
     query: str = ""
+    asked: str = ""
+    """The question, where somebody asked one."""
     degraded: frozenset[str] = field(default=frozenset())
 
     @property
@@ -134,7 +137,7 @@ def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Resum
     """
     deadline = deadline_of(RecallRequest(query=Query(text=""), deadline_ms=request.deadline_ms))
     work = read_work(owner, request, now=now)
-    work = recall_work(owner, request, work, deadline, now=now)
+    work = within_time(recall_work(owner, request, work, deadline, now=now), deadline)
     artifacts = read_artifacts(
         owner, [each.goal.id for each in work.placed], sorted({slot.record_id for slot in work.slots}), now=now
     )
@@ -182,6 +185,7 @@ def read_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Work:
         slots=slots,
         episodes=episodes,
         facts=read_user_facts(owner, now=now),
+        asked=request.query,
     )
 
 
@@ -210,6 +214,16 @@ def recall_work(owner: Owner, request: ResumeRequest, work: Work, deadline: Dead
     )
 
 
+def within_time(work: Work, deadline: Deadline) -> Work:
+    """With as much of its texts as is read in bounded time; less where the deadline has passed."""
+    is_late = deadline.left_seconds() <= 0
+    most = MOST_WHEN_LATE if is_late else MOST_CHARACTERS
+    turns, slots = within_characters(work.turns, most), within_characters(work.slots, most)
+    is_cut = is_late and (turns != list(work.turns) or slots != list(work.slots))
+    degraded = work.degraded | ({"resume_deadline"} if is_cut else set())
+    return replace(work, turns=turns, slots=slots, degraded=degraded)
+
+
 def question_of(work: Work) -> str:
     """What the open goals of the owner are, the most pressing first, and what the user said last."""
     said = [turn.text for turn in work.turns if turn.role == "user"][-1:]
@@ -235,7 +249,7 @@ def pieces_of_work(work: Work, *, now: datetime) -> list[Piece]:
         *last_outcome(work.slots, work.episodes, work.turns),
         *profile_pieces(profile or {}),
         *fact_pieces(work.facts),
-        *(piece_of(said, bearing) for said in notes),
+        *(piece_of(said, bearing) for said in marked_repeats(notes)),
         *strategy_pieces(work.strategies),
     ]
 
@@ -248,10 +262,19 @@ def bearing_of(work: Work) -> Bearing:
         goal_words=goal_words,
         closed_words=frozenset().union(*(content_words(goal.text) for goal in closed)) - goal_words,
         repeated=repeated_specifics([each.text for each in (*work.turns, *work.slots)]),
-        relevance={result.id: 1 - place / len(results) for place, result in enumerate(results)},
+        relevance=relevance_of(results, is_asked=bool(work.asked)),
+        asked=content_words(work.asked),
         scores={result.id: result.score for result in results},
         why={result.id: tuple(result.reasons) for result in results},
     )
+
+
+def relevance_of(results: Sequence[Candidate], *, is_asked: bool) -> dict[UUID, float]:
+    """From 0 to 1: for a question that somebody asked by the scores, else by the ranks."""
+    best = max((result.score for result in results), default=0.0)
+    if is_asked and best > 0:
+        return {result.id: max(0.0, result.score / best) for result in results}
+    return {result.id: 1 - place / len(results) for place, result in enumerate(results)}
 
 
 def count_left_out(pieces: Sequence[Piece]) -> dict[str, int]:

@@ -83,6 +83,8 @@ def notes_of_reasoning(slot: SlotOfTurn, allowed: ReasoningTier, *, recency: flo
         )
 
 
+TOLD_AS = {"Decided": NoteKind.DECISION, "Rejected": NoteKind.REJECTION, "Blocked by": NoteKind.BLOCKER}
+"""What stands before a point in the text of a reasoning (`Rationale.tell`)."""
 TOLD_ELSEWHERE = frozenset({Kind.GOAL, Kind.STRATEGY, Kind.ARTIFACT, Kind.ENTITY})
 WHOLE = frozenset({Kind.FACT, Kind.CONTEXT_ENTRY, Kind.LEARNING})
 """Kinds that are told whole; of others the sentences."""
@@ -92,8 +94,10 @@ def notes_of_recalled(results: Sequence[Candidate], read: Collection[UUID], allo
     """What the recall brought besides what was read already."""
     tells_all = allowed in (ReasoningTier.STRUCTURED_RATIONALE, ReasoningTier.RAW_TRACE)
     for result in results:
-        hidden = result.kind == Kind.TURN_SLOT and not tells_all
-        if result.id in read or result.kind in TOLD_ELSEWHERE or hidden:
+        if result.id in read or result.kind in TOLD_ELSEWHERE:
+            continue
+        if result.kind == Kind.TURN_SLOT:
+            yield from notes_of_recalled_slot(result) if tells_all else ()
             continue
         sentences = [result.text] if result.kind in WHOLE else sentences_of(result.text)
         for number, sentence in enumerate(sentences):
@@ -106,3 +110,22 @@ def notes_of_recalled(results: Sequence[Candidate], read: Collection[UUID], allo
                     place=(NOTES, result.event_time, result.index or 0, number),
                     by=result.role if result.role in SPEAKERS else "",
                 )
+
+
+def notes_of_recalled_slot(result: Candidate) -> Iterator[Said]:
+    """As of a slot that was read: its points are what they were recorded as."""
+    is_outcome = result.slot == TurnSlot.Slot.OUTCOME
+    for number, sentence in enumerate(sentences_of(result.text)):
+        label, _, rest = sentence.partition(": ")
+        point = TOLD_AS.get(label) if result.slot == TurnSlot.Slot.REASONING else None
+        note = point or kind_of(sentence) or (NoteKind.RESULT if is_outcome else None)
+        if note == NoteKind.QUESTION_OPEN or (says_nothing(sentence, note) and not is_outcome):
+            continue
+        yield Said(
+            of=result,
+            text=rest if point else sentence,
+            note=note,
+            place=(NOTES, result.event_time, 0, number),
+            label=LABELS.get(note, "") if note and point else "",
+            is_recorded=is_outcome or point is not None,
+        )
