@@ -127,14 +127,17 @@ _NEXT_STEP = r"""
     | \b(?:i'll|i\ will|we'll|we\ will|i'm\ going\ to)\b | \b(?:pick\ (?:it|this|up)|continue|resume|carry\ on)\b
     | ^then\b | \bonce\ (?:that|the|it|this|we)\b | \bneed(?:s)?\ to\b | \bshould\ (?:be|do|now|next|then)\b
 """
-_RESULT = r"""
+# what came to an end, and what was only found out
+_DEED = r"""
     \b(?:finished|done|pass(?:ed|es)|deployed|complet(?:ed|e)|merged|fixed|shipped|succeeded|confirmed|verified)\b
-    | \b(?:measured|found|shows?|showed|root\ cause|turn(?:s|ed)\ out|rolled\ (?:back|out)|migrated|restored|created)\b
+    | \b(?:found|root\ cause|turn(?:s|ed)\ out|rolled\ (?:back|out)|migrated|restored|created)\b
     | \b(?:wrote|written|pushed|opened|ordered|booked|paid|sent|received|installed|applied)\b
-    | \b(?:renamed|moved|removed|added)\b
-    | \bis\ (?:now\ )?(?:live|up|green|ready|in\ place|stable|the\ (?:cause|culprit))\b | \btook\ \d | \bresults?\b
-    | \b(?:came|comes)\ (?:back|to|in|out)\b | \bok\b\s*[:(] | \bcaused\ by\b | \bbecause\ of\b
+    | \b(?:renamed|moved|removed|added|repaired|resolved|released|published)\b | \bok\b\s*[:(]
+    | \bis\ (?:now\ )?(?:live|up|green|ready|in\ place|stable|the\ (?:cause|culprit))\b
+    | \b(?:came|comes)\ (?:back|to|in|out)\b
 """
+_FINDING = r"\b(?:measured|shows?|showed|took\ \d+|results?|caused\ by|because\ of)\b"
+_RESULT = rf"{_DEED} | {_FINDING}"
 FORMS: Sequence[tuple[NoteKind, re.Pattern[str]]] = [
     (kind, re.compile(form, re.IGNORECASE | re.VERBOSE))
     for kind, form in (
@@ -151,6 +154,7 @@ FORMS: Sequence[tuple[NoteKind, re.Pattern[str]]] = [
 ]
 """In the order in which they are tried: what is taken back first, what was merely done last."""
 _RESULT_FORM = dict(FORMS)[NoteKind.RESULT]
+_DEED_FORM, _FINDING_FORM = (re.compile(form, re.IGNORECASE | re.VERBOSE) for form in (_DEED, _FINDING))
 DENIABLE = frozenset(NoteKind) - {NoteKind.CORRECTION, NoteKind.CONSTRAINT}
 """Of rules and corrections a "not" is a part."""
 DENIED = frozenset({NoteKind.DECISION, NoteKind.ERROR, NoteKind.NEXT_STEP, NoteKind.RESULT})
@@ -269,7 +273,10 @@ def status_of(sentence: str) -> str:
     kind = kind_of(sentence)
     if kind == NoteKind.NEXT_STEP:
         return "open" if tells_undone(sentence) else ""
-    return {NoteKind.RESULT: "succeeded", NoteKind.ERROR: "failed"}.get(kind or NoteKind.DECISION, "")
+    if kind == NoteKind.RESULT:
+        is_finding = _FINDING_FORM.search(sentence) is not None and _DEED_FORM.search(sentence) is None
+        return "" if is_finding else "succeeded"
+    return "failed" if kind == NoteKind.ERROR else ""
 
 
 def tells_undone(sentence: str) -> bool:

@@ -31,6 +31,7 @@ from memory.extraction.work_notes import NoteKind, kind_of, status_of
         ("The gateway answered 403.", "failed"),
         ("Nothing remains to be done.", ""),
         ("I'll paint it tomorrow.", ""),
+        ("The meter shows 3 bar.", ""),
         ("What is up with the roses?", ""),
     ],
 )
