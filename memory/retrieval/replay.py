@@ -13,12 +13,24 @@ from django.db.models.functions import Cast
 
 from memory.models import CompressionLevel, Kind, ReasoningTrace, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
-from memory_project.fields import VerbatimJSONField
 
 MOST_RECORDS = 200
 MOST_EPISODES = 100
 MOST_REASONING_TOKENS = 20_000
 """Of a reasoning whose data is read: its summary may have room where its text has none."""
+
+# OFFSET 0 keeps each step within its records: the planner might read all slots of all accounts instead
+SLOTS = """
+SELECT memories.*, told.memory_ptr_id, told.record_id, told.slot, told.level, told.tier, told.provenance,
+    CASE WHEN told.slot = 'reasoning' AND memories.token_count <= %(longest_data)s THEN told.data END AS data
+FROM unnest(%(ids)s::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
+    SELECT * FROM turn_slots WHERE turn_slots.record_id = wanted.id OFFSET 0
+) AS told CROSS JOIN LATERAL (
+    SELECT id, kind, conversation_id, event_time, token_count, archived, quarantined,
+        CASE WHEN token_count <= %(longest)s THEN text ELSE '' END AS text
+    FROM memories WHERE memories.id = told.memory_ptr_id OFFSET 0
+) AS memories ORDER BY told.level
+"""
 
 
 def records_seen(owner: Owner) -> QuerySet[TurnRecord]:
@@ -76,17 +88,15 @@ def read_slots(records: Sequence[TurnRecord], *, longest: int) -> dict[UUID, dic
     """
     merged = {record.id for record in records if record.level >= CompressionLevel.MERGED}
     rows: Any = TurnSlot.objects
-    is_short = Q(slot=TurnSlot.Slot.REASONING, token_count__lte=MOST_REASONING_TOKENS)
-    short_data = Case(When(is_short, then=F("data")), default=None, output_field=VerbatimJSONField())
-    wanted = rows.filter(record_id__in=[record.id for record in records]).defer("text", "data", "metadata")
+    given = {"ids": [record.id for record in records], "longest": longest, "longest_data": MOST_REASONING_TOKENS}
     # the last one written wins: the earliest level of merged ones, the latest of others
     found: dict[UUID, dict[str, TurnSlot]] = {}
     hidden: set[tuple[UUID, str]] = set()
-    for row in wanted.annotate(short_text=short_text(longest), short_data=short_data).order_by("level"):
+    for row in rows.raw(SLOTS, given):
         if row.quarantined:
             hidden.add((row.record_id, row.slot))
         elif row.record_id in merged or not row.archived:
-            row.text, row.data = row.short_text, row.short_data or {}
+            row.data = row.data or {}
             found.setdefault(row.record_id, {})
             if row.record_id not in merged or row.slot not in found[row.record_id]:
                 found[row.record_id][row.slot] = row

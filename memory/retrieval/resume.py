@@ -7,6 +7,7 @@ beginning and the end are read: errors stand at the end of what tools print.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -17,17 +18,33 @@ from django.db.models.fields import TextField
 from django.db.models.functions import Concat, Left, Length, Right
 from django.db.models.lookups import GreaterThan
 
-from memory.models import Artifact, Conversation, Fact, Goal, Kind, Link, Turn, TurnSlot, WorkEpisode
+from memory.models import (
+    Artifact,
+    CompressionLevel,
+    Conversation,
+    Fact,
+    Goal,
+    Kind,
+    Link,
+    Memory,
+    Turn,
+    TurnRecord,
+    TurnSlot,
+    WorkEpisode,
+)
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.models.work_episodes import told_data
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, is_deeper
-from memory.retrieval.statements import Sql, Statement, bind_owner, numbered, shape_of, where_of
-from memory_project.fields import VerbatimJSONField
+from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, Statement, bind_owner, numbered, shape_of, where_of
 
 LONGEST_LINEAGE = 50
 MOST_TURNS = 400
-MOST_SLOTS = 400
+MOST_RECORDS = 100
+MOST_APART = 20
+"""Of records before those that are open, and as many that are blocked."""
+LOOKED_THROUGH = 1_000
+"""Records of the lineage, and of each goal."""
 MOST_EPISODES = 40
 MOST_GOALS = 200
 MOST_ARTIFACTS = 40
@@ -80,6 +97,49 @@ WITH RECURSIVE above (id) AS (
     UNION SELECT links.target_id FROM memory_links AS links JOIN above ON links.source_id = above.id
     WHERE links.account_id = %s AND links.type = %s
 ) SELECT id FROM above LIMIT %s
+"""
+
+# OFFSET 0 keeps each step within its records: the planner might read all slots of all accounts instead
+SLOTS = """
+WITH of_line AS MATERIALIZED (
+    SELECT found.* FROM unnest(%(conversations)s::text[]) AS line (conversation_id) CROSS JOIN LATERAL (
+        SELECT id, number, status, goal_id, event_time, reasoning_tier, level FROM turn_records
+        WHERE {records} AND turn_records.conversation_id = line.conversation_id ORDER BY number DESC LIMIT %(seen)s
+    ) AS found LIMIT %(seen)s
+), of_goals AS MATERIALIZED (
+    SELECT found.* FROM unnest(%(goal_ids)s::uuid[]) AS goal (id) CROSS JOIN LATERAL (
+        SELECT turn_records.id, number, status, goal_id, event_time, reasoning_tier, level FROM turn_records
+        WHERE {records} AND turn_records.goal_id = goal.id ORDER BY event_time DESC LIMIT %(seen)s
+    ) AS found LIMIT %(seen)s
+), own AS MATERIALIZED (
+    SELECT * FROM (SELECT * FROM of_line UNION SELECT * FROM of_goals) AS found WHERE level < %(merged)s
+), blocked AS (
+    SELECT own.id FROM own JOIN of_line ON of_line.id = own.id CROSS JOIN LATERAL (
+        SELECT turn_slots.data FROM turn_slots
+        WHERE turn_slots.record_id = own.id AND turn_slots.slot = 'reasoning' OFFSET 0
+    ) AS reasoning
+    WHERE own.reasoning_tier IN ('structured_rationale', 'raw_trace')
+        AND json_typeof(reasoning.data -> 'rationale' -> 'blockers') = 'array'
+        AND json_array_length(reasoning.data -> 'rationale' -> 'blockers') > 0
+    ORDER BY own.event_time DESC, own.number DESC LIMIT %(most_apart)s
+), chosen AS MATERIALIZED (
+    (SELECT id FROM own ORDER BY event_time DESC, number DESC, id LIMIT %(most)s)
+    UNION (SELECT own.id FROM own JOIN of_line ON of_line.id = own.id WHERE own.status = 'open'
+        ORDER BY own.event_time DESC, own.number DESC LIMIT %(most_apart)s)
+    UNION SELECT id FROM blocked
+)
+SELECT memories.id, memories.kind, memories.conversation_id, memories.channel, memories.event_time,
+    CASE WHEN length(memories.text) > 2 * %(read)s::int
+        THEN left(memories.text, %(read)s::int) || chr(10) || right(memories.text, %(read)s::int)
+        ELSE memories.text END AS text,
+    told.slot, told.tier, told.data, own.id AS record_id, own.number, own.status, own.goal_id,
+    own.event_time AS recorded_at
+FROM chosen JOIN own ON own.id = chosen.id CROSS JOIN LATERAL (
+    SELECT memory_ptr_id, slot, tier, CASE WHEN slot = 'reasoning' THEN data END AS data FROM turn_slots
+    WHERE turn_slots.record_id = own.id OFFSET 0
+) AS told CROSS JOIN LATERAL (
+    SELECT * FROM memories WHERE memories.id = told.memory_ptr_id AND {slots} OFFSET 0
+) AS memories
 """
 
 
@@ -204,37 +264,37 @@ def found_rows(rows: Any, owner: Owner, *, now: datetime) -> Any:
 
 
 def read_slots(owner: Owner, line: Line, goal_ids: Collection[UUID], *, now: datetime) -> list[SlotOfTurn]:
-    """The slots of the last records of the lineage and of these goals, the first record first."""
-    rows: Any = TurnSlot.objects.visible_to(owner, Kind.TURN_SLOT).filter(
-        Q(conversation_id__in=line.conversations) | Q(record__goal_id__in=goal_ids)
-    )
-    latest = rows.order_by("-record__event_time", "-record__number", "id")
-    reasoned = Case(
-        When(slot=TurnSlot.Slot.REASONING.value, then=F("data")), default=None, output_field=VerbatimJSONField()
-    )
-    found = told_rows(
-        latest,
-        owner,
-        *("slot", "tier", "record_id"),
-        most=MOST_SLOTS,
-        now=now,
-        number=F("record__number"),
-        status=F("record__status"),
-        goal_id=F("record__goal_id"),
-        recorded_at=F("record__event_time"),
-        reasoned=reasoned,
-    )
-    slots = [SlotOfTurn(data=row.pop("reasoned") or {}, **row) for row in found]
+    """The slots of the last records of the lineage and of these goals, and of those before them in the lineage that are
+    open or blocked; the first record first."""
+    given = {"conversations": list(line.conversations), "goal_ids": list(goal_ids), "seen": LOOKED_THROUGH}
+    bounds = {"most": MOST_RECORDS, "most_apart": MOST_APART, "read": READ_CHARACTERS}
+    names, rows = compose_slots(shape_of(owner)).read({**bind_owner(owner, now=now), **given, **bounds})
+    found = [dict(zip(names, row, strict=True)) for row in rows]
+    slots = [SlotOfTurn(**{**row, "kind": Kind.TURN_SLOT, "data": row["data"] or {}}) for row in found]
     places = {slot: place for place, slot in enumerate(TurnSlot.Slot.values)}
     return sorted(slots, key=lambda each: (each.recorded_at, each.number, places[each.slot]))
 
 
+@lru_cache(maxsize=16)
+def compose_slots(shape: OwnerShape) -> Statement:
+    """The statement for owners of this shape."""
+    of_user = Q(user_id__in=("", shape.owner.user_id)) if shape.has_user else Q()
+    records = where_of(TurnRecord.objects.visible_to(shape.owner).filter(of_user), prefix="r")
+    visible: Any = Memory.objects.visible_to(shape.owner, Kind.TURN_SLOT)
+    slots = where_of(found_rows(visible, shape.owner, now=STAND_IN["now"]), prefix="s")
+    parameters = {**records.parameters, **slots.parameters, "merged": CompressionLevel.MERGED.value}
+    return numbered(Sql(text=SLOTS.format(records=records.text, slots=slots.text), parameters=parameters))
+
+
 def read_work_episodes(owner: Owner, line: Line, goal_ids: Collection[UUID], *, now: datetime) -> list[EpisodeOfWork]:
     """Those of the lineage and of these goals, the first one first, with what the account tells of their reasoning."""
-    rows: Any = WorkEpisode.objects.visible_to(owner, Kind.WORK_EPISODE).filter(
-        Q(conversation_id__in=line.conversations) | Q(for_goal_id__in=goal_ids)
+    rows: Any = WorkEpisode.objects.visible_to(owner, Kind.WORK_EPISODE)
+    # apart, since one condition on both would be looked up in no index
+    of_line = rows.filter(conversation_id__in=line.conversations).order_by().values("id")
+    of_goals = rows.filter(for_goal_id__in=goal_ids).order_by().values("id")
+    latest = rows.filter(id__in=of_line.union(of_goals) if goal_ids else of_line).order_by(
+        "-event_time", "-last_number", "id"
     )
-    latest = rows.order_by("-event_time", "-last_number", "id")
     columns = ("data", "status", "tier")
     found = told_rows(
         latest, owner, *columns, most=MOST_EPISODES, now=now, goal_id=F("for_goal_id"), number=F("last_number")

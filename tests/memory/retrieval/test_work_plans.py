@@ -1,0 +1,117 @@
+"""How PostgreSQL goes about what a resume and a replay read of records, among those of many accounts: by their own."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from memory.extraction.turn_slots import Action, Point, Rationale, Reasoning, Slots
+from memory.models import Account
+from memory.owner import Owner
+from memory.reasoning import ReasoningTier
+from memory.retrieval import replay, resume
+from tests.memory.crowds import analyze
+from tests.memory.episodes import NOW
+from tests.memory.gatherings import Sent, explain, steps_of
+from tests.memory.goals import aim
+from tests.memory.records import put_record
+
+pytestmark = pytest.mark.django_db
+
+LARGE = frozenset({"turn_records", "turn_slots", "memories"})
+OTHERS, RECORDS = 8, 300
+LINE = resume.Line(conversations=["long"], allowed=ReasoningTier.STRUCTURED_RATIONALE)
+
+# of every account a long conversation, each turn with what was done in it, the first ones long ago
+WORK = """
+WITH logs AS (
+    INSERT INTO conversations (id, account_id, conversation_id, agent_id, user_id, channel, title, continues, metadata,
+        outcome, started_at, archived, turn_count, summarized_count, buffer_from, summary_attempts, summary_error,
+        extracted_count, extract_attempts, extract_error, record_count)
+    SELECT gen_random_uuid(), id, 'long', 'assistant', '', '_global', '', '', '{}', '', %(now)s, false, 0, 0, 0, 0, '',
+        0, 0, '', %(records)s FROM accounts RETURNING *
+), taking_part AS (
+    INSERT INTO conversation_participants (id, account_id, conversation_id, agent_id)
+    SELECT gen_random_uuid(), account_id, 'long', 'assistant' FROM logs
+), records AS (
+    INSERT INTO turn_records (id, account_id, agent_id, user_id, channel, conversation_id, log_id, number, client_id,
+        status, reasoning_tier, level, tokens, raw_tokens, event_time, metadata, version, compress_attempts,
+        compress_error)
+    SELECT gen_random_uuid(), account_id, 'assistant', '', '_global', 'long', id, number, '',
+        CASE number WHEN 3 THEN 'open' ELSE 'succeeded' END, 'none', 0, 4, 4,
+        %(now)s - (%(records)s - number) * interval '1 minute', '{}', 1, 0, ''
+    FROM logs CROSS JOIN generate_series(0, %(records)s - 1) AS number RETURNING *
+), texts AS (
+    INSERT INTO memories (id, account_id, kind, identity, agent_id, user_id, channel, conversation_id, text, language,
+        content_hash, token_count, salience, access_count, event_time, archived, quarantined, buried, pinned, source,
+        trust, version, metadata, embed_attempts, embed_error)
+    SELECT gen_random_uuid(), account_id, 'turn_slot', id, 'assistant', '', '_global', 'long', 'Did ' || number, '', '',
+        4, 0.5, 0, event_time, false, false, false, false, '', 1, 1, '{}', 0, '' FROM records RETURNING *
+)
+INSERT INTO turn_slots (memory_ptr_id, record_id, slot, level, data, tier, provenance)
+SELECT id, identity::uuid, 'action', 0, '{}', '', '' FROM texts
+"""
+
+
+@pytest.fixture
+def work(owner: Owner) -> Owner:
+    """An owner among others with long conversations."""
+    Account.objects.bulk_create(Account(name=f"other-{number}") for number in range(OTHERS))
+    with connection.cursor() as cursor:
+        cursor.execute(WORK, {"now": NOW, "records": RECORDS})
+    analyze()
+    return owner
+
+
+def blocked() -> Slots:
+    rationale = Rationale(blockers=[Point(what="The ground is frozen.")])
+    reasoning = Reasoning(tier=ReasoningTier.STRUCTURED_RATIONALE, rationale=rationale)
+    return Slots(reasoning=reasoning, action=Action(text="Looked around."))
+
+
+def test_what_was_blocked_is_read_however_much_came_after(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resume, "MOST_RECORDS", 2)
+    first = put_record(owner, "long", slots=blocked()).record
+    for _ in range(4):
+        put_record(owner, "long")
+
+    slots = resume.read_slots(owner, LINE, [], now=NOW)
+
+    assert {slot.number for slot in slots} == {0, 3, 4}
+    assert slots[0].data["rationale"]["blockers"]
+    assert slots[0].record_id == first.id
+
+
+def read_whole(plan: dict[str, Any]) -> set[str]:
+    """The large tables of which all is read, or more than an account has."""
+    return {
+        step["Relation Name"]
+        for step in steps_of(plan)
+        if step.get("Relation Name") in LARGE
+        and (step["Node Type"] == "Seq Scan" or step["Actual Rows"] * step["Actual Loops"] > 2 * RECORDS)
+    }
+
+
+def test_slots_of_a_packet_are_read_by_the_records_of_the_lineage(work: Owner) -> None:
+    goal = aim(work)
+    with Sent() as sent:
+        slots = resume.read_slots(work, LINE, [goal.id], now=NOW)
+
+    assert read_whole(explain(*sent.statements[0])["Plan"]) == set()
+    texts = [slot.text for slot in slots]
+    # and the one that is open, however long ago
+    assert texts == ["Did 3", *(f"Did {number}" for number in range(RECORDS - resume.MOST_RECORDS, RECORDS))]
+
+
+def test_slots_of_a_replay_are_read_by_their_records(work: Owner) -> None:
+    records = replay.read_records(replay.records_seen(work), merged_too=True)
+    with Sent() as sent:
+        slots = replay.read_slots(records, longest=100)
+
+    [(statement, given)] = sent.statements
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement}", given)
+        [[explained]] = cursor.fetchall()
+    assert read_whole(explained[0]["Plan"]) == set()
+    assert {record.id for record in records} == slots.keys()
+    assert len(slots) == replay.MOST_RECORDS
