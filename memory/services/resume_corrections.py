@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from memory.extraction.work_notes import NoteKind
 from memory.services.resume_notes import IS_RECORDED
-from memory.services.resume_pieces import STOP_WORDS, Piece, content_words, tokens_of
+from memory.services.resume_pieces import STOP_WORDS, Piece, content_words, names_in, specifics_of, tokens_of
 
 UNDONE_SHARE = 0.6
 """Of the words that a later piece undoes, so many stand in what it takes back."""
@@ -26,17 +26,36 @@ RESOLVES = frozenset({NoteKind.RESULT.value, NoteKind.DECISION.value})
 MAY_BE_RESOLVED = frozenset({NoteKind.BLOCKER.value, NoteKind.NEXT_STEP.value})
 
 _AMOUNT = re.compile(r"(?P<number>\d[\d.,]*) ?(?P<unit>%|(?!(?:in|on|at|to|of|by|or|as|is|a)\b)[^\W\d_]+)")
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_DATE = re.compile(
+    rf"(?P<day>\b\d{{1,2}})(?:st|nd|rd|th|\.)? (?:of )?(?P<month>(?:{_MONTHS}))[a-z]*\b"
+    rf"|\b(?P<month_first>(?:{_MONTHS}))[a-z]* (?P<day_after>\d{{1,2}})(?!\d)"
+    r"|\b\d{4}-(?P<month_number>\d\d)-(?P<day_number>\d\d)\b",
+    re.IGNORECASE,
+)
+_MOVES = re.compile(
+    r"\b(?:(?:mov(?:e|ed|ing)|chang(?:e|ed|ing)|switch(?:ed|ing)?|cut|push(?:ed)?|extend(?:ed)?|shorten(?:ed)?"
+    r"|(?:raise|lower|postpone|reschedule)d?)\b.{0,40}\bto|make (?:it|that|them)|after all|instead)\b",
+    re.IGNORECASE,
+)
+_NOW = re.compile(r"\b(?:now|from now on|as of today)\b", re.IGNORECASE)
+# what a sentence that sets a date or an amount has besides what it sets
+_SETTING_WORDS = content_words(
+    "date time day week month deadline go going take make set move change use have book plan fine good agreed please "
+    "monday tuesday wednesday thursday friday saturday sunday today tomorrow"
+)
 _NOT_YET = re.compile(r"\b(?:not|yet|still|until|waiting|pending|no|if|once|when)\b|n't\b", re.IGNORECASE)
 _IS_UNDONE = re.compile(
-    r"(?:^|[.;,:!?] )(?P<undone>[^.;,:!?]{2,60}?) (?:is|are|was|were) (?:given up|off the table|dropped|"
-    r"out of the question|rejected|ruled out|obsolete|cancell?ed|dead|not needed|no longer \w+)",
+    r"(?:^|[.;,:!?] )(?P<undone>(?:[^.;,:!?]|[.,:](?=\S)){2,60}?) (?:is|are|was|were) (?:given up|off the table|"
+    r"dropped|out of the question|rejected|ruled out|obsolete|cancell?ed|dead|not needed|no longer \w+)",
     re.IGNORECASE,
 )
 _UNDOES = re.compile(
     r"\b(?:instead of|rather than|no longer|not going (?:to|with)|decided (?:against|not to)"
     r"|reject(?:ed)?|rul(?:e|ed) out|drop(?:ped)?|scrap(?:ped)?|forget(?: about)?|ditch(?:ed)?|discard(?:ed)?"
     r"|abandon(?:ed)?|revert(?:ed)?|undo|in place of"
-    r"|(?:this |that |it )?replaces|don'?t|do not|won'?t|without|not)\s+(?P<undone>(?:[^.;,:!?(]|[.,](?=\d)){1,80})",
+    r"|(?:this |that |it )?replaces|don'?t|do not|won'?t|without|not)\s+"
+    r"(?P<undone>(?:[^.;,:!?(]|[.,:](?=[^\s.,:])){1,80})",
     re.IGNORECASE,
 )
 
@@ -59,6 +78,8 @@ def without_settled(pieces: Sequence[Piece]) -> list[Piece]:
     amounts = [(piece, found) for piece in pieces if is_decided(piece) and (found := amounts_in(piece))]
     amounts = amounts[:MOST_COMPARED]
     gone += [(piece, later) for piece, was in amounts for later, now in amounts if revises(later, now, piece, was)]
+    moving = [piece for piece in pieces if piece.says in TAKES_BACK and sets_anew(piece)][:MOST_COMPARED]
+    gone += [(piece, later) for piece in pieces if moving for later in moving if is_moved(later, piece)]
     return [
         piece
         for piece in pieces
@@ -91,6 +112,51 @@ def revises(later: Piece, now: Mapping[str, str], piece: Piece, was: Mapping[str
     return len(about) >= FEWEST_WORDS and len(about & later.words) >= REVISED_SHARE * len(about)
 
 
+def is_moved(later: Piece, piece: Piece) -> bool:
+    """Whether a later decision sets another date or amount of the same thing, and has a form of change: "we move the
+    party to 18 March" after "let's go with 11 March"."""
+    is_weak = _MOVES.search(later.text) is None
+    if piece.says not in MAY_BE_TAKEN_BACK or later.says not in TAKES_BACK or piece.place >= later.place:
+        return False
+    if (is_weak and _NOW.search(later.text) is None) or not sets_another(later, piece):
+        return False
+    about = about_of(piece)
+    names = names_in(piece.text) & names_in(later.text)
+    if is_weak and names != names_in(piece.text):
+        return False
+    return not about or len(about & later.words) >= UNDONE_SHARE * len(about)
+
+
+def sets_anew(piece: Piece) -> bool:
+    return _MOVES.search(piece.text) is not None or _NOW.search(piece.text) is not None
+
+
+def sets_another(later: Piece, piece: Piece) -> bool:
+    was, now = dates_in(piece.text), dates_in(later.text)
+    if was or now:
+        return bool(was and now) and not was & now
+    amounts, revised = amounts_in(piece), amounts_in(later)
+    return any(amounts[unit] != revised[unit] for unit in amounts.keys() & revised.keys())
+
+
+def dates_in(text: str) -> frozenset[tuple[int, int]]:
+    """Month and day of each date."""
+    return frozenset(date_of(match) for match in _DATE.finditer(text))
+
+
+def date_of(match: re.Match[str]) -> tuple[int, int]:
+    if match["month_number"]:
+        return int(match["month_number"]), int(match["day_number"])
+    name = (match["month"] or match["month_first"]).casefold()
+    return _MONTHS.split("|").index(name) + 1, int(match["day"] or match["day_after"])
+
+
+def about_of(piece: Piece) -> frozenset[str]:
+    """What it sets a date or an amount of: its words without these, and without those of setting one."""
+    told = _DATE.sub(" ", _AMOUNT.sub(" ", piece.text.partition(" (because ")[0]))
+    return frozenset(word for word in content_words(told) - _SETTING_WORDS if not word.isdecimal())
+
+
 def is_again(piece: Piece, gone: Piece, later: Piece) -> bool:
     """Whether it says, before it was taken back, what was."""
     may_be = piece.says in MAY_BE_TAKEN_BACK and piece.place < later.place and piece.id != later.id
@@ -103,7 +169,16 @@ def undone_by(piece: Piece) -> list[frozenset[str]]:
     if piece.says == NoteKind.REJECTION and piece.label:
         return [tokens_of(piece.text.partition(" (because ")[0])]
     found = [*_UNDOES.finditer(piece.text), *_IS_UNDONE.finditer(piece.text)]
-    return [words for match in found if (words := tokens_of(match["undone"]))]
+    return [words for match in found if (words := undone_words(match["undone"]))]
+
+
+def undone_words(undone: str) -> frozenset[str]:
+    """As `tokens_of`, but what has a dot or a sign inside ("0.5", "b.sql") is one word, not several."""
+    specifics = specifics_of(undone)
+    rest = undone
+    for each in sorted(specifics, key=lambda each: (-len(each), each)):
+        rest = re.sub(re.escape(each), " ", rest, flags=re.IGNORECASE)
+    return specifics | tokens_of(rest)
 
 
 def takes_back(later: Piece, undone: frozenset[str], piece: Piece) -> bool:

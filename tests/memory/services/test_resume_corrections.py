@@ -40,8 +40,28 @@ def left(*texts: str | Piece) -> Sequence[str]:
         ("Order from Fontana.", "Fontana is given up, Brandt delivers sooner."),
         ("Water for 20 minutes a day.", "Water for 35 minutes a day, it was too dry."),
         ("Batches of 50,000 rows.", "Batches of 5,000 rows; this replaces 50,000."),
+        ("Alert above 0.5 % of the budget.", "Alert above 0.1 % of the budget instead of 0.5 %."),
+        ("Plant by plan v2.0.", "Plant by plan v2.1 instead of v2.0."),
+        ("Run the script b.sql.", "Run the script a.sql instead of b.sql."),
+        ("Water 1,500 roses.", "Water 2,000 rather than 1,500 roses."),
+        ("Date: let's go with Thursday 11 March 2027.", "Fine, we move to 18 March 2027 and take hall 2."),
+        ("The party is on 2027-03-11.", "We move the party to April 2."),
+        ("The loan is for 12 months.", "Make it 18 months for the loan."),
     ],
-    ids=["named", "number", "given up", "another amount", "replaced"],
+    ids=[
+        "named",
+        "number",
+        "given up",
+        "another amount",
+        "replaced",
+        "decimals",
+        "versions",
+        "files",
+        "thousands",
+        "moved",
+        "other forms of dates",
+        "made",
+    ],
 )
 def test_a_later_decision_takes_back_what_it_undoes(first: str, later: str) -> None:
     assert left(first, later) == [later]
@@ -54,8 +74,21 @@ def test_a_later_decision_takes_back_what_it_undoes(first: str, later: str) -> N
         ("Paint room 12 in March.", "Paint room 14 in March."),
         ("Buy the blue pump.", "Do not paint the fence."),
         ("Buy the red pump instead of the blue pump.", "Buy the blue hose."),
+        ("Plant the roses on 11 March.", "We move the party to 18 March."),
+        ("Order 12 pumps for Bonn.", "Now order 14 pumps for Ghent."),
+        ("The party is on 11 March.", "Move the party to the garden, still on 11 March."),
+        ("Tax at most 0.5 % of it.", "Open the valve by 0.1 instead of 0.5 turns."),
     ],
-    ids=["other places", "other rooms", "other things", "nothing undone"],
+    ids=[
+        "other places",
+        "other rooms",
+        "other things",
+        "nothing undone",
+        "another date of something else",
+        "now elsewhere",
+        "the same date",
+        "the same number of something else",
+    ],
 )
 def test_decisions_that_do_not_bear_on_each_other_both_stand(first: str, later: str) -> None:
     assert left(first, later) == [first, later]
