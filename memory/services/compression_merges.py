@@ -20,6 +20,7 @@ from memory import conf
 from memory.extraction.compression import Passage
 from memory.extraction.compressors import work_compressor
 from memory.extraction.turn_slots import Rationale
+from memory.extraction.work_retellings import tell_produced
 from memory.extraction.work_stories import (
     MOST_STEPS,
     Step,
@@ -35,6 +36,7 @@ from memory.models import (
     Goal,
     Kind,
     Link,
+    Memory,
     ToolInvocation,
     TurnRecord,
     TurnSlot,
@@ -84,16 +86,22 @@ class MergePiece:
     story: WorkStory
     data: Mapping[str, Any]
     passages: Sequence[Passage]
+    goal: Goal | None
     artifacts: Sequence[Artifact]
     tier: ReasoningTier
     usages: list[Usage] = field(default_factory=list)
+
+    @property
+    def named(self) -> list[Memory]:
+        """What the episode repeats: it is to be told so by then."""
+        return [*self.artifacts, *([self.goal] if self.goal else [])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
     """What is known of records of one goal, by record."""
 
-    goal: str
+    goal: Goal | None
     slots: Mapping[UUID, Sequence[TurnSlot]]
     artifacts: Mapping[UUID, Sequence[Artifact]]
     tools: Mapping[UUID, Sequence[str]]
@@ -163,10 +171,11 @@ def read_material(records: Sequence[TurnRecord]) -> Material:
     ids, first = [record.id for record in records], records[0]
     slots: Any = TurnSlot.objects
     found = list(slots.filter(record_id__in=ids, archived=False, quarantined=False).order_by("id"))
-    goal = Goal.objects.filter(pk=first.goal_id, quarantined=False).first() if first.goal_id else None
+    goals: Any = Goal.objects.filter(pk=first.goal_id, quarantined=False)
+    goal = goals.first() if first.goal_id else None
     invocations = ToolInvocation.objects.filter(account_id=first.account_id, record_id__in=ids).order_by("timestamp")
     return Material(
-        goal=goal.text if goal else "",
+        goal=goal,
         slots=by_record((slot.record_id, slot) for slot in found),
         artifacts=by_record(produced_in(first.account_id, {slot.id: slot.record_id for slot in found}, ids)),
         tools=by_record(invocations.values_list("record_id", "tool_name")),
@@ -223,7 +232,8 @@ def points_of(told: ToldSlot | None) -> Rationale:
 
 def merge_piece(steps: Sequence[Step], records: Sequence[TurnRecord], material: Material) -> MergePiece:
     artifacts = [artifact for record in records for artifact in material.artifacts.get(record.id, ())]
-    story = WorkStory(goal=material.goal, steps=steps, produced=list(map(tell_artifact, artifacts)))
+    produced = [tell_produced(artifact.title, artifact.uri) for artifact in artifacts]
+    story = WorkStory(goal=material.goal.text if material.goal else "", steps=steps, produced=produced)
     slots = [slot for record in records for slot in material.slots.get(record.id, ())]
     tiers = [shallowest(slot.tier, material.allowed) for slot in slots if slot.tier]
     data = net_work(story)
@@ -234,17 +244,14 @@ def merge_piece(steps: Sequence[Step], records: Sequence[TurnRecord], material: 
         story=story,
         data=data,
         passages=deeds_to_shorten(story, data, max_tokens=bound),
+        goal=material.goal,
         artifacts=artifacts,
         tier=max(tiers, key=list(ReasoningTier).index, default=ReasoningTier.NONE),
     )
 
 
-def tell_artifact(artifact: Artifact) -> str:
-    return f"{artifact.title} ({artifact.uri})" if artifact.title else artifact.uri
-
-
 def store_episode(piece: MergePiece, deeds: Sequence[str], *, source: str, now: datetime) -> Mapping[str, int] | None:
-    """None where a record, or a slot, has changed since it was read, or where it would get no shorter."""
+    """None where a record, a slot, or what it names has changed since it was read, or where it would get no shorter."""
     text = lay_out(piece.data, piece.story, deeds)
     before = sum(slot.token_count for slot in piece.slots)
     if not is_worth_merging(piece, text, before=before):
@@ -256,7 +263,7 @@ def store_episode(piece: MergePiece, deeds: Sequence[str], *, source: str, now: 
     with transaction.atomic():
         if not lock_log(last.log_id) or not lock_records(piece.records, SUMMARIZED):
             return None
-        there = lock_memories(piece.slots, named_by(piece))
+        there = lock_memories([*piece.slots, *piece.named], named_by(piece))
         if there is None:
             return None
         episode = new_episode(piece, text, goal_id=last.goal_id if last.goal_id in there else None, source=source)

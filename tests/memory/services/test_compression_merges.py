@@ -214,12 +214,29 @@ def test_what_changed_since_it_was_read_is_left_for_the_next_run(owner: Owner, c
     assert episodes() == []
 
 
-def test_a_goal_deleted_meanwhile_leaves_an_episode_without_one(owner: Owner) -> None:
+@pytest.mark.parametrize("named", ["goal", "artifact"])
+@pytest.mark.parametrize("changed", ["text", "quarantined", "deleted"])
+def test_no_episode_names_what_changed_since_it_was_read(owner: Owner, named: str, changed: str) -> None:
+    goal, plan = aim(owner), make_artifact(owner, "/srv/plan.md")
+    piece = read_piece(owner, goal_id=goal.id, produced=[plan.id])
+    row = Memory.objects.filter(id=goal.id if named == "goal" else plan.id)
+    if changed == "deleted":
+        (Goal if named == "goal" else Artifact).objects.filter(pk=row.get().id).delete()
+    else:
+        row.update(quarantined=changed == "quarantined", version=7)
+
+    assert not store(piece)
+    assert episodes() == []
+
+
+def test_work_on_a_goal_that_was_deleted_is_merged_without_it(owner: Owner) -> None:
     goal = aim(owner)
     piece = read_piece(owner, goal_id=goal.id)
     Goal.objects.filter(pk=goal.id).delete()
 
-    assert store(piece)
+    [again] = read_merges([record.id for record in piece.records])
+
+    assert store(again)
     assert [episode.for_goal_id for episode in episodes()] == [None]
 
 
