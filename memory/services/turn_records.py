@@ -36,6 +36,7 @@ from memory.services.record_references import (
     join,
     lock_named,
 )
+from memory.services.record_rows import find_by_client_id, insert_record, new_record
 from memory.services.turn_slots import (
     Changes,
     StoredSlots,
@@ -163,8 +164,9 @@ def record_turn(
     """Record a structured turn in a conversation, which is made where there is none of this id.
 
     One of the same `client_id` is the same record, and gets the slots that it lacks. Raises NotFound for a conversation
-    in which the agent takes no part; Conflict as `add_slots`; Unprocessable for a slot before the one that it follows
-    from, for messages that there are not, and for what is named and cannot be seen.
+    in which the agent takes no part; Conflict as `add_slots`, and for a draft without a `client_id` that is recorded
+    already; Unprocessable for a slot before the one that it follows from, for messages that there are not, and for what
+    is named and cannot be seen.
     """
     draft = prepared.draft
     with transaction.atomic():
@@ -242,26 +244,6 @@ def open_for_record(owner: Owner, conversation_id: str, *, now: datetime) -> Con
     return conversation
 
 
-def find_by_client_id(conversation: Conversation, client_id: str) -> TurnRecord | None:
-    return TurnRecord.objects.filter(log=conversation, client_id=client_id).first() if client_id else None
-
-
-def new_record(owner: Owner, conversation: Conversation, draft: RecordDraft, *, now: datetime) -> TurnRecord:
-    return TurnRecord(
-        id=draft.id,
-        account_id=owner.account_id,
-        agent_id=owner.agent_id,
-        user_id=owner.user_id or conversation.user_id,
-        channel=conversation.channel,
-        conversation_id=conversation.conversation_id,
-        log=conversation,
-        number=conversation.record_count,
-        client_id=draft.client_id,
-        event_time=draft.event_time or now,
-        metadata=draft.metadata,
-    )
-
-
 def fill_new(writing: Writing) -> Recorded:
     record, prepared, kept = writing.record, writing.prepared, writing.prepared.kept
     rows = find_changes(record, StoredSlots(), prepared.rows, status=prepared.status).lacking
@@ -269,7 +251,7 @@ def fill_new(writing: Writing) -> Recorded:
     lock_named(writing.owner, prepared.draft.references, now=writing.now)
     record.reasoning_tier = ReasoningTier.NONE.value if kept is None else kept.tier.value
     record.tokens = record.raw_tokens = tokens_of(rows)
-    record.save(force_insert=True)
+    insert_record(record)
     if kept is not None and kept.trace:
         seal_trace(record, kept, is_new=True)
     put_slots(writing, rows)

@@ -11,7 +11,14 @@ from memory.extraction.turn_slots import Action, Outcome, Slots
 from memory.models import Conversation, Link, Memory, TurnRecord
 from memory.owner import Owner
 from memory.services.conversation_corrections import delete_conversation
-from memory.services.turn_records import RecordDraft, Recorded, add_slots, delete_record, prepare_record
+from memory.services.turn_records import (
+    RecordDraft,
+    Recorded,
+    add_slots,
+    delete_record,
+    prepare_record,
+    record_turn,
+)
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.goals import aim
@@ -105,3 +112,13 @@ def test_a_request_that_is_killed_before_its_end_leaves_nothing(owner: Owner) ->
 
     assert not Conversation.objects.exists()
     assert put_record(owner, client_id="t1").is_new
+
+
+def test_a_draft_is_recorded_once(owner: Owner) -> None:
+    draft = RecordDraft(slots=OPEN)
+    told = [prepare_record(owner, draft, now=NOW) for _ in range(2)]
+    record_turn(owner, "chat-1", told[0], embedded=NOTHING, now=NOW)
+
+    with pytest.raises(Conflict):
+        record_turn(owner, "chat-1", told[1], embedded=NOTHING, now=NOW)
+    assert TurnRecord.objects.count() == 1
