@@ -16,6 +16,7 @@ from memory.admin.turn_cards import Sight, TurnCard, read_turn_cards, tell_level
 from memory.admin.turn_records import PlacedMemoryForm, link_to
 from memory.admin.work_cards import read_work_cards, tell_numbers
 from memory.models import TurnRecord, WorkEpisode
+from memory.services.told_episodes import said_in
 from memory_project.admin_lists import AccountFilter
 
 PAGE_TURNS = 20
@@ -79,11 +80,11 @@ class WorkEpisodeAdmin(DeedPages, MemoryPages):
 
 
 def tell_points(value: Any) -> SafeString | str:
-    """A text, or a list of texts; JSON where it is neither."""
+    """A text, or a list of texts, or of outcomes with how each ended; JSON where it is none of these."""
     if isinstance(value, str):
         return mark_invisible(value) or "-"
-    if isinstance(value, list) and all(isinstance(text, str) for text in value):
-        rows = ((mark_invisible(text),) for text in value[:MOST_POINTS])
+    if isinstance(value, list) and len(texts := said_in(value)) == len(value):
+        rows = ((mark_invisible(text),) for text in texts[:MOST_POINTS])
         return format_html("<ul>{}</ul>", format_html_join("", "<li>{}</li>", rows)) if value else "-"
     return show_json(value)
 

@@ -53,7 +53,10 @@ class StoredWorkEpisode(serializers.Serializer[Any]):
     text = serializers.CharField(help_text="Empty where the account allows to tell nothing of it.")
     # the contract's name, and a serializer's attribute too
     data = serializers.DictField(  # type: ignore[assignment]
-        help_text="Lists of texts: decisions, produced, open_ends, …; goal, outcome."
+        help_text=(
+            "Lists of texts: decisions, findings, produced, open_ends, …; goal, outcome; outcomes: status and text of "
+            "each structured turn but the last."
+        )
     )
     tokens = serializers.IntegerField(help_text="Of its text.")
     raw_tokens = serializers.IntegerField(help_text="Of all that it was made of, as it came.")
