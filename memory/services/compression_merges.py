@@ -171,8 +171,8 @@ def read_material(records: Sequence[TurnRecord]) -> Material:
     ids, first = [record.id for record in records], records[0]
     slots: Any = TurnSlot.objects
     found = list(slots.filter(record_id__in=ids, archived=False, quarantined=False).order_by("id"))
-    goals: Any = Goal.objects.filter(pk=first.goal_id, quarantined=False)
-    goal = goals.first() if first.goal_id else None
+    goals: Any = Goal.objects
+    goal = goals.filter(pk=first.goal_id, quarantined=False).first() if first.goal_id else None
     invocations = ToolInvocation.objects.filter(account_id=first.account_id, record_id__in=ids).order_by("timestamp")
     return Material(
         goal=goal,
