@@ -174,7 +174,8 @@ def read_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Work:
     wanted = list(dict.fromkeys(request.goal_ids))
     slots = read_slots(owner, line, wanted, now=now)
     episodes = read_work_episodes(owner, line, wanted, now=now)
-    worked_on = {row.goal_id for row in (*slots, *episodes) if row.goal_id}
+    goal_ids = [*(slot.goal_id for slot in slots), *(episode.goal_id for episode in episodes)]
+    worked_on = {each for each in goal_ids if each}
     goals = read_goals(owner, wanted, worked_on, now=now)
     placed = choose_goals(goals, wanted, worked_on, now=now)
     return Work(
