@@ -42,7 +42,7 @@ class Note:
 
 
 _CORRECTION = r"""
-    ^(?:no|nope|wait|hold\ on|hmm|sorry|oops)\b\s*[,.;:!—–-] | ^actually\b | \bactually,
+    ^(?:no|nope|wait|hold\ on|hmm|sorry|oops)\b\s*[,.;:!—–-](?!\s*thank) | ^actually\b | \bactually,
     | \b(?:correction|scratch\ that|never\ ?mind|my\ mistake|on\ second\ thoughts?|i\ misspoke|i\ stand\ corrected)\b
     | \b(?:i|we)\ (?:was|were|had\ it|got\ (?:it|that))\ wrong\b | \bi\ meant\b
     | \bchang(?:ed?|ing)\ (?:my|our|his|her|their)\ minds?\b | \bforget\ (?:what|about|the|that|it)\b
@@ -130,13 +130,13 @@ _NEXT_STEP = r"""
 # what came to an end, and what was only found out
 _DEED = r"""
     \b(?:finished|done|pass(?:ed|es)|deployed|complet(?:ed|e)|merged|fixed|shipped|succeeded|confirmed|verified)\b
-    | \b(?:found|root\ cause|turn(?:s|ed)\ out|rolled\ (?:back|out)|migrated|restored|created)\b
+    | \b(?:(?<!\bi\ )(?<!\bwe\ )found|root\ cause|turn(?:s|ed)\ out|rolled\ (?:back|out)|migrated|restored|created)\b
     | \b(?:wrote|written|pushed|opened|ordered|booked|paid|sent|received|installed|applied)\b
     | \b(?:renamed|moved|removed|added|repaired|resolved|released|published)\b | \bok\b\s*[:(]
     | \bis\ (?:now\ )?(?:live|up|green|ready|in\ place|stable|the\ (?:cause|culprit))\b
     | \b(?:came|comes)\ (?:back|to|in|out)\b
 """
-_FINDING = r"\b(?:measured|shows?|showed|took\ \d+|results?|caused\ by|because\ of)\b"
+_FINDING = r"\b(?:measured|found|shows?|showed|took\ \d+|results?|caused\ by|because\ of)\b"
 _RESULT = rf"{_DEED} | {_FINDING}"
 FORMS: Sequence[tuple[NoteKind, re.Pattern[str]]] = [
     (kind, re.compile(form, re.IGNORECASE | re.VERBOSE))
@@ -159,6 +159,8 @@ DENIABLE = frozenset(NoteKind) - {NoteKind.CORRECTION, NoteKind.CONSTRAINT}
 """Of rules and corrections a "not" is a part."""
 DENIED = frozenset({NoteKind.DECISION, NoteKind.ERROR, NoteKind.NEXT_STEP, NoteKind.RESULT})
 """What a denial of these says is known."""
+_SUPPOSED = re.compile(r"[^.,;:]{0,80}\b(?:should|must|would|might|shall|will|if|unless)\b", re.IGNORECASE)
+"""What should be, or may come, is no report."""
 _STILL_OPEN = re.compile(r"\b(?:is|are|be|been|yet|still|isn't|aren't)\b", re.IGNORECASE)
 """What is not so now, may be yet; what was not so, failed."""
 _CALL = re.compile(r"\s*[\w.:-]{1,100}\(.*?\)\s*(?P<end>->|!!|$)\s*(?P<gave>.*)", re.DOTALL)
@@ -271,6 +273,8 @@ def kind_of_denied(kind: NoteKind, plain: str) -> NoteKind | None:
 def status_of(sentence: str) -> str:
     """How what a sentence reports ended: succeeded, failed or open; empty where it says nothing of that."""
     kind = kind_of(sentence)
+    if _SUPPOSED.match(sentence):
+        return ""
     if kind == NoteKind.NEXT_STEP:
         return "open" if tells_undone(sentence) else ""
     if kind == NoteKind.RESULT:

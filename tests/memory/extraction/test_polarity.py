@@ -32,6 +32,9 @@ from memory.extraction.work_notes import NoteKind, kind_of, status_of
         ("Nothing remains to be done.", ""),
         ("I'll paint it tomorrow.", ""),
         ("The meter shows 3 bar.", ""),
+        ("I found three similar gardens.", ""),
+        ("The alarm should be an error by then.", ""),
+        ("The drain failed, I will repeat it.", "failed"),
         ("What is up with the roses?", ""),
     ],
 )
