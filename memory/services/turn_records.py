@@ -1,7 +1,7 @@
 """Structured turns (E2): recorded whole, or slot by slot as the turn goes on; outcomes are reconciled later.
 
 A record is numbered under the lock of its conversation's row, as turns are. A slot is told once: the same again is the
-same, another text is refused, but for an outcome that is still open. What is compressed takes no more slots.
+same, another text is refused, but for an outcome that is still open. What is merged into a work episode takes no more.
 """
 
 from collections.abc import Iterable, Sequence
