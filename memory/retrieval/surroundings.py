@@ -11,9 +11,12 @@ MOST_LINKS = 2_000
 
 BETWEEN = numbered(
     Sql(
-        text="""SELECT source_id, target_id, type, weight FROM memory_links
-        WHERE account_id = %(account_id)s AND source_id = ANY(%(ids)s::uuid[]) AND target_id = ANY(%(ids)s::uuid[])
-        ORDER BY weight DESC, id LIMIT %(most)s""",
+        # OFFSET 0: each is looked up by its index, however many links the planner expects
+        text="""SELECT linked.source_id, linked.target_id, linked.type, linked.weight
+        FROM unnest(%(ids)s::uuid[]) AS near (id) CROSS JOIN LATERAL (
+            SELECT * FROM memory_links WHERE account_id = %(account_id)s AND source_id = near.id
+            AND target_id = ANY(%(ids)s::uuid[]) OFFSET 0
+        ) AS linked ORDER BY linked.weight DESC, linked.id LIMIT %(most)s""",
         parameters={},
     )
 )

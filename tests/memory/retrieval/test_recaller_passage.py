@@ -64,7 +64,8 @@ def test_what_meaning_found_is_looked_around_too(owner: Owner) -> None:
 
 
 def test_what_stands_beside_is_scored_by_words_and_by_meaning(owner: Owner) -> None:
-    better = [turn("lamp lamp") for _ in range(LEAST_CANDIDATES)]
+    # the next one is the best of all: of those that are as good as each other, ids decide who is looked around
+    better = [turn("lamp lamp lamp"), *(turn("lamp lamp") for _ in range(LEAST_CANDIDATES - 1))]
     say(owner, turn("one lamp among many other words", angle=1.0), *better)
     query = asked("lamp", angle=0.0, gist_vector=direction(0.5))
 
