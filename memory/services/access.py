@@ -4,7 +4,7 @@ from typing import NoReturn, TypeVar
 from uuid import UUID
 
 from memory.errors import Forbidden, NotFound, StaleVersion, Unprocessable
-from memory.models import Level, Team
+from memory.models import Level, Memory, Team
 from memory.models.access import SharedQuerySet, SharedRow
 from memory.owner import Owner
 from memory_project.ids import version_tag
@@ -13,6 +13,14 @@ Versions = frozenset[str | int] | None
 """Which versions a caller is content with, of any row (`3`) or of one (`version_tag`); None for any."""
 
 R = TypeVar("R", bound=SharedRow)
+
+
+def refuse_reader(owner: Owner, row: Memory, *, what: str) -> None:
+    """Raise Forbidden where the owner sees a row of knowledge, but it is another agent's, and no user's."""
+    if not owner.agent_id or row.agent_id == owner.agent_id:
+        return
+    if not row.user_id or row.user_id != owner.user_id:
+        raise Forbidden(f"the agent may read this {what}, but not change it: another one stored it")
 
 
 def refuse_write(visible: SharedQuerySet[R], *, what: str) -> NoReturn:

@@ -14,11 +14,11 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from memory.audit import record as record_audit
-from memory.errors import Forbidden, NotFound
+from memory.errors import NotFound
 from memory.identity import digest_of, holder
 from memory.models import Artifact, Kind, Memory
 from memory.owner import Owner
-from memory.services.access import Versions, check_version
+from memory.services.access import Versions, check_version, refuse_reader
 from memory.services.embedding import Embedded
 from memory.services.memories import Rewording, reword_memories
 
@@ -84,17 +84,9 @@ def lock_artifact(
     artifact = rows.select_for_update(of=("memory_ptr", "self")).first()
     if artifact is None:
         raise NotFound("no such artifact")
-    refuse_reader(owner, artifact)
+    refuse_reader(owner, artifact, what="artifact")
     check_version(artifact.version, expected)
     return artifact
-
-
-def refuse_reader(owner: Owner, artifact: Artifact) -> None:
-    """Raise Forbidden where the owner sees the artifact, but it is another agent's, and no user's."""
-    if not owner.agent_id or artifact.agent_id == owner.agent_id:
-        return
-    if not artifact.user_id or artifact.user_id != owner.user_id:
-        raise Forbidden("the agent may read this artifact, but not change it: another one stored it")
 
 
 def revisions_of(owner: Owner, artifact: Artifact, *, now: datetime) -> list[Artifact]:

@@ -8,12 +8,12 @@ from uuid import UUID
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from memory.audit import record
-from memory.errors import Forbidden, NotFound, Unprocessable
+from memory.errors import NotFound, Unprocessable
 from memory.identity import holder
 from memory.models import Goal, Kind, Link, Memory
 from memory.models.goals import SUBGOAL_OF
 from memory.owner import Owner
-from memory.services.access import Versions, check_version
+from memory.services.access import Versions, check_version, refuse_reader
 from memory.services.goal_links import lock_rows
 
 
@@ -40,17 +40,9 @@ def lock_goal(owner: Owner, goal_id: UUID, *, expected: Versions = None, now: da
     goal = rows.select_for_update(no_key=True, of=("memory_ptr", "self")).first()
     if goal is None:
         raise NotFound("no such goal")
-    refuse_reader(owner, goal)
+    refuse_reader(owner, goal, what="goal")
     check_version(goal.version, expected)
     return goal
-
-
-def refuse_reader(owner: Owner, goal: Goal) -> None:
-    """Raise Forbidden where the owner sees the goal, but it is another agent's, and no user's."""
-    if not owner.agent_id or goal.agent_id == owner.agent_id:
-        return
-    if not goal.user_id or goal.user_id != owner.user_id:
-        raise Forbidden("the agent may read this goal, but not change it: another one added it")
 
 
 def lock_linkable(owner: Owner, held_by: str, goal_ids: Collection[UUID], *, now: datetime) -> dict[UUID, Goal]:

@@ -1,9 +1,9 @@
 """What a packet tells of the user, of artifacts and of ways that worked: kept as such, it needs no reading."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from memory.extraction.turn_slots import tell_value
 from memory.extraction.work_notes import NoteKind, kind_of
 from memory.retrieval.resume import ArtifactOfWork, Remembered
 from memory.retrieval.strategies import StrategyHit
@@ -44,10 +44,6 @@ def profile_pieces(profile: Mapping[str, Any]) -> list[Piece]:
         )
         for number, (weight, name, value) in enumerate(told)
     ]
-
-
-def tell_value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def fact_pieces(facts: Sequence[Remembered]) -> Iterator[Piece]:
