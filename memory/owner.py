@@ -1,6 +1,6 @@
 """For whom an operation runs. First argument of every service; every queryset starts at `.visible_to(owner)`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 GLOBAL_CHANNEL = "_global"
@@ -19,6 +19,8 @@ class Owner:
     channel: str = GLOBAL_CHANNEL
     actor: str = ""
     """Who is answerable for it in the audit log: `key:<prefix>`, `staff:<name>`, `job:<name>`, `python`."""
+    audit_level: str = field(default="", compare=False)
+    """What the audit log keeps of its reads, as the account says; empty: as the installation does."""
 
     @property
     def channels(self) -> tuple[str, ...]:

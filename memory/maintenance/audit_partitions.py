@@ -1,94 +1,135 @@
 """The audit log's daily partitions (named memory_audit_log_YYYYMMDD, by UTC): made ahead of time, dropped when too old.
 
-A day without its partition loses nothing: its rows lie in the DEFAULT partition, and move when the partition is made.
+An entry whose day has none makes it, so a late job loses nothing; ahead of time it costs no writer anything. Neither
+stops writers: ATTACH lets them go on, and DETACH CONCURRENTLY waits until those at the table are done, while new ones
+come. A table of an old day that is no partition any more is what a killed worker had detached: it is dropped.
 Partitions hold all accounts, so a run that one account asked for does the same as any other.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
+from psycopg.errors import LockNotAvailable
 
 from memory import conf
 from memory.maintenance.base import Batch, Report
 
 PARENT = "memory_audit_log"
-DEFAULT = f"{PARENT}_default"
 
-# while we wait for our lock, every writer of the audit log waits behind us: give up soon, the job comes round again
-LOCK_TIMEOUT = "2s"
+# for transactions that stay open: the next run goes on where this one gave up
+LOCK_TIMEOUT = "30s"
 
-# The parent is locked first. A writer that waited for DEFAULT only would have been sent there already, and then be
-# refused, since DEFAULT takes no more rows of a day that has its partition.
-MAKE = """
-LOCK TABLE ONLY {parent} IN ACCESS EXCLUSIVE MODE;
-CREATE TABLE {partition} (LIKE {parent} INCLUDING DEFAULTS);
-WITH moved AS (DELETE FROM {default} WHERE timestamp >= {start} AND timestamp < {end} RETURNING *)
-    INSERT INTO {partition} SELECT * FROM moved;
-ALTER TABLE {parent} ATTACH PARTITION {partition} FOR VALUES FROM ({start}) TO ({end});
-"""
-
-DROP = """
-LOCK TABLE ONLY {parent} IN ACCESS EXCLUSIVE MODE;
-DROP TABLE IF EXISTS {partition};
-DELETE FROM {default} WHERE timestamp >= {start} AND timestamp < {end};
+DAYS = """
+SELECT to_date(right(c.relname, 8), 'YYYYMMDD'), i.inhrelid IS NOT NULL, coalesce(i.inhdetachpending, false)
+FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = %s::regclass
+WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = %s::regclass)
+    AND c.relname ~ %s
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One day's work: its partition is wanted, or its rows are past their retention."""
+class DayTable:
+    """The table of a day, as it stands."""
 
     day: date
+    is_attached: bool
+    is_half_detached: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{PARENT}_{self.day:%Y%m%d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One day's work: its partition is wanted, or its entries are past their retention."""
+
+    table: DayTable
     outdated: bool
 
-    def statements(self) -> str:
-        """What to execute, in one transaction. Partition bounds take no parameters, so all of it is text."""
-        composed = sql.SQL(DROP if self.outdated else MAKE).format(
-            parent=sql.Identifier(PARENT),
-            default=sql.Identifier(DEFAULT),
-            partition=sql.Identifier(f"{PARENT}_{self.day:%Y%m%d}"),
-            start=sql.Literal(f"{self.day} 00:00:00+00"),
-            end=sql.Literal(f"{self.day + timedelta(days=1)} 00:00:00+00"),
-        )
-        return composed.as_string()
+    @property
+    def cursor(self) -> str:
+        return str(self.table.day)
 
 
 def run(*, now: datetime, batch: Batch) -> Report:
     """One day's partition a batch, in the order of days; the cursor is the day."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [PARENT])
-        steps = [step for step in plan_steps(cursor, now) if str(step.day) > batch.cursor]
+    with connection.cursor() as cursor:
+        steps = [step for step in plan_steps(cursor, now) if step.cursor > batch.cursor]
         if not steps:
             return Report(examined=0, changed=0)
-        if not batch.dry_run:
-            cursor.execute(steps[0].statements())
-    return Report(examined=1, changed=1, cursor=str(steps[0].day) if len(steps) > 1 else "")
+        after = steps[0].cursor if len(steps) > 1 else ""
+        if batch.dry_run:
+            would = "partitions_dropped" if steps[0].outdated else "partitions_made"
+            return Report(examined=1, changed=1, cursor=after, figures={would: 1})
+        act = drop_day if steps[0].outdated else make_day
+        figures = act(cursor, steps[0].table)
+    done = any(figures.values())
+    return Report(examined=1, changed=int(done), failed=int(not done), cursor=after, figures=figures)
 
 
 def plan_steps(cursor: CursorWrapper, now: datetime) -> list[Step]:
-    """What is missing or outdated, oldest first; empty when all is as it should be."""
+    """What is missing or outdated, oldest first; empty when all is as it should be.
+
+    Nothing is outdated before it is so by the database's clock: a run as of a time to come makes days, and drops none.
+    """
     today = now.astimezone(UTC).date()
-    oldest_kept = today - timedelta(days=conf.AUDIT_RETENTION_DAYS)
-    made, stray = days_with_partition(cursor), days_in_default(cursor)
-    ahead = {today + timedelta(days=days) for days in range(conf.AUDIT_PARTITIONS_AHEAD + 1)}
-    wanted = {day for day in (ahead | stray) - made if day >= oldest_kept}
-    outdated = {day for day in made | stray if day < oldest_kept}
-    return [Step(day=day, outdated=day in outdated) for day in sorted(wanted | outdated)]
+    oldest_kept = min(today, day_of_database(cursor)) - timedelta(days=conf.AUDIT_RETENTION_DAYS)
+    found = {table.day: table for table in tables_of_days(cursor)}
+    ahead = (today + timedelta(days=days) for days in range(conf.AUDIT_PARTITIONS_AHEAD + 1))
+    missing = [day for day in ahead if day not in found or not found[day].is_attached]
+    wanted = [Step(table=DayTable(day=day, is_attached=False), outdated=False) for day in missing]
+    outdated = [Step(table=table, outdated=True) for day, table in found.items() if day < oldest_kept]
+    return sorted([*wanted, *outdated], key=lambda step: step.table.day)
 
 
-def days_with_partition(cursor: CursorWrapper) -> set[date]:
-    cursor.execute(
-        "SELECT to_date(right(relname, 8), 'YYYYMMDD') FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid"
-        " WHERE inhparent = %s::regclass AND relname ~ %s",
-        [PARENT, f"^{PARENT}_[0-9]{{8}}$"],
-    )
-    return {day for (day,) in cursor.fetchall()}
+def day_of_database(cursor: CursorWrapper) -> date:
+    cursor.execute("SELECT (now() AT TIME ZONE 'UTC')::date")
+    found: date = cursor.fetchone()[0]
+    return found
 
 
-def days_in_default(cursor: CursorWrapper) -> set[date]:
-    cursor.execute("SELECT DISTINCT (timestamp AT TIME ZONE 'UTC')::date FROM memory_audit_log_default")
-    return {day for (day,) in cursor.fetchall()}
+def tables_of_days(cursor: CursorWrapper) -> list[DayTable]:
+    """Partitions, and tables that were some."""
+    cursor.execute(DAYS, [PARENT, PARENT, f"^{PARENT}_[0-9]{{8}}$"])
+    return [DayTable(day=day, is_attached=attached, is_half_detached=half) for day, attached, half in cursor.fetchall()]
+
+
+def make_day(cursor: CursorWrapper, table: DayTable) -> dict[str, int]:
+    """As writers do that find none, and one of the two makes it: then it is there, by this run or not."""
+    cursor.execute("SELECT memory_audit_make_partition(%s)", [datetime.combine(table.day, time(), UTC)])
+    return {"partitions_made": 1}
+
+
+def drop_day(cursor: CursorWrapper, table: DayTable) -> dict[str, int]:
+    """Nothing where a transaction that is at the log stays open too long: the next run finishes it."""
+    try:
+        detach(cursor, table)
+    except OperationalError as err:
+        if isinstance(err.__cause__, LockNotAvailable):
+            return {}
+        raise
+    cursor.execute(statement("SELECT count(*) FROM {table}", table))
+    (entries,) = cursor.fetchone()
+    cursor.execute(statement("DROP TABLE {table}", table))
+    return {"partitions_dropped": 1, "entries_dropped": entries}
+
+
+def detach(cursor: CursorWrapper, table: DayTable) -> None:
+    """Nobody waits for it. In somebody's transaction, where that cannot be, new readers wait until it ends."""
+    if not table.is_attached:
+        return
+    how = "FINALIZE" if table.is_half_detached else "" if connection.in_atomic_block else "CONCURRENTLY"
+    cursor.execute("SELECT set_config('lock_timeout', %s, false)", [LOCK_TIMEOUT])
+    try:
+        cursor.execute(statement(f"ALTER TABLE {PARENT} DETACH PARTITION {{table}} {how}", table))
+    finally:
+        cursor.execute("SELECT set_config('lock_timeout', '0', false)")
+
+
+def statement(text: str, table: DayTable) -> str:
+    """Names take no parameters."""
+    return sql.SQL(text).format(table=sql.Identifier(table.name)).as_string()

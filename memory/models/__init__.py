@@ -25,6 +25,7 @@ from memory.models.learnings import Learning, LearningVote
 from memory.models.links import Link
 from memory.models.live import LedgerAccount, WorkingMemoryAccount
 from memory.models.memory import Kind, Memory
+from memory.models.metrics import MetricSample
 from memory.models.pools import BlackboardPosting, MemoryPool, SharedContextPool, ToolCacheEntry
 from memory.models.procedures import Strategy, StrategyTool, StrategyUse, Tool, ToolInvocation
 from memory.models.profiles import UserProfile
@@ -72,6 +73,7 @@ __all__ = [
     "Link",
     "Memory",
     "MemoryPool",
+    "MetricSample",
     "ModelUsage",
     "Participant",
     "PersistentContext",

@@ -28,6 +28,8 @@ LANGUAGES = (
 
 DEFAULT_LANGUAGE = "english"
 DEFAULT_TRACE_TOKENS = 8_000
+AUDIT_LEVELS = ("off", "writes", "reads", "verbose")
+"""Each keeps what the ones before it keep."""
 
 
 class Account(models.Model):
@@ -45,6 +47,13 @@ class Account(models.Model):
     raw_trace_tokens = models.PositiveIntegerField(
         default=DEFAULT_TRACE_TOKENS, help_text="Of a raw trace that is kept; a longer one is not."
     )
+    audit_level = models.CharField(
+        max_length=10,
+        blank=True,
+        default="",
+        choices=[(level, level) for level in AUDIT_LEVELS],
+        help_text="What the audit log keeps; empty: as MEMORY_AUDIT_LEVEL says.",
+    )
     settings = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -55,6 +64,7 @@ class Account(models.Model):
             models.CheckConstraint(
                 condition=Q(reasoning_tier__in=[tier.value for tier in ReasoningTier]), name="account_tier_known"
             ),
+            models.CheckConstraint(condition=Q(audit_level__in=("", *AUDIT_LEVELS)), name="account_audit_level_known"),
         ]
 
     def __str__(self) -> str:
@@ -135,12 +145,15 @@ class UsableKey(NamedTuple):
     scopes: list[str]
     prefix: str
     last_used_at: datetime | None
+    audit_level: str
+    """The account's."""
 
 
 # written out: on every request, compiling it took Django longer than all else that a small one does
 FIND_USABLE = """
-SELECT id, account_id, agent_id, scopes, prefix, last_used_at FROM api_keys
-WHERE secret_hash = %s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %s)
+SELECT k.id, k.account_id, k.agent_id, k.scopes, k.prefix, k.last_used_at, a.audit_level
+FROM api_keys k JOIN accounts a ON a.id = k.account_id
+WHERE k.secret_hash = %s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > %s)
 """
 
 

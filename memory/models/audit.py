@@ -1,19 +1,33 @@
 """The audit log: a table partitioned by day (see the migration), with the documented columns and indexes."""
 
+from typing import Self
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from memory_project.ids import uuid7
 from memory_project.walls import OfAccount
 
+ERASED = "payload_erased_at"
+"""In `metadata` of an entry whose texts were erased: when."""
+
 
 class AuditQuerySet(OfAccount["AuditEntry"]):
     """Entries by account."""
 
+    def with_payload(self) -> Self:
+        """Those that have something which erasing would blank."""
+        erased = Q(query_text="", error_message="", metadata__has_key=ERASED)
+        return self.exclude(query_text="", error_message="", metadata={}).exclude(erased)
+
 
 class AuditEntry(models.Model):
-    """What happened to memory, by whom. Outlives the rows it speaks of, and therefore has no foreign keys."""
+    """What happened to memory, by whom. Outlives the rows it speaks of, and therefore has no foreign keys.
+
+    Triggers refuse every change of an entry but the erasure of its texts, by the function made for it.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     timestamp = models.DateTimeField(db_default=Now())
@@ -30,6 +44,7 @@ class AuditEntry(models.Model):
     target_channels = ArrayField(models.CharField(max_length=100), default=list)
     query_text = models.TextField(blank=True, default="")
     result_count = models.IntegerField(null=True)
+    cross_channel_count = models.IntegerField(null=True, help_text="Results of other channels than the active one.")
     latency_ms = models.IntegerField(null=True)
     success = models.BooleanField(default=True)
     error_message = models.TextField(blank=True, default="")

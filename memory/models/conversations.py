@@ -99,12 +99,14 @@ class Conversation(models.Model):
     summary_lease_until = models.DateTimeField(null=True, blank=True, editable=False)
     summary_attempts = models.PositiveSmallIntegerField(default=0, editable=False)
     summary_error = models.CharField(max_length=100, blank=True, default="", editable=False)
+    summary_parked_at = models.DateTimeField(null=True, blank=True, editable=False)
     # and the queue of extraction, the same way: turns below `extracted_count` have been looked through for knowledge
     extracted_count = models.PositiveIntegerField(default=0, editable=False)
     extract_after = models.DateTimeField(null=True, blank=True, editable=False)
     extract_lease_until = models.DateTimeField(null=True, blank=True, editable=False)
     extract_attempts = models.PositiveSmallIntegerField(default=0, editable=False)
     extract_error = models.CharField(max_length=100, blank=True, default="", editable=False)
+    extract_parked_at = models.DateTimeField(null=True, blank=True, editable=False)
     saved_session = models.JSONField(null=True, blank=True, editable=False)
     saved_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -150,6 +152,21 @@ class Conversation(models.Model):
                 fields=["extract_after"],
                 name="conversation_to_extract",
                 condition=Q(extract_after__isnull=False),
+            ),
+            models.Index(
+                fields=["extract_parked_at"],
+                name="conversation_parked",
+                condition=Q(extract_parked_at__isnull=False),
+            ),
+            models.Index(
+                fields=["summary_parked_at"],
+                name="conversation_summary_parked",
+                condition=Q(summary_parked_at__isnull=False),
+            ),
+            models.Index(
+                fields=["ended_at"],
+                name="conversation_for_patterns",
+                condition=Q(ended_at__isnull=False, patterns_extracted_at=None),
             ),
             models.Index(
                 fields=["ended_at"],

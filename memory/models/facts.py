@@ -13,7 +13,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from memory.models.accounts import Account
-from memory.models.memory import Memory
+from memory.models.memory import Memory, unfaded
 from memory_project.ids import uuid7
 
 
@@ -50,6 +50,9 @@ class Fact(Memory):
         """Retracted, and never to come back by extraction (`FactTombstone`)."""
 
     confidence = models.FloatField(default=1.0)
+    # as those of salience: what it was before the job `decay` lowered it; versions keep what was believed
+    base_confidence = models.FloatField(null=True, blank=True, editable=False)
+    faded_confidence = models.FloatField(null=True, blank=True, editable=False)
     certainty = models.CharField(max_length=20, choices=Certainty, blank=True, default="")
     temporal = models.CharField(max_length=20, choices=Temporal, default=Temporal.CURRENT)
     status = models.CharField(max_length=20, choices=Status, default=Status.ACTIVE)
@@ -88,6 +91,10 @@ class Fact(Memory):
 
     def __str__(self) -> str:
         return f"fact {self.pk}"
+
+    @property
+    def unfaded_confidence(self) -> float:
+        return unfaded(self.confidence, base=self.base_confidence, faded=self.faded_confidence)
 
 
 class FactVersion(models.Model):

@@ -34,6 +34,7 @@ class Goal(Memory):
     deadline = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
     result = models.TextField(blank=True, default="")
+    patterns_extracted_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
         db_table = "goals"
@@ -44,7 +45,14 @@ class Goal(Memory):
                 name="goal_closed_at_a_time",
             ),
         ]
-        indexes = [models.Index(fields=["status", "deadline"], name="goal_deadline", condition=Q(completed_at=None))]
+        indexes = [
+            models.Index(fields=["status", "deadline"], name="goal_deadline", condition=Q(completed_at=None)),
+            models.Index(
+                fields=["completed_at"],
+                name="goal_for_patterns",
+                condition=Q(status="completed", patterns_extracted_at=None),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"goal {self.pk}"

@@ -31,7 +31,7 @@ class JobRunQuerySet(OfAccount["JobRun"]):
         return self.filter(status=JobRun.Status.QUEUED)
 
     def finished(self) -> Self:
-        return self.filter(status__in=(JobRun.Status.COMPLETED, JobRun.Status.FAILED))
+        return self.filter(status__in=JobRun.FINISHED)
 
     def abandoned(self) -> Self:
         """Running by their status, but their lease has run out: the worker was killed, or hangs."""
@@ -61,13 +61,20 @@ class JobRunQuerySet(OfAccount["JobRun"]):
 
 
 class JobRun(models.Model):
-    """Asked for (queued), claimed under a lease (running), completed or failed; what it examined, what it changed."""
+    """Asked for (queued), claimed under a lease (running), completed, incomplete or failed; what it did, in figures.
+
+    `at` is the time that it acts as if it were; none: the time that it is. Whoever takes the run up again keeps it.
+    """
 
     class Status(models.TextChoices):
         QUEUED = "queued"
         RUNNING = "running"
         COMPLETED = "completed"
+        INCOMPLETE = "incomplete"
+        """It came to its end, but on some rows it failed: they are tried again, or wait for staff."""
         FAILED = "failed"
+
+    FINISHED = (Status.COMPLETED, Status.INCOMPLETE, Status.FAILED)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, null=True, blank=True, related_name="+", db_index=False)
@@ -75,6 +82,7 @@ class JobRun(models.Model):
     status = models.CharField(max_length=20, choices=Status, default=Status.QUEUED)
     requested_by = models.CharField(max_length=150, blank=True, default="")
     dry_run = models.BooleanField(default=False)
+    at = models.DateTimeField(null=True, blank=True, help_text="Acts as if it were then; empty: now.")
     attempts = models.PositiveSmallIntegerField(default=0, help_text="Workers that began the batch it is at.")
     examined = models.PositiveIntegerField(default=0)
     changed = models.PositiveIntegerField(default=0)
@@ -109,6 +117,13 @@ class JobRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job} {self.status}"
+
+    @property
+    def duration_seconds(self) -> float | None:
+        """From its first batch to its end; None before that."""
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return (self.finished_at - self.started_at).total_seconds()
 
     def take(self, *, leased_by: str, lease: timedelta) -> Self:
         """Run it under a lease. IntegrityError if another run of the job is on."""

@@ -11,7 +11,7 @@ from memory_project.ids import uuid7
 STRUCTURAL_TYPES = frozenset(
     {
         *("DERIVED_FROM", "ABOUT", "SUPERSEDES", "PROMOTED_FROM", "MENTIONS", "SUBGOAL_OF", "BLOCKED_BY"),
-        *("CONTINUES", "MERGED_INTO", "WORKS_ON", "PRODUCED", "USED"),
+        *("CONTINUES", "MERGED_INTO", "WORKS_ON", "PRODUCED", "USED", "DUPLICATE_OF", "NOT_DUPLICATE_OF"),
     }
 )
 """Links that the service makes itself, and that mean something to it: no relationship has such a type, and neither

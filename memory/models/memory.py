@@ -132,6 +132,9 @@ class Memory(models.Model):
     content_hash = models.CharField(max_length=64, editable=False)
     token_count = models.PositiveIntegerField(default=0)
     salience = models.FloatField(default=0.5)
+    # what it was before the job `decay` lowered it to `faded_salience`; another salience than that was set since
+    base_salience = models.FloatField(null=True, blank=True, editable=False)
+    faded_salience = models.FloatField(null=True, blank=True, editable=False)
     access_count = models.PositiveIntegerField(default=0)
     last_accessed = models.DateTimeField(null=True, blank=True)
     event_time = models.DateTimeField()
@@ -180,13 +183,13 @@ class Memory(models.Model):
                 condition=Q(context__isnull=False),
             ),
             BrinIndex(fields=["event_time"], name="memory_event_time"),
+            # of a timeline of what was put away
+            models.Index(fields=["account", "kind", "event_time"], name="memory_archived", condition=Q(archived=True)),
             # the latest of a kind: BRIN has no order, and knows no account
             models.Index(fields=["account", "kind", "event_time"], name="memory_latest"),
             models.Index(fields=["embed_after"], name="memory_to_embed", condition=Q(embed_after__isnull=False)),
-            # in the order of recall, which takes the first few
-            models.Index(
-                fields=["account", "-salience", "-event_time", "id"], name="memory_pinned", condition=Q(pinned=True)
-            ),
+            # not over what is counted or fades: of a row that is, nothing is rewritten but itself
+            models.Index(fields=["account", "id"], name="memory_pinned", condition=Q(pinned=True)),
             models.Index(fields=["account", "agent_id"], name="memory_pending", condition=Q(embed_after__isnull=False)),
         ]
 
@@ -194,6 +197,16 @@ class Memory(models.Model):
         return f"{self.kind} {self.id}"
 
     @property
+    def unfaded_salience(self) -> float:
+        """What it was before the job `decay` lowered it; as it is where it was set since."""
+        return unfaded(self.salience, base=self.base_salience, faded=self.faded_salience)
+
+    @property
     def item_key(self) -> str:
         """The name of this memory in the injection ledger."""
         return f"{self.kind}:{self.id}"
+
+
+def unfaded(value: float, *, base: float | None, faded: float | None) -> float:
+    """The base of a value that fades, which is the value itself unless it is what fading left."""
+    return value if base is None or value != faded else base

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Self
 
-from django.contrib.postgres.indexes import BrinIndex
+from django.contrib.postgres.indexes import BrinIndex, HashIndex
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -129,6 +129,8 @@ class Strategy(Memory):
         db_table = "strategies"
         verbose_name_plural = "strategies"
         constraints = [models.CheckConstraint(condition=~Q(description=""), name="strategy_has_a_description")]
+        # patterns are looked up by all of it
+        indexes = [HashIndex(fields=["tool_sequence"], name="strategy_sequence")]
 
     def __str__(self) -> str:
         return f"strategy {self.pk}"

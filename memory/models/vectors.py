@@ -7,6 +7,7 @@ the memory's, whoever changes it. Stored as half precision and out of TOAST: a r
 from datetime import datetime
 from typing import Self
 
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -67,6 +68,8 @@ class Vector(models.Model):
             models.CheckConstraint(condition=Q(width__range=(1, MAX_WIDTH)), name="vector_width_in_range"),
         ]
         indexes = [
+            # what is new is compared with what is there
+            BrinIndex(fields=["created_at"], name="vector_created"),
             models.Index(fields=["account", "agent_id", "kind", "model"], name="vector_owner"),
             models.Index(fields=["account", "conversation_id", "kind", "model"], name="vector_conversation"),
             models.Index(fields=["account", "user_id", "kind", "model"], name="vector_user"),

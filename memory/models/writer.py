@@ -27,7 +27,7 @@ INSERT INTO memory_vectors (id, memory_id, account_id, kind, agent_id, user_id, 
 SELECT %s, id, account_id, kind, agent_id, user_id, channel, conversation_id, context_id, event_time,
     NOT (archived OR quarantined OR buried), expires_at, %s, %s, %s
 FROM memories WHERE id = %s AND account_id = %s
-ON CONFLICT (memory_id, model) DO UPDATE SET width = EXCLUDED.width, vector = EXCLUDED.vector
+ON CONFLICT (memory_id, model) DO UPDATE SET width = EXCLUDED.width, vector = EXCLUDED.vector, created_at = now()
 """
 
 INSERT_PARTICIPANTS = """

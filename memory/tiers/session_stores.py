@@ -41,6 +41,7 @@ from memory.tiers.session_turns import (
     session_turn,
     turn_of,
 )
+from memory_project.measures import HIT, MISS, SESSION_BUFFERS
 
 __all__ = ["SessionStore", "SessionTurn", "place_of", "session_store", "session_turn"]
 
@@ -172,9 +173,12 @@ class HybridStore:
             found = buffer_of(conversation).latest(limit, first=conversation.buffer_from)
         except RedisError as err:
             logger.warning("session of conversation %s read from the log: %s", conversation.id, type(err).__name__)
+            SESSION_BUFFERS.labels(MISS).inc()
             return latest_turns(conversation, limit)
         wanted = range(max(conversation.buffer_from, conversation.turn_count - limit), conversation.turn_count)
-        if numbers_of(found) == list(wanted):
+        is_whole = numbers_of(found) == list(wanted)
+        SESSION_BUFFERS.labels(HIT if is_whole else MISS).inc()
+        if is_whole:
             return [turn_of(entry) for entry in found]
         turns = latest_turns(conversation, limit)
         # what fits of the latest turns is what a whole buffer would have of them

@@ -1,59 +1,56 @@
-"""The audit log's partitions: some days ahead, taking in what came without one, gone when their time is over."""
+"""The audit log's partitions: some days ahead, gone when their time is over, whoever is at the log meanwhile."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
-from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from memory import conf
+from memory.audit import record
 from memory.maintenance import JOBS, Batch
 from memory.maintenance.audit_partitions import run
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, AuditEntry, JobRun
+from memory.owner import Owner
+from tests.beside import over_own_connection, wait_until_somebody_waits
+from tests.memory.audits import drop_partitions, entered, make_partition, partition_of, partitions
 
 pytestmark = pytest.mark.django_db
 
 NOW = datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
 TODAY = NOW.date()
 AHEAD = [TODAY + timedelta(days=days) for days in range(conf.AUDIT_PARTITIONS_AHEAD + 1)]
+PAST = datetime(2020, 1, 2, 3, 4, tzinfo=UTC)
+
+
+@pytest.fixture
+def no_partitions(db: None) -> None:
+    drop_partitions()
 
 
 def keep_partitions(*, now: datetime = NOW, dry_run: bool = False) -> JobRun:
     return run_at_once(JOBS["audit_partitions"], JobRun(job="audit_partitions", dry_run=dry_run), clock=lambda: now)
 
 
-def partitions() -> list[str]:
-    """Of days; the DEFAULT partition is always there."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'memory_audit_log'::regclass"
-        )
-        return sorted(name for (name,) in cursor.fetchall() if name != "memory_audit_log_default")
-
-
 def partition_names(days: list[date]) -> list[str]:
     return [f"memory_audit_log_{day:%Y%m%d}" for day in days]
 
 
-def log_entry(account: Account, at: datetime) -> UUID:
-    return AuditEntry.objects.create(account_id=account.id, operation="store", memory_type="t", timestamp=at).id
-
-
-def partition_of(entry_id: UUID) -> str:
+def detach(name: str, how: str = "") -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT tableoid::regclass::text FROM memory_audit_log WHERE id = %s", [entry_id])
-        return str(cursor.fetchone()[0])
+        cursor.execute(f"ALTER TABLE memory_audit_log DETACH PARTITION {name} {how}")
 
 
-def test_today_and_the_days_ahead_have_their_partitions() -> None:
+def test_today_and_at_least_seven_days_ahead_have_their_partitions(no_partitions: None) -> None:
     done = keep_partitions()
 
-    assert (done.status, done.changed) == ("completed", conf.AUDIT_PARTITIONS_AHEAD + 1)
+    assert (done.status, done.changed, done.figures) == ("completed", len(AHEAD), {"partitions_made": len(AHEAD)})
     assert partitions() == partition_names(AHEAD)
+    assert len(AHEAD) >= 8
 
 
-def test_a_second_run_finds_nothing_to_do() -> None:
+def test_a_second_run_finds_nothing_to_do(no_partitions: None) -> None:
     keep_partitions()
 
     again = keep_partitions()
@@ -61,7 +58,7 @@ def test_a_second_run_finds_nothing_to_do() -> None:
     assert (again.status, again.examined, again.changed) == ("completed", 0, 0)
 
 
-def test_the_next_day_adds_one_partition() -> None:
+def test_the_next_day_adds_one_partition(no_partitions: None) -> None:
     keep_partitions()
 
     done = keep_partitions(now=NOW + timedelta(days=1))
@@ -70,63 +67,39 @@ def test_the_next_day_adds_one_partition() -> None:
     assert partitions()[-1] == f"memory_audit_log_{AHEAD[-1] + timedelta(days=1):%Y%m%d}"
 
 
-def test_a_dry_run_makes_no_partition() -> None:
+def test_a_dry_run_makes_and_drops_nothing(no_partitions: None) -> None:
+    make_partition(PAST)
+
     done = keep_partitions(dry_run=True)
 
-    assert done.changed == conf.AUDIT_PARTITIONS_AHEAD + 1
-    assert partitions() == []
+    assert done.changed == len(AHEAD) + 1
+    assert done.figures == {"partitions_made": len(AHEAD), "partitions_dropped": 1}
+    assert partitions() == ["memory_audit_log_20200102"]
 
 
-def test_a_new_entry_goes_into_the_partition_of_its_day(account: Account) -> None:
-    keep_partitions()
+def test_entries_past_their_retention_go_with_their_partitions(no_partitions: None, account: Account) -> None:
+    now = datetime.now(UTC)
+    oldest = now - timedelta(days=conf.AUDIT_RETENTION_DAYS)
+    old, kept = (entered(account, oldest - timedelta(days=days)).id for days in (1, 0))
 
-    entry = log_entry(account, NOW)
-
-    assert partition_of(entry) == "memory_audit_log_20300102"
-
-
-@pytest.mark.parametrize(
-    ("at", "partition"),
-    [
-        (datetime(2030, 1, 2, 0, 0, tzinfo=UTC), "memory_audit_log_20300102"),
-        (datetime(2030, 1, 2, 23, 59, 59, 999_999, tzinfo=UTC), "memory_audit_log_20300102"),
-        (datetime(2030, 1, 3, 0, 0, tzinfo=UTC), "memory_audit_log_20300103"),
-        (datetime(2029, 12, 24, 12, 0, tzinfo=UTC), "memory_audit_log_20291224"),
-        (datetime(2030, 2, 1, 12, 0, tzinfo=UTC), "memory_audit_log_20300201"),
-    ],
-)
-def test_an_entry_without_a_partition_moves_into_its_days(account: Account, at: datetime, partition: str) -> None:
-    entry = log_entry(account, at)
-    assert partition_of(entry) == "memory_audit_log_default"
-
-    keep_partitions()
-
-    assert partition_of(entry) == partition
-    assert AuditEntry.objects.get(id=entry).timestamp == at
-
-
-def test_entries_past_their_retention_go_with_their_partitions(account: Account) -> None:
-    old, kept = (log_entry(account, NOW - timedelta(days=days)) for days in (1, 0))
-    keep_partitions()
-
-    done = keep_partitions(now=NOW + timedelta(days=conf.AUDIT_RETENTION_DAYS))
+    done = keep_partitions(now=now)
 
     assert not AuditEntry.objects.filter(id=old).exists()
     assert AuditEntry.objects.filter(id=kept).exists()
-    assert partitions()[0] == "memory_audit_log_20300102"
-    assert done.status == "completed"
+    assert partitions()[0] == f"memory_audit_log_{oldest:%Y%m%d}"
+    assert (done.status, done.figures["partitions_dropped"], done.figures["entries_dropped"]) == ("completed", 1, 1)
 
 
-def test_entries_past_their_retention_go_though_they_never_had_a_partition(account: Account) -> None:
-    old = log_entry(account, NOW - timedelta(days=conf.AUDIT_RETENTION_DAYS + 1))
+def test_a_run_as_of_a_time_to_come_drops_nothing(no_partitions: None, account: Account) -> None:
+    kept = entered(account, datetime.now(UTC)).id
 
-    keep_partitions()
+    done = keep_partitions()
 
-    assert not AuditEntry.objects.filter(id=old).exists()
-    assert partitions() == partition_names(AHEAD)
+    assert done.figures == {"partitions_made": len(AHEAD)}
+    assert AuditEntry.objects.filter(id=kept).exists()
 
 
-def test_a_partition_has_the_documented_indexes(account: Account) -> None:
+def test_a_partition_has_the_documented_indexes(no_partitions: None) -> None:
     keep_partitions()
 
     with connection.cursor() as cursor:
@@ -138,8 +111,75 @@ def test_a_partition_has_the_documented_indexes(account: Account) -> None:
     }
 
 
-def test_one_batch_is_one_day() -> None:
+def test_one_batch_is_one_day(no_partitions: None) -> None:
     report = run(now=NOW, batch=Batch(size=1))
 
     assert (report.examined, report.changed, report.cursor) == (1, 1, "2030-01-02")
     assert partitions() == ["memory_audit_log_20300102"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_killed_worker_detached_is_dropped_by_the_next_run(account: Account) -> None:
+    entered(account, PAST)
+    detach("memory_audit_log_20200102")
+
+    done = keep_partitions(now=datetime.now(UTC))
+
+    assert (done.figures["partitions_dropped"], done.figures["entries_dropped"]) == (1, 1)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('memory_audit_log_20200102')")
+        assert cursor.fetchone() == (None,)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_killed_worker_began_to_detach_is_dropped_by_the_next_run(account: Account, owner: Owner) -> None:
+    name = partition_of(entered(account, PAST).id)
+    with transaction.atomic(), ThreadPoolExecutor(1) as other:
+        record(owner, operation="store", memory_type="t")
+        begun = other.submit(over_own_connection, lambda: detach(name, "CONCURRENTLY"))
+        wait_until_somebody_waits()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%CONCURRENTLY%'"
+                " AND pid <> pg_backend_pid()"
+            )
+        with pytest.raises(Exception, match="cancel"):
+            begun.result(timeout=10)
+
+    done = keep_partitions(now=datetime.now(UTC))
+
+    assert (done.status, done.figures["partitions_dropped"]) == ("completed", 1)
+    assert name not in partitions()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_dropping_an_old_day_waits_for_writers_and_stops_none(account: Account, owner: Owner) -> None:
+    entered(account, PAST)
+    with ThreadPoolExecutor(2) as others:
+        with transaction.atomic():
+            record(owner, operation="store", memory_type="t")
+            dropping = others.submit(over_own_connection, lambda: keep_partitions(now=datetime.now(UTC)))
+            wait_until_somebody_waits()
+            newcomer = others.submit(over_own_connection, lambda: record(owner, operation="delete", memory_type="t"))
+            newcomer.result(timeout=10)
+            record(owner, operation="update", memory_type="t")
+        done = dropping.result(timeout=20)
+
+    assert (done.status, done.figures) == ("completed", {"partitions_dropped": 1, "entries_dropped": 1})
+    assert set(AuditEntry.objects.values_list("operation", flat=True)) == {"store", "delete", "update"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_that_stays_open_leaves_the_old_day_to_the_next_run(
+    account: Account, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.maintenance.audit_partitions.LOCK_TIMEOUT", "100ms")
+    entered(account, PAST)
+    with transaction.atomic(), ThreadPoolExecutor(1) as other:
+        record(owner, operation="store", memory_type="t")
+        late = other.submit(over_own_connection, lambda: keep_partitions(now=datetime.now(UTC))).result(timeout=20)
+
+    done = keep_partitions(now=datetime.now(UTC))
+
+    assert (late.status, late.failed) == ("incomplete", 1)
+    assert (done.status, done.figures["partitions_dropped"]) == ("completed", 1)

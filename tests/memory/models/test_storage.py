@@ -1,12 +1,8 @@
 """What the migrations promise beyond Django's models, read from the catalogue."""
 
-from datetime import timedelta
-
 import pytest
 from django.db import connection
-from django.utils import timezone
 
-from memory.models import AuditEntry
 from memory.owner import Owner
 from memory.retrieval.episodes import search_episodes
 from tests.memory.episodes import NOW, draft, query, store
@@ -36,17 +32,6 @@ def test_the_audit_log_is_partitioned_by_time_under_its_documented_indexes() -> 
     assert partitioned == ('RANGE ("timestamp")',)
     for name, columns in DOCUMENTED_AUDIT_INDEXES.items():
         assert found[name].replace('"', "").endswith(columns)
-
-
-def test_an_entry_of_a_day_without_a_partition_is_kept(owner: Owner) -> None:
-    AuditEntry.objects.create(
-        account_id=owner.account_id,
-        timestamp=timezone.now() + timedelta(days=1000),
-        operation="store",
-        memory_type="semantic",
-    )
-
-    assert AuditEntry.objects.count() == 1
 
 
 def test_every_composite_index_starts_with_the_account() -> None:

@@ -1,0 +1,214 @@
+"""`/audit-log`: the account's entries, newest first, of the days that were asked for."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from memory.api.audit_log import narrowed
+from memory.models import Account, AuditEntry
+from memory.owner import Owner
+from memory.services.accounts import issue_key
+from memory.services.audit_log import entries_of
+from tests.api_client import ServiceClient
+from tests.memory.audits import entered, told_reads
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
+
+
+def ask(api: ServiceClient, **query: object) -> list[dict[str, Any]]:
+    answer = api.get(f"/audit-log?{urlencode(query)}")
+    assert answer.status_code == 200, answer.content
+    results: list[dict[str, Any]] = answer.json()["results"]
+    return results
+
+
+def hours_ago(hours: float) -> datetime:
+    return timezone.now() - timedelta(hours=hours)
+
+
+def test_entries_come_newest_first_in_pages(api: ServiceClient, account: Account) -> None:
+    for hours in (3, 1, 2):
+        entered(account, hours_ago(hours), operation=f"op{hours}", memory_type="listed")
+
+    first = api.get("/audit-log?memory_type=listed&page_size=2").json()
+    rest = api.get(first["next"].split("/api/v1")[1]).json()
+
+    assert [entry["operation"] for entry in first["results"] + rest["results"]] == ["op1", "op2", "op3"]
+    assert rest["next"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"operation": "promote"}, ["promotion"]),
+        ({"memory_type": "turn"}, ["turn"]),
+        ({"agent_id": "planner"}, ["turn"]),
+        ({"user_id": "ana"}, ["promotion"]),
+        ({"conversation_id": "c1"}, ["turn"]),
+        ({"source_channel": "atlas"}, ["promotion"]),
+        ({"success": "false"}, ["turn"]),
+        ({"success": "true", "operation": "promote"}, ["promotion"]),
+        ({}, ["promotion", "turn"]),
+        ({"since": "2020-01-01T00:00:00Z"}, ["old", "promotion", "turn"]),
+        ({"since": "2020-01-01T00:00:00Z", "until": "2021-01-01T00:00:00Z"}, ["old"]),
+    ],
+    ids=str,
+)
+def test_filters_narrow_them(api: ServiceClient, account: Account, query: dict[str, str], found: list[str]) -> None:
+    entered(account, hours_ago(1), operation="promote", actor="promotion", user_id="ana", source_channel="atlas")
+    entered(
+        account, hours_ago(2), memory_type="turn", actor="turn", agent_id="planner", conversation_id="c1", success=False
+    )
+    entered(account, datetime.fromisoformat("2020-05-04T12:00:00Z"), operation="update", memory_type="x", actor="old")
+
+    assert sorted({entry["actor"] for entry in ask(api, **query)} - {"command"}) == found
+
+
+def test_an_entry_has_the_documented_columns_those_of_promotions_too(api: ServiceClient, account: Account) -> None:
+    columns = {
+        "promoted_from_channel": "atlas",
+        "promotion_confidence": 0.9,
+        "promotion_access_count": 6,
+        "promotion_conversation_count": 3,
+        "cross_channel_count": 2,
+        "config_snapshot": {"promote_confidence": 0.85},
+    }
+    entered(account, hours_ago(1), operation="promote", **columns)
+
+    (entry,) = ask(api, operation="promote")
+
+    assert entry.items() >= columns.items()
+
+
+def test_a_read_over_http_is_there_after_the_job_where_the_account_keeps_reads(
+    api: ServiceClient, account: Account
+) -> None:
+    Account.objects.filter(id=account.id).update(audit_level="reads")
+
+    api.post("/learnings/search", {"agent_id": "planner", "query": "tulips"})
+    told_reads()
+
+    (entry,) = ask(api, operation="retrieve")
+    assert (entry["query_text"], entry["agent_id"], entry["cross_channel_count"]) == ("tulips", "planner", 0)
+
+
+READS = {
+    "/facts?agent_id=planner": "facts",
+    "/timeline?agent_id=planner": "timeline",
+    "/facts/{id}?agent_id=planner": "facts",
+}
+
+
+def learn(api: ServiceClient, claim: str = "Tulips bloom in May.") -> str:
+    answer = api.post("/facts", {"agent_id": "planner", "claim": claim})
+    assert answer.status_code == 201, answer.content
+    return str(answer.json()["id"])
+
+
+@pytest.mark.parametrize(("path", "noun"), READS.items())
+def test_a_get_of_memories_is_there_with_the_ids_that_it_showed(
+    api: ServiceClient, account: Account, path: str, noun: str
+) -> None:
+    fact_id = learn(api)
+    Account.objects.filter(id=account.id).update(audit_level="reads")
+
+    assert api.get(path.format(id=fact_id)).status_code == 200
+
+    (entry,) = told_reads()
+    assert (entry.memory_type, entry.affected_ids, entry.agent_id) == (noun, [fact_id], "planner")
+    assert (entry.actor.startswith("key:"), entry.metadata) == (True, {})
+
+
+def test_what_a_client_calls_an_id_is_none_and_verbose_has_the_query(api: ServiceClient, account: Account) -> None:
+    Account.objects.filter(id=account.id).update(audit_level="verbose")
+    api.put("/working-memory/c1", {"agent_id": "planner", "data": {"id": "stolen", "results": 3}})
+
+    api.get("/working-memory/c1?agent_id=planner")
+
+    (entry,) = told_reads()
+    assert (entry.memory_type, entry.affected_ids, entry.conversation_id) == ("working_memories", ["c1"], "c1")
+    assert entry.metadata == {"query": {"agent_id": "planner"}}
+
+
+@pytest.mark.parametrize("path", ["/audit-log", "/jobs", "/agents", "/teams", f"/facts/{UUID(int=7)}?agent_id=planner"])
+def test_reads_of_no_memory_and_those_refused_are_not_there(api: ServiceClient, account: Account, path: str) -> None:
+    Account.objects.filter(id=account.id).update(audit_level="verbose")
+
+    api.get(path)
+
+    assert told_reads() == []
+
+
+def test_what_a_service_tells_is_there_once(api: ServiceClient, account: Account) -> None:
+    fact_id = learn(api)
+    Account.objects.filter(id=account.id).update(audit_level="reads")
+
+    api.get(f"/graph?agent_id=planner&ids={fact_id}")
+
+    assert [entry.memory_type for entry in told_reads()] == ["semantic"]
+
+
+def test_a_get_is_no_line_where_reads_are_not_kept(api: ServiceClient) -> None:
+    api.get("/facts?agent_id=planner")
+
+    assert told_reads() == []
+
+
+@pytest.mark.parametrize(("level", "is_kept"), [("writes", False), ("reads", False), ("verbose", True)])
+def test_verbose_keeps_the_texts_that_were_sent_masked(
+    api: ServiceClient, account: Account, level: str, is_kept: bool
+) -> None:
+    Account.objects.filter(id=account.id).update(audit_level=level)
+
+    fact_id = learn(api, "The key is sk-Qm3xV9pLw2Rk7TzB4nYd.")
+    api.patch(f"/facts/{fact_id}", {"agent_id": "planner", "claim": "The key is gone."})
+
+    stored, corrected = (AuditEntry.objects.get(operation=each).metadata for each in ("store", "correct"))
+    assert stored == ({"texts": ["The key is [redacted]."]} if is_kept else {})
+    assert corrected == ({"texts": ["The key is gone."]} if is_kept else {})
+
+
+def test_strangers_see_none_of_it(api: ServiceClient, stranger_api: ServiceClient, account: Account) -> None:
+    entered(account, hours_ago(1), operation="promote")
+
+    assert ask(stranger_api, operation="promote") == []
+
+
+def test_a_bound_key_sees_its_own_agents_entries_alone(bound_api: ServiceClient, account: Account) -> None:
+    for agent_id in ("assistant", "planner", ""):
+        entered(account, hours_ago(1), agent_id=agent_id)
+
+    assert {entry["agent_id"] for entry in ask(bound_api)} == {"assistant"}
+    assert bound_api.get("/audit-log?agent_id=planner").status_code == 403
+
+
+def test_it_takes_the_scope_operate(account: Account, client_for: Callable[[str], ServiceClient]) -> None:
+    reader = client_for(issue_key(account, scopes=["read", "write"]).secret)
+
+    assert reader.get("/audit-log").status_code == 403
+
+
+@pytest.mark.parametrize("query", ["success=maybe", "since=yesterday", "colour=red", "operation="])
+def test_what_it_does_not_know_is_refused(api: ServiceClient, query: str) -> None:
+    assert api.get(f"/audit-log?{query}").status_code == 400
+
+
+def test_days_that_were_not_asked_for_are_not_looked_at(account: Account) -> None:
+    for days in range(0, 40, 10):
+        entered(account, hours_ago(24 * days))
+    rows = narrowed(entries_of(Owner(account_id=account.id)), {}).order_by("-timestamp", "-id")[:50]
+
+    with connection.cursor() as cursor:
+        sql, params = rows.query.sql_with_params()
+        cursor.execute(f"EXPLAIN {sql}", params)
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+
+    for days in (10, 20, 30):
+        assert f"{hours_ago(24 * days):%Y%m%d}" not in plan
+    assert f"{timezone.now():%Y%m%d}" in plan

@@ -1,0 +1,42 @@
+"""The audit log's migration, over days that were partitions before it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from django.db import DatabaseError, connection
+
+from memory.models import Account, AuditEntry
+from tests.memory.audits import partitions
+from tests.memory.models.test_knowledge_migrations import migrate_forward, migrate_to
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FORMER = """
+CREATE TABLE memory_audit_log_20200102 PARTITION OF memory_audit_log
+    FOR VALUES FROM ('2020-01-02 00:00:00+00') TO ('2020-01-03 00:00:00+00')
+"""
+
+
+@pytest.fixture(autouse=True)
+def _come_back() -> Iterator[None]:
+    yield
+    migrate_forward()
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS memory_audit_log_20200102, memory_audit_log_20200105")
+
+
+def test_days_of_the_version_before_keep_their_entries_and_cannot_be_truncated(account: Account) -> None:
+    entry = migrate_to("0014_time").get_model("memory", "AuditEntry").objects
+    with connection.cursor() as cursor:
+        cursor.execute(FORMER)
+    for day in (2, 5):
+        entry.create(account_id=account.id, timestamp=datetime(2020, 1, day, tzinfo=UTC), operation="store")
+
+    migrate_forward()
+
+    for name in ("memory_audit_log_20200102", "memory_audit_log_20200105"):
+        assert name in partitions()
+        with pytest.raises(DatabaseError, match="neither changed nor deleted"), connection.cursor() as cursor:
+            cursor.execute(f"TRUNCATE {name}")
+    assert AuditEntry.objects.count() == 2
