@@ -45,7 +45,8 @@ def sweep_jobs() -> None:
     """Find what no message told of: runs queued while the broker was down, runs of killed workers, jobs missed."""
     now = timezone.now()
     for job in JOBS.values():
-        schedule_overdue_run(job.name, due=job.last_due(now - OVERDUE_AFTER), now=now)
+        if (due := job.last_due(now - OVERDUE_AFTER)) is not None:
+            schedule_overdue_run(job.name, due=due, now=now)
     for name in JobRun.objects.waiting().values_list("job", flat=True).distinct():
         nudge_job(name)
 
@@ -63,17 +64,17 @@ def run_soon(name: str) -> None:
 
 def beat_schedule(jobs: Iterable[Job]) -> dict[str, dict[str, Any]]:
     """One entry a job, and the sweep. A message nobody took in time is void: the next one says the same."""
-    entries = {f"run {job.name}": beat_entry(job) for job in jobs}
+    entries = {f"run {job.name}": beat_entry(job, job.every) for job in jobs if job.every is not None}
     sweep = {"task": "memory.tasks.sweep_jobs", "schedule": SWEEP_EVERY, "options": {"expires": SWEEP_EVERY.seconds}}
     return entries | {"sweep jobs": sweep}
 
 
-def beat_entry(job: Job) -> dict[str, Any]:
+def beat_entry(job: Job, every: timedelta | time) -> dict[str, Any]:
     entry = {"task": "memory.tasks.run_scheduled_job", "args": (job.name,)}
-    if isinstance(job.every, time):
-        daily = crontab(hour=job.every.hour, minute=job.every.minute)
+    if isinstance(every, time):
+        daily = crontab(hour=every.hour, minute=every.minute)
         return entry | {"schedule": daily, "options": {"expires": 3_600}}
-    return entry | {"schedule": job.every, "options": {"expires": job.every.total_seconds()}}
+    return entry | {"schedule": every, "options": {"expires": every.total_seconds()}}
 
 
 app.conf.beat_schedule = beat_schedule(JOBS.values())

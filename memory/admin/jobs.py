@@ -28,7 +28,7 @@ class JobRunAdmin(BoundedAdmin):
     form = JobRunForm
     list_display = (
         "job", "status", "account", "requested_by", "dry_run", "examined", "changed", "failed", "figures", "created_at",
-        "finished_at", "error",
+        "duration", "error",
     )  # fmt: skip
     list_filter = (AccountFilter, "status", "dry_run")
     list_select_related = ("account",)
@@ -37,8 +37,12 @@ class JobRunAdmin(BoundedAdmin):
     autocomplete_fields = ("account",)
     actions = ("run_again",)
 
+    @admin.display(description="Took")
+    def duration(self, run: JobRun) -> str:
+        return "" if run.duration_seconds is None else f"{run.duration_seconds:.1f} s"
+
     def get_fields(self, request: HttpRequest, obj: Any | None = None) -> Any:
-        return ("job", "account", "dry_run") if obj is None else [field.name for field in JobRun._meta.fields]
+        return ("job", "account", "dry_run", "at") if obj is None else [field.name for field in JobRun._meta.fields]
 
     def has_change_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
         return False
@@ -62,5 +66,5 @@ class JobRunAdmin(BoundedAdmin):
         """Queue a run of the same job for the same account, and tell a worker once that is committed."""
         transaction.on_commit(partial(nudge_job, like.job))
         if like.account_id is None:
-            return request_installation_run(staff_name(request), job=like.job, dry_run=like.dry_run)
-        return request_run(staff_owner(request, like.account_id), job=like.job, dry_run=like.dry_run)
+            return request_installation_run(staff_name(request), job=like.job, dry_run=like.dry_run, at=like.at)
+        return request_run(staff_owner(request, like.account_id), job=like.job, dry_run=like.dry_run, at=like.at)

@@ -40,15 +40,18 @@ class RunAnswer(serializers.Serializer[Any]):
     changed = serializers.IntegerField(help_text="On a dry run: what would have changed.")
     failed = serializers.IntegerField()
     figures = serializers.DictField(child=serializers.IntegerField(), help_text="What else the job counts, by name.")
+    cursor = serializers.CharField(help_text="Where its next batch begins; empty before the first, and at the end.")
     error = serializers.CharField(help_text="Empty unless it failed.")
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)
+    duration_seconds = serializers.FloatField(allow_null=True, help_text="From its first batch to its end.")
+    at = serializers.DateTimeField(allow_null=True, help_text="It acts as if it were then; null: now.")
 
 
 COLUMNS = (
-    *("job", "status", "requested_by", "dry_run", "attempts", "examined", "changed", "failed", "figures", "error"),
-    *("created_at", "started_at", "finished_at"),
+    *("job", "status", "requested_by", "dry_run", "attempts", "examined", "changed", "failed", "figures", "cursor"),
+    *("error", "created_at", "started_at", "finished_at", "duration_seconds", "at"),
 )
 
 
@@ -69,6 +72,7 @@ class Jobs(OwnerViewSet):
     answers = {"list": RunAnswer, "retrieve": RunAnswer, "run": RunAccepted}
     statuses = {"run": 202}
     scopes = {"list": "operate", "retrieve": "operate", "run": "operate"}
+    unrecorded = frozenset({"list", "retrieve"})
     filterset_class = RunFilter
     # for the description of the filters alone: rows come from `runs`
     queryset = JobRun.objects.none()

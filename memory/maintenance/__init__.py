@@ -15,45 +15,49 @@ from datetime import time, timedelta
 from memory import conf
 from memory.errors import NotFound
 from memory.maintenance import (
-    archive_conversations,
     audit_partitions,
+    cleanup,
     clear_ended,
     compress,
     consolidate,
+    context_rot,
+    decay,
+    deduplicate,
     embed,
-    forget_access_log,
-    forget_answers,
-    forget_expired,
-    forget_job_runs,
+    expire,
+    graduate,
     journal_injections,
-    promote_short_term,
+    measure,
+    patterns,
+    promote,
     queue_unembedded,
     recall_statistics,
     restore_ledgers,
     summarize,
     vector_indexes,
     write_access_log,
+    write_audit_reads,
 )
 from memory.maintenance.base import Batch, Clock, Job, Progress, Report, Run
+from memory.maintenance.schedule import rescheduled
 
 __all__ = ["JOBS", "Batch", "Clock", "Job", "Progress", "Report", "Run", "find_job"]
 
-JOBS = {
-    job.name: job
-    for job in (
-        Job(
-            name="archive_conversations",
-            description="Archives conversations, and their turns, that nobody wrote to for the retention period.",
-            run=archive_conversations.run,
-            every=time(hour=2, minute=30),
-            batch_size=100,
-        ),
+JOBS = rescheduled(
+    (
         Job(
             name="audit_partitions",
             description="Makes the audit log's daily partitions ahead of time and drops those past their retention.",
             run=audit_partitions.run,
             every=time(hour=0, minute=10),
             batch_size=1,
+        ),
+        Job(
+            name="cleanup",
+            description="Archives conversations that nobody writes to; deletes old lines of logs and old runs.",
+            run=cleanup.run,
+            every=time(hour=2, minute=30),
+            batch_size=1_000,
         ),
         Job(
             name="clear_ended",
@@ -77,6 +81,27 @@ JOBS = {
             batch_size=conf.EXTRACTION_BATCH,
         ),
         Job(
+            name="context_rot",
+            description="Archives context entries that went stale: long unread, unimportant, or superseded.",
+            run=context_rot.run,
+            every=time(hour=4),
+            batch_size=1_000,
+        ),
+        Job(
+            name="decay",
+            description="Lets salience fade that nobody read or wrote for a day, and inferred confidence by the week.",
+            run=decay.run,
+            every=time(hour=3, minute=15),
+            batch_size=100_000,
+        ),
+        Job(
+            name="deduplicate",
+            description="Merges facts, entries, learnings and strategies that mean and say the same as another one.",
+            run=deduplicate.run,
+            every=time(hour=4),
+            batch_size=200,
+        ),
+        Job(
             name="embed",
             description="Gives pending memories their vector once the embedder answers.",
             run=embed.run,
@@ -84,32 +109,18 @@ JOBS = {
             batch_size=conf.EMBED_BATCH_ROWS,
         ),
         Job(
-            name="forget_access_log",
-            description="Deletes lines of the contexts' access log past their retention.",
-            run=forget_access_log.run,
-            every=time(hour=0, minute=50),
-            batch_size=5_000,
-        ),
-        Job(
-            name="forget_answers",
-            description="Deletes answers kept for repeated requests (Idempotency-Key) once they have expired.",
-            run=forget_answers.run,
-            every=timedelta(hours=1),
-            batch_size=1_000,
-        ),
-        Job(
-            name="forget_expired",
-            description="Deletes expired short-term entries (unless they wait for promotion), tool results and pools.",
-            run=forget_expired.run,
+            name="expire",
+            description="Deletes expired short-term entries (unless they wait for promotion), results, pools, answers.",
+            run=expire.run,
             every=timedelta(minutes=1),
             batch_size=1_000,
         ),
         Job(
-            name="forget_job_runs",
-            description="Deletes runs of jobs that finished long ago.",
-            run=forget_job_runs.run,
-            every=time(hour=0, minute=40),
-            batch_size=1_000,
+            name="graduate",
+            description="Promotes expired short-term entries that were read often into their agents' long-term memory.",
+            run=graduate.run,
+            every=time(hour=4),
+            batch_size=100,
         ),
         Job(
             name="journal_injections",
@@ -119,10 +130,24 @@ JOBS = {
             batch_size=1_000,
         ),
         Job(
-            name="promote_short_term",
-            description="Promotes expired short-term entries that were read often into their agents' long-term memory.",
-            run=promote_short_term.run,
-            every=time(hour=4),
+            name="measure",
+            description="Takes samples of sizes, backlogs, lags and latencies; deletes those that are too old.",
+            run=measure.run,
+            every=timedelta(minutes=5),
+            batch_size=5_000,
+        ),
+        Job(
+            name="patterns",
+            description="Learns strategies from completed goals and from conversations that ended in success.",
+            run=patterns.run,
+            every=timedelta(hours=1),
+            batch_size=200,
+        ),
+        Job(
+            name="promote",
+            description="Lets prominent facts of projects be known in _global: believed, read and learnt often enough.",
+            run=promote.run,
+            every=timedelta(hours=1),
             batch_size=100,
         ),
         Job(
@@ -169,8 +194,16 @@ JOBS = {
             every=timedelta(seconds=15),
             batch_size=1_000,
         ),
-    )
-}
+        Job(
+            name="write_audit_reads",
+            description="Moves the audit log's entries of reads from Redis into its table.",
+            run=write_audit_reads.run,
+            every=timedelta(seconds=15),
+            batch_size=1_000,
+        ),
+    ),
+    conf.JOB_TIMES,
+)
 
 
 def find_job(name: str) -> Job:

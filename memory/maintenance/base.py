@@ -43,16 +43,20 @@ class Run(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A piece of maintenance under its name. `every`: the pause between two runs, or the time of day (UTC)."""
+    """A piece of maintenance under its name. `every`: the pause between two runs, or the time of day (UTC).
+
+    None: nobody but who asks for it."""
 
     name: str
     description: str
     run: Run
-    every: timedelta | time
+    every: timedelta | time | None
     batch_size: int
 
-    def last_due(self, now: datetime) -> datetime:
-        """When, at the latest, a run should have been asked for."""
+    def last_due(self, now: datetime) -> datetime | None:
+        """When, at the latest, a run should have been asked for; None for a job that is off."""
+        if self.every is None:
+            return None
         if isinstance(self.every, timedelta):
             return now - self.every
         today = now.replace(hour=self.every.hour, minute=self.every.minute, second=0, microsecond=0)

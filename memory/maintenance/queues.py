@@ -1,5 +1,6 @@
 """One batch of a queue that conversations' rows are, for the jobs that work them off."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -9,7 +10,9 @@ from memory.services.conversation_queue import Queue, WorkedBatch
 
 
 class WorkDue(Protocol):
-    def __call__(self, *, now: datetime, limit: int, account_id: UUID | None) -> WorkedBatch: ...
+    def __call__(
+        self, *, now: datetime, limit: int, account_id: UUID | None, renew: Callable[[], None]
+    ) -> WorkedBatch: ...
 
 
 def run_queue(queue: Queue, work_due: WorkDue, *, now: datetime, batch: Batch) -> Report:
@@ -19,8 +22,9 @@ def run_queue(queue: Queue, work_due: WorkDue, *, now: datetime, batch: Batch) -
     """
     due = queue.due_rows(now, account_id=batch.account_id)
     if batch.dry_run:
-        return Report(examined=due.count(), changed=0, failed=0)
-    done = work_due(now=now, limit=batch.size, account_id=batch.account_id)
+        waiting = due.count()
+        return Report(examined=waiting, changed=waiting)
+    done = work_due(now=now, limit=batch.size, account_id=batch.account_id, renew=batch.renew)
     more = done.claimed and not done.stopped and due.exists()
     cursor = str(int(batch.cursor or 0) + 1) if more else ""
-    return Report(examined=done.claimed, changed=done.stored, failed=done.failed, cursor=cursor)
+    return Report(examined=done.claimed, changed=done.stored, failed=done.failed, cursor=cursor, figures=done.figures)

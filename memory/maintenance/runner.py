@@ -20,6 +20,8 @@ from memory.maintenance.base import Batch, Clock, Job, Progress, Report
 from memory.models import JobRun
 from memory.models.jobs import SCHEDULE
 from memory_project.ids import uuid7
+from memory_project.logs import logged_as_job
+from memory_project.tracing import span
 
 logger = logging.getLogger(__name__)
 
@@ -61,9 +63,16 @@ def run_at_once(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | 
 
 def execute(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None = None) -> JobRun:
     """Run a claimed run to its end. Whatever it raises is kept in its row; the row is answered as it then is."""
+    with logged_as_job(run.id):
+        return work_off(job, run, clock=clock, on_progress=on_progress)
+
+
+def work_off(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None) -> JobRun:
     logger.debug("job %s run %s begins, attempt %s", job.name, run.id, run.attempts)
     try:
-        run_batches(job, run, clock=clock, on_progress=on_progress)
+        with span("job", job=job.name) as traced:
+            run_batches(job, run, clock=clock, on_progress=on_progress)
+            traced.note(examined=run.examined, changed=run.changed, failed=run.failed)
     except LeaseLost:
         logger.warning("job %s run %s stops: it lost its lease, another worker has taken it up", job.name, run.id)
     except Exception as error:  # noqa: BLE001 - the outermost loop of every job
@@ -82,7 +91,7 @@ def run_batches(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | 
             dry_run=run.dry_run,
             renew=partial(renew_lease, run),
         )
-        report = job.run(now=clock(), batch=batch)
+        report = job.run(now=run.at or clock(), batch=batch)
         if report.cursor and report.cursor == cursor:
             raise CursorStuck(f"{job.name} did not move its cursor")
         keep_progress(run, report)
@@ -104,16 +113,22 @@ def report_end(run: JobRun) -> None:
 
 
 def keep_progress(run: JobRun, report: Report) -> None:
-    """Add a batch's figures and renew the lease, or complete the run with them. LeaseLost if it is no longer ours."""
+    """Add a batch's figures and renew the lease, or end the run with them. LeaseLost if it is no longer ours."""
     columns: dict[str, Any] = {name: F(name) + getattr(report, name) for name in ("examined", "changed", "failed")}
     if report.figures:
         run.figures = columns["figures"] = dict(Counter(run.figures) + Counter(report.figures))
     if report.cursor:
         state = {"lease_until": Now() + lease(), "attempts": 1}
     else:
-        state = {"lease_until": None, "status": JobRun.Status.COMPLETED, "finished_at": Now()}
+        state = {"lease_until": None, "status": ended(run, report), "finished_at": Now()}
     if not JobRun.objects.held_by(run).update(cursor=report.cursor, **columns, **state):
         raise LeaseLost
+    run.failed += report.failed
+
+
+def ended(run: JobRun, last: Report) -> JobRun.Status:
+    """What a run is that came to its end: complete only where nothing failed."""
+    return JobRun.Status.INCOMPLETE if run.failed + last.failed else JobRun.Status.COMPLETED
 
 
 def renew_lease(run: JobRun) -> None:

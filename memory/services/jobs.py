@@ -13,18 +13,21 @@ from memory.owner import Owner
 RETRY_FAILED_AFTER = timedelta(minutes=10)
 
 
-def request_run(owner: Owner, *, job: str, dry_run: bool = False) -> JobRun:
-    """Queue a run that is narrowed to the owner's account."""
+def request_run(owner: Owner, *, job: str, dry_run: bool = False, at: datetime | None = None) -> JobRun:
+    """Queue a run that is narrowed to the owner's account; `at`: as of then."""
     with transaction.atomic():
-        run = JobRun.objects.create(account_id=owner.account_id, job=job, requested_by=owner.actor, dry_run=dry_run)
-        record(owner, operation="run_job", memory_type="job", affected_ids=[run.id], metadata={"job": job})
+        run = JobRun.objects.create(
+            account_id=owner.account_id, job=job, requested_by=owner.actor, dry_run=dry_run, at=at
+        )
+        asked = {"job": job, "dry_run": dry_run}
+        record(owner, operation="run_job", memory_type="job", affected_ids=[run.id], config_snapshot=asked)
     run.refresh_from_db(fields=["created_at"])
     return run
 
 
-def request_installation_run(actor: str, *, job: str, dry_run: bool = False) -> JobRun:
+def request_installation_run(actor: str, *, job: str, dry_run: bool = False, at: datetime | None = None) -> JobRun:
     """Queue a run over all accounts. It belongs to no account's audit log; `requested_by` says who asked."""
-    run = JobRun.objects.create(job=job, requested_by=actor, dry_run=dry_run)
+    run = JobRun.objects.create(job=job, requested_by=actor, dry_run=dry_run, at=at)
     run.refresh_from_db(fields=["created_at"])
     return run
 

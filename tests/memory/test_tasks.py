@@ -46,7 +46,7 @@ def test_a_job_was_last_due(every: timedelta | time, last_due: datetime) -> None
 
 @pytest.mark.django_db
 def test_a_scheduled_job_leaves_a_run_of_the_installation() -> None:
-    run_scheduled_job("forget_answers")
+    run_scheduled_job("expire")
 
     run = JobRun.objects.get()
     assert (run.status, run.account, run.requested_by) == ("completed", None, SCHEDULE)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -14,16 +14,17 @@ from django.utils.dateparse import parse_datetime
 from rich.console import Console
 
 from memory.errors import Conflict
-from memory.maintenance import JOBS, Clock, Job, Progress, Report, runner
+from memory.maintenance import JOBS, Job, Progress, Report, runner
 from memory.models import Account, JobRun
 
 EPILOG = """
 The run is a row like any other: GET /api/v1/jobs and the admin show it, and a worker that is busy with the same
-job makes this command fail rather than run beside it. A run that a killed worker left is finished first.
+job makes this command fail rather than run beside it. A run that a killed worker left is finished first, as of
+the time that it was asked for.
 
   manage.py run_job --list
-  manage.py run_job forget_answers --dry-run
-  manage.py run_job audit_partitions --now 2030-01-01T00:00:00Z --json
+  manage.py run_job expire --dry-run
+  manage.py run_job decay --now 2030-01-01T00:00:00Z --dry-run --json
 
 Exit status: 0 when the run was completed, 1 when it failed, was refused, or some of its rows failed.
 """
@@ -31,17 +32,18 @@ Exit status: 0 when the run was completed, 1 when it failed, was refused, or som
 
 def zoned_time(text: str) -> datetime:
     """Argparse's type: an ISO 8601 time, which must say its zone."""
-    moment = parse_datetime(text)
+    try:
+        moment = parse_datetime(text)
+    except ValueError:
+        moment = None
     if moment is None or moment.tzinfo is None:
-        raise ValueError(text)
+        raise ArgumentTypeError(f"{text!r} is no time with a zone, such as 2030-01-01T00:00:00Z")
     return moment
 
 
-def stopped_at(moment: datetime) -> Clock:
-    return lambda: moment
-
-
 def every(job: Job) -> str:
+    if job.every is None:
+        return "off"
     return f"every {job.every}" if isinstance(job.every, timedelta) else f"daily at {job.every:%H:%M}"
 
 
@@ -79,11 +81,11 @@ class Command(BaseCommand):
             account=self.find_account(options["account"]),
             requested_by="command",
             dry_run=options["dry_run"],
+            at=options["now"],
         )
-        clock = stopped_at(options["now"]) if options["now"] else timezone.now
         try:
             with progress_shown(run.job, shown=sys.stderr.isatty() and not options["json"]) as on_progress:
-                run = runner.run_at_once(JOBS[run.job], run, clock=clock, on_progress=on_progress)
+                run = runner.run_at_once(JOBS[run.job], run, clock=timezone.now, on_progress=on_progress)
         except Conflict as err:
             raise CommandError(f"{err}.") from err
         self.report(run, as_json=options["json"])
@@ -101,14 +103,14 @@ class Command(BaseCommand):
         if as_json:
             facts = {"job_id": str(run.id), "job": run.job, "status": run.status, "dry_run": run.dry_run}
             self.stdout.write(json.dumps(facts | figures | {"figures": run.figures, "error": run.error}))
-        elif run.status == JobRun.Status.COMPLETED:
+        elif run.status in (JobRun.Status.COMPLETED, JobRun.Status.INCOMPLETE):
             intro = f"{run.job} (dry run)" if run.dry_run else run.job
             counted = (figures | run.figures).items()
             self.stdout.write(f"{intro}: " + ", ".join(f"{count} {name}" for name, count in counted))
         if run.status == JobRun.Status.RUNNING:
             raise CommandError("The run lost its lease; another worker has taken it up.")
-        if run.status != JobRun.Status.COMPLETED or run.failed:
-            raise CommandError(run.error or f"{run.failed} rows failed.")
+        if run.status != JobRun.Status.COMPLETED:
+            raise CommandError(run.error or f"Failed on {run.failed} of {run.examined} rows.")
 
 
 @contextmanager

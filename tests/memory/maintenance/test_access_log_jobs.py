@@ -65,7 +65,7 @@ def test_lines_past_their_retention_are_forgotten(owner: Owner, context: Persist
     for moment in (LONG_AGO, LONG_AGO, NOW):
         log_writes(owner, [(context.id, uuid4())], action=Action.UPDATE, now=moment)
 
-    assert run("forget_access_log", account=stranger).changed == 0
-    assert run("forget_access_log", dry_run=True).changed == 2
-    assert run("forget_access_log").changed == 2
+    assert run("cleanup", cursor="access_log:", account=stranger).changed == 0
+    assert run("cleanup", cursor="access_log:", dry_run=True).changed == 2
+    assert run("cleanup", cursor="access_log:").changed == 2
     assert [line.accessed_at for line in ContextAccessLog.objects.all()] == [NOW]

@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memory import conf
-from memory.maintenance import Batch, Run, forget_answers, forget_job_runs
+from memory.maintenance import Batch, Run
+from memory.maintenance.cleanup import forget_runs
+from memory.maintenance.expire import forget_answers
 from memory.models import Account, IdempotentRequest, JobRun
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 
@@ -39,7 +41,7 @@ def test_expired_answers_go_in_batches_and_fresh_ones_stay(account: Account) -> 
     keep_answers(account, 5, expires_at=NOW)
     keep_answers(account, 2, expires_at=NOW + timedelta(seconds=1))
 
-    changed = run_to_the_end(forget_answers.run, Batch(size=2))
+    changed = run_to_the_end(forget_answers, Batch(size=2))
 
     assert changed == [2, 2, 1]
     assert IdempotentRequest.objects.count() == 2
@@ -48,7 +50,7 @@ def test_expired_answers_go_in_batches_and_fresh_ones_stay(account: Account) -> 
 def test_a_dry_run_counts_the_same_and_deletes_none(account: Account) -> None:
     keep_answers(account, 5, expires_at=NOW)
 
-    changed = run_to_the_end(forget_answers.run, Batch(size=2, dry_run=True))
+    changed = run_to_the_end(forget_answers, Batch(size=2, dry_run=True))
 
     assert changed == [2, 2, 1]
     assert IdempotentRequest.objects.count() == 5
@@ -58,7 +60,7 @@ def test_a_run_of_an_account_deletes_only_its_answers(account: Account, stranger
     for owner in (account, stranger):
         keep_answers(owner, 2, expires_at=NOW)
 
-    forget_answers.run(now=NOW, batch=Batch(size=10, account_id=account.id))
+    forget_answers(now=NOW, batch=Batch(size=10, account_id=account.id))
 
     assert list(IdempotentRequest.objects.values_list("account", flat=True)) == [stranger.id] * 2
 
@@ -70,6 +72,6 @@ def test_runs_that_finished_long_ago_are_forgotten() -> None:
     queued = JobRun.objects.create(job="embed")
     running = JobRun.objects.create(job="embed").take(leased_by="worker", lease=timedelta(minutes=1))
 
-    forget_job_runs.run(now=NOW, batch=Batch(size=10))
+    forget_runs(now=NOW, batch=Batch(size=10))
 
     assert set(JobRun.objects.all()) == {recent, queued, running}

@@ -5,16 +5,20 @@ from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from threading import Barrier, Event, Thread
+from typing import Any
 from uuid import UUID
 
 import pytest
 from django.db import connection
 
+from memory.audit import compose, write_entry
 from memory.maintenance import JOBS, Batch
 from memory.maintenance.runner import run_at_once, run_waiting
 from memory.models import Account, AuditEntry, JobRun
+from memory.owner import Owner
 from memory.tasks import run_job, sweep_jobs
 from memory_project.celery import app
+from memory_project.ids import uuid7
 from tests.api_client import ServiceClient
 from tests.memory.maintenance.jobs import NOW, clock, describe_job, describing, descriptions, make_agents, queue_run
 from tests.memory.maintenance.workers import Worker, wait_until, worker_started
@@ -88,13 +92,13 @@ def test_of_two_workers_one_runs_the_job_and_the_other_leaves_it(account: Accoun
 
 def test_a_run_asked_for_over_http_is_done_by_a_worker(api: ServiceClient, tmp_path: Path) -> None:
     with worker_started(tmp_path, "worker"):
-        job_id = api.post("/jobs/forget_answers/run").json()["job_id"]
+        job_id = api.post("/jobs/expire/run").json()["job_id"]
 
         wait_until(lambda: api.get(f"/jobs/{job_id}").json()["status"] == "completed")
 
 
 def test_a_run_whose_message_was_lost_is_found_by_the_sweep(tmp_path: Path) -> None:
-    run = JobRun.objects.create(job="forget_answers")
+    run = JobRun.objects.create(job="expire")
 
     with worker_started(tmp_path, "worker"):
         app.send_task("memory.tasks.sweep_jobs")
@@ -138,12 +142,13 @@ def test_a_run_whose_connection_broke_is_failed_over_another(account: Account) -
 
 
 def test_an_entry_logged_while_its_partition_is_made_is_not_lost(account: Account) -> None:
-    stop, logged = Event(), list[UUID]()
+    stop, logged, owner = Event(), list[UUID](), Owner(account_id=account.id)
 
     def log_entries() -> None:
         while not stop.is_set():
-            entry = AuditEntry.objects.create(account_id=account.id, operation="store", memory_type="t", timestamp=NOW)
-            logged.append(entry.id)
+            told: dict[str, Any] = {"id": uuid7(), "timestamp": NOW}
+            write_entry(compose(owner, operation="store", memory_type="t", affected_ids=[], **told), needed="writes")
+            logged.append(told["id"])
         connection.close()
 
     writers = [Thread(target=log_entries) for _ in range(2)]

@@ -14,7 +14,7 @@ from memory.services.consolidation import promote_in_batches
 
 logger = logging.getLogger(__name__)
 
-ACTOR = "job:promote_short_term"
+ACTOR = "job:graduate"
 
 
 def run(*, now: datetime, batch: Batch) -> Report:

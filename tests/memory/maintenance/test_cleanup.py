@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memory import conf
-from memory.maintenance import Batch, archive_conversations
+from memory.maintenance import Batch, cleanup
 from memory.models import Account, AuditEntry, Memory, Turn, Vector
 from memory.owner import Owner
 from memory.services.conversations import find_conversation
@@ -23,7 +23,7 @@ DUE = NOW + timedelta(days=conf.RETENTION_DAYS, seconds=1)
 def test_a_conversation_without_a_write_for_ninety_days_is_archived_and_stays_readable(owner: Owner) -> None:
     say(owner, turn("hello", angle=0.1))
 
-    report = archive_conversations.run(now=DUE, batch=Batch(size=10))
+    report = cleanup.run(now=DUE, batch=Batch(size=10))
 
     assert (report.examined, report.changed) == (1, 1)
     assert find_conversation(owner, "c1").archived
@@ -35,27 +35,27 @@ def test_a_conversation_without_a_write_for_ninety_days_is_archived_and_stays_re
 def test_one_day_sooner_it_is_not(owner: Owner) -> None:
     talk(owner, 1)
 
-    assert archive_conversations.run(now=DUE - timedelta(days=1), batch=Batch(size=10)).examined == 0
+    assert cleanup.run(now=DUE - timedelta(days=1), batch=Batch(size=10)).examined == 0
 
 
 def test_old_messages_stored_lately_are_fresh(owner: Owner) -> None:
     say(owner, turn("from an export", timestamp=NOW - timedelta(days=1000)))
 
-    assert archive_conversations.run(now=DUE - timedelta(days=1), batch=Batch(size=10)).examined == 0
+    assert cleanup.run(now=DUE - timedelta(days=1), batch=Batch(size=10)).examined == 0
 
 
 def test_a_pinned_turn_stays_to_be_found(owner: Owner) -> None:
     talk(owner, 2)
     Memory.objects.filter(id=Turn.objects.get(index=0).id).update(pinned=True)
 
-    archive_conversations.run(now=DUE, batch=Batch(size=10))
+    cleanup.run(now=DUE, batch=Batch(size=10))
 
     assert [each.archived for each in get_conversation(owner, "c1")] == [False, True]
 
 
 def test_a_new_turn_brings_the_conversation_back(owner: Owner) -> None:
     talk(owner, 1)
-    archive_conversations.run(now=DUE, batch=Batch(size=10))
+    cleanup.run(now=DUE, batch=Batch(size=10))
 
     talk(owner, 1, start=1, now=DUE)
 
@@ -67,7 +67,7 @@ def test_a_saved_session_is_not_read(owner: Owner) -> None:
     talk(owner, 1)
 
     with CaptureQueriesContext(connection) as captured:
-        archive_conversations.run(now=DUE, batch=Batch(size=10))
+        cleanup.run(now=DUE, batch=Batch(size=10))
 
     assert not [query for query in captured.captured_queries if "saved_session" in query["sql"]]
 
@@ -77,7 +77,7 @@ def test_a_run_of_an_account_leaves_others_alone(owner: Owner, stranger: Account
     for each in (owner, other):
         talk(each, 1)
 
-    archive_conversations.run(now=DUE, batch=Batch(size=10, account_id=stranger.id))
+    cleanup.run(now=DUE, batch=Batch(size=10, account_id=stranger.id))
 
     assert (find_conversation(owner, "c1").archived, find_conversation(other, "c1").archived) == (False, True)
 
@@ -85,5 +85,5 @@ def test_a_run_of_an_account_leaves_others_alone(owner: Owner, stranger: Account
 def test_a_dry_run_counts_and_archives_nothing(owner: Owner) -> None:
     talk(owner, 1)
 
-    assert archive_conversations.run(now=DUE, batch=Batch(size=10, dry_run=True)).changed == 1
+    assert cleanup.run(now=DUE, batch=Batch(size=10, dry_run=True)).changed == 1
     assert not find_conversation(owner, "c1").archived

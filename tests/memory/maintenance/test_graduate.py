@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory.maintenance import Batch, forget_expired, promote_short_term
+from memory.maintenance import Batch, expire, graduate
 from memory.models import Account, AgentShortTermMemory, AuditEntry, ContextEntry
 from memory.owner import Owner
 from memory.services.contexts import archive_context, own_context
@@ -38,7 +38,7 @@ def run_to_the_end(batch: Batch) -> list[tuple[int, int]]:
     figures: list[tuple[int, int]] = []
     report = None
     while report is None or report.cursor:
-        report = promote_short_term.run(now=NOW, batch=replace(batch, cursor=report.cursor if report else ""))
+        report = graduate.run(now=NOW, batch=replace(batch, cursor=report.cursor if report else ""))
         figures.append((report.changed, report.failed))
     return figures
 
@@ -67,7 +67,7 @@ def test_the_cleaner_leaves_them_and_takes_the_others(owner: Owner) -> None:
     wait(owner, "often")
     wait(owner, "seldom", reads=2)
 
-    forget_expired.run(now=NOW, batch=Batch(size=10))
+    expire.run(now=NOW, batch=Batch(size=10))
     run_to_the_end(Batch(size=10))
 
     assert (kept(owner, "often"), kept(owner, "seldom")) == ("often of s1", None)
@@ -100,8 +100,8 @@ def test_one_key_that_was_written_again_while_it_waited_is_one_entry_in_versions
 def test_it_goes_on_at_its_cursor_and_may_be_run_again(owner: Owner) -> None:
     wait(owner, "a", "b", "c")
 
-    first = promote_short_term.run(now=NOW, batch=Batch(size=2))
-    again = promote_short_term.run(now=NOW, batch=Batch(size=2))
+    first = graduate.run(now=NOW, batch=Batch(size=2))
+    again = graduate.run(now=NOW, batch=Batch(size=2))
 
     assert (first.changed, bool(first.cursor), again.changed, again.cursor) == (2, True, 1, "")
     assert run_to_the_end(Batch(size=2)) == [(0, 0)]
@@ -143,4 +143,4 @@ def test_the_audit_log_names_the_job(owner: Owner) -> None:
     run_to_the_end(Batch(size=10))
 
     promoted = AuditEntry.objects.get(operation="promote")
-    assert (promoted.actor, promoted.agent_id) == ("job:promote_short_term", "assistant")
+    assert (promoted.actor, promoted.agent_id) == ("job:graduate", "assistant")
