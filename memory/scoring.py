@@ -45,6 +45,19 @@ LEAST_FADING_SECONDS = 6 * 3_600.0
 MOST_FADING_SECONDS = 30 * 86_400.0
 FADING_OF_OPEN_SECONDS = 86_400.0
 
+FADES_AFTER_DAYS = 1.0
+"""Days without a read or a write until salience fades, as documented."""
+FADING_FREQUENCY_BOOST = 0.1
+FADING_RECENCY_BOOST = 0.1
+WEEK_DAYS = 7.0
+FADING_STEP = 0.01
+"""What fades is written when it has moved by this much at least: from 0.5 that is 32 times, from 1 it is 47, ever."""
+OLDEST_FADING_DAYS = 700.0
+"""What is older counts as this old in SQL: 0.95 ^ 700 is 3e-16, and PostgreSQL refuses powers that are near zero."""
+
+LEAST_STALE_STRETCH = 0.5
+SUPERSEDED_STRETCH = 0.25
+
 
 def recency(age_days: float) -> float:
     """0.95 ^ days, in (0, 1]; 1 for what is of now, or of later."""
@@ -137,3 +150,48 @@ def provenance_factor(*, trust: float, confidence: float | None, has_evidence: b
     if has_evidence:
         factor *= 1 + EVIDENCE_BOOST
     return factor * (1 + PIN_BOOST) if is_pinned else factor
+
+
+def fading_frequency_boost(access_count: int) -> float:
+    """1 + 0.1 ln(1 + reads), at least 1: the documented logarithmic boost. 10 reads are 1.24, 100 are 1.46."""
+    return 1 + FADING_FREQUENCY_BOOST * math.log1p(access_count)
+
+
+def fading_recency_boost(age_days: float) -> float:
+    """1 + 0.1 e ^ -days, in [1, 1.1]: the documented inverse exponential boost, gone within the first week."""
+    return 1 + FADING_RECENCY_BOOST * math.exp(-max(age_days, 0.0))
+
+
+def decayed(initial: float, *, age_days: float, access_count: int) -> float:
+    """What time leaves of a salience: initial * 0.95 ^ days * frequency boost * recency boost, in [0, initial].
+
+    The documented curve of forgetting: halved in two weeks without a read. `age_days` since it was read or written. The
+    boosts slow it down, and never raise it above what it was.
+    """
+    boosts = fading_frequency_boost(access_count) * fading_recency_boost(age_days)
+    return min(initial, initial * recency(age_days) * boosts)
+
+
+def decayed_confidence(initial: float, *, age_days: float) -> float:
+    """What time leaves of an inferred confidence: 0.95 for each whole week, in [0, initial]; halved in 14 weeks."""
+    return initial * math.pow(DECAY_A_DAY, max(age_days, 0.0) // WEEK_DAYS)
+
+
+def staleness(*, age_days: float, access_count: int, importance: float, is_superseded: bool) -> float:
+    """How stale a context entry is, in [0, 1]: 1 - 0.95 ^ (days / stretch), the other side of its recency.
+
+    The stretch says how much slower its days pass: (1 + ln(1 + reads)) * (0.5 + importance), a quarter of that if
+    another entry supersedes it. `age_days` since it was read or written. Days until 0.9:
+
+        reads   importance 0   importance 0.5   importance 1   superseded, 0.5
+            0           22.4             44.9           67.3              11.2
+            3           53.6            107.1          160.7              26.8
+           10           76.3            152.5          228.8              38.1
+    """
+    stretch = (1 + math.log1p(access_count)) * (LEAST_STALE_STRETCH + importance)
+    return 1 - recency(age_days / (stretch * SUPERSEDED_STRETCH if is_superseded else stretch))
+
+
+def days_until_stale(share: float) -> float:
+    """After how many days of stretch 1 `staleness` is `share`, in [0, 1]: 44.9 for 0.9, never for 1."""
+    return math.inf if share >= 1 else math.log(1 - share) / math.log(DECAY_A_DAY)

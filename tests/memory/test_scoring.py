@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.scoring import (
+    days_until_stale,
+    decayed,
+    decayed_confidence,
     effective_relevance_score,
+    fading_frequency_boost,
+    fading_recency_boost,
     fading_seconds,
     kind_factor,
     provenance_factor,
@@ -15,12 +20,15 @@ from memory.scoring import (
     recency_factor,
     relationship_factor,
     salience_factor,
+    staleness,
     wilson_lower_bound,
     window_factor,
     work_factor,
 )
 
 SHARES = st.floats(0, 1)
+DAYS = st.floats(0, 10_000)
+READS = st.integers(0, 1_000_000)
 DAY = 86_400
 
 
@@ -170,3 +178,94 @@ def test_more_trust_or_confidence_never_counts_less(less: float, more: float, ha
     assert by_trust == sorted(by_trust)
     assert by_confidence == sorted(by_confidence)
     assert salience_factor(less) <= salience_factor(more)
+
+
+@pytest.mark.parametrize(("reads", "boost"), [(0, 1), (1, 1.069315), (10, 1.239790), (100, 1.461512)])
+def test_reads_slow_fading_down_by_their_logarithm(reads: int, boost: float) -> None:
+    assert fading_frequency_boost(reads) == pytest.approx(boost, abs=1e-6)
+
+
+@pytest.mark.parametrize(("age_days", "boost"), [(0, 1.1), (1, 1.036788), (7, 1.000091), (-1, 1.1), (1e9, 1)])
+def test_what_is_of_late_fades_by_less(age_days: float, boost: float) -> None:
+    assert fading_recency_boost(age_days) == pytest.approx(boost, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("initial", "age_days", "access_count", "left"),
+    [
+        # initial * 0.95 ^ days * (1 + 0.1 ln(1 + n)) * (1 + 0.1 e ^ -days), and no more than it was
+        (0.5, 0, 0, 0.5),
+        (0.5, 1, 0, 0.5 * 0.95 * 1.036788),
+        (1.0, 13.513, 0, 0.5),
+        (1.0, 30, 0, 0.214639),
+        (1.0, 30, 10, 0.214639 * 1.239790),
+        (1.0, 7, 100, 1.0),
+        (0.0, 7, 100, 0.0),
+        (0.5, -3, 0, 0.5),
+    ],
+)
+def test_salience_halves_in_two_weeks(initial: float, age_days: float, access_count: int, left: float) -> None:
+    assert decayed(initial, age_days=age_days, access_count=access_count) == pytest.approx(left, abs=1e-4)
+
+
+@settings(max_examples=50)
+@given(SHARES, DAYS, DAYS, READS, READS)
+def test_time_only_takes_away_and_reads_only_hold_back(
+    initial: float, age_days: float, later: float, reads: int, more: int
+) -> None:
+    (age_days, later), (reads, more) = sorted((age_days, later)), sorted((reads, more))
+    left = decayed(initial, age_days=age_days, access_count=reads)
+
+    assert 0 <= decayed(initial, age_days=later, access_count=reads) <= left <= initial
+    assert left <= decayed(initial, age_days=age_days, access_count=more) <= initial
+
+
+@pytest.mark.parametrize(
+    ("age_days", "left"), [(0, 0.7), (6.99, 0.7), (7, 0.665), (13.9, 0.665), (14, 0.63175), (95, 0.359)]
+)
+def test_inferred_confidence_falls_by_the_week(age_days: float, left: float) -> None:
+    assert decayed_confidence(0.7, age_days=age_days) == pytest.approx(left, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("age_days", "access_count", "importance", "is_superseded", "stale"),
+    [
+        # 1 - 0.95 ^ (days / ((1 + ln(1 + n)) * (0.5 + importance) * (0.25 if superseded)))
+        (0, 0, 0.5, False, 0.0),
+        (14, 0, 0.5, False, 0.5123),
+        (44.9, 0, 0.5, False, 0.9),
+        (22.45, 0, 0.0, False, 0.9),
+        (67.35, 0, 1.0, False, 0.9),
+        (11.225, 0, 0.5, True, 0.9),
+        (107.15, 3, 0.5, False, 0.9),
+        (-1, 0, 0.5, False, 0.0),
+        (1e6, 0, 0.5, False, 1.0),
+    ],
+)
+def test_entries_go_stale_in_weeks(
+    age_days: float, access_count: int, importance: float, is_superseded: bool, stale: float
+) -> None:
+    found = staleness(age_days=age_days, access_count=access_count, importance=importance, is_superseded=is_superseded)
+
+    assert found == pytest.approx(stale, abs=1e-4)
+
+
+@settings(max_examples=50)
+@given(DAYS, DAYS, READS, READS, SHARES, SHARES)
+def test_staleness_grows_with_age_and_falls_with_use_and_weight(
+    age_days: float, later: float, reads: int, more: int, weight: float, heavier: float
+) -> None:
+    (age_days, later), (reads, more) = sorted((age_days, later)), sorted((reads, more))
+    weight, heavier = sorted((weight, heavier))
+
+    def stale(age: float = age_days, n: int = reads, importance: float = weight, superseded: bool = False) -> float:
+        return staleness(age_days=age, access_count=n, importance=importance, is_superseded=superseded)
+
+    assert 0 <= stale() <= stale(age=later) <= 1
+    assert stale(n=more) <= stale() <= stale(superseded=True)
+    assert stale(importance=heavier) <= stale()
+
+
+@pytest.mark.parametrize(("share", "days"), [(0.0, 0), (0.5, 13.513), (0.9, 44.891), (1.0, math.inf)])
+def test_days_until_stale_are_those_of_recency(share: float, days: float) -> None:
+    assert days_until_stale(share) == pytest.approx(days, abs=1e-3)

@@ -1,0 +1,57 @@
+"""What faded, on its page: as it is by now, and as it was."""
+
+import doctest
+
+import pytest
+from django.test import Client
+
+from memory.admin import fading
+from memory.models import Account, Fact, Kind, Memory
+from memory.owner import Owner
+from memory.services.decay import CONFIDENCE, SALIENCE, Slice, fade
+from tests.memory.admin.pages import form_values, list_url, page_url, shown
+from tests.memory.entities import entity_of
+from tests.memory.episodes import NOW
+from tests.memory.facts import day, know
+
+pytestmark = pytest.mark.django_db
+
+
+def wait_a_month(account: Account) -> None:
+    Memory.objects.update(updated_at=NOW)
+    for what, kind in ((SALIENCE, Kind.FACT), (CONFIDENCE, Kind.FACT), (SALIENCE, Kind.ENTITY)):
+        fade(what, Slice(account_id=account.id, kind=kind, limit=10), now=day(30))
+
+
+def test_a_page_tells_what_a_fact_was_before_it_faded(staff: Client, owner: Owner, account: Account) -> None:
+    fact = know(owner, certainty="inferred")
+    wait_a_month(account)
+
+    page = shown(staff.get(page_url("fact", fact.pk)))
+
+    assert "0.107, 0.5 before it faded" in page
+    assert "0.57, 0.7 before it faded (inferred)" in page
+
+
+def test_saving_a_page_unchanged_is_no_new_base(staff: Client, owner: Owner, account: Account) -> None:
+    fact = know(owner, certainty="inferred")
+    wait_a_month(account)
+    before = Fact.objects.get()
+
+    url = page_url("fact", fact.pk)
+    staff.post(url, form_values(staff.get(url)) | {"trust": "0.5"}, follow=True)
+
+    row = Fact.objects.get()
+    assert (row.trust, row.salience, row.confidence) == (0.5, before.salience, before.confidence)
+    assert (row.belief_number, row.salience) == (1, row.faded_salience)
+
+
+def test_the_list_of_entities_tells_it(staff: Client, owner: Owner, account: Account) -> None:
+    entity_of(owner)
+    wait_a_month(account)
+
+    assert "0.107, 0.5 before it faded" in shown(staff.get(list_url("entity")))
+
+
+def test_the_examples_tell_the_truth() -> None:
+    assert doctest.testmod(fading).failed == 0
