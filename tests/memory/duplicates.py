@@ -1,0 +1,67 @@
+"""Near-duplicates for tests: the embedder is the test model, which knows no text by itself; and runs of the job."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from memory.maintenance import Batch, Report, deduplicate
+from memory.models import Link, Memory
+from memory.owner import Owner
+from memory.providers.embeddings import embedding_provider
+from memory.services.links import DUPLICATE_OF, NewLink, insert_links
+from tests.memory.episodes import MODEL, NOW, WIDTH
+
+NEAR, FAR = 0.3, 0.5
+"""Angles: to 0 similar by 0.955, and by 0.878."""
+
+
+@pytest.fixture
+def test_model(settings: Settings) -> Iterator[None]:
+    """What tests bring vectors of is the current model; nobody answers at its address."""
+    settings.EMBEDDING_PROVIDER, settings.OPENAI_BASE_URL = "openai", "http://127.0.0.1:9/v1"
+    settings.EMBEDDING_MODEL, settings.EMBEDDING_DIMENSIONS = MODEL, WIDTH
+    embedding_provider.cache_clear()
+    yield
+    embedding_provider.cache_clear()
+
+
+def run(*, now: datetime = NOW, size: int = 100, **fields: Any) -> list[Report]:
+    """The reports of a whole run."""
+    reports = [deduplicate.run(now=now, batch=Batch(size=size, **fields))]
+    while cursor := reports[-1].cursor:
+        reports.append(deduplicate.run(now=now, batch=Batch(size=size, cursor=cursor, **fields)))
+    return reports
+
+
+def merged(**fields: Any) -> int:
+    """How many a whole run merges, failing on none."""
+    reports = run(**fields)
+    assert not any(report.failed for report in reports)
+    return sum(report.changed for report in reports)
+
+
+def live() -> list[str]:
+    """The texts that are not archived, oldest first."""
+    return list(Memory.objects.filter(archived=False).order_by("id").values_list("text", flat=True))
+
+
+def set_columns(row: Any, **columns: Any) -> None:
+    type(row).objects.filter(pk=row.pk).update(**columns)
+
+
+def reload(row: Any) -> Any:
+    return type(row).objects.get(pk=row.pk)
+
+
+def link_to(owner: Owner, source: Memory, type_: str, target: Memory) -> None:
+    insert_links(owner.account_id, [NewLink(source_id=source.id, type=type_, target_id=target.id)])
+
+
+def linked(row: Memory) -> set[tuple[str, Any]]:
+    """What the memory is linked to, either way, but by merges."""
+    out = Link.objects.filter(source_id=row.id).values_list("type", "target_id")
+    into = Link.objects.filter(target_id=row.id).values_list("type", "source_id")
+    return {each for each in [*out, *into] if not each[0].endswith(DUPLICATE_OF)}

@@ -1,0 +1,165 @@
+"""The job that merges duplicates: what is new since it ran, all accounts, dry runs, what fails, a killed worker."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection
+from django.db.models.functions import Now
+
+from memory import conf
+from memory.maintenance import Batch, deduplicate, find_job
+from memory.maintenance.runner import run_at_once
+from memory.models import Account, JobRun, Link, Memory, Vector
+from memory.owner import Owner
+from tests.memory.duplicates import live, merged, run
+from tests.memory.duplicates import test_model as test_model
+from tests.memory.episodes import NOW
+from tests.memory.facts import know
+from tests.memory.maintenance.jobs import clock
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("test_model")]
+
+CLAIMS = ("Ana lives in Berlin.", "Ana resides in Berlin.", "Ana also lives in Berlin.", "Ana just lives in Berlin.")
+
+
+def know_all(owner: Owner) -> None:
+    for claim in CLAIMS:
+        know(owner, claim, angle=0.0)
+
+
+def run_job(account: Account | None = None, **fields: Any) -> JobRun:
+    return run_at_once(find_job("deduplicate"), JobRun(job="deduplicate", account=account, **fields), clock=clock)
+
+
+@contextmanager
+def merges_failing_after(number: int) -> Iterator[None]:
+    """Links that say who was merged are refused by the database, but the first ones."""
+    made = 0
+
+    def refuse(execute: Any, sql: str, params: Any, many: Any, context: Any) -> Any:
+        nonlocal made
+        if 'INSERT INTO "memory_links"' in sql:
+            made += 1
+            if made > number:
+                raise DatabaseError("the disk is full")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(refuse):
+        yield
+
+
+def test_a_run_says_what_it_did(owner: Owner, account: Account) -> None:
+    know_all(owner)
+
+    done = run_job()
+
+    assert (done.status, done.examined, done.changed) == (JobRun.Status.COMPLETED, 4, 3)
+    assert done.figures == {"fact_merged": 3, "links_made": 3}
+    assert live() == [CLAIMS[0]]
+
+
+def test_only_what_is_new_since_is_looked_at_and_compared_with_all(owner: Owner) -> None:
+    know(owner, CLAIMS[0], angle=0.0)
+    know(owner, "The mat is red.", angle=1.5)
+    Vector.objects.update(created_at=Now() - timedelta(days=2))
+    run_job()
+    know(owner, CLAIMS[1], angle=0.0)
+
+    done = run_job()
+
+    assert (done.examined, done.changed) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"dry_run": True}, id="a dry run"),
+        pytest.param({"status": JobRun.Status.INCOMPLETE}, id="one that failed in part"),
+        pytest.param({"account": True}, id="one of an account alone"),
+    ],
+)
+def test_other_runs_do_not_count(owner: Owner, account: Account, fields: dict[str, Any]) -> None:
+    former = {"status": JobRun.Status.COMPLETED, "dry_run": False, **fields}
+    former |= {"account": account} if "account" in fields else {}
+    JobRun.objects.create(job="deduplicate", started_at=NOW + timedelta(days=365), **former)
+    know_all(owner)
+
+    assert run_job().examined == 4
+
+
+def test_a_dry_run_counts_and_changes_nothing(owner: Owner) -> None:
+    know_all(owner)
+
+    reports = run(size=2, dry_run=True)
+
+    assert (sum(report.examined for report in reports), sum(report.changed for report in reports)) == (4, 3)
+    assert live() == list(CLAIMS)
+    assert not Link.objects.exists()
+
+
+def test_a_run_of_an_account_leaves_the_others(owner: Owner, account: Account, stranger: Account) -> None:
+    for each in (owner, replace(owner, account_id=stranger.id)):
+        know_all(each)
+
+    assert merged(account_id=account.id, size=3) == 3
+    assert Memory.objects.filter(account=stranger, archived=True).count() == 0
+    assert merged(size=3) == 3
+
+
+def test_small_batches_go_through_all_accounts(owner: Owner, stranger: Account) -> None:
+    for each in (owner, replace(owner, account_id=stranger.id)):
+        know_all(each)
+
+    reports = run(size=1)
+
+    # what was merged before its turn is not looked at
+    assert sum(report.examined for report in reports) < 8
+    assert sum(report.changed for report in reports) == 6
+
+
+def test_what_fails_leaves_whole_pairs_and_the_run_incomplete(owner: Owner) -> None:
+    know_all(owner)
+
+    with merges_failing_after(1):
+        done = run_job()
+
+    assert done.status == JobRun.Status.INCOMPLETE
+    assert done.changed == 1
+    assert done.failed > 0
+    assert len(live()) == 3
+    assert run_job().changed == 2
+
+
+def test_a_killed_batch_is_done_again_without_doubling(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    know_all(owner)
+
+    def kill() -> None:
+        if Link.objects.exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        deduplicate.run(now=NOW, batch=Batch(size=10, renew=kill))
+
+    assert len(live()) == 3
+    assert merged() == 2
+    assert Link.objects.count() == 3
+
+
+@pytest.mark.parametrize("exact_rows", [5_000, 0], ids=["searched exactly", "through the index's branch"])
+def test_it_is_found_among_many_by_one_statement(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch, exact_rows: int, django_assert_num_queries: Any
+) -> None:
+    monkeypatch.setattr(conf, "EXACT_SEARCH_ROWS", exact_rows)
+    for number in range(12):
+        know(owner, f"Room {number} is red.", angle=0.5 * number)
+
+    # former runs, rows; a savepoint and its end, the index's effort set, the search
+    with django_assert_num_queries(6):
+        deduplicate.run(now=NOW, batch=Batch(size=50))
+    know(owner, "Room 7 is really red.", angle=3.5)
+
+    assert merged() == 1
