@@ -12,10 +12,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Greatest
 
-from memory.audit import record
+from memory.audit import record, texts_kept
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
 from memory.identity import digest_of, holder, normalize_claim
 from memory.models import Kind, Memory, Strategy, StrategyTool
@@ -23,6 +23,7 @@ from memory.owner import Owner
 from memory.retrieval.strategies import StrategiesFound, search_strategies
 from memory.services.accounts import note_agent
 from memory.services.conversations import is_id, look_up
+from memory.services.duplicate_standing import standing_for, standing_rows
 from memory.services.embedding import Embedded
 from memory.services.memories import OwnVector, Rewording, reword_memories, store_memories
 from memory.services.searches import make_query, record_search
@@ -31,6 +32,9 @@ from memory_project.ids import uuid7
 
 MOST_TOOLS = 100
 """Calls in one strategy."""
+
+PATTERNS = "patterns"
+"""The source of what was learnt from work that ended well."""
 
 BEGINNING_OF_PATTERN = re.compile(r"\s*(?:when\b\s*)?", re.IGNORECASE)
 """What `strategy_text` has of its own."""
@@ -84,18 +88,23 @@ def learn_strategy(owner: Owner, draft: StrategyDraft, *, embedded: Embedded, no
     """
     check_tools(draft)
     conversation = find_place(owner, draft.conversation_id)
-    new = make_strategy(owner, draft, now=now)
-    own = {} if draft.own is None else {draft.id: draft.own}
     with transaction.atomic():
-        if store_memories(owner, [new], embedded=embedded, own=own, now=now):
-            strategy = new
-            link_tools(owner, strategy)
-        else:
-            strategy = lock_known(owner, new.identity)
-            take_over(owner, strategy, draft, embedded=embedded, now=now)
+        strategy, _is_new = put_strategy(owner, draft, embedded=embedded, now=now)
         if draft.success is not None:
             count_use(owner, strategy, Use(success=draft.success, conversation=conversation), now=now)
     return strategy
+
+
+def put_strategy(owner: Owner, draft: StrategyDraft, *, embedded: Embedded, now: datetime) -> tuple[Strategy, bool]:
+    """`learn_strategy` of a checked draft in the caller's transaction, its success not counted; whether it was new."""
+    new = make_strategy(owner, draft, now=now)
+    own = {} if draft.own is None else {draft.id: draft.own}
+    if store_memories(owner, [new], embedded=embedded, own=own, now=now):
+        link_tools(owner, new)
+        return new, True
+    strategy = lock_known(owner, new.identity)
+    take_over(owner, strategy, draft, embedded=embedded, now=now)
+    return strategy, False
 
 
 def strategy_text(description: str, context_pattern: str) -> str:
@@ -145,9 +154,14 @@ def make_strategy(owner: Owner, draft: StrategyDraft, *, now: datetime) -> Strat
 
 
 def strategy_identity(owner: Owner, draft: StrategyDraft) -> str:
-    """What makes a strategy the same again: holder, channel, type of task and the words of its description."""
-    words = normalize_claim(draft.description)
-    return digest_of(holder(owner), owner.channel, "strategy", draft.task_type, words)
+    """What makes a strategy the same again: holder, channel, type of task and the words of its description.
+
+    Of one that was learnt from patterns, whose description only names its tools, when it fits as well.
+    """
+    words = [normalize_claim(draft.description)]
+    if draft.source == PATTERNS:
+        words.append(normalize_claim(draft.context_pattern))
+    return digest_of(holder(owner), owner.channel, "strategy", draft.task_type, *words)
 
 
 def link_tools(owner: Owner, strategy: Strategy) -> None:
@@ -158,10 +172,16 @@ def link_tools(owner: Owner, strategy: Strategy) -> None:
 
 def lock_known(owner: Owner, identity: str) -> Strategy:
     """Raises Conflict."""
-    rows: Any = Strategy.objects.filter(account_id=owner.account_id, kind=Kind.STRATEGY, identity=identity)
-    strategy: Strategy | None = lock_rows(rows).first()
+    rows: Any = Strategy.objects.filter(account_id=owner.account_id, kind=Kind.STRATEGY)
+    wanted = rows.filter(Q(identity=identity) | Q(standing_rows(owner, Kind.STRATEGY, [identity])))
+    locked = {each.pk: each for each in lock_rows(wanted)}
+    strategy: Strategy | None = next((each for each in locked.values() if each.identity == identity), None)
     if strategy is None:
         raise Conflict("the strategy was removed a moment ago")
+    if strategy.archived:
+        # one that was merged into another is known by that
+        standing = standing_for(owner.account_id, [strategy.pk])
+        strategy = locked.get(standing.get(strategy.pk), strategy)
     if strategy.quarantined:
         raise Conflict("the strategy that says this is quarantined")
     return strategy
@@ -194,7 +214,8 @@ def take_over(owner: Owner, strategy: Strategy, draft: StrategyDraft, *, embedde
     rows: Any = Strategy.objects.filter(pk=strategy.pk)
     rows.update(**missing, version=strategy.version, updated_at=now)
     link_tools(owner, strategy)
-    record(owner, operation="update", memory_type="procedural", affected_ids=[strategy.id])
+    texts = texts_kept(owner, [strategy.text])
+    record(owner, operation="update", memory_type="procedural", affected_ids=[strategy.id], metadata=texts)
 
 
 def text_of(strategy: Strategy) -> str:
@@ -287,5 +308,5 @@ def find_strategies(
     """
     query = replace(make_query(task_description, top_k=top_k, own=own), types=(task_type,) if task_type else ())
     found = search_strategies(owner, query, now=now)
-    record_search(owner, task_description, [hit.id for hit in found.hits], memory_type="procedural")
+    record_search(owner, task_description, found.hits, top_k=top_k, memory_type="procedural")
     return found

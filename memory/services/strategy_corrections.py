@@ -42,7 +42,11 @@ def spread_strategy_correction(strategy_id: UUID) -> None:
     rows: Any = Strategy.objects
     strategy: Strategy = rows.get(pk=strategy_id)
     draft = StrategyDraft(
-        description=strategy.description, task_type=strategy.task_type, tool_sequence=strategy.tool_sequence
+        description=strategy.description,
+        context_pattern=strategy.context_pattern,
+        task_type=strategy.task_type,
+        tool_sequence=strategy.tool_sequence,
+        source=strategy.source,
     )
     owner = Owner(
         account_id=strategy.account_id,
