@@ -33,6 +33,8 @@ MOST_ITEMS = 200
 """Of each kind, in an extraction."""
 MOST_PARTS = 20
 """Aliases of an entity; entities of a fact, and facts that it refers to."""
+PARTS = ("alias", "description")
+"""Of an entity: left out of it, and counted in `dropped`, though the entity stands."""
 Item = TypeVar("Item")
 
 

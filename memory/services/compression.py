@@ -26,10 +26,11 @@ from memory.extraction.compression import Compressor, Passage
 from memory.models import Conversation, Goal, Link, Memory, TurnRecord
 from memory.owner import Owner
 from memory.providers.language_models import Usage
-from memory.services.conversation_queue import LONGEST_ERROR, MOST_ATTEMPTS, Outcome
+from memory.services.conversation_queue import LONGEST_ERROR, MOST_ATTEMPTS, Outcome, Settled
 from memory.services.corrections import mark_all
 from memory.services.links import PRODUCED, USED, WORKS_ON, NewLink, insert_links
 from memory.services.usage import record_usage
+from memory_project.tracing import carried
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class Worked:
     stopped: bool = False
 
     @classmethod
-    def of(cls, settled: Sequence["Settled"], *, last: UUID | None) -> Self:
+    def of(cls, settled: Sequence[Settled], *, last: UUID | None) -> Self:
         outcomes = [each.outcome for each in settled]
         stored, unanswered = outcomes.count(Outcome.STORED), outcomes.count(Outcome.UNANSWERED)
         return cls(
@@ -80,14 +81,6 @@ class Worked:
             last=last,
             stopped=bool(unanswered) and not stored,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
-    """What became of a piece of work, and what it came to."""
-
-    outcome: Outcome
-    figures: Mapping[str, int]
 
 
 NO_FIGURES: Mapping[str, int] = {}
@@ -132,7 +125,7 @@ class Line:
                     except Exception as err:  # noqa: BLE001 - the outermost loop of the works
                         yield give_up(task, err, now=self.now)
                     else:
-                        outstanding += [(piece, pool.submit(self.shorten, piece)) for piece in pieces]
+                        outstanding += [(piece, pool.submit(carried(self.shorten), piece)) for piece in pieces]
                 for piece, shortening in outstanding:
                     yield self.settle(piece, shortening)
                     renew()

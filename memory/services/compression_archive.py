@@ -18,7 +18,6 @@ from memory.owner import Owner
 from memory.services.compression import (
     ACTOR,
     NO_FIGURES,
-    Settled,
     Stretch,
     Worked,
     archive_sources,
@@ -28,7 +27,7 @@ from memory.services.compression import (
     lock_memories,
     settled_columns,
 )
-from memory.services.conversation_queue import Outcome
+from memory.services.conversation_queue import Outcome, Settled
 from memory.services.embedding import embed_texts
 from memory.services.links import DERIVED_FROM, NewLink, insert_links
 from memory.services.memories import store_memories

@@ -3,10 +3,17 @@
 A killed worker's claim runs out, and its stretch is claimed again; what fails pushes its conversation back, twice as
 far each time, and the reason stays on the row for staff to see. The claims of a batch are worked on side by side
 (`work_off`): each is read, thought about in a thread (no database in threads), and settled as soon as it is done.
+
+What fails by its own fault as often in a row as the setting says (EXTRACTION_ATTEMPTS, SUMMARY_ATTEMPTS) is parked: it
+is due no more, and all that is said later waits behind it, until somebody asks for it again (`unpark`). A new turn is
+no such asking. What fails elsewhere (a model that is down, a key that is refused, a database that is away) stays
+queued however often it does.
 """
 
+import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -19,11 +26,22 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Least
 
 from memory import conf
+from memory.errors import ProviderError, ProviderRefused
 from memory.models import Conversation
+from memory.services.embedding import may_lie_in_a_text
+from memory_project.tracing import carried
+
+logger = logging.getLogger(__name__)
 
 MOST_ATTEMPTS = 32_767
 """As many as the columns count."""
 LONGEST_ERROR = 100
+REQUEST_REFUSED = "request_refused"
+"""The model takes others' turns, but not these."""
+PARKED = "conversations_parked"
+"""The figure of a run."""
+FAULTS_ELSEWHERE = frozenset({"provider_unavailable", "provider_refused", "OperationalError", "InterfaceError"})
+"""Errors that say nothing of the conversation in whose row they stand."""
 
 
 class Outcome(Enum):
@@ -39,18 +57,31 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
-    """A queue by its columns: when due, held until when, attempts, the last error, and up to which turn it is done.
+class Settled:
+    """What became of a claim, and what it came to."""
 
-    `knobs` is what the names of its settings begin with.
+    outcome: Outcome
+    figures: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A queue by its columns: when due, held until when, attempts, the last error, parked since when, and up to which
+    turn it is done.
+
+    `noun` is what fails, for the log; `knobs` is what the names of its settings begin with.
     """
 
+    noun: str
     due: str
     lease: str
     attempts: str
     error: str
+    parked: str
     done: str
     knobs: str
+    asked: str = ""
+    """What somebody asked for, where there is such a column: empty while it is parked, and asked for anew."""
 
     @property
     def lease_time(self) -> timedelta:
@@ -72,18 +103,23 @@ class Queue:
 
 
 SUMMARIES = Queue(
+    noun="summary of",
     due="summarize_after",
     lease="summary_lease_until",
     attempts="summary_attempts",
     error="summary_error",
+    parked="summary_parked_at",
     done="summarized_count",
     knobs="SUMMARY",
+    asked="summarize_to",
 )
 EXTRACTION = Queue(
+    noun="extraction from",
     due="extract_after",
     lease="extract_lease_until",
     attempts="extract_attempts",
     error="extract_error",
+    parked="extract_parked_at",
     done="extracted_count",
     knobs="EXTRACTION",
 )
@@ -105,6 +141,12 @@ class Claimed:
     def now(self) -> datetime:
         """The time of the claim, and what has passed since."""
         return self.claimed_at + timedelta(seconds=time.monotonic() - self.began)
+
+    @property
+    def failures(self) -> int:
+        """How often in a row it would have failed by its own fault, if it did now."""
+        before = getattr(self.conversation, self.queue.error)
+        return 1 if not before or before in FAULTS_ELSEWHERE else self.attempts
 
 
 def claim_rows(
@@ -156,6 +198,48 @@ def push_back(claim: Claimed, *, error: str, now: datetime) -> None:
     held(claim).update(**{queue.due: due, queue.error: error[:LONGEST_ERROR], queue.lease: None})
 
 
+def push_back_or_park(claim: Claimed, *, error: str, now: datetime) -> dict[str, int]:
+    """Try again later, unless it failed by its own fault too often in a row: then it is parked. Figures of a run."""
+    queue, row, failures = claim.queue, claim.conversation, claim.failures
+    is_parked = failures >= queue.knob("ATTEMPTS")
+    failed = {queue.error: error[:LONGEST_ERROR], queue.lease: None, queue.attempts: min(failures, MOST_ATTEMPTS)}
+    if not is_parked:
+        held(claim).update(**failed, **{queue.due: now + queue.wait_after(failures)})
+        return {}
+    logger.error("%s conversation %s is parked: it failed %d times in a row", queue.noun, row.id, failures)
+    asked = {queue.asked: None} if queue.asked else {}
+    return {PARKED: held(claim).update(**failed, **asked, **{queue.due: None, queue.parked: now})}
+
+
+def give_up(claim: Claimed, error: Exception, *, now: datetime) -> Settled:
+    """Try again later what failed, or park it. Only the error's name is told: its words may be the conversation's."""
+    name, told = name_of(error), (claim.queue.noun, claim.conversation.id)
+    if isinstance(error, ProviderError):
+        logger.warning("%s conversation %s failed: %s", *told, error)
+        outcome = Outcome.UNANSWERED
+    else:
+        logger.error("%s conversation %s failed: %s", *told, name)
+        outcome = Outcome.FAILED
+    if name in FAULTS_ELSEWHERE:
+        push_back(claim, error=name, now=now)
+        return Settled(outcome=outcome)
+    return Settled(outcome=outcome, figures=push_back_or_park(claim, error=name, now=now))
+
+
+def name_of(error: Exception) -> str:
+    """As it stands in a row: the code of a provider's error, the class of another."""
+    if isinstance(error, ProviderRefused) and may_lie_in_a_text(error):
+        return REQUEST_REFUSED
+    return error.code if isinstance(error, ProviderError) else type(error).__name__
+
+
+def unpark(conversation: Conversation, queue: Queue) -> None:
+    """Let it be tried again, as often as anything. To be saved with the columns of the queue, and when it is due."""
+    if getattr(conversation, queue.parked) is not None:
+        setattr(conversation, queue.parked, None)
+        settle_row(conversation, queue)
+
+
 def put_back(claim: Claimed, *, now: datetime) -> None:
     """Due again at once."""
     held(claim).update(**{claim.queue.due: now, claim.queue.lease: None})
@@ -185,10 +269,12 @@ class Steps(Generic[W, R]):
 
     read: Callable[[Claimed], W]
     think: Callable[[W], R]
-    settle: Callable[[W, "Future[R]"], Outcome]
-    give_up: Callable[[Claimed, Exception], Outcome]
+    settle: Callable[[W, "Future[R]"], Settled]
+    give_up: Callable[[Claimed, Exception], Settled]
+    renew: Callable[[], None] = lambda: None
+    """Keeps the run's lease. Raises where another worker has taken over."""
 
-    def work_off(self, claims: Sequence[Claimed], *, threads: int) -> Iterator[Outcome]:
+    def work_off(self, claims: Sequence[Claimed], *, threads: int) -> Iterator[Settled]:
         """What became of each claim, as it is settled. The leases of those outstanding are renewed meanwhile."""
         with ThreadPoolExecutor(max(threads, 1)) as pool:
             outstanding: dict[Future[R], W] = {}
@@ -198,7 +284,7 @@ class Steps(Generic[W, R]):
                 except Exception as err:  # noqa: BLE001 - the outermost loop of the works
                     yield self.give_up(claim, err)
                 else:
-                    outstanding[pool.submit(self.think, work)] = work
+                    outstanding[pool.submit(carried(self.think), work)] = work
             lease = min((claim.queue.lease_time for claim in claims), default=timedelta(seconds=1))
             while outstanding:
                 done, _ = wait(outstanding, timeout=lease.total_seconds() / 3, return_when=FIRST_COMPLETED)
@@ -206,6 +292,7 @@ class Steps(Generic[W, R]):
                     yield self.settle(outstanding.pop(thinking), thinking)
                     renew_leases(outstanding)
                 renew_leases(outstanding)
+                self.renew()
 
 
 def renew_leases(outstanding: "dict[Future[R], W]") -> None:
@@ -222,9 +309,16 @@ class WorkedBatch:
     stored: int
     failed: int
     stopped: bool
+    figures: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, outcomes: Sequence[Outcome]) -> Self:
+    def of(cls, settled: Sequence[Settled]) -> Self:
+        outcomes = [each.outcome for each in settled]
         stored, unanswered = outcomes.count(Outcome.STORED), outcomes.count(Outcome.UNANSWERED)
-        failed = unanswered + outcomes.count(Outcome.FAILED)
-        return cls(claimed=len(outcomes), stored=stored, failed=failed, stopped=bool(unanswered) and not stored)
+        return cls(
+            claimed=len(settled),
+            stored=stored,
+            failed=unanswered + outcomes.count(Outcome.FAILED),
+            stopped=bool(unanswered) and not stored,
+            figures=sum((Counter(each.figures) for each in settled), Counter()),
+        )

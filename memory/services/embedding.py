@@ -14,12 +14,14 @@ from django.core.cache import cache
 from redis.exceptions import RedisError
 
 from memory import conf
-from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid
+from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid, ProviderTooSlow
 from memory.models.binary import Embedding
 from memory.models.vectors import MAX_WIDTH
 from memory.providers.deadlines import Deadline
 from memory.providers.embeddings import EmbeddingProvider, embedding_provider
 from memory.providers.embeddings.local import LocalEmbeddings
+from memory_project.measures import ANSWERED, EMBEDDED_TEXTS, EMBEDDING_CACHE, EMBEDDING_REQUESTS, FAILED, HIT, MISS
+from memory_project.tracing import span
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +35,8 @@ TEXT_STATUSES = frozenset({400, 413, 422})
 class Embedded:
     """Vectors by text, of one model. `error` is the code of what went wrong, empty when all is well.
 
-    `is_divisible`: it may lie in one of the texts, so that others may do without it.
+    `is_divisible`: it may lie in one of the texts, so that others may do without it. `is_slow`: the time ran out, so
+    that fewer may do.
     """
 
     model: str
@@ -41,6 +44,7 @@ class Embedded:
     vectors: dict[str, Embedding]
     error: str = ""
     is_divisible: bool = False
+    is_slow: bool = False
 
 
 def warm_up() -> None:
@@ -63,7 +67,7 @@ def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLIN
     provider, deadline = embedding_provider(), Deadline.after(deadline_seconds)
     wanted = list(dict.fromkeys(text for text in texts if text.strip()))[:WRITE_TEXTS]
     known: dict[str, Embedding] = {}
-    width, error, is_divisible = 0, "", False
+    width, failure = 0, None
     try:
         # an endpoint whose width is not configured is asked for it
         width = checked_width(provider, deadline)
@@ -71,8 +75,15 @@ def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLIN
         known |= embed_missing(provider, [text for text in wanted if text not in known], deadline)
     except ProviderError as err:
         logger.warning("embedding of %d texts failed: %s", len(wanted) - len(known), err)
-        error, is_divisible = err.code, may_lie_in_a_text(err)
-    return Embedded(model=provider.model, width=width, vectors=known, error=error, is_divisible=is_divisible)
+        failure = err
+    return Embedded(
+        model=provider.model,
+        width=width,
+        vectors=known,
+        error="" if failure is None else failure.code,
+        is_divisible=failure is not None and may_lie_in_a_text(failure),
+        is_slow=isinstance(failure, ProviderTooSlow),
+    )
 
 
 def checked_width(provider: EmbeddingProvider, deadline: Deadline) -> int:
@@ -89,7 +100,15 @@ def may_lie_in_a_text(err: ProviderError) -> bool:
 def embed_missing(provider: EmbeddingProvider, texts: Sequence[str], deadline: Deadline) -> dict[str, Embedding]:
     if not texts:
         return {}
-    fresh = dict(zip(texts, provider.embed(texts, deadline_seconds=deadline.left_seconds()), strict=True))
+    try:
+        with span("embed", model=provider.model, texts=len(texts)):
+            vectors = provider.embed(texts, deadline_seconds=deadline.left_seconds())
+    except ProviderError:
+        EMBEDDING_REQUESTS.labels(FAILED).inc()
+        raise
+    EMBEDDING_REQUESTS.labels(ANSWERED).inc()
+    EMBEDDED_TEXTS.inc(len(texts))
+    fresh = dict(zip(texts, vectors, strict=True))
     write_cache(provider, fresh)
     return fresh
 
@@ -104,6 +123,8 @@ def read_cache(provider: EmbeddingProvider, texts: Sequence[str]) -> dict[str, E
     except RedisError as err:
         logger.warning("embedding cache not read: %s", type(err).__name__)
         return {}
+    EMBEDDING_CACHE.labels(HIT).inc(len(found))
+    EMBEDDING_CACHE.labels(MISS).inc(len(keys) - len(found))
     return {keys[key]: np.frombuffer(base64.b64decode(value), dtype=np.float32) for key, value in found.items()}
 
 

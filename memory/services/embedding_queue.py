@@ -2,11 +2,17 @@
 
 Claiming moves `embed_after` behind a lease, so a killed worker's rows come back by themselves. A failing embedder
 pushes rows back, twice as far each time, and the reason stays on the row for staff to see.
+
+A claim is embedded portion by portion, and each is stored as soon as it is: as long as the embedder does anything in
+its time, the queue moves. A portion for which the time was too short is halved, down to single texts; the next ones are
+no larger, and those of the next claim begin as small (`Effort`). Who failed before, and who is long, comes last, so
+that no text keeps the others waiting; one that fails alone has its own wait.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import accumulate, takewhile
 from uuid import UUID
 
 from django.db import transaction
@@ -14,11 +20,17 @@ from django.db.models import F
 
 from memory import conf
 from memory.models import Memory
-from memory.models.binary import Embedding
 from memory.models.writer import insert_vectors
+from memory.providers.deadlines import Deadline
 from memory.services.embedding import Embedded, embed_texts
+from memory.tokens import estimate_tokens
 
 MOST_REFUSALS = 16
+"""As many as two bad texts in a claim can cause: with more of them, it is the provider."""
+PORTION_TOKENS = 8_192
+"""Estimated, of texts that are embedded at once: some seconds of the local model on one core."""
+LEAST_TOKENS = 128
+"""A short text counts as so many: 64 of them are a portion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,26 +47,121 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedBatch:
-    """What became of a claim. `stopped` says that the embedder is down and asking for more is of no use."""
+    """What became of a claim. `left` are rows that the time did not reach: due again, as if they were not claimed.
+
+    `stopped` says that the embedder is down and asking for more is of no use; `room` how much it took at once at last.
+    """
 
     claimed: int
     stored: int
     failed: int
     stopped: bool
+    left: int = 0
+    room: int = field(default=PORTION_TOKENS, compare=False)
 
 
-def embed_pending(*, now: datetime, limit: int, account_id: UUID | None = None) -> EmbeddedBatch:
-    """Embed the rows that are due, at most `limit`, oldest first. Safe to be killed anywhere, and to run twice."""
+@dataclass(slots=True, kw_only=True)
+class Effort:
+    """A claim while it is embedded: what waits, how much is tried at once (tokens), and until when."""
+
+    waiting: list[Claimed]
+    room: int
+    deadline: Deadline
+    ceiling: int = PORTION_TOKENS
+    failed: list[Claimed] = field(default_factory=list)
+    done: int = 0
+    refusals: int = 0
+    error: str = ""
+    is_over: bool = False
+    """The embedder is down, or refuses whatever it is asked."""
+
+    @classmethod
+    def begin(cls, rows: Sequence[Claimed], *, room: int | None) -> "Effort":
+        """Without a room that is known to do, the smaller the oftener all of them have failed."""
+        fewest = min(row.attempts for row in rows)
+        return cls(
+            waiting=sorted(rows, key=lambda row: (row.attempts, cost_of(row))),
+            room=room or max(PORTION_TOKENS >> (fewest - 1), LEAST_TOKENS),
+            deadline=Deadline.after(conf.EMBED_LEASE_SECONDS * 3 / 4),
+        )
+
+    def goes_on(self) -> bool:
+        return bool(self.waiting) and not self.is_over and self.deadline.left_seconds() > 0
+
+    def portion(self) -> list[Claimed]:
+        """The first ones that fit, at least one."""
+        sizes = accumulate(map(cost_of, self.waiting))
+        fitting = sum(1 for _ in takewhile(lambda size: size <= self.room, sizes))
+        return self.waiting[: max(fitting, 1)]
+
+    def seconds_for(self, portion: Sequence[Claimed]) -> float:
+        """A quarter of the lease, so that smaller ones can be tried; for a single one, all that is left."""
+        left = self.deadline.left_seconds()
+        return left if len(portion) == 1 else min(left, conf.EMBED_LEASE_SECONDS / 4)
+
+    def take(self, portion: Sequence[Claimed], embedded: Embedded) -> None:
+        """Learn from what became of the portion."""
+        left = [row for row in portion if row.text not in embedded.vectors]
+        self.done += len(portion) - len(left)
+        rest = self.waiting[len(portion) :]
+        if not embedded.error:
+            self.failed += left
+            self.waiting, self.room = rest, min(self.room * 2, self.ceiling)
+            return
+        self.error = embedded.error
+        self.refusals += not embedded.is_slow
+        self.is_over = not (embedded.is_slow or embedded.is_divisible) or self.refusals > MOST_REFUSALS
+        if len({row.text for row in left}) == 1:
+            self.failed += left
+            self.waiting = rest
+        else:
+            self.waiting = [*left, *rest]
+        self.room = max(sum(map(cost_of, left)) // 2, 1)
+        self.ceiling = self.room if embedded.is_slow else self.ceiling
+
+    def untried(self) -> list[Claimed]:
+        """What waits because of others; none where nothing was done at all: then nobody can tell who was too much."""
+        return self.waiting if (self.done or self.failed) and not self.is_over else []
+
+
+def cost_of(row: Claimed) -> int:
+    return max(estimate_tokens(row.text), LEAST_TOKENS)
+
+
+def embed_pending(
+    *,
+    now: datetime,
+    limit: int,
+    account_id: UUID | None = None,
+    room: int | None = None,
+    renew: Callable[[], None] = lambda: None,
+) -> EmbeddedBatch:
+    """Embed the rows that are due, at most `limit`, oldest first. Safe to be killed anywhere, and to run twice.
+
+    `room` is that of the batch before; `renew` is called after each portion.
+    """
     rows = claim_due(now=now, limit=limit, account_id=account_id)
     if not rows:
         return EmbeddedBatch(claimed=0, stored=0, failed=0, stopped=False)
-    embedded = embed_apart([row.text for row in rows])
-    done = [row for row in rows if row.text in embedded.vectors]
-    stored = store_vectors(done, embedded)
-    failed = [row for row in rows if row.text not in embedded.vectors]
-    push_back(failed, error=embedded.error, now=now)
-    stopped = not done and bool(embedded.error)
-    return EmbeddedBatch(claimed=len(rows), stored=stored, failed=len(failed), stopped=stopped)
+    effort, stored = Effort.begin(rows, room=room), 0
+    while effort.goes_on():
+        portion = effort.portion()
+        embedded = embed_texts([row.text for row in portion], deadline_seconds=effort.seconds_for(portion))
+        stored += store_vectors([row for row in portion if row.text in embedded.vectors], embedded)
+        effort.take(portion, embedded)
+        renew()
+    left = effort.untried()
+    failed = [*effort.failed, *(() if left else effort.waiting)]
+    push_back(failed, error=effort.error, now=now)
+    put_back(left, now=now)
+    return EmbeddedBatch(
+        claimed=len(rows),
+        stored=stored,
+        failed=len(failed),
+        stopped=bool(effort.error) and not effort.done,
+        left=len(left),
+        room=effort.room,
+    )
 
 
 def claim_due(*, now: datetime, limit: int, account_id: UUID | None) -> list[Claimed]:
@@ -83,28 +190,6 @@ def claim_due(*, now: datetime, limit: int, account_id: UUID | None) -> list[Cla
         )
         for id_, account, text, digest, attempts in rows
     ]
-
-
-def embed_apart(texts: Sequence[str]) -> Embedded:
-    """Embed all; where the provider refuses a batch for one of its texts, halve it, so that the others have theirs.
-
-    Gives up after so many refusals as two bad texts can cause: then it is the provider.
-    """
-    parts, vectors, refusals = [list(dict.fromkeys(texts))], dict[str, Embedding](), 0
-    error = ""
-    while parts:
-        part = parts.pop()
-        done = embed_texts(part, deadline_seconds=conf.EMBED_LEASE_SECONDS / 4)
-        vectors |= done.vectors
-        left = [text for text in part if text not in done.vectors]
-        if not done.error:
-            continue
-        error, refusals = done.error, refusals + 1
-        if not done.is_divisible or refusals > MOST_REFUSALS:
-            break
-        if len(left) > 1:
-            parts += [left[: len(left) // 2], left[len(left) // 2 :]]
-    return Embedded(model=done.model, width=done.width, vectors=vectors, error=error, is_divisible=done.is_divisible)
 
 
 def store_vectors(rows: Sequence[Claimed], embedded: Embedded) -> int:
@@ -144,3 +229,14 @@ def push_back(rows: Sequence[Claimed], *, error: str, now: datetime) -> None:
             Memory.objects.filter(id__in=locked).update(
                 embed_after=now + timedelta(seconds=wait), embed_error=error or "not_embeddable"
             )
+
+
+def put_back(rows: Sequence[Claimed], *, now: datetime) -> None:
+    """Due again at once, the attempt not counted. Leaves alone what others took up since."""
+    if not rows:
+        return
+    leased = Memory.objects.filter(id__in=[row.id for row in rows], embed_after=rows[0].leased_until)
+    with transaction.atomic():
+        # in the order of everybody who locks memories
+        locked = list(leased.order_by("id").select_for_update(no_key=True).values_list("id", flat=True))
+        Memory.objects.filter(id__in=locked).update(embed_after=now, embed_attempts=F("embed_attempts") - 1)

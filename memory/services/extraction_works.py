@@ -28,6 +28,7 @@ from memory.services.facts import visible_facts
 from memory.services.links import ABOUT
 from memory.services.unread_turns import TOKENS_AROUND_A_TURN, read_turns, turns_between
 from memory.tokens import BYTES_PER_TOKEN
+from memory_project.tracing import traced
 
 ACTOR = "job:consolidate"
 TURNS_BEFORE = 6
@@ -176,6 +177,7 @@ def candidate_names(turns: Sequence[Turn]) -> Collection[str]:
     return names
 
 
+@traced("extract", account=lambda work: work.claim.conversation.account_id)
 def think(work: ExtractionWork, extractor: Extractor) -> list[Extraction]:
     """Look through chunk after chunk. Asks no database, and may run in a thread.
 

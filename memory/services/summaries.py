@@ -7,7 +7,7 @@ is done stretch by stretch; what covered a stretch and is gone since, or quarant
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
@@ -18,11 +18,20 @@ from django.db.models import Q
 from redis.exceptions import RedisError
 
 from memory.audit import record
-from memory.errors import ProviderError
 from memory.models import Conversation, EpisodicMemory, Link, Memory, Participant
 from memory.owner import Owner
 from memory.providers.digests import Digest, summary_digester
-from memory.services.conversation_queue import Claimed, Outcome, Steps, WorkedBatch, held, push_back, put_back
+from memory.services.conversation_queue import (
+    SUMMARIES,
+    Outcome,
+    Settled,
+    Steps,
+    WorkedBatch,
+    give_up,
+    held,
+    put_back,
+    unpark,
+)
 from memory.services.conversations import lineage_of, lock_found
 from memory.services.corrections import mark_all
 from memory.services.embedding import Embedded, embed_texts
@@ -49,17 +58,23 @@ logger = logging.getLogger(__name__)
 USE = "summary"
 ACTOR = "job:summarize"
 
+ASKED = (
+    *("summarize_to", "summarize_after", "summary_parked_at"),
+    *("summary_lease_until", "summary_attempts", "summary_error"),
+)
+
 Digesting = Future[Digest | None]
 
 
 def request_summary(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
-    """Queue a summary of everything that was said so far, the latest messages too. Raises NotFound."""
+    """Queue a summary of everything that was said so far, the latest messages too, parked or not. Raises NotFound."""
     with transaction.atomic():
         conversation = lock_found(owner, conversation_id)
         if conversation.turn_count > covered_turns(conversation, current_summary(conversation)):
+            unpark(conversation, SUMMARIES)
             conversation.summarize_to = conversation.turn_count
             conversation.summarize_after = now
-            conversation.save(update_fields=["summarize_to", "summarize_after"])
+            conversation.save(update_fields=ASKED)
     return conversation
 
 
@@ -78,10 +93,13 @@ def latest_summary(owner: Owner, conversation: Conversation) -> EpisodicMemory |
     return min(rows, key=lambda row: lineage.index(row.conversation_id), default=None)
 
 
-def summarize_due(*, now: datetime, limit: int, account_id: UUID | None = None) -> WorkedBatch:
+def summarize_due(
+    *, now: datetime, limit: int, account_id: UUID | None = None, renew: Callable[[], None] = lambda: None
+) -> WorkedBatch:
     """Summarize a stretch of each conversation that is due, at most `limit` of them, oldest first.
 
     Safe to be killed anywhere, and to run in several workers. What fails stays queued, and keeps nothing else back.
+    `renew` is called now and then.
     """
     digester = summary_digester()
     steps: Steps[Work, Digest | None] = Steps(
@@ -89,31 +107,20 @@ def summarize_due(*, now: datetime, limit: int, account_id: UUID | None = None) 
         think=lambda work: digest_work(work, digester),
         settle=lambda work, digesting: settle(work, digesting, now=now),
         give_up=lambda claim, err: give_up(claim, err, now=now),
+        renew=renew,
     )
     claims = claim_due(now=now, limit=limit, account_id=account_id)
     return WorkedBatch.of(list(steps.work_off(claims, threads=len(claims) if digester.is_remote else 1)))
 
 
-def settle(work: Work, digesting: Digesting, *, now: datetime) -> Outcome:
+def settle(work: Work, digesting: Digesting, *, now: datetime) -> Settled:
     """Keep what a digested work cost, and store what came of it."""
     try:
         keep_usage(work, now=now)
         digest = digesting.result()
         return store_summary(work, digest, embedded=embed_texts([digest.summary] if digest else []), now=now)
-    except ProviderError as err:
-        logger.warning("summary of conversation %s failed: %s", work.claim.conversation.id, err)
-        push_back(work.claim, error=err.code, now=now)
-        return Outcome.UNANSWERED
     except Exception as err:  # noqa: BLE001 - the outermost loop of the works
         return give_up(work.claim, err, now=now)
-
-
-def give_up(claim: Claimed, error: Exception, *, now: datetime) -> Outcome:
-    """Try again later what nobody foresaw. Only its name is told: its words may be the conversation's."""
-    name = type(error).__name__
-    logger.error("summary of conversation %s failed: %s", claim.conversation.id, name)
-    push_back(claim, error=name, now=now)
-    return Outcome.FAILED
 
 
 def keep_usage(work: Work, *, now: datetime) -> None:
@@ -125,21 +132,23 @@ def keep_usage(work: Work, *, now: datetime) -> None:
         logger.warning("usage for conversation %s not kept: its account is gone", work.claim.conversation.id)
 
 
-def store_summary(work: Work, digest: Digest | None, *, embedded: Embedded, now: datetime) -> Outcome:
+def store_summary(work: Work, digest: Digest | None, *, embedded: Embedded, now: datetime) -> Settled:
     """Store what was digested, if the claim still holds and all of it is still so; else it is done anew."""
     with transaction.atomic():
         conversation = held(work.claim).select_for_update(no_key=True).first()
         if conversation is None:
-            return Outcome.OUTDATED
+            return Settled(outcome=Outcome.OUTDATED)
         before = lock_summaries(conversation)
         if not is_current(work):
             put_back(work.claim, now=now)
-            return Outcome.OUTDATED
+            return Settled(outcome=Outcome.OUTDATED)
+        figures: dict[str, int] = {}
         if digest is not None and digest.summary and work.turns:
-            replace_summaries(conversation, work, digest, before, embedded=embedded, now=now)
+            figures = replace_summaries(conversation, work, digest, before, embedded=embedded, now=now)
+        figures["turns"] = max(work.stop - conversation.summarized_count, 0)
         advance(conversation, work.claim, stop=work.stop, now=now)
     trim_session(conversation)
-    return Outcome.STORED
+    return Settled(outcome=Outcome.STORED, figures=figures)
 
 
 def lock_summaries(conversation: Conversation) -> list[Memory]:
@@ -167,14 +176,15 @@ def replace_summaries(
     *,
     embedded: Embedded,
     now: datetime,
-) -> None:
-    """An episode for each agent that takes part; those before are archived, and linked to the new ones."""
+) -> dict[str, int]:
+    """An episode for each agent that takes part; those before are archived, and linked to the new ones. Figures."""
     account = Owner(account_id=conversation.account_id, channel=conversation.channel, actor=ACTOR)
     parts = Participant.objects.of_conversation(conversation.account_id, conversation.conversation_id)
     agents = sorted(parts.values_list("agent_id", flat=True)) or [""]
     owner = replace(account, user_id=conversation.user_id)
     new = store_copies(owner, draft_of(conversation, work, digest), agents=agents, embedded=embedded, now=now)
     supersede(account, before, new, now=now)
+    return {"episodes_stored": len(new), "episodes_archived": len(before), "links_made": len(before)}
 
 
 def draft_of(conversation: Conversation, work: Work, digest: Digest) -> EpisodeDraft:

@@ -12,6 +12,7 @@ from memory.providers.summaries import Message
 from memory.services.conversation_queue import Claimed
 from memory.services.summary_episodes import covered_turns, current_summary, digest_of
 from memory.services.unread_turns import read_turns, turns_between
+from memory_project.tracing import traced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,7 @@ def cut_into_parts(messages: Sequence[Message], *, room: int) -> list[Sequence[M
     return [[piece] for piece in pieces(messages[0], max_tokens=conf.SUMMARY_INPUT_TOKENS // 2)]
 
 
+@traced("summarize", account=lambda work: work.claim.conversation.account_id)
 def digest_work(work: Work, digester: Digester) -> Digest | None:
     """Part after part, the previous summary taken in; None where there is nothing to digest, nor was before.
 

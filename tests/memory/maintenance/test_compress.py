@@ -83,7 +83,7 @@ def test_where_the_model_is_down_episodes_are_archived_all_the_same(
 
     run = compressed.compress(MUCH_LATER)
 
-    assert (run.status, run.failed, run.figures["archived"]) == ("completed", 20, 1)
+    assert (run.status, run.failed, run.figures["archived"]) == ("incomplete", 20, 1)
     assert (levels("short"), set(levels())) == ([3, 3], {0})
 
 

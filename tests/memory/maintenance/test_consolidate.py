@@ -11,8 +11,9 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from memory.maintenance import Batch, consolidate
-from memory.models import Account, Conversation, FactVersion, JobRun, Link, Memory
+from memory.maintenance import JOBS, Batch, consolidate
+from memory.maintenance.runner import run_at_once
+from memory.models import Account, Conversation, Fact, FactVersion, JobRun, Link, Memory
 from memory.owner import Owner
 from memory.services.conversation_queue import EXTRACTION
 from memory.tasks import sweep_jobs
@@ -22,6 +23,7 @@ from tests.embedding_server import WIDTH
 from tests.language_model_server import KEY, MODEL, Asked, LanguageModelServer
 from tests.memory.episodes import NOW
 from tests.memory.knowledge import answer_with, claims, entities, extracted, fact_said, links, person, tell
+from tests.memory.maintenance.jobs import clock
 from tests.memory.maintenance.workers import Worker, is_somebody_waiting_for_a_lock, wait_until, worker_started
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
@@ -39,7 +41,7 @@ def test_a_dry_run_counts_and_changes_nothing(owner: Owner, stranger: Account) -
 
     report = consolidate.run(now=NOW, batch=Batch(size=10, dry_run=True))
 
-    assert (report.examined, report.changed, claims()) == (2, 0, [])
+    assert (report.examined, report.changed, claims()) == (2, 2, [])
 
 
 @pytest.mark.usefixtures("language_model_server")
@@ -51,6 +53,21 @@ def test_a_run_for_an_account_leaves_the_others(owner: Owner, stranger: Account)
 
     done = Conversation.objects.filter(extracted_count=1)
     assert [conversation.account_id for conversation in done] == [stranger.id]
+
+
+def test_a_run_with_an_item_that_failed_is_incomplete_and_accounts_for_all_of_them(owner: Owner) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE memories ADD CHECK (kind <> 'entity' OR text NOT LIKE '%Poison%') NOT VALID")
+    tell(owner, "I live in Poison.", "I work for Grundfos.")
+    tell(owner, "I live in Lisbon.", conversation_id="c2")
+
+    run = run_at_once(JOBS["consolidate"], JobRun(job="consolidate"), clock=clock)
+
+    assert (run.status, run.examined, run.changed, run.failed) == ("incomplete", 2, 1, 1)
+    fates = [run.figures[fate] for fate in ("learnt", "merged", "failed")]
+    # of Ana, three things and what she has to do with them: one of the things, and its two, failed
+    assert (run.figures["in"], fates) == (11, [7, 1, 3])
+    assert run.figures["facts_learnt"] == Fact.objects.count() == 2
 
 
 @pytest.fixture

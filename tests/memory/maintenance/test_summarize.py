@@ -66,7 +66,7 @@ def test_a_dry_run_counts_and_changes_nothing(owner: Owner, stranger: Account) -
 
     report = summarize.run(now=NOW, batch=Batch(size=10, dry_run=True))
 
-    assert (report.examined, report.changed, report.cursor) == (2, 0, "")
+    assert (report.examined, report.changed, report.cursor) == (2, 2, "")
     assert conversation_counts() == [0, 0]
 
 
@@ -90,7 +90,7 @@ def test_a_run_stops_when_the_model_is_down(owner: Owner, language_model_server:
 
     run = run_summarize()
 
-    assert (run.status, run.examined, run.changed, run.failed) == ("completed", conf.SUMMARY_BATCH, 0, 4)
+    assert (run.status, run.examined, run.changed, run.failed) == ("incomplete", conf.SUMMARY_BATCH, 0, 4)
     assert len(language_model_server.requests) == conf.SUMMARY_BATCH
 
 

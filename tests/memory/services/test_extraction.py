@@ -24,7 +24,7 @@ from memory.models import (
 )
 from memory.owner import Owner
 from memory.providers.language_models import language_model
-from memory.services.conversation_queue import Outcome, WorkedBatch
+from memory.services.conversation_queue import Outcome, Settled, WorkedBatch
 from memory.services.corrections import correct_memory, delete_memories, mark_memories
 from memory.services.embedding import embed_texts
 from memory.services.entities import EntityDraft, upsert_entity
@@ -408,7 +408,9 @@ def test_an_audit_entry_says_what_was_extracted_from(owner: Owner) -> None:
     look_through(NOW)
 
     entry = AuditEntry.objects.get(operation="extract")
-    assert (entry.conversation_id, entry.actor, entry.result_count) == ("c1", "job:consolidate", 1)
+    # two entities, a fact, a relationship
+    assert (entry.conversation_id, entry.actor, entry.result_count) == ("c1", "job:consolidate", 4)
+    assert (entry.success, entry.error_message) == (True, "")
 
 
 def test_what_machines_say_is_no_knowledge(owner: Owner) -> None:
@@ -471,11 +473,15 @@ def test_a_relationship_keeps_the_turns_that_said_so_and_the_greater_certainty(
 
 def test_conversations_that_fail_keep_none_of_the_others_back() -> None:
     """Only a model that gives no answer ends a run."""
-    failed = WorkedBatch.of([Outcome.FAILED] * 4)
+    failed = settled(*[Outcome.FAILED] * 4)
 
     assert (failed.failed, failed.stopped) == (4, False)
-    assert WorkedBatch.of([Outcome.UNANSWERED, Outcome.FAILED]).stopped
-    assert not WorkedBatch.of([Outcome.UNANSWERED, Outcome.STORED]).stopped
+    assert settled(Outcome.UNANSWERED, Outcome.FAILED).stopped
+    assert not settled(Outcome.UNANSWERED, Outcome.STORED).stopped
+
+
+def settled(*outcomes: Outcome) -> WorkedBatch:
+    return WorkedBatch.of([Settled(outcome=outcome) for outcome in outcomes])
 
 
 def test_a_contradiction_supersedes_in_every_channel_where_it_is_known(owner: Owner) -> None:

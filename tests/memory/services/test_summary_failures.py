@@ -14,6 +14,7 @@ from memory.owner import Owner
 from memory.services.conversation_queue import WorkedBatch
 from memory.services.conversations import end_conversation
 from memory.services.corrections import correct_memory
+from memory.services.hybrid_memory import MemoryManager
 from memory.services.summaries import request_summary
 from tests.language_model_server import COMPLETION_TOKENS, PROMPT_TOKENS, Answer, LanguageModelServer, failing, writing
 from tests.memory.episodes import NOW
@@ -241,3 +242,65 @@ def test_lists_that_staff_corrected_to_be_none_are_read_all_the_same(owner: Owne
     talk(owner, 50, start=50)
 
     assert summarize() == ONE_STORED
+
+
+def fail_often(owner: Owner, server: LanguageModelServer, *answers: Answer) -> Conversation:
+    """The conversation after each of the answers was given in one attempt of its own, as soon as that is due."""
+    now = NOW
+    for answer in answers:
+        server.answer = answer
+        due = conversation().summarize_after
+        assert due is not None
+        now = max(now, due)
+        summarize(now)
+    server.recover()
+    return conversation()
+
+
+@pytest.fixture
+def _two_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "SUMMARY_ATTEMPTS", 2)
+
+
+@pytest.mark.usefixtures("_two_attempts")
+@pytest.mark.parametrize(("answer", "error"), [(GARBAGE, "provider_reply_invalid"), (failing(400), "request_refused")])
+def test_what_the_model_can_make_nothing_of_is_parked(
+    owner: Owner, language_model_server: LanguageModelServer, answer: Answer, error: str
+) -> None:
+    talk(owner, 50)
+    request_summary(owner, "c1", now=NOW)
+
+    row = fail_often(owner, language_model_server, answer, answer)
+
+    assert row.summary_parked_at == NOW + BACKOFF
+    assert (row.summary_error, row.summary_attempts) == (error, 2)
+    assert (row.summarize_after, row.summarize_to, row.summary_lease_until) == (None, None, None)
+
+
+@pytest.mark.usefixtures("_two_attempts")
+def test_what_fails_elsewhere_is_never_parked_and_begins_no_series(
+    owner: Owner, language_model_server: LanguageModelServer
+) -> None:
+    talk(owner, 50)
+
+    row = fail_often(owner, language_model_server, failing(401), failing(500), failing(429), failing(503), GARBAGE)
+    assert (row.summary_parked_at, row.summary_attempts) == (None, 1)
+
+    row = fail_often(owner, language_model_server, failing(500), GARBAGE)
+    assert (row.summary_parked_at, row.summary_attempts) == (None, 1)
+
+
+@pytest.mark.usefixtures("_two_attempts")
+def test_what_is_parked_stays_so_until_somebody_asks(owner: Owner, language_model_server: LanguageModelServer) -> None:
+    talk(owner, 50)
+    fail_often(owner, language_model_server, GARBAGE, GARBAGE)
+
+    talk(owner, 60, start=50)
+    end_conversation(owner, "c1", outcome="", now=NOW)
+    assert MemoryManager(owner).summarize_if_needed("c1", now=NOW) is False
+    assert summarize(NOW + timedelta(days=30)) == NOTHING_DUE
+
+    request_summary(owner, "c1", now=NOW)
+    assert summarize() == ONE_STORED
+    row = conversation()
+    assert (row.summarized_count, row.summary_parked_at, row.summary_error, row.summary_attempts) == (110, None, "", 0)
