@@ -5,23 +5,26 @@ with `check --database default`, so that `manage.py help` needs no server. To ad
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as CheckWarning
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError, connections
-from redis.exceptions import RedisError
+from django.db import DatabaseError, connections, transaction
+from django.utils import timezone
 
 from memory.errors import Unprocessable
+from memory.maintenance import JOBS
 from memory.models.accounts import LANGUAGES
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import MODEL_SETTINGS, language_model
 from memory.providers.rerankers import reranking_provider
 from memory.retrieval.ranking import learnt_weights
 from memory.retrieval.techniques import choose_plan
-from memory_project import encryption, redis
+from memory.services.alerts import find_alerts_of_redis, find_alerts_of_rows
+from memory_project import encryption, tracing
 
 DATABASE = "default"
 MINIMUM_PGVECTOR = (0, 8)
@@ -29,6 +32,24 @@ AUDIT_TABLE = "memory_audit_log"
 CONFIGURATION = "memory_"
 """Of a language: its name goes behind."""
 SHORTEST_TOMBSTONE_KEY = 16
+
+ALERT_IDS = {
+    "redis_unreachable": "memory.W001",
+    "redis_evicts": "memory.W002",
+    "embedding_backlog": "memory.W004",
+    "extraction_lag": "memory.W005",
+    "extraction_parked": "memory.W006",
+    "summary_lag": "memory.W007",
+    "summary_parked": "memory.W008",
+    "audit_partition_missing": "memory.W009",
+    "no_worker": "memory.W010",
+    "jobs_waiting": "memory.W011",
+    "job_overdue": "memory.W012",
+    "job_failed": "memory.W013",
+    "job_incomplete": "memory.W014",
+    "redis_nearly_full": "memory.W015",
+}
+"""The warning that an alert is; W003 is of `check_vectors`."""
 
 STATE = """
 SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
@@ -88,6 +109,14 @@ def check_weights(**_options: Any) -> list[CheckMessage]:
         hint = "Restore the file of this version, or what `manage.py learn_ranking` wrote, then start again."
         return [Error(f"Nothing can be ranked: {err}.", hint=hint, id="memory.E013")]
     return []
+
+
+@register()
+def check_tracing(**_options: Any) -> list[CheckMessage]:
+    if not tracing.is_wanted() or tracing.is_installed():
+        return []
+    text = f"{' or '.join(tracing.ENDPOINTS)} is set, but OpenTelemetry is not installed: nothing is traced."
+    return [CheckWarning(text, hint="Install the extra `otel` (see pyproject.toml), or unset it.", id="memory.W016")]
 
 
 @register()
@@ -182,23 +211,15 @@ def complain_of_languages(missing: Sequence[str]) -> list[CheckMessage]:
 
 
 @register(Tags.database)
-def check_redis(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
-    """Warnings, since all but working memory and ledger goes on without Redis."""
+def check_alerts(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
+    """Warnings, since the service answers all the same. In a database that is not migrated yet nothing is behind."""
     if DATABASE not in (databases or ()):
         return []
-    try:
-        policy = redis.client().info("memory").get("maxmemory_policy", "noeviction")
-    except RedisError as err:
-        hint = "Check REDIS_URL, and that the server is up: working memory, ledger and jobs need it."
-        return [CheckWarning(f"Redis cannot be reached: {type(err).__name__}.", hint=hint, id="memory.W001")]
-    return complain_of_policy(policy)
-
-
-def complain_of_policy(policy: str) -> list[CheckMessage]:
-    if policy == "noeviction":
-        return []
-    hint = "Set maxmemory-policy to noeviction: any other may throw away ledgers and queued jobs when memory is short."
-    return [CheckWarning(f"Redis evicts by {policy}.", hint=hint, id="memory.W002")]
+    alerts = find_alerts_of_redis()
+    # what the database does not tell is told by check_database, or it is not migrated yet
+    with suppress(DatabaseError), transaction.atomic(using=DATABASE):
+        alerts = [*find_alerts_of_rows(timezone.now(), jobs=JOBS.values()), *alerts]
+    return [CheckWarning(alert.what, hint=alert.advice, id=ALERT_IDS[alert.name]) for alert in alerts]
 
 
 @register(Tags.database)

@@ -1,4 +1,4 @@
-"""The folder in which the web server's processes share their counters. Imports nothing that counts."""
+"""The folders in which processes share their counters: one a web server, one a worker. Imports nothing that counts."""
 
 import logging
 import os
@@ -10,6 +10,9 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+FOLDER = "metrics"
+WORKER = "worker-"
+"""How the names of workers' folders begin; the rest, as those of web servers, is the id of the main process."""
 
 
 def share_counters(data_dir: Path, environ: MutableMapping[str, str]) -> None:
@@ -17,18 +20,45 @@ def share_counters(data_dir: Path, environ: MutableMapping[str, str]) -> None:
 
     prometheus_client looks there when it is first imported: call this before anything that imports it.
     """
+    share_in(data_dir / FOLDER / str(os.getppid()), environ)
+
+
+def share_worker_counters(data_dir: Path, environ: MutableMapping[str, str]) -> None:
+    """The same for a worker and the processes that it forks. What a dead worker counted stays until a server starts."""
+    share_in(data_dir / FOLDER / f"{WORKER}{os.getpid()}", environ)
+
+
+def share_in(folder: Path, environ: MutableMapping[str, str]) -> None:
     if VARIABLE in environ:
         return
-    folder = data_dir / "metrics" / str(os.getppid())
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as err:
         logger.warning("each process counts for itself: %s", err.strerror)
         return
-    for other in folder.parent.iterdir():
-        if other.name.isdecimal() and not is_running(int(other.name)):
-            shutil.rmtree(other, ignore_errors=True)
+    if is_new and not folder.name.startswith(WORKER):
+        clear_dead(folder.parent)
     environ[VARIABLE] = str(folder)
+
+
+def clear_dead(parent: Path) -> None:
+    """Only when a server starts, whose own counts begin anew as well: sums that shrink look like a start."""
+    for folder in parent.iterdir():
+        pid = folder.name.removeprefix(WORKER)
+        if pid.isdecimal() and not is_running(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def counted_files(folder: str) -> list[Path]:
+    """What was counted in this folder, and by the workers whose folders are beside it."""
+    own = Path(folder)
+    return [*own.glob("*.db"), *own.parent.glob(f"{WORKER}*/*.db")]
+
+
+def all_counted_files(data_dir: Path) -> list[Path]:
+    """What all web servers and workers on this data counted."""
+    return sorted((data_dir / FOLDER).glob("*/*.db"))
 
 
 def is_running(pid: int) -> bool:

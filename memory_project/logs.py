@@ -1,8 +1,39 @@
-"""One JSON object a line, for machines that read the log. Ids only: never contents, embeddings or keys."""
+"""The lines of the log: each says of which request and which job run it is, as text or as a JSON object.
+
+Ids only: never contents, embeddings or keys.
+"""
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
+from uuid import UUID
+
+NOBODY = "-"
+"""In place of an id, outside of requests, or of runs."""
+
+current_job_id: ContextVar[str] = ContextVar("current_job_id", default="")
+"""The id of the run (`JobRun`) that this thread is at; empty outside of one."""
+
+
+@contextmanager
+def logged_as_job(run_id: UUID) -> Iterator[None]:
+    """Lines logged within are of this run."""
+    token = current_job_id.set(str(run_id))
+    try:
+        yield
+    finally:
+        current_job_id.reset(token)
+
+
+class JobIdFilter(logging.Filter):
+    """Gives every log record the `job_id` it was logged for; a dash outside of runs."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.job_id = current_job_id.get() or NOBODY
+        return True
 
 
 class JsonFormatter(logging.Formatter):
@@ -14,7 +45,8 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
-            "request_id": getattr(record, "request_id", "-"),
+            "request_id": getattr(record, "request_id", NOBODY),
+            "job_id": getattr(record, "job_id", NOBODY),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)

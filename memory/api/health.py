@@ -1,27 +1,24 @@
 """`/health/live` and `/health/ready`, for whoever restarts and routes; no key, and nothing of any account in them."""
 
-from collections.abc import Mapping
 from concurrent.futures import Future
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import DatabaseError, connection, transaction
-from django.db.models import Max, Min
 from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from redis import RedisError
 
-from memory.models import Conversation, JobRun, Memory
+from memory.maintenance import JOBS
+from memory.models import Conversation, Memory
+from memory.services.alerts import MOST_COUNTED, find_alerts_of_redis, find_alerts_of_rows, look_for_workers
 from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
 from memory_project.redis import client
 
 MOST_SECONDS = 2.5
 MOST_MILLISECONDS = 2_000
-QUIET_WORKER = timedelta(minutes=10)
-WAITING_JOB = timedelta(minutes=2)
-LARGE_BACKLOG = 1_000
 
 
 class NotReady(Exception):  # noqa: N818  a finding, not a fault
@@ -44,7 +41,7 @@ def ready(request: HttpRequest) -> JsonResponse:
     is_ready = all(result == "ok" for result in checks.values())
     body: dict[str, Any] = {"status": "ready" if is_ready else "unavailable", "checks": checks}
     if checks["postgresql"] == "ok":
-        body |= describe_lag(deadline)
+        body |= describe_lag(deadline, has_redis=checks["redis"] == "ok")
     return JsonResponse(body, status=200 if is_ready else 503)
 
 
@@ -91,42 +88,30 @@ def query_quickly(statement: str) -> Any:
         return cursor.fetchone()
 
 
-def describe_lag(deadline: Deadline) -> dict[str, Any]:
+def describe_lag(deadline: Deadline, *, has_redis: bool) -> dict[str, Any]:
     """`lag` and `warnings`. That they could not be had in time takes nothing out of service either."""
+    now = timezone.now()
+    rows = POSTGRESQL.ask(lambda: (measure_lag(now), find_alerts_of_rows(now, jobs=JOBS.values())))
+    memory = REDIS.ask(find_alerts_of_redis) if has_redis else None
     try:
-        lag = deadline.wait_for(POSTGRESQL.ask(lambda: measure_lag(timezone.now())))
+        lag, alerts = deadline.wait_for(rows)
+        more = deadline.wait_for(memory) if memory else []
     except (DatabaseError, TimeoutError):
-        return {"warnings": ["what lags could not be measured in time"]}
-    return {"lag": lag, "warnings": warnings_about(lag)}
+        return {"warnings": ["What lags could not be measured in time."]}
+    return {"lag": lag, "warnings": [alert.text for alert in (*alerts, *more)]}
 
 
 def measure_lag(now: datetime) -> dict[str, Any]:
-    """How far behind the work in the background is."""
-    oldest = JobRun.objects.filter(status=JobRun.Status.QUEUED).aggregate(at=Min("created_at"))["at"]
-    worked = JobRun.objects.aggregate(started=Max("started_at"), finished=Max("finished_at"))
-    active = max((at for at in worked.values() if at), default=None)
+    """How far behind the work in the background is; of counts, MOST_COUNTED stands for more."""
+    workers = look_for_workers(now)
+    due = Conversation.objects.filter(extract_after__isnull=False).order_by("extract_after")
     return {
-        "pending_embeddings": Memory.objects.awaiting_embedding().count(),
-        "pending_extractions": Conversation.objects.filter(extract_after__isnull=False).count(),
-        "oldest_queued_job_seconds": seconds_since(oldest, now),
-        "last_worker_activity_seconds": seconds_since(active, now),
+        "pending_embeddings": Memory.objects.awaiting_embedding().order_by("embed_after")[:MOST_COUNTED].count(),
+        "pending_extractions": due[:MOST_COUNTED].count(),
+        "oldest_queued_job_seconds": seconds_since(workers.queued_since, now),
+        "last_worker_activity_seconds": seconds_since(workers.seen, now),
     }
 
 
 def seconds_since(at: datetime | None, now: datetime) -> float | None:
     return None if at is None else round((now - at).total_seconds(), 1)
-
-
-def warnings_about(lag: Mapping[str, Any]) -> list[str]:
-    """A sentence each; none of them takes the service out of service."""
-    quiet, waiting = lag["last_worker_activity_seconds"], lag["oldest_queued_job_seconds"]
-    warnings = []
-    if quiet is None or quiet > QUIET_WORKER.total_seconds():
-        warnings.append("no worker has run a job lately")
-    if waiting is not None and waiting > WAITING_JOB.total_seconds():
-        warnings.append("a job has been waiting for a worker")
-    if lag["pending_embeddings"] > LARGE_BACKLOG:
-        warnings.append("many memories wait for their embedding")
-    if lag["pending_extractions"] > LARGE_BACKLOG:
-        warnings.append("many conversations wait for extraction")
-    return warnings

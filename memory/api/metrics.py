@@ -1,42 +1,32 @@
 """`/metrics`, for Prometheus: requests as counted by all processes, and the stores as they are at the scrape."""
 
 import os
-from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from django.db import DatabaseError
-from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from redis import RedisError
 
-from memory.models import Conversation, JobRun, Memory, ModelUsage
-from memory.services.conversation_queue import EXTRACTION, SUMMARIES, Queue
-from memory.services.statistics import count_waiting
+from memory.api.metrics_rows import read_rows
+from memory.maintenance import JOBS
+from memory.services.alerts import ALERTS_OF_REDIS, ALERTS_OF_ROWS, Alert, find_alerts_of_redis, find_alerts_of_rows
 from memory.tiers import access_log
 from memory_project.counters import VARIABLE
 from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
 from memory_project.http.metrics import LATENCY, REQUESTS
+from memory_project.measures import MEASURES, CountedTogether, buckets_of, quantile
 from memory_project.redis import client
 
 MOST_SECONDS = 2.5
-TO_SUMMARIZE = "Conversations to be summarized, now or when they fall idle."
-TO_EXTRACT = "Conversations with turns that are still to be looked through for knowledge."
-RECENT = timedelta(days=1)
-USAGE = {
-    "calls": "Requests to language models.",
-    "failed_calls": "Those of them refused, unanswered, or answered with garbage.",
-    "prompt_tokens": "Tokens sent, as the endpoints count them.",
-    "completion_tokens": "Tokens answered, as the endpoints count them.",
-    "cost": "What the tokens cost, in the currency of the prices.",
-}
-"""Columns of ModelUsage."""
+QUANTILES = (0.5, 0.95, 0.99)
 
 
 @csrf_exempt
@@ -44,14 +34,31 @@ USAGE = {
 def metrics(request: HttpRequest) -> HttpResponse:
     """No key, and only figures of the installation: nothing of any account."""
     registry = CollectorRegistry()
-    if VARIABLE in os.environ:
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    else:
-        registry.register(REQUESTS)
-        registry.register(LATENCY)
-        registry.register(access_log.LOST_LINES)
+    registry.register(ProcessCollector())
     registry.register(StoreCollector())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+class ProcessCollector(Collector):
+    """What the processes counted: all of them where they share a folder, else this one."""
+
+    def collect(self) -> Iterable[Metric]:
+        counted = list(CountedTogether().collect() if VARIABLE in os.environ else count_alone())
+        quantiles = GaugeMetricFamily(
+            "memory_recall_quantile_seconds",
+            "Of memory_recall_seconds, since the processes started.",
+            labels=["quantile"],
+        )
+        buckets = buckets_of(counted)
+        for share in QUANTILES:
+            if (seconds := quantile(buckets, share)) is not None:
+                quantiles.add_metric([str(share)], seconds)
+        return [*counted, quantiles]
+
+
+def count_alone() -> Iterable[Metric]:
+    for measure in (REQUESTS, LATENCY, access_log.LOST_LINES, *MEASURES):
+        yield from measure.collect()
 
 
 class StoreCollector(Collector):
@@ -59,64 +66,47 @@ class StoreCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         up = GaugeMetricFamily("memory_store_up", "1 where the store answers.", labels=["store"])
+        alerts = GaugeMetricFamily("memory_alert", "1 while it is on; `/health/ready` has its text.", labels=["name"])
         found: list[Metric] = []
-        deadline = Deadline(MOST_SECONDS)
-        asked = {
-            "postgresql": POSTGRESQL.ask(read_rows),
-            "redis": REDIS.ask(read_redis),
-        }
+        deadline, now = Deadline(MOST_SECONDS), timezone.now()
+        asked = {"postgresql": POSTGRESQL.ask(lambda: ask_postgresql(now)), "redis": REDIS.ask(ask_redis)}
         for store, question in asked.items():
             try:
-                figures = deadline.wait_for(question)
+                answer = deadline.wait_for(question)
             except (DatabaseError, RedisError, TimeoutError):
-                up.add_metric([store], 0)
-            else:
-                up.add_metric([store], 1)
-                found += figures
-        return [up, *found]
+                answer = Answer(is_up=False, alerts={"redis_unreachable": True} if store == "redis" else {})
+            up.add_metric([store], answer.is_up)
+            found += answer.figures
+            for name, is_on in answer.alerts.items():
+                alerts.add_metric([name], is_on)
+        return [up, alerts, *found]
 
 
-def read_rows() -> list[Metric]:
-    pending = Memory.objects.awaiting_embedding().count()
-    runs = GaugeMetricFamily("memory_job_runs", "Runs asked for in the last day.", labels=["job", "status"])
-    recent = JobRun.objects.filter(created_at__gt=timezone.now() - RECENT)
-    for row in recent.values("job", "status").annotate(count=Count("id")).order_by("job", "status"):
-        runs.add_metric([row["job"], row["status"]], row["count"])
-    embeddings = GaugeMetricFamily("memory_pending_embeddings", "Memories without their vector.", value=pending)
-    return [
-        embeddings,
-        runs,
-        *count_queue(SUMMARIES, "summaries", TO_SUMMARIZE),
-        *count_queue(EXTRACTION, "extractions", TO_EXTRACT),
-        *sum_usage(),
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A store's figures, and which of the alerts that it knows of are on; of one that is down there is neither."""
+
+    is_up: bool
+    figures: Sequence[Metric] = ()
+    alerts: Mapping[str, bool] = field(default_factory=dict)
 
 
-def count_queue(queue: Queue, noun: str, pending: str) -> list[Metric]:
-    """A queue that conversations are: how many wait, and how many of them failed."""
-    waiting = count_waiting(queue, Conversation.objects.all(), now=timezone.now())
-    return [
-        GaugeMetricFamily(f"memory_pending_{noun}", pending, value=waiting.waiting),
-        GaugeMetricFamily(
-            f"memory_failing_{noun}",
-            "Those of them whose last attempt failed, or whose worker died.",
-            value=waiting.failing,
-        ),
-    ]
+def ask_postgresql(now: datetime) -> Answer:
+    return Answer(
+        is_up=True,
+        figures=read_rows(now),
+        alerts=told(find_alerts_of_rows(now, jobs=JOBS.values()), among=ALERTS_OF_ROWS),
+    )
 
 
-def sum_usage() -> Sequence[Metric]:
-    """Of all accounts and days. Labels are ours (uses) and the settings' (models): no client can add to them."""
-    counters = [
-        CounterMetricFamily(f"memory_model_{name}", help_text, labels=["use", "model"])
-        for name, help_text in USAGE.items()
-    ]
-    totals = {f"all_{name}": Sum(name) for name in USAGE}
-    by_model = ModelUsage.objects.values("use", "model").annotate(**totals).order_by("use", "model")
-    for use, model, *figures in by_model.values_list("use", "model", *totals):
-        for counter, figure in zip(counters, figures, strict=True):
-            counter.add_metric([use, model], float(figure))
-    return counters
+def ask_redis() -> Answer:
+    figures = read_redis()
+    return Answer(is_up=True, figures=figures, alerts=told(find_alerts_of_redis(), among=ALERTS_OF_REDIS))
+
+
+def told(alerts: Iterable[Alert], *, among: Iterable[str]) -> dict[str, bool]:
+    on = {alert.name for alert in alerts}
+    return {name: name in on for name in among}
 
 
 def read_redis() -> list[Metric]:

@@ -71,10 +71,14 @@ class PendingEmbeddings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingConversations:
-    """How many conversations a queue holds, due or not; `failing`: the last attempt failed, or its worker died."""
+    """How many conversations a queue holds, due or not; `failing`: the last attempt failed, or its worker died.
+
+    `parked` are those that it holds no more: they failed as often as they may, and wait for staff.
+    """
 
     waiting: int
     failing: int
+    parked: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +121,7 @@ class RedisFigures:
 class Statistics:
     """Counts by account where one was asked for; tables, audit log and Redis always of the whole installation.
 
-    `audit_by_day` is an estimate by partition, `default` for rows whose day has none. `redis` is None when it is down.
+    `audit_by_day` is an estimate by partition. `redis` is None when it is down.
     """
 
     memories: Mapping[str, int]
@@ -181,12 +185,15 @@ def count_pending(pending: "QuerySet[Memory]", *, now: datetime) -> PendingEmbed
 
 
 def count_waiting(queue: Queue, conversations: "QuerySet[Conversation]", *, now: datetime) -> WaitingConversations:
-    """Those of the conversations that are in the queue."""
+    """Those of the conversations that are in the queue, or parked."""
     # an attempt is counted when it begins: a first one that a worker is at has not failed
     is_at_work = Q(**{queue.error: "", f"{queue.lease}__gt": now})
     failed = Q(**{f"{queue.attempts}__gt": 0}) & ~is_at_work
-    found = conversations.filter(**{f"{queue.due}__isnull": False}).aggregate(
-        waiting=Count("id"), failing=Count("id", filter=failed)
+    waits, parked = Q(**{f"{queue.due}__isnull": False}), Q(**{f"{queue.parked}__isnull": False})
+    found = conversations.filter(waits | parked).aggregate(
+        waiting=Count("id", filter=waits),
+        failing=Count("id", filter=waits & failed),
+        parked=Count("id", filter=parked),
     )
     return WaitingConversations(**found)
 
@@ -206,11 +213,11 @@ def count_knowledge(of: Mapping[str, Any]) -> Knowledge:
 
 
 def estimate_audit_by_day() -> dict[str, int]:
-    """Rows by partition: its day as YYYY-MM-DD, or `default`."""
+    """Rows by partition: its day as YYYY-MM-DD."""
     with connection.cursor() as cursor:
         cursor.execute(PARTITIONS, [AUDIT_TABLE])
-        suffixes = {name.removeprefix(f"{AUDIT_TABLE}_"): rows for name, rows in cursor.fetchall()}
-    return {f"{day[:4]}-{day[4:6]}-{day[6:]}" if day.isdecimal() else day: rows for day, rows in suffixes.items()}
+        days = {name.removeprefix(f"{AUDIT_TABLE}_"): rows for name, rows in cursor.fetchall()}
+    return {f"{day[:4]}-{day[4:6]}-{day[6:]}": rows for day, rows in days.items()}
 
 
 def measure_tables() -> list[TableSize]:

@@ -20,6 +20,8 @@ class Credential:
     agent_id: str
     scopes: frozenset[str]
     prefix: str
+    audit_level: str = ""
+    """What the audit log keeps, as the account says; empty: as the installation does."""
 
     @property
     def actor(self) -> str:

@@ -21,6 +21,7 @@ from rest_framework.response import Response
 
 from memory_project.http.credentials import Credential, credential_of
 from memory_project.http.problems import Problem
+from memory_project.measures import HIT, KEPT_ANSWERS, MISS
 
 SANE_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
@@ -64,6 +65,7 @@ class Attempt:
     def replay(self) -> None:
         """Raises AlreadyAnswered with the first answer, or a 422 problem when the body differs."""
         kept = _answers().fresh(self.now).filter(**self._identity()).first()
+        KEPT_ANSWERS.labels(MISS if kept is None else HIT).inc()
         if kept is None:
             return
         if kept.body_hash != self.body_hash:

@@ -135,8 +135,6 @@ class Cursor(BasePagination):
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         scored: Scored | None = view.scored
         ordering: list[str] = list(view.ordering)
-        self.base_url = request.build_absolute_uri(external_path(request.path))
-        self.parameters = request.query_params
         size = read_size(request.query_params)
         cursor = request.query_params.get("cursor")
         position = None if cursor is None else decode_position(cursor, queryset, columns_of(ordering), scored=scored)
@@ -148,8 +146,16 @@ class Cursor(BasePagination):
         backwards = position is not None and position.backwards
         rows = queryset if position is None else queryset.filter(beyond(ordering, position))
         found = list(rows.order_by(*(reverse(ordering) if backwards else ordering))[: size + 1])
+        return self.turn_to(found, position=position, size=size, request=request)
+
+    def turn_to(self, found: Sequence[Any], *, position: Position | None, size: int, request: Request) -> list[Any]:
+        """The page of what was found beyond the position, in the order of the search: one row more says that more is
+        there."""
+        self.base_url = request.build_absolute_uri(external_path(request.path))
+        self.parameters = request.query_params
+        backwards = position is not None and position.backwards
         has_more = len(found) > size
-        self.page = found[:size][::-1] if backwards else found[:size]
+        self.page = list(found[:size][::-1] if backwards else found[:size])
         self.has_next = has_more if not backwards else True
         self.has_previous = has_more if backwards else position is not None
         return self.page

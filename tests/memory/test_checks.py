@@ -7,12 +7,15 @@ import pytest
 from cryptography.fernet import Fernet
 from django.core.checks import CheckMessage, run_checks
 from django.db import connection
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory import checks, conf
+from memory.models import Account, Conversation
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import language_model
 from memory.retrieval import ranking
+from memory.services.alerts import ALERTS
 from memory_project import redis
 
 
@@ -62,7 +65,7 @@ def test_a_sound_installation_passes() -> None:
 def test_without_a_database_named_no_server_is_asked(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     with django_assert_num_queries(0):
         assert checks.check_database() == []
-        assert checks.check_redis() == []
+        assert checks.check_alerts() == []
 
 
 @pytest.mark.django_db
@@ -145,17 +148,36 @@ def test_pgvector_has_to_be_there_and_recent(installed: str | None, available: s
     assert ids_of(checks.complain_of_pgvector(installed, available)) == expected
 
 
+@pytest.mark.django_db
 def test_a_redis_that_evicts_is_a_warning(evicting_redis: None) -> None:
-    assert ids_of(checks.check_redis(databases=["default"])) == ["memory.W002"]
+    assert ids_of(checks.check_alerts(databases=["default"])) == ["memory.W002"]
 
 
-def test_a_redis_that_is_down_is_a_warning(settings: Settings) -> None:
-    settings.REDIS_URL = "redis://127.0.0.1:9/0"
-    redis.client.cache_clear()
-    try:
-        assert ids_of(checks.check_redis(databases=["default"])) == ["memory.W001"]
-    finally:
-        redis.client.cache_clear()
+@pytest.mark.django_db
+def test_a_redis_that_is_down_is_a_warning(dead_redis: None) -> None:
+    assert ids_of(checks.check_alerts(databases=["default"])) == ["memory.W001"]
+
+
+@pytest.mark.django_db
+def test_what_is_behind_is_a_warning(account: Account) -> None:
+    Conversation.objects.create(
+        account=account, conversation_id="c", started_at=timezone.now(), extract_parked_at=timezone.now()
+    )
+
+    assert ids_of(checks.check_alerts(databases=["default"])) == ["memory.W006"]
+
+
+def test_every_alert_has_its_own_warning() -> None:
+    assert set(checks.ALERT_IDS) == set(ALERTS)
+    assert len(set(checks.ALERT_IDS.values())) == len(ALERTS)
+
+
+@pytest.mark.django_db
+def test_before_the_migrations_nothing_is_behind() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE conversations RENAME TO to_be_made")
+
+    assert checks.check_alerts(databases=["default"]) == []
 
 
 @pytest.fixture

@@ -9,9 +9,11 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from ledger import store as ledger
+from memory.maintenance import Batch, measure
 from memory.models import Account, Conversation, FactTombstone, Goal, JobRun, Link, Memory
 from memory.owner import Owner
 from memory.services.fact_changes import reject_fact
@@ -80,6 +82,7 @@ def test_conversations_that_wait_and_those_that_fail_are_told_by_queue(filled: A
         "new": {"summarize_after": NOW, "extract_after": NOW},
         "at work": {"extract_after": NOW, "extract_attempts": 1, "extract_lease_until": soon},
         "failed": {"extract_after": soon, "extract_attempts": 1, "extract_error": "provider_refused"},
+        "parked": {"extract_parked_at": NOW, "extract_attempts": 8, "extract_error": "reply_invalid"},
     }
     Conversation.objects.all().delete()
     for name, state in states.items():
@@ -87,8 +90,8 @@ def test_conversations_that_wait_and_those_that_fail_are_told_by_queue(filled: A
 
     statistics = gather_statistics(filled.id, now=NOW)
 
-    assert statistics.summaries == WaitingConversations(waiting=1, failing=0)
-    assert statistics.extractions == WaitingConversations(waiting=3, failing=1)
+    assert statistics.summaries == WaitingConversations(waiting=1, failing=0, parked=0)
+    assert statistics.extractions == WaitingConversations(waiting=3, failing=1, parked=1)
 
 
 def test_what_is_known_is_counted(filled: Account, owner: Owner) -> None:
@@ -150,7 +153,7 @@ def test_the_audit_log_is_told_by_day(filled: Account) -> None:
             " FOR VALUES FROM ('2099-01-02 00:00+00') TO ('2099-01-03 00:00+00')"
         )
 
-    assert {"2099-01-02", "default"} <= set(run()["audit_by_day"])
+    assert {"2099-01-02", f"{timezone.now():%Y-%m-%d}"} <= set(run()["audit_by_day"])
 
 
 def test_tables_are_told_with_their_indexes_and_partitions_as_one(filled: Account) -> None:
@@ -158,7 +161,7 @@ def test_tables_are_told_with_their_indexes_and_partitions_as_one(filled: Accoun
 
     assert tables["memories"]["table_bytes"] > 0
     assert tables["memory_audit_log"]["index_bytes"] > 0
-    assert "memory_audit_log_default" not in tables
+    assert not [name for name in tables if name.startswith("memory_audit_log_")]
     assert "auth_user" not in tables
 
 
@@ -171,15 +174,28 @@ def test_a_redis_that_is_down_leaves_the_other_figures(filled: Account, settings
         redis.client.cache_clear()
 
     assert figures["redis"] is None
+    assert [alert["name"] for alert in figures["alerts"]] == ["redis_unreachable"]
     assert figures["memories"] == {"episode": 4}
+
+
+def test_what_was_sampled_last_is_told(filled: Account) -> None:
+    measure.run(now=timezone.now(), batch=Batch(size=10))
+
+    sampled = run()["sampled"]
+
+    assert (sampled["memory_rows episode"], sampled["memory_links"]) == (4.0, 1.0)
 
 
 def test_it_is_readable_too(filled: Account) -> None:
     out = io.StringIO()
+    Conversation.objects.create(account=filled, conversation_id="parked", started_at=NOW, extract_parked_at=NOW)
 
     call_command("memory_stats", stdout=out)
 
     for title in (
+        "Alerts",
+        "Conversations are parked",
+        "Nothing sampled yet",
         "Memories",
         "Vectors",
         "Pending embeddings",

@@ -2,7 +2,7 @@
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +13,10 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
-from memory.models import Account
+from memory.maintenance import JOBS
+from memory.models import Account, MetricSample
+from memory.services.alerts import Alert, find_alerts
+from memory.services.samples import latest_samples
 from memory.services.statistics import Knowledge, PendingEmbeddings, RedisFigures, Statistics, gather_statistics
 
 WIDTH = 100
@@ -22,7 +25,7 @@ WIDTH = 100
 class Command(BaseCommand):
     help = (
         "Print what is stored, and how much of it: memories, vectors, knowledge, what waits, links, ledgers, audit log,"
-        " jobs, sizes, Redis."
+        " jobs, sizes, Redis; what is behind, and what the job `measure` sampled last."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -35,15 +38,37 @@ class Command(BaseCommand):
             account_id = Account.objects.filter(name=options["account"]).values_list("id", flat=True).first()
             if account_id is None:
                 raise CommandError(f"There is no account named {options['account']!r}.")
-        statistics = gather_statistics(account_id, now=timezone.now())
+        now = timezone.now()
+        statistics, alerts = gather_statistics(account_id, now=now), find_alerts(now, jobs=JOBS.values())
+        samples = list(latest_samples(now))
         if options["json"]:
-            self.stdout.write(json.dumps(asdict(statistics), cls=DjangoJSONEncoder))
+            figures = asdict(statistics) | {"alerts": [asdict(alert) for alert in alerts], "sampled": sampled(samples)}
+            self.stdout.write(json.dumps(figures, cls=DjangoJSONEncoder))
             return
         console = Console(width=WIDTH, highlight=False)
         with console.capture() as capture:
-            for table in draw_tables(statistics):
+            for table in (draw_alerts(alerts), *draw_tables(statistics), draw_samples(samples)):
                 console.print(table)
         self.stdout.write(capture.get())
+
+
+def sampled(samples: Iterable[MetricSample]) -> dict[str, float]:
+    """By name, and by name and label where a figure has several."""
+    return {f"{sample.name} {sample.label}".strip(): sample.value for sample in samples}
+
+
+def draw_alerts(alerts: Sequence[Alert]) -> Table:
+    table = Table(title="Alerts" if alerts else "No alerts", title_justify="left", show_header=False, box=None)
+    table.add_column(min_width=30)
+    for alert in alerts:
+        table.add_row(alert.text)
+    return table
+
+
+def draw_samples(samples: Sequence[MetricSample]) -> Table:
+    """Of the whole installation."""
+    title = f"Sampled at {samples[0].at:%Y-%m-%d %H:%M}" if samples else "Nothing sampled yet: the job `measure` does"
+    return draw(title, ((name, f"{value:,.6g}") for name, value in sampled(samples).items()))
 
 
 def draw_tables(statistics: Statistics) -> Iterable[Table]:
@@ -53,8 +78,11 @@ def draw_tables(statistics: Statistics) -> Iterable[Table]:
     yield draw("Pending embeddings", describe_pending(statistics.pending))
     yield draw("Knowledge", describe_knowledge(statistics.knowledge))
     queues = {"a summary": statistics.summaries, "extraction": statistics.extractions}
-    waiting = ((f"for {name}", f"{each.waiting:,}", f"{each.failing:,}") for name, each in queues.items())
-    yield draw("Conversations that wait", waiting, ("", "in all", "failing"))
+    waiting = (
+        (f"for {name}", *(f"{count:,}" for count in (each.waiting, each.failing, each.parked)))
+        for name, each in queues.items()
+    )
+    yield draw("Conversations that wait", waiting, ("", "in all", "failing", "parked"))
     yield draw(
         "Around them",
         counts(

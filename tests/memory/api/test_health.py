@@ -7,18 +7,20 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
-from memory.api.health import warnings_about
+from memory.api.health import measure_lag
+from memory.api.metrics_rows import read_rows
+from memory.maintenance import JOBS, Batch, measure
 from memory.models import Account, Conversation, JobRun
+from memory.owner import Owner
 from memory.providers.language_models import Usage
+from memory.services.alerts import ALERTS
 from memory.services.usage import record_usage
+from memory_project import measures, redis
+from tests.memory.episodes import draft, store
 
-NOTHING_WRONG = {
-    "pending_embeddings": 0,
-    "pending_extractions": 0,
-    "oldest_queued_job_seconds": None,
-    "last_worker_activity_seconds": 1.0,
-}
+STATEMENTS = 6
 
 
 def test_live_touches_no_store(django_assert_num_queries: Any, db: None) -> None:
@@ -44,7 +46,19 @@ def test_ready_warns_of_a_job_that_nobody_takes() -> None:
 
     assert answer.status_code == 200
     assert answer.json()["lag"]["oldest_queued_job_seconds"] > 3_500
-    assert "a job has been waiting for a worker" in answer.json()["warnings"]
+    assert any("Runs of jobs wait for a worker" in warning for warning in answer.json()["warnings"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ready_stays_in_service_with_what_redis_warns_of() -> None:
+    redis.client().config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        answer = Client().get("/health/ready")
+    finally:
+        redis.client().config_set("maxmemory-policy", "noeviction")
+
+    assert answer.status_code == 200
+    assert any("Redis evicts by allkeys-lru" in warning for warning in answer.json()["warnings"])
 
 
 @pytest.mark.django_db(transaction=True)
@@ -63,19 +77,17 @@ def test_whoever_writes_to_them_is_told_what_they_allow(path: str) -> None:
     assert (refused.status_code, refused["Allow"]) == (405, "GET, HEAD")
 
 
-@pytest.mark.parametrize(
-    ("lag", "count"),
-    [
-        ({}, 0),
-        ({"last_worker_activity_seconds": None}, 1),
-        ({"last_worker_activity_seconds": 601.0}, 1),
-        ({"oldest_queued_job_seconds": 121.0}, 1),
-        ({"pending_embeddings": 1_001}, 1),
-        ({"pending_extractions": 1_001}, 1),
-    ],
-)
-def test_each_kind_of_lag_has_its_warning(lag: dict[str, Any], count: int) -> None:
-    assert len(warnings_about(NOTHING_WRONG | lag)) == count
+@pytest.mark.django_db
+def test_what_lags_is_measured_in_three_statements(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    with django_assert_num_queries(3):
+        lag = measure_lag(timezone.now())
+
+    assert lag == {
+        "pending_embeddings": 0,
+        "pending_extractions": 0,
+        "oldest_queued_job_seconds": None,
+        "last_worker_activity_seconds": None,
+    }
 
 
 @pytest.mark.django_db(transaction=True)
@@ -130,6 +142,7 @@ def test_metrics_count_the_conversations_that_wait_in_a_queue_and_those_that_fai
         "failed": {due: soon, attempts: 1, error: "provider_refused"},
         "tried again": {due: now, attempts: 2, error: "x", lease: soon},
         "died": {due: now, attempts: 1, lease: lately},
+        "parked": {attempts: 8, error: "x", f"{prefix}_parked_at": now},
     }
     for name, state in states.items():
         Conversation.objects.create(account=account, conversation_id=name, started_at=now, **state)
@@ -138,3 +151,81 @@ def test_metrics_count_the_conversations_that_wait_in_a_queue_and_those_that_fai
 
     assert f"memory_pending_{noun} 5.0" in figures
     assert f"memory_failing_{noun} 3.0" in figures
+    assert f"memory_parked_{noun} 1.0" in figures
+
+
+@pytest.mark.django_db
+def test_a_scrape_has_as_many_statements_whatever_is_stored(
+    account: Account, owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    now = timezone.now()
+    store(owner, *(draft(name) for name in ("a", "b", "c")))
+    for job in JOBS:
+        JobRun.objects.create(account=account, job=job, figures={"one": 1, "two": 2})
+    measure.run(now=now, batch=Batch(size=10))
+
+    with django_assert_num_queries(STATEMENTS):
+        read_rows(now)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics_tell_what_was_sampled_and_how_long_ago(empty_redis: None) -> None:
+    owner = Owner(account_id=Account.objects.create(name="workshop").id, agent_id="assistant")
+    store(owner, draft("a"), draft("b"))
+    measure.run(now=timezone.now() - timedelta(hours=1), batch=Batch(size=10))
+    store(owner, draft("c"))
+
+    figures = Client().get("/metrics").content.decode()
+
+    assert 'memory_rows{kind="episode"} 2.0' in figures
+    assert 'memory_tier_items{tier="long_term"} 2.0' in figures
+    assert 3_590 < figure(figures, "memory_samples_age_seconds") < 3_700
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics_tell_what_jobs_came_to_within_a_day() -> None:
+    for _ in range(2):
+        JobRun.objects.create(job="decay", status="completed", examined=10, changed=4, figures={"faded": 4})
+    JobRun.objects.create(job="decay", status="completed", examined=10, figures={"faded": 10}, dry_run=True)
+    old = JobRun.objects.create(job="decay", status="completed", figures={"faded": 100})
+    JobRun.objects.filter(id=old.id).update(created_at=timezone.now() - timedelta(days=2))
+
+    figures = Client().get("/metrics").content.decode()
+
+    assert 'memory_job_rows{figure="faded",job="decay"} 8.0' in figures
+    assert 'memory_job_rows{figure="examined",job="decay"} 20.0' in figures
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics_tell_of_each_alert_whether_it_is_on() -> None:
+    JobRun.objects.create(job="embed", status="failed", requested_by="schedule", finished_at=timezone.now())
+
+    figures = Client().get("/metrics").content.decode()
+
+    assert 'memory_alert{name="job_failed"} 1.0' in figures
+    assert {name for name in ALERTS if f'memory_alert{{name="{name}"}} 0.0' in figures} == {*ALERTS} - {"job_failed"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics_say_that_redis_is_down(dead_redis: None) -> None:
+    figures = Client().get("/metrics").content.decode()
+
+    assert 'memory_store_up{store="redis"} 0.0' in figures
+    assert 'memory_alert{name="redis_unreachable"} 1.0' in figures
+    assert "memory_pending_embeddings 0.0" in figures
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics_tell_how_long_recalls_took() -> None:
+    for _ in range(100):
+        measures.RECALL_SECONDS.observe(0.04)
+
+    figures = Client().get("/metrics").content.decode()
+
+    assert figure(figures, "memory_recall_seconds_count") >= 100
+    assert figure(figures, 'memory_recall_quantile_seconds{quantile="0.5"}') > 0
+
+
+def figure(figures: str, name: str) -> float:
+    (line,) = [line for line in figures.splitlines() if line.startswith(f"{name} ")]
+    return float(line.split()[-1])

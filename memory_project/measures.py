@@ -1,0 +1,128 @@
+"""What the service's processes count as they work, and how to read what all of them counted.
+
+Web and worker processes write their figures into files of shared folders (`counters`); whoever scrapes reads all of
+them. A process that shares no folder counts for itself alone, and takes its figures along: a command, a test. To add a
+figure: one line below, and its name in MEASURES.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from math import isinf
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import Counter, Histogram, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from memory_project.counters import VARIABLE, all_counted_files, counted_files
+
+HIT, MISS = "hit", "miss"
+ANSWERED, FAILED = "answered", "failed"
+
+RECALL_SECONDS = Histogram(
+    "memory_recall_seconds",
+    "Seconds from a question to the memories that answer it.",
+    buckets=(0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 5),
+    registry=None,
+)
+EMBEDDING_CACHE = Counter(
+    "memory_embedding_cache_lookups", "Texts looked for in the cache of embeddings.", ["outcome"], registry=None
+)
+SESSION_BUFFERS = Counter(
+    "memory_session_buffer_reads",
+    "Reads of a session's latest messages: from Redis (hit), or from the log, since Redis had not all of them (miss).",
+    ["outcome"],
+    registry=None,
+)
+KEPT_ANSWERS = Counter(
+    "memory_idempotent_requests",
+    "Requests with an Idempotency-Key: answered as before (hit), or for the first time (miss).",
+    ["outcome"],
+    registry=None,
+)
+EMBEDDING_REQUESTS = Counter(
+    "memory_embedding_requests", "Requests to the embedder that were answered, or failed.", ["outcome"], registry=None
+)
+EMBEDDED_TEXTS = Counter("memory_embedded_texts", "Texts that the embedder made vectors of.", registry=None)
+
+MEASURES = (
+    RECALL_SECONDS,
+    EMBEDDING_CACHE,
+    SESSION_BUFFERS,
+    KEPT_ANSWERS,
+    EMBEDDING_REQUESTS,
+    EMBEDDED_TEXTS,
+)
+
+OUTCOMES: Mapping[str, Sequence[str]] = {
+    "memory_embedding_cache_lookups_total": (HIT, MISS),
+    "memory_session_buffer_reads_total": (HIT, MISS),
+    "memory_embedding_requests_total": (ANSWERED, FAILED),
+}
+"""The counters of which samples are taken, as `/metrics` names them, and what they are counted by."""
+
+Buckets = Mapping[float, float]
+"""Of a histogram: how many observations were at most so much; the last bound is infinity."""
+
+
+class CountedTogether(Collector):
+    """The figures of this web server's processes, and of the workers beside it, added up."""
+
+    def collect(self) -> Iterable[Metric]:
+        folder = os.environ[VARIABLE]
+        try:
+            return merged(counted_files(folder))
+        except FileNotFoundError:  # a server that starts clears those of dead ones
+            return merged(counted_files(folder))
+
+
+def merged(files: Sequence[Path]) -> Iterable[Metric]:
+    read: Any = MultiProcessCollector
+    metrics: Iterable[Metric] = read.merge([str(file) for file in files])
+    return metrics
+
+
+def recall_buckets(data_dir: Path) -> Buckets:
+    """Of RECALL_SECONDS, as all servers and workers on this data counted; as this process did, where none shares."""
+    histograms = [file for file in all_counted_files(data_dir) if file.name.startswith("histogram")]
+    return buckets_of(merged(histograms) if histograms else RECALL_SECONDS.collect())
+
+
+def buckets_of(metrics: Iterable[Metric]) -> Buckets:
+    found = [sample for metric in metrics for sample in metric.samples if sample.name == "memory_recall_seconds_bucket"]
+    return dict(sorted((float(sample.labels["le"]), sample.value) for sample in found))
+
+
+def outcome_counts(data_dir: Path) -> Mapping[tuple[str, str], float]:
+    """Of OUTCOMES, by counter and outcome, counted as those of recall; 0 of an outcome that there was not."""
+    counters = [file for file in all_counted_files(data_dir) if file.name.startswith("counter")]
+    metrics = merged(counters) if counters else [metric for measure in MEASURES for metric in measure.collect()]
+    found = {
+        (sample.name, sample.labels.get("outcome")): sample.value for metric in metrics for sample in metric.samples
+    }
+    asked = [(name, outcome) for name, outcomes in OUTCOMES.items() for outcome in outcomes]
+    return {each: found.get(each, 0.0) for each in asked}
+
+
+def since(now: Buckets, before: Buckets) -> Buckets:
+    """What was counted since; all of it, where fewer were counted than before: the processes have started anew."""
+    counted = {bound: count - before.get(bound, 0.0) for bound, count in now.items()}
+    return dict(now) if min(counted.values(), default=0.0) < 0 else counted
+
+
+def quantile(buckets: Buckets, share: float) -> float | None:
+    """The value that this share of the observations does not exceed, evenly spread within a bucket; None without any.
+
+    As `histogram_quantile` of Prometheus has it: in the last bucket, which is open, its lower bound.
+    """
+    bounds = sorted(buckets)
+    total = buckets[bounds[-1]] if bounds else 0.0
+    if total <= 0:
+        return None
+    rank, lower = share * total, (0.0, 0.0)
+    for (below, counted), (bound, count) in pairwise([lower, *((bound, buckets[bound]) for bound in bounds)]):
+        if count >= rank and count > counted:
+            return below if isinf(bound) else below + (bound - below) * (rank - counted) / (count - counted)
+    return bounds[-2]

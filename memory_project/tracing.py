@@ -1,0 +1,174 @@
+"""OpenTelemetry: spans `gen_ai.memory.<operation>`, where an endpoint is configured; else nothing, at no cost.
+
+Configured by OpenTelemetry's own variables: `OTEL_EXPORTER_OTLP_ENDPOINT` (or `…_TRACES_ENDPOINT`) switches it on, and
+needs the extra `otel` installed (a system check says so). `OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER`, headers and the
+like are the SDK's. Spans are sent by OTLP over HTTP, every few seconds, by a thread; what cannot be sent is dropped.
+
+Attributes are counts, kinds, models and our own ids: never a text, a key, an agent's or a user's id. Of an error, its
+class. To trace an operation: `@traced("name")`, or `with span("name", count=3) as traced:`.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import lru_cache, wraps
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, ParamSpec, TypeVar, cast
+from uuid import UUID
+
+from memory_project.http.request_ids import current_request_id
+from memory_project.logs import current_job_id
+
+logger = logging.getLogger(__name__)
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+SERVICE_NAME = "agent-memory"
+PREFIX = "gen_ai.memory."
+EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+PACKAGES = ("opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+
+TIMEOUTS = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
+SEND_SECONDS = 2
+"""For a batch, unless one of TIMEOUTS says otherwise: a process that ends waits for its last ones."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+Attribute = str | int | float | bool | UUID
+
+
+class Span:
+    """What an operation may say of itself while it is traced; where nothing is, nobody listens."""
+
+    def note(self, **attributes: Attribute) -> None:
+        """Attributes that are known only later."""
+
+
+class OpenSpan(Span):
+    """One of OpenTelemetry's."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def note(self, **attributes: Attribute) -> None:
+        self._inner.set_attributes(named(attributes))
+
+
+UNTRACED = Span()
+
+
+def is_wanted(environ: Mapping[str, str] = os.environ) -> bool:
+    return any(environ.get(name) for name in ENDPOINTS)
+
+
+def is_installed() -> bool:
+    try:
+        return all(find_spec(name) is not None for name in PACKAGES)
+    except ModuleNotFoundError:  # of what they are in
+        return False
+
+
+@lru_cache(maxsize=1)
+def find_tracer() -> Any | None:
+    """OpenTelemetry's tracer, made with the process's first span; None where none is wanted, or can be had.
+
+    Who changes the environment calls `.cache_clear()`.
+    """
+    if not is_wanted():
+        return None
+    if not is_installed():
+        logger.error("nothing is traced: the extra otel is not installed")
+        return None
+    try:
+        return make_provider().get_tracer("memory")
+    except (ImportError, ValueError) as err:
+        logger.error("nothing is traced, for OpenTelemetry cannot be set up by its variables: %s", type(err).__name__)
+        return None
+
+
+def make_provider() -> Any:
+    """The one that an instrumented process has already, else our own. Raises ImportError, ValueError."""
+    sdk, export = import_module("opentelemetry.sdk.trace"), import_module("opentelemetry.sdk.trace.export")
+    known = import_module("opentelemetry.trace").get_tracer_provider()
+    if isinstance(known, sdk.TracerProvider):
+        return known
+    own = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": SERVICE_NAME}
+    resource = import_module("opentelemetry.sdk.resources").Resource.create(own)
+    provider = sdk.TracerProvider(resource=resource)
+    seconds = None if any(os.environ.get(name) for name in TIMEOUTS) else SEND_SECONDS
+    exporter = import_module(EXPORTER).OTLPSpanExporter(timeout=seconds)
+    provider.add_span_processor(export.BatchSpanProcessor(exporter))
+    return provider
+
+
+@contextmanager
+def span(operation: str, **attributes: Attribute) -> Iterator[Span]:
+    """The operation is traced within. Whatever it raises is raised again."""
+    tracer = find_tracer()
+    if tracer is None:
+        yield UNTRACED
+        return
+    known = {"gen_ai.operation.name": operation, **ids(), **named(attributes)}
+    # an exception's words may quote what is remembered
+    quiet = {"record_exception": False, "set_status_on_exception": False}
+    with tracer.start_as_current_span(f"{PREFIX}{operation}", attributes=known, **quiet) as inner:
+        try:
+            yield OpenSpan(inner)
+        except Exception as err:
+            name = type(err).__name__
+            inner.set_attribute("error.type", name)
+            inner.set_status(import_module("opentelemetry.trace").StatusCode.ERROR, name)
+            raise
+
+
+def account_of(first: Any) -> UUID | None:
+    """An owner's account."""
+    account_id: UUID | None = getattr(first, "account_id", None)
+    return account_id
+
+
+def traced(
+    operation: str,
+    *,
+    account: Callable[[Any], UUID | None] = account_of,
+    told: Callable[[Any], Mapping[str, Attribute]] | None = None,
+) -> Callable[[F], F]:
+    """Trace a function: with the `account` of its first argument, and what is `told` of that which it returns."""
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def call(first: Any, *args: Any, **kwargs: Any) -> Any:
+            if find_tracer() is None:
+                return function(first, *args, **kwargs)
+            account_id = account(first)
+            with span(operation, **({} if account_id is None else {"account_id": account_id})) as open_span:
+                result = function(first, *args, **kwargs)
+                open_span.note(**(told(result) if told else {}))
+                return result
+
+        return cast("F", call)
+
+    return decorate
+
+
+def carried(function: Callable[P, R]) -> Callable[P, R]:
+    """For another thread: what it traces and logs belongs to what is going on here. To be called once."""
+    context = copy_context()
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        return context.run(function, *args, **kwargs)
+
+    return call
+
+
+def named(attributes: Mapping[str, Attribute]) -> dict[str, str | int | float | bool]:
+    return {f"{PREFIX}{name}": str(value) if isinstance(value, UUID) else value for name, value in attributes.items()}
+
+
+def ids() -> dict[str, str]:
+    """Of the request and of the job's run that this is a part of."""
+    found = {"request_id": current_request_id.get(), "job_id": current_job_id.get()}
+    return {f"{PREFIX}{name}": value for name, value in found.items() if value}

@@ -1,0 +1,100 @@
+"""Charts: whatever the series, well-formed SVG within its box, with words for who does not see it."""
+
+import doctest
+from collections.abc import Iterator
+from xml.etree import ElementTree as Tree
+
+from django.template.loader import render_to_string
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.admin import charts
+from memory.admin.charts import (
+    BYTES,
+    COUNT,
+    HEIGHT,
+    SECONDS,
+    WIDTH,
+    Chart,
+    Series,
+    Unit,
+    draw_bars,
+    draw_columns,
+    draw_lines,
+)
+
+VALUES = st.none() | st.floats() | st.integers(0, 10**12).map(float)
+NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30)
+
+
+@st.composite
+def series(draw: st.DrawFn) -> tuple[list[Series], list[str]]:
+    """Up to four series of one length, and the labels of their moments."""
+    length = draw(st.integers(0, 12))
+    values = st.lists(VALUES, min_size=length, max_size=length)
+    made = draw(st.lists(st.builds(Series, name=NAMES, values=values), max_size=4))
+    return made, draw(st.lists(NAMES, min_size=length, max_size=length))
+
+
+def svg_of(chart: Chart) -> Tree.Element | None:
+    """As the page has it; None for one that is empty."""
+    page = Tree.fromstring(render_to_string("admin/memory/dashboard/chart.html", {"chart": chart}))
+    pictures = [each for each in page if each.tag.endswith("}svg")]
+    return pictures[0] if pictures else None
+
+
+def numbers_of(picture: Tree.Element) -> Iterator[tuple[float, float]]:
+    """Points that something is drawn at."""
+    for each in picture.iter():
+        at = {name: float(each.get(name, 0)) for name in ("x", "y", "cx", "cy", "width", "height", "x1", "x2")}
+        if each.tag.endswith("}path"):
+            steps = each.get("d", "").replace("M", " ").replace("L", " ").split()
+            yield from zip(map(float, steps[::2]), map(float, steps[1::2]), strict=True)
+        elif not each.tag.endswith("}svg"):
+            yield at["x"] + at["cx"] + at["x1"], at["y"] + at["cy"]
+            yield at["x"] + at["width"], at["y"] + at["height"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(series())
+def test_any_series_gives_svg_within_its_box(made: tuple[list[Series], list[str]]) -> None:
+    known, labels = made
+    lines = draw_lines("k", "Title & <more>", known, moments=labels, unit=COUNT)
+    columns = draw_columns("k", "Title", known, groups=labels, unit=COUNT)
+    amounts = [
+        (label, 0.0 if value is None else value)
+        for each in known
+        for label, value in zip(labels, each.values, strict=True)
+    ]
+    bars = draw_bars("k", "Title", amounts, unit=COUNT)
+
+    for chart in (lines, columns, bars):
+        picture = svg_of(chart)
+        assert (picture is None) is chart.is_empty
+        if picture is not None:
+            assert all(0 <= x <= WIDTH and 0 <= y <= chart.height for x, y in numbers_of(picture))
+            assert (picture.get("role"), len(picture.findall("{*}title") + picture.findall("{*}desc"))) == ("img", 2)
+
+
+def test_a_line_has_gaps_where_nothing_is_known() -> None:
+    values = [None, 5, 10, None, 0, None, float("nan")]
+    chart = draw_lines("k", "t", [Series(name="s", values=values)], moments=list("abcdefg"), unit=COUNT)
+
+    [line] = chart.lines
+    assert line.path == "M96.3 83.0 L142.7 10.0"
+    assert [(dot.x, dot.y) for dot in line.dots] == [(235.3, HEIGHT - charts.BOTTOM)]
+    assert (line.latest, line.highest, chart.told) == ("0", "10", "s 0 now, 10 at most")
+    assert [tick.label for tick in chart.upwards] == ["0", "5", "10"]
+    assert [tick.label for tick in chart.across] == ["a", "c", "e", "g"]
+
+
+@given(st.floats(0, allow_infinity=False), st.sampled_from([COUNT, SECONDS, BYTES]))
+def test_an_axis_ends_at_what_it_holds_or_a_little_above(most: float, unit: Unit) -> None:
+    top = unit.ceiling(most)
+
+    assert most <= top
+    assert top <= most * 10 or most < charts.LEAST
+
+
+def test_the_examples_in_the_docstrings_are_so() -> None:
+    assert doctest.testmod(charts).failed == 0

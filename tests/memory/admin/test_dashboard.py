@@ -1,0 +1,124 @@
+"""The dashboard: figures over time as pictures, jobs and alerts, in as many queries whatever there is."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from memory.models import Account, JobRun, MetricSample, ModelUsage
+from tests.memory.admin.pages import queries_of, shown
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
+
+
+@pytest.fixture
+def url() -> str:
+    return reverse("dashboard:page")
+
+
+def sample(name: str, value: float, label: str = "", *, minutes_ago: float = 5) -> None:
+    MetricSample.objects.create(name=name, label=label, value=value, at=timezone.now() - timedelta(minutes=minutes_ago))
+
+
+def test_without_any_figures_the_page_says_so(staff: Client, url: str) -> None:
+    page = shown(staff.get(url))
+
+    assert "No samples yet." in page
+    assert "None in these days." in page
+    assert '<path class="line"' not in page
+
+
+def test_samples_are_drawn_and_told(staff: Client, url: str) -> None:
+    for minutes in (15, 5):
+        sample("memory_rows", 1_200, "turn", minutes_ago=minutes)
+        sample("memory_rows", 300, "fact", minutes_ago=minutes)
+        sample("memory_recall_window_seconds", 0.012, "0.95", minutes_ago=minutes)
+    sample("memory_backlog", 7, "embedding")
+
+    page = shown(staff.get(url))
+
+    assert "<dt>memories</dt><dd>1.5k</dd>" in page
+    assert "<title>turn: 1.2k</title>" in page
+    assert "p95 12 ms now, 12 ms at most" in page
+    assert '<path class="line" d="M' in page
+    assert "embeddings 7 now, 7 at most" in page
+
+
+def test_tiers_are_told_by_their_latest_samples(staff: Client, url: str) -> None:
+    sample("memory_tier_items", 12, "working", minutes_ago=45)
+    for minutes, rows in ((25, 9_000), (5, 2_000)):
+        sample("memory_tier_items", rows, "long_term", minutes_ago=minutes)
+
+    page = shown(staff.get(url))
+
+    assert "<title>working: 12</title>" in page
+    assert "<title>long-term: 2k</title>" in page
+    assert "shared:" not in page
+
+
+def test_caches_and_the_embedder_are_told_by_what_was_counted_in_a_day(staff: Client, url: str) -> None:
+    """Not by what was counted before it; counters that fell have begun anew."""
+    counted = {"hit": (7_000, 7_100, 7_160, 20), "miss": (50, 60, 70, 0)}
+    for outcome, values in counted.items():
+        for hours, value in zip((30, 20, 10, 1), values, strict=True):
+            sample("memory_embedding_cache_lookups_total", value, outcome, minutes_ago=60 * hours)
+    for outcome, before, since in (("answered", 10, 26), ("failed", 0, 4)):
+        for hours, value in ((20, before), (1, since)):
+            sample("memory_embedding_requests_total", value, outcome, minutes_ago=60 * hours)
+
+    page = shown(staff.get(url))
+
+    assert "<dt>vectors from the cache, 24 h</dt><dd>88.9% of 90</dd>" in page
+    assert "<dt>requests to the embedder that failed, 24 h</dt><dd>4 of 20</dd>" in page
+    assert "sessions read from Redis" not in page
+
+
+def test_jobs_models_and_alerts_are_told(staff: Client, url: str, account: Account) -> None:
+    now = timezone.now()
+    done = {"started_at": now - timedelta(seconds=3), "finished_at": now}
+    JobRun.objects.create(job="graduate", status="failed", examined=90, changed=40, failed=2, **done)
+    JobRun.objects.create(job="cleanup", status="completed", examined=9, figures={"archive_conversations": 5}, **done)
+    JobRun.objects.create(job="graduate", status="completed", examined=10_000, changed=10_000, dry_run=True, **done)
+    ModelUsage.objects.create(account=account, day=now.date(), use="summary", model="x", calls=3, prompt_tokens=900)
+
+    page = shown(staff.get(url))
+
+    assert "<td>3 s</td><td>90 / 40 / 2</td>" in page
+    assert 'class="state state-failed"' in page
+    assert "In all: faded 0, merged 0, promoted 40, archived 5" in page
+    assert "In all: examined 99, changed 40" in page
+    assert "In all: sent 900, answered 0" in page
+    assert "Jobs failed when they ran last: graduate" in page
+
+
+def test_it_costs_the_same_queries_however_much_there_is(staff: Client, url: str, account: Account) -> None:
+    before = queries_of(staff, url)
+    for number in range(5):
+        sample("memory_rows", number, "turn", minutes_ago=10 * number)
+        JobRun.objects.create(job="embed", status="completed", account=account, examined=3)
+
+    assert queries_of(staff, url) == before <= 16
+
+
+def test_no_style_and_no_script_stands_in_the_page(staff: Client, url: str) -> None:
+    """The policy would have the browser leave them out."""
+    sample("memory_rows", 3, "turn")
+
+    page = shown(staff.get(url)).split('<div class="dashboard">', 1)[1].split("</main>")[0]
+
+    assert not [word for word in ("style=", "<style", "<script", "onload", "onclick") if word in page]
+
+
+def test_staff_needs_a_permission_for_it(newcomer: Client, client: Client, url: str) -> None:
+    link = f'href="{url}"'
+    assert newcomer.get(url).status_code == 403
+    assert link not in shown(newcomer.get(reverse("admin:index")))
+
+    User.objects.get(username="newcomer").user_permissions.add(Permission.objects.get(codename="view_jobrun"))
+
+    assert newcomer.get(url).status_code == 200
+    assert link in shown(newcomer.get(reverse("admin:index")))
+    assert client.get(url).status_code == 302

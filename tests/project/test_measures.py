@@ -1,0 +1,107 @@
+"""What processes count: shared by web servers and workers, and told by quantiles."""
+
+import os
+import subprocess
+import sys
+from math import inf
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from memory_project.counters import VARIABLE, WORKER, share_counters, share_worker_counters
+from memory_project.embedded.places import PROJECT
+from memory_project.measures import CountedTogether, outcome_counts, quantile, recall_buckets, since
+
+BOUNDS = (0.01, 0.1, 1.0, inf)
+COUNT = """
+import os, sys
+from pathlib import Path
+from memory_project import counters
+getattr(counters, sys.argv[1])(Path(sys.argv[2]), os.environ)
+from memory_project.measures import EMBEDDED_TEXTS, EMBEDDING_CACHE, HIT, RECALL_SECONDS
+EMBEDDING_CACHE.labels(HIT).inc(int(sys.argv[3]))
+EMBEDDED_TEXTS.inc(int(sys.argv[3]))
+RECALL_SECONDS.observe(0.04)
+"""
+
+
+def count_elsewhere(how: str, data: Path, texts: int) -> None:
+    """A process of its own that counts so many texts, and a recall."""
+    clean = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    command = [sys.executable, "-c", COUNT, how, str(data), str(texts)]
+    subprocess.run(command, cwd=PROJECT, env=clean, check=True)
+
+
+def test_a_scrape_has_what_workers_counted_dead_or_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count_elsewhere("share_counters", tmp_path, 1)
+    count_elsewhere("share_worker_counters", tmp_path, 10)
+    count_elsewhere("share_worker_counters", tmp_path, 100)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "metrics" / str(os.getpid())))
+
+    samples = {sample.name: sample.value for metric in CountedTogether().collect() for sample in metric.samples}
+
+    assert samples["memory_embedded_texts_total"] == 111
+    assert samples["memory_recall_seconds_count"] == 3
+    assert recall_buckets(tmp_path)[0.05] == 3
+    assert outcome_counts(tmp_path)["memory_embedding_cache_lookups_total", "hit"] == 111
+    assert outcome_counts(tmp_path)["memory_embedding_requests_total", "failed"] == 0
+
+
+def test_a_server_that_starts_clears_what_dead_ones_counted(tmp_path: Path) -> None:
+    parent = tmp_path / "metrics"
+    for name in ("999999999", f"{WORKER}999999999", f"{WORKER}{os.getpid()}", "kept"):
+        (parent / name).mkdir(parents=True)
+
+    share_worker_counters(tmp_path, {})
+    assert len(list(parent.iterdir())) == 4
+
+    environ: dict[str, str] = {}
+    share_counters(tmp_path, environ)
+
+    assert {folder.name for folder in parent.iterdir()} == {str(os.getppid()), f"{WORKER}{os.getpid()}", "kept"}
+    assert environ == {VARIABLE: str(parent / str(os.getppid()))}
+
+
+def test_who_names_a_folder_has_that_one(tmp_path: Path) -> None:
+    environ = {VARIABLE: "/elsewhere"}
+
+    share_worker_counters(tmp_path, environ)
+
+    assert environ == {VARIABLE: "/elsewhere"}
+
+
+@pytest.mark.parametrize(
+    ("counts", "share", "expected"),
+    [
+        ((0, 0, 0, 0), 0.5, None),
+        ((10, 10, 10, 10), 0.5, 0.005),
+        ((10, 20, 20, 20), 0.5, 0.01),
+        ((10, 20, 20, 20), 0.75, 0.055),
+        ((0, 0, 0, 7), 0.99, 1.0),
+        ((0, 4, 8, 8), 1.0, 1.0),
+    ],
+)
+def test_a_quantile_lies_within_its_bucket(counts: tuple[int, ...], share: float, expected: float | None) -> None:
+    found = quantile(dict(zip(BOUNDS, map(float, counts), strict=True)), share)
+
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
+@given(some.lists(some.floats(0, 0.999), min_size=1, max_size=50), some.floats(0.01, 1))
+def test_no_quantile_is_off_by_more_than_its_bucket(seconds: list[float], share: float) -> None:
+    buckets = {bound: float(sum(each <= bound for each in seconds)) for bound in BOUNDS}
+    exact = sorted(seconds)[max(0, -int(-share * len(seconds) // 1) - 1)]
+    lower = max((bound for bound in (0.0, *BOUNDS) if bound < exact), default=0.0)
+    upper = min(bound for bound in BOUNDS if bound >= exact)
+
+    found = quantile(buckets, share)
+
+    assert found is not None
+    assert lower <= found <= upper
+
+
+def test_processes_that_started_anew_have_counted_all_of_it_since() -> None:
+    assert since({1.0: 5.0, inf: 9.0}, {1.0: 2.0, inf: 3.0}) == {1.0: 3.0, inf: 6.0}
+    assert since({1.0: 1.0, inf: 2.0}, {1.0: 2.0, inf: 3.0}) == {1.0: 1.0, inf: 2.0}
