@@ -15,6 +15,7 @@ from memory.api.agent_working import (
 )
 from memory.api.agents import Agents
 from memory.api.artifacts import Artifacts
+from memory.api.audit_log import AuditLog
 from memory.api.context import Contexts
 from memory.api.contexts import ContextArchiving, ContextGrants, PersistentContexts
 from memory.api.conversation_lineage import ConversationLineages
@@ -41,6 +42,7 @@ from memory.api.short_term import ShortTermMemories
 from memory.api.snapshots import Snapshots
 from memory.api.strategies import Strategies, StrategySearches
 from memory.api.teams import TeamMembers, Teams
+from memory.api.timeline import Timeline
 from memory.api.tool_invocations import ToolInvocations
 from memory.api.tools import Tools
 from memory.api.turn_records import ConversationRecords, TurnRecords
@@ -221,6 +223,8 @@ urlpatterns = [
     ),
     path("entities/<uuid:entity_id>/merge", EntityMerges.as_view({"post": "merge"})),
     path("entities/<uuid:entity_id>/split", EntityMerges.as_view({"post": "split"})),
+    path("timeline", Timeline.as_view({"get": "list"})),
+    path("audit-log", AuditLog.as_view({"get": "list"})),
     path("jobs", Jobs.as_view({"get": "list"})),
     path("jobs/<uuid:job_id>", Jobs.as_view({"get": "retrieve"})),
     path("jobs/<id:name>/run", Jobs.as_view({"post": "run"})),

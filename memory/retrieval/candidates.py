@@ -143,6 +143,8 @@ class Bundle:
     metrics: Sequence[Metric]
     degraded: Sequence[str]
     others: Sequence[Candidate] = ()
+    took_ms: float | None = None
+    """From the question to the answer."""
 
     def of_kind(self, kind: Kind) -> list[Candidate]:
         """The memories of that kind, best first."""

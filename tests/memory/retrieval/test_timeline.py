@@ -1,0 +1,199 @@
+"""The timeline: what an owner sees of all kinds, in order, and how little of the past a page costs."""
+
+from datetime import timedelta
+from itertools import product
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from pytest_django import DjangoAssertNumQueries
+
+from memory.models import Account, Kind, Memory, PersistentContext
+from memory.models.binary import numbered_cursor
+from memory.models.writer import insert_memories
+from memory.owner import Owner
+from memory.reasoning import ReasoningTier
+from memory.retrieval.timeline import Remembered, Stretch, read_timeline
+from memory.services.fact_changes import retract_fact, supersede_fact
+from tests.memory.contexts import context_of, entry, keep
+from tests.memory.crowds import analyze, crowd
+from tests.memory.episodes import NOTHING, NOW, draft, store
+from tests.memory.facts import day, fact_draft, know
+from tests.memory.goals import aim
+from tests.memory.reasonings import allow, thought
+from tests.memory.turns import say, turn
+
+pytestmark = pytest.mark.django_db
+
+ANYTHING = Stretch()
+
+
+def timeline(owner: Owner, stretch: Stretch = ANYTHING, **asked: Any) -> list[Remembered]:
+    return list(read_timeline(owner, stretch, **{"limit": 100, "now": NOW, **asked}))
+
+
+def texts(owner: Owner, stretch: Stretch = ANYTHING, **asked: Any) -> list[str]:
+    return [row.summary for row in timeline(owner, stretch, **asked)]
+
+
+def lived(owner: Owner) -> None:
+    """A memory of each of five kinds, an hour after each other."""
+    say(owner, turn("Where is the key?"), now=NOW - timedelta(hours=5))
+    store(owner, draft("They looked for the key."), now=NOW - timedelta(hours=4))
+    know(owner, "The key is under the mat.", now=NOW - timedelta(hours=3))
+    keep(owner, context_of(owner), entry("Ask the neighbour.", importance=0.9), now=NOW - timedelta(hours=2))
+    aim(owner, "Find the key.")
+
+
+def test_all_kinds_are_told_by_their_times(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    lived(owner)
+
+    with django_assert_num_queries(1):
+        rows = timeline(owner)
+
+    assert [row.kind for row in rows] == ["goal", "context_entry", "fact", "episode", "turn"]
+    assert [row.importance for row in rows[:3]] == [0.5, 0.9, 0.5]
+    assert [row.kind for row in timeline(owner, newest_first=False)] == [row.kind for row in reversed(rows)]
+    assert (rows[-1].conversation_id, rows[-1].metadata, rows[-1].item_key) == ("c1", {}, f"turn:{rows[-1].id}")
+
+
+def test_a_stretch_narrows_it(owner: Owner) -> None:
+    lived(owner)
+    Memory.objects.filter(kind="fact").update(channel="garden")
+    Memory.objects.filter(kind="goal").update(archived=True)
+    since, until = NOW - timedelta(hours=4), NOW - timedelta(hours=3)
+
+    assert texts(owner, Stretch(since=since, until=until)) == ["They looked for the key."]
+    assert texts(owner, Stretch(kinds=[Kind.TURN, Kind.FACT])) == ["The key is under the mat.", "Where is the key?"]
+    assert texts(owner, Stretch(channel="garden")) == ["The key is under the mat."]
+    assert texts(owner, Stretch(conversation_id="c1")) == ["They looked for the key.", "Where is the key?"]
+    assert texts(owner, Stretch(archived=True)) == ["Find the key."]
+    assert len(texts(owner, Stretch(archived=None))) == 5
+
+
+def test_the_places_of_rows_begin_the_next_page(owner: Owner) -> None:
+    say(owner, *[turn(f"message {number}") for number in range(5)])
+    store(owner, draft("an episode"))
+    seen: list[UUID] = []
+
+    while page := timeline(owner, limit=2, beyond=(NOW, seen[-1]) if seen else None):
+        seen += [row.id for row in page]
+
+    assert len(seen) == 6
+    assert seen == sorted(seen, reverse=True)
+
+
+def test_what_may_not_be_read_is_not_told(owner: Owner, stranger: Account) -> None:
+    lived(owner)
+    hidden: tuple[dict[str, Any], ...] = ({"quarantined": True}, {"expires_at": NOW}, {"account": stranger})
+    for number, state in enumerate(hidden):
+        row = store(owner, draft(f"hidden {number}", conversation_id=f"h{number}"))[0]
+        Memory.objects.filter(id=row.id).update(**state)
+    Memory.objects.filter(kind="turn").update(buried=True)
+
+    told = texts(owner, Stretch(archived=None))
+
+    assert "Where is the key?" in told
+    assert not [text for text in told if text.startswith("hidden")]
+    assert texts(Owner(account_id=stranger.id)) == ["hidden 2"]
+    # knowledge of nobody in particular, and no more: no conversation, no context, no episode of another agent
+    assert texts(Owner(account_id=owner.account_id, agent_id="colleague")) == []
+    assert texts(Owner(account_id=owner.account_id, agent_id="colleague", user_id="ana")) == [
+        "Find the key.",
+        "The key is under the mat.",
+    ]
+    assert len(texts(Owner(account_id=owner.account_id))) == 5
+
+
+def test_facts_are_those_that_are_believed(owner: Owner) -> None:
+    moved = supersede_fact(
+        owner,
+        know(owner, "Ana lives in Berlin.").id,
+        fact_draft("Ana lives in Paris.", valid_from=day(1)),
+        embedded=NOTHING,
+        now=day(2),
+    )
+    retract_fact(owner, know(owner, "Ana is a pilot.").id, now=NOW)
+
+    told = texts(owner, Stretch(archived=None), now=day(3))
+
+    assert moved is not None
+    assert sorted(told) == ["Ana lives in Berlin.", "Ana lives in Paris."]
+
+
+def test_an_archived_context_puts_away_what_it_holds(owner: Owner) -> None:
+    context = context_of(owner)
+    keep(owner, context, entry("Ask the neighbour."))
+    PersistentContext.objects.filter(id=context.id).update(archived=True)
+
+    [row] = timeline(owner, Stretch(archived=True))
+
+    assert (row.summary, row.archived) == ("Ask the neighbour.", True)
+    assert texts(owner) == []
+
+
+def test_reasoning_is_told_as_far_as_the_account_allows(owner: Owner) -> None:
+    allow(owner, ReasoningTier.STRUCTURED_RATIONALE)
+    thought(owner, summary="It is spring.")
+    before = len(texts(owner))
+
+    allow(owner, ReasoningTier.NONE)
+
+    assert before == 4
+    assert [text for text in texts(owner, Stretch(archived=None)) if "spring" in text] == []
+    assert len(texts(owner)) == 3
+
+
+def test_long_texts_are_cut_and_it_is_said(owner: Owner) -> None:
+    say(owner, turn("x" * 500), now=NOW - timedelta(hours=1))
+    say(owner, turn("y" * 501))
+
+    rows = timeline(owner, newest_first=False)
+
+    assert [(row.summary, row.truncated) for row in rows] == [("x" * 500, False), ("y" * 500, True)]
+
+
+def scanned(owner: Owner, stretch: Stretch) -> float:
+    """How many rows of memories a page of 50 looks at."""
+    caught: list[tuple[Any, Any]] = []
+
+    def catch(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
+        caught.append((sql, params))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(catch):
+        assert len(timeline(owner, stretch, limit=50)) == 50
+    [(statement, parameters)] = caught
+    with numbered_cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement}", parameters)
+        [[explained]] = cursor.fetchall()
+    return sum(map(rows_of, steps_of(explained[0]["Plan"])))
+
+
+def steps_of(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    return [plan, *(step for below in plan.get("Plans", ()) for step in steps_of(below))]
+
+
+def rows_of(step: dict[str, Any]) -> float:
+    """Figures of a plan are those of one loop."""
+    if step.get("Relation Name") != "memories":
+        return 0
+    return float((step["Actual Rows"] + step.get("Rows Removed by Filter", 0)) * step["Actual Loops"])
+
+
+def test_a_page_reads_no_more_than_pages_of_its_kinds(account: Account) -> None:
+    agents = crowd(account, rows=6_000)
+    context = context_of(agents[0])
+    times = [NOW - timedelta(minutes=number) for number in range(1_000)]
+    entries = [Memory(account=account, kind=Kind.CONTEXT_ENTRY, text="x", event_time=time) for time in times]
+    for row in entries:
+        row.context_id, row.identity = context.id, str(row.id)
+    insert_memories(entries)
+    analyze()
+    learnt = [Kind.FACT, Kind.ENTITY]
+
+    # of each kind a page and one to look ahead, and the page that is told; agent-5 learnt nothing for days
+    for owner, kinds in product((Owner(account_id=account.id), agents[0]), ([], [Kind.TURN], [Kind.CONTEXT_ENTRY])):
+        assert scanned(owner, Stretch(kinds=kinds)) <= (len(kinds or Kind) + 1) * 51, (owner, kinds)
+    assert scanned(agents[5], Stretch(kinds=learnt, archived=None)) <= (len(learnt) + 1) * 51
