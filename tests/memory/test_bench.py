@@ -11,7 +11,7 @@ from memory.management.benchmarks.cases import FIELDS
 from memory.management.benchmarks.measure import WARM_UP_ROUNDS, Case, Way, measure
 from memory.management.benchmarks.scratch import CONVERSATION, Scratch, fill_episodes, scratch_account
 from memory.management.benchmarks.web import KeepAliveClient, web_server
-from memory.models import Account, Agent, ApiKey, AuditEntry, Memory, Participant, Vector
+from memory.models import Account, Agent, ApiKey, Memory, Participant, Vector
 from memory.tiers.working import WorkingMemory
 from memory_project import redis
 from tests.memory.episodes import NOW
@@ -62,7 +62,7 @@ def test_a_scratch_account_leaves_nothing_behind(empty_redis: None) -> None:
         use(scratch)
         assert Vector.objects.count() == 40
 
-    for table in (Account, Agent, ApiKey, AuditEntry, Injection, Memory, Participant, Vector):
+    for table in (Account, Agent, ApiKey, Injection, Memory, Participant, Vector):
         assert not table._default_manager.exists(), table
     assert [key for key in redis.client().scan_iter() if redis.client().type(key) != "stream"] == []
     assert redis.client().xlen("ledger:journal") == 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from ledger import store as ledger
 from ledger.journal import JOURNAL, RESTORED, next_entries
-from memory.models import Account, AuditEntry, Conversation, Memory
+from memory.models import Account, Conversation, Memory
 from memory.models.binary import Embedding
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
@@ -85,7 +85,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def delete_everything(account: Account) -> None:
-    """Rows, what outlives rows, and what is in Redis."""
+    """Rows and what is in Redis. Entries of the audit log stay, as they do whatever is deleted."""
     place = Place(account_id=account.id, conversation_id=CONVERSATION)
     WorkingMemory(Owner(account_id=account.id)).clear(CONVERSATION)
     ledger.end(place)
@@ -97,7 +97,6 @@ def delete_everything(account: Account) -> None:
         client().delete(read_counts.key_of(Owner(account_id=account.id, agent_id=agent_name(number))))
     client().srem(RESTORED, conversation_key(ledger.KEY_NAME, place))
     Memory.objects.filter(account=account).delete()
-    AuditEntry.objects.in_account(account.id).delete()
     account.delete()
 
 

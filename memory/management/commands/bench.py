@@ -17,11 +17,13 @@ from rich.table import Table
 
 from memory.management.benchmarks.cases import all_cases
 from memory.management.benchmarks.conversations import bare_log
+from memory.management.benchmarks.growth import MOST_TIMES, Growth, measure_growth
 from memory.management.benchmarks.measure import Measured, measure
 from memory.management.benchmarks.scratch import fill_episodes, scratch_account
 from memory.management.benchmarks.web import KeepAliveClient, web_server
 
 EPISODES = 10_000
+GROWN = (10_000, 100_000)
 QUICK_ROUNDS, FULL_ROUNDS = 300, 3_000
 WIDTH = 100
 
@@ -41,12 +43,18 @@ class Command(BaseCommand):
         parser.add_argument(
             "--memories", type=int, default=0, help="recall over an account of as many as well (100,000: minutes)"
         )
+        parser.add_argument(
+            "--jobs", action="store_true", help="only how jobs' time grows from 10,000 rows to 100,000 (minutes)"
+        )
         parser.add_argument("--migrate", action="store_true", help="migrate first, on servers that are new")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["migrate"]:
             call_command("migrate", verbosity=0, skip_checks=True)
+        if options["jobs"]:
+            self.tell_growth(as_json=options["json"])
+            return
         measured = measure_all(options["rounds"], memories=options["memories"])
         if options["json"]:
             figures = {
@@ -60,6 +68,17 @@ class Command(BaseCommand):
         with console.capture() as capture:
             console.print(draw(measured, rounds=options["rounds"]))
         self.stdout.write(capture.get())
+
+    def tell_growth(self, *, as_json: bool) -> None:
+        """As it comes: some jobs take minutes."""
+        for growth in measure_growth(GROWN):
+            self.stdout.write(json.dumps(asdict(growth)) if as_json else tell_growth(growth))
+
+
+def tell_growth(growth: Growth) -> str:
+    seconds = "".join(f"{each:10.2f} s" for each in growth.seconds)
+    verdict = "" if growth.times <= MOST_TIMES else f"  more than {MOST_TIMES:.0f}"
+    return f"{growth.job:<20}{growth.rows:<46}{seconds}{growth.times:8.1f} ×{verdict}"
 
 
 def measure_all(rounds: int, *, memories: int) -> list[Measured]:

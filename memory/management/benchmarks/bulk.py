@@ -1,0 +1,43 @@
+"""Rows by the hundred thousand: made by the database, from what a model's columns are by default."""
+
+from typing import Any
+
+from django.db import connection
+from django.db.models import Field, Model, UUIDField
+from django.db.models.fields import NOT_PROVIDED
+from psycopg import sql
+
+from memory.management.benchmarks.scratch import Scratch
+
+
+def id_of(scratch: Scratch, noun: str, number: str = "n") -> str:
+    """SQL: the id of the row of that number, so that others may name it."""
+    return f"md5('{noun}:{scratch.account.id}:' || {number})::uuid"
+
+
+def insert_rows(scratch: Scratch, model: type[Model], count: int, /, **columns: str) -> None:
+    """So many rows in the account. `columns` are SQL over `n`, which counts from 1; others have their defaults."""
+    given: dict[str, sql.Composable] = {name: sql.SQL(text) for name, text in columns.items()}
+    for field in model._meta.local_concrete_fields:
+        name = str(field.column)
+        if name == "account_id":
+            given[name] = sql.Literal(scratch.account.id)
+        elif name not in given and (default := default_of(field)) is not None:
+            given[name] = default
+    statement = sql.SQL("INSERT INTO {table} ({columns}) SELECT {values} FROM generate_series(1, {count}) AS n").format(
+        table=sql.Identifier(model._meta.db_table),
+        columns=sql.SQL(", ").join(map(sql.Identifier, given)),
+        values=sql.SQL(", ").join(given.values()),
+        count=sql.Literal(count),
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(statement.as_string(cursor.connection))
+
+
+def default_of(field: "Field[Any, Any]") -> sql.Composable | None:
+    """None where the database knows it, or where nothing is as good."""
+    if field.primary_key and isinstance(field, UUIDField):
+        return sql.SQL("gen_random_uuid()")
+    if field.db_default is not NOT_PROVIDED or not field.has_default():
+        return None
+    return sql.Literal(field.get_db_prep_save(field.get_default(), connection))

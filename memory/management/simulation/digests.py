@@ -1,0 +1,116 @@
+"""The end state of an account as one digest, and what two of them differ in: by contents, without ids, without the
+wall clock.
+
+A row is told by its columns, in which the id of another row is replaced by what that row says, and a time by its day.
+Left out are what hangs on the clock or on who did it: when a row was written, leases, attempts, errors, runs of jobs.
+"""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.apps import apps
+from django.db.models import Model
+
+from memory.models import Account
+
+VOLATILE = re.compile(
+    r"created_at|updated_at|id|identity|content_hash|.*_digests?|.*lease_until|.*attempts|.*error|version|stream_id"
+    r"|saved_session|saved_at|secret_hash|prefix|last_used_at|cleared_at|account_id|at"
+)
+DUE = re.compile(r".*_after")
+"""When something is due hangs on the clock; that it is, does not."""
+LEFT_OUT = frozenset({"JobRun", "ApiKey", "AuditEntry", "TermCount", "MetricSample", "SharedContextPool"})
+"""Counts of words are told by the texts, entries of the audit log by what they speak of."""
+AN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+DECIMALS = 4
+VECTOR = "vector"
+"""As long as it is, it is told by a digest."""
+
+Row = dict[str, Any]
+Table = tuple[str, list[Row]]
+
+
+def told_state(account: Account) -> dict[str, list[str]]:
+    """By table, its rows in order, as JSON."""
+    tables = [(model.__name__, list(rows_of(model, account))) for model in sorted_models()]
+    names = {row["id"]: name_of(table, row) for table, rows in tables for row in rows}
+    return {table: sorted(json.dumps(tell(row, names), sort_keys=True) for row in rows) for table, rows in tables}
+
+
+def digest_of(state: Mapping[str, list[str]]) -> str:
+    """SHA-256 over all tables."""
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+
+
+def differences(one: Mapping[str, list[str]], other: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
+    """A table and a row of it, behind `-` where the first state alone has it, behind `+` where the other has."""
+    for table in sorted({*one, *other}):
+        mine, yours = Counter(one.get(table, ())), Counter(other.get(table, ()))
+        yield from ((table, f"- {row}") for row in (mine - yours).elements())
+        yield from ((table, f"+ {row}") for row in (yours - mine).elements())
+
+
+def sorted_models() -> list[type[Model]]:
+    found = [model for model in apps.get_models() if model.__name__ not in LEFT_OUT and has_account(model)]
+    return sorted(found, key=lambda model: model.__name__)
+
+
+def has_account(model: type[Model]) -> bool:
+    return any(field.attname == "account_id" for field in model._meta.concrete_fields)
+
+
+def rows_of(model: type[Model], account: Account) -> Iterable[Row]:
+    """With their ids; a child has those columns alone that its parent has not."""
+    names = [field.attname for field in model._meta.local_concrete_fields]
+    key = str(model._meta.pk.attname if model._meta.pk else "id")
+    rows = model._default_manager.filter(account_id=account.id).order_by(key)
+    for values in rows.values(*dict.fromkeys([key, *names])).iterator():
+        yield {"id": values[key], **{name: plain(name, value) for name, value in values.items() if name != key}}
+
+
+def plain(name: str, value: Any) -> Any:
+    """As JSON has it. A child's parent, and other rows, stay ids."""
+    if DUE.fullmatch(name):
+        return value is not None
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d}"
+    if isinstance(value, float):
+        return round(value, DECIMALS)
+    if value is None or isinstance(value, (str, int, UUID)):
+        return value
+    if isinstance(value, (dict, list)) and name != VECTOR:
+        return value
+    return hashlib.sha256(str(value).encode()).hexdigest()
+
+
+def name_of(table: str, row: Row) -> str:
+    """What the row says by itself, whatever it refers to."""
+    said = json.dumps(tell(row, {}), sort_keys=True)
+    return f"{table}:{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+
+
+def tell(row: Row, names: Mapping[UUID, str]) -> Row:
+    return {
+        name: replace_ids(value, names)
+        for name, value in row.items()
+        if not VOLATILE.fullmatch(name) or name.endswith("_ptr_id")
+    }
+
+
+def replace_ids(value: Any, names: Mapping[UUID, str]) -> Any:
+    """Every id in it, however deep, by what it names."""
+    if isinstance(value, UUID):
+        return names.get(value, "")
+    if isinstance(value, str):
+        return AN_ID.sub(lambda found: names.get(UUID(found.group()), ""), value)
+    if isinstance(value, dict):
+        return {replace_ids(name, names): replace_ids(each, names) for name, each in value.items()}
+    if isinstance(value, list):
+        return [replace_ids(each, names) for each in value]
+    return value

@@ -1,0 +1,88 @@
+"""One month in calm weather and in a storm, and what is different at their ends."""
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from memory.management.simulation.digests import differences, digest_of, told_state
+from memory.management.simulation.month import Doer, Month, Step, do_at_once, first_day_of
+from memory.management.simulation.script import Extent
+from memory.models import Account
+from tests.faults.servers import Servers
+from tests.faults.storms import storm_raised
+
+MOST_TOLD = 40
+"""Differences."""
+
+State = dict[str, list[str]]
+
+
+def compare(options: argparse.Namespace, servers: Servers) -> dict[str, Any]:
+    """Both months end before the same day."""
+    now, draw = timezone.now(), random.Random(options.seed)
+    steps, calm = live_calmly(options, now)
+    log(f"calm: {len(steps)} steps, {sum(step.seconds for step in steps):.0f} s of jobs")
+    plan, seconds = plan_strikes(options, steps, draw), [step.seconds for step in steps]
+    began = time.monotonic()
+    with storm_raised(servers, plan=plan, seconds=seconds, draw=draw) as storm:
+        stormy = live_in_storm(options, now, storm, plan=plan)
+    different = list(differences(calm, stormy))
+    return {
+        "calm": digest_of(calm),
+        "storm": digest_of(stormy),
+        "is_same": digest_of(calm) == digest_of(stormy),
+        "rows": sum(map(len, calm.values())),
+        "steps": len(steps),
+        "unexplained": sum(each.count for step in steps for each in step.unexplained),
+        "strikes": dict(sorted(storm.met.items())),
+        "storm_seconds": round(time.monotonic() - began),
+        "differences": len(different),
+        "told": different[:MOST_TOLD],
+    }
+
+
+def live_calmly(options: argparse.Namespace, now: datetime) -> tuple[list[Step], State]:
+    month = month_of(options, "calm", now, do_at_once, is_counted=True)
+    steps = list(month.live())
+    return steps, told_state(month.account)
+
+
+def live_in_storm(options: argparse.Namespace, now: datetime, storm: Doer, *, plan: Mapping[int, str]) -> State:
+    """A report that was lost with its worker explains nothing, so nothing is counted here."""
+    month = month_of(options, "storm", now, storm, is_counted=False)
+    for number, step in enumerate(month.live()):
+        if number in plan:
+            log(f"{plan[number]} struck in {step.job} as of {step.at}")
+    return told_state(month.account)
+
+
+def month_of(options: argparse.Namespace, name: str, now: datetime, do: Doer, *, is_counted: bool) -> Month:
+    """What the database dated since is from the month's own beginning on."""
+    extent = Extent(conversations=options.conversations, agents=options.agents, days=options.days, seed=options.seed)
+    return Month(
+        extent=extent,
+        account=Account.objects.create(name=name),
+        first_day=first_day_of(extent, now),
+        since=timezone.now(),
+        do=do,
+        is_counted=is_counted,
+    )
+
+
+def plan_strikes(options: argparse.Namespace, steps: Sequence[Step], draw: random.Random) -> dict[int, str]:
+    """At random steps in which there was something to do; not in those that pick up what others left."""
+    worth = [number for number, step in enumerate(steps) if step.done.examined and not step.is_once_more]
+    strikes = ["worker"] * options.kills + ["postgres", "valkey"] * options.stops
+    draw.shuffle(strikes)
+    return dict(zip(draw.sample(worth, len(strikes)), strikes, strict=True))
+
+
+def log(text: str) -> None:
+    """A proof tells how far it is."""
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
