@@ -28,6 +28,7 @@ from memory.models import Conversation, EpisodicMemory, MemoryPool, PersistentCo
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.retrieval.episodes import EpisodesFound
 from memory.retrieval.queries import Query
+from memory.retrieval.timeline import Place, Remembered, Stretch, read_timeline
 from memory.retrieval.turns import TurnsFound
 from memory.services import turns
 from memory.services.accounts import find_account
@@ -101,8 +102,17 @@ class AgentMemory(AgentKnowledge):
     @classmethod
     def open(cls, account: str = "default", *, agent_id: str, user_id: str = "", channel: str = GLOBAL_CHANNEL) -> Self:
         """The memory of an agent, which is made with its first write. Raises NotFound for an account there is not."""
-        account_id = find_account(account).id
-        return cls(Owner(account_id=account_id, agent_id=agent_id, user_id=user_id, channel=channel, actor=ACTOR))
+        found = find_account(account)
+        return cls(
+            Owner(
+                account_id=found.id,
+                agent_id=agent_id,
+                user_id=user_id,
+                channel=channel,
+                actor=ACTOR,
+                audit_level=found.audit_level,
+            )
+        )
 
     @property
     def memory_manager(self) -> MemoryManager:
@@ -258,6 +268,22 @@ class AgentMemory(AgentKnowledge):
         context = gather_context(self._owner, request, now=moment)
         conclude_context(self._owner, context, now=moment)
         return context
+
+    def timeline(
+        self,
+        stretch: Stretch | None = None,
+        *,
+        beyond: Place | None = None,
+        newest_first: bool = True,
+        limit: int = 50,
+        now: datetime | None = None,
+    ) -> Sequence[Remembered]:
+        """What is remembered of all kinds and channels, by the time when it happened (see `retrieval.timeline`).
+
+        `beyond`: what comes after the memory of this time and id.
+        """
+        asked, moment = stretch or Stretch(), self.moment(now)
+        return read_timeline(self._owner, asked, beyond=beyond, newest_first=newest_first, limit=limit, now=moment)
 
     def replay(self, request: ReplayRequest, *, deep: bool = False, now: datetime | None = None) -> Slice:
         """The smallest slice of what was done that answers (see `services.replay`), and count the reads of it.

@@ -1,6 +1,6 @@
 """The knobs of the domain: one line each, read once from the environment under the same name with MEMORY_ before it."""
 
-from memory_project.knobs import SettingError, choice, names, whole_number
+from memory_project.knobs import SettingError, choice, names, number, whole_number
 
 
 def knob(name: str, default: int, *, low: int, high: int) -> int:
@@ -18,9 +18,14 @@ EMBED_BACKOFF_LIMIT_SECONDS = knob("EMBED_BACKOFF_LIMIT_SECONDS", 3_600, low=1, 
 EMBEDDING_CACHE_SECONDS = knob("EMBEDDING_CACHE_SECONDS", 86_400, low=0, high=2_592_000)  # seconds, 0 = no cache
 JOB_LEASE_SECONDS = knob("JOB_LEASE_SECONDS", 120, low=1, high=3_600)  # seconds, renewed a batch
 JOB_ATTEMPTS = knob("JOB_ATTEMPTS", 5, low=1, high=100)  # workers that may die on one batch
+JOB_TIMES = names(
+    "MEMORY_JOB_TIMES"
+)  # when jobs run, where not at their own times: `decay=03:15`, `promote=30m`, `embed=off`
 JOB_RUN_RETENTION_DAYS = knob("JOB_RUN_RETENTION_DAYS", 30, low=1, high=3_650)  # days
+METRIC_RETENTION_DAYS = knob("METRIC_RETENTION_DAYS", 30, low=1, high=3_650)  # days that samples of figures are kept
 AUDIT_RETENTION_DAYS = knob("AUDIT_RETENTION_DAYS", 365, low=1, high=36_500)  # days
-AUDIT_PARTITIONS_AHEAD = knob("AUDIT_PARTITIONS_AHEAD", 7, low=1, high=60)  # days
+AUDIT_PARTITIONS_AHEAD = knob("AUDIT_PARTITIONS_AHEAD", 7, low=7, high=60)  # days
+AUDIT_READ_LINES = knob("AUDIT_READ_LINES", 50_000, low=1, high=10_000_000)  # reads waiting in Redis; more go past it
 EPISODES_IN_CONTEXT = knob("EPISODES_IN_CONTEXT", 3, low=0, high=20)  # episodes
 AUDIT_LEVELS = ("off", "writes", "reads", "verbose")  # each keeps what the ones before it keep
 AUDIT_LEVEL = choice("MEMORY_AUDIT_LEVEL", "writes", AUDIT_LEVELS)
@@ -54,6 +59,16 @@ TOOL_CACHE_TTL_SECONDS = knob("TOOL_CACHE_TTL_SECONDS", 3_600, low=1, high=2_592
 ACCESS_LOG_LINES = knob("ACCESS_LOG_LINES", 1_000_000, low=1, high=100_000_000)  # lines waiting in Redis; more are lost
 ACCESS_LOG_RETENTION_DAYS = knob("ACCESS_LOG_RETENTION_DAYS", 365, low=1, high=36_500)  # days
 
+DUPLICATE_SIMILARITY = number(
+    "MEMORY_DUPLICATE_SIMILARITY", 0.92, low=0.5, high=1.0
+)  # 1 - cosine distance, from then on
+STALE_FROM = number("MEMORY_STALE_FROM", 0.9, low=0.0, high=1.0)  # staleness of a context entry, then it is archived
+PROMOTE_CONFIDENCE = number("MEMORY_PROMOTE_CONFIDENCE", 0.85, low=0.0, high=1.0)  # of a fact, to go to _global
+PROMOTE_ACCESS_COUNT = knob("PROMOTE_ACCESS_COUNT", 5, low=0, high=1_000_000)  # reads of it
+PROMOTE_CONVERSATIONS = knob("PROMOTE_CONVERSATIONS", 2, low=0, high=1_000)  # conversations that it was learnt in
+
+EXTRACTION_ATTEMPTS = knob("EXTRACTION_ATTEMPTS", 8, low=1, high=1_000)  # of its own failing, then staff decides
+SUMMARY_ATTEMPTS = knob("SUMMARY_ATTEMPTS", 8, low=1, high=1_000)  # of its own failing, then staff decides
 EXTRACTION_INPUT_TOKENS = knob("EXTRACTION_INPUT_TOKENS", 6_000, low=500, high=1_000_000)  # tokens of turns, a call
 EXTRACTION_BATCH = knob("EXTRACTION_BATCH", 4, low=1, high=32)  # conversations looked through side by side
 EXTRACTION_LEASE_SECONDS = knob("EXTRACTION_LEASE_SECONDS", 60, low=15, high=3_600)  # seconds, renewed meanwhile

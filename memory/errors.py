@@ -10,6 +10,7 @@
     ├── TooLarge                      over a limit; says which, and whether it was stored all the same
     └── ProviderError                 a model outside gave no usable answer; the rest goes on without it
         ├── ProviderUnavailable       later may be better: 5xx, 429, timeout, connection, deadline
+        │   └── ProviderTooSlow       the time ran out: less at once may be better
         ├── ProviderRefused           asking again will not help: key, model or request refused
         └── ProviderReplyInvalid      it answered nonsense: no JSON, wrong count or width, NaN, zeros
 
@@ -77,6 +78,10 @@ class ProviderUnavailable(ProviderError):
     def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+
+
+class ProviderTooSlow(ProviderUnavailable):
+    """Told as unavailable; who asked for much may ask for less."""
 
 
 class ProviderRefused(ProviderError):

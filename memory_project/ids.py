@@ -6,12 +6,21 @@ And the names of a row's versions, for who asks later whether it is still at tha
 import os
 import time
 import uuid
+from datetime import datetime
 
 
 def uuid7() -> uuid.UUID:
     """A UUID of version 7 (RFC 9562, 5.7): 48 bits of Unix milliseconds, then 74 random bits."""
-    milliseconds = time.time_ns() // 1_000_000
-    value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
+    return made_of(time.time_ns() // 1_000_000, int.from_bytes(os.urandom(10), "big"))
+
+
+def first_uuid7(moment: datetime) -> uuid.UUID:
+    """No id that is made at the moment or later sorts before it: so rows of late are found by their primary key."""
+    return made_of(int(moment.timestamp() * 1_000), 0)
+
+
+def made_of(milliseconds: int, random_bits: int) -> uuid.UUID:
+    value = (milliseconds & (1 << 48) - 1) << 80 | random_bits
     value = value & ~(0xF << 76) | 0x7 << 76
     return uuid.UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
 

@@ -44,10 +44,13 @@ SHARED_KEYS = {
     "ledger_flushed": "ledger:flushed",
     "access_log": "access:log",
     "access_lost": "access:lost",
+    "audit_reads": "audit:reads",
+    "refused_audit_reads": "audit:reads:refused",
 }
 """Keys that belong to no account: the stream of injections not yet in PostgreSQL, the mark that no ledger was lost,
 while that mark is missing, the set of ledgers that were restored already, and the newest injection in PostgreSQL; the
-stream of the access log's lines not yet in PostgreSQL, and how many found no room in it."""
+stream of the access log's lines not yet in PostgreSQL, and how many found no room in it; the stream of audited reads
+not yet in PostgreSQL, and of those that it refused."""
 
 PAUSE_SECONDS = 2.0
 """How long a Redis that did not answer in time is left alone."""

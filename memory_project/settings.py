@@ -49,6 +49,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "memory_project.http.metrics.RequestMetrics",
     "memory_project.http.request_ids.RequestIds",
+    "memory_project.http.traceparents.TraceParents",
     "memory_project.http.middleware.UnavailableStores",
     "memory_project.http.middleware.ContentSecurityPolicy",
     "django.middleware.security.SecurityMiddleware",
@@ -191,6 +192,7 @@ SPECTACULAR_SETTINGS = {
         "GoalStatusEnum": "memory.models.Goal.Status",
         "JobStatusEnum": "memory.models.JobRun.Status",
         "KindEnum": "memory.models.Kind",
+        "QueueStateEnum": "memory.api.conversations.STATES",
         "SlotEnum": "memory.models.TurnSlot.Slot",
         "TurnStatusEnum": "memory.models.TurnRecord.Status",
         "CompressionLevelEnum": "memory.models.CompressionLevel",
@@ -272,11 +274,20 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "text": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"},
+        "text": {"format": "%(asctime)s %(levelname)s %(name)s [request %(request_id)s job %(job_id)s]: %(message)s"},
         "json": {"()": "memory_project.logs.JsonFormatter"},
     },
-    "filters": {"request_id": {"()": "memory_project.http.request_ids.RequestIdFilter"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["request_id"]}},
+    "filters": {
+        "request_id": {"()": "memory_project.http.request_ids.RequestIdFilter"},
+        "job_id": {"()": "memory_project.logs.JobIdFilter"},
+    },
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": LOG_FORMAT,
+            "filters": ["request_id", "job_id"],
+        }
+    },
     "root": {"handlers": ["console"], "level": knobs.choice("MEMORY_LOG_LEVEL", "INFO", LOG_LEVELS)},
     # a 4xx is the client's affair and in the access log already
     "loggers": {

@@ -17,6 +17,7 @@ urlpatterns = [
     path("api/docs", DocumentPage.as_view(), name="docs"),
     path("", include("memory.api.operations")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
+    path("admin/dashboard/", include("memory.admin.dashboard")),
     path("admin/", admin.site.urls),
 ]
 

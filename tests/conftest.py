@@ -12,9 +12,11 @@ from tests.api_client import ServiceClient
 from tests.beside import start_beside as start_beside
 from tests.dripping_server import dripping_server as dripping_server
 from tests.embedding_server import embedding_server as embedding_server
+from tests.emptying import pytest_configure as pytest_configure
 from tests.language_model_server import language_model_server as language_model_server
 from tests.redis_away import redis_away
 from tests.reranker_server import reranker_server as reranker_server
+from tests.web_server import shared_server as shared_server
 
 
 @pytest.fixture

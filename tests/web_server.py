@@ -7,12 +7,13 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import pytest
 from django.db import connection
 
 from memory_project.supervisor.parts import Address, parts_at
@@ -96,6 +97,29 @@ def serve(environ: dict[str, str] | None = None) -> Generator[WebServer]:
         process.terminate()
         process.wait(PATIENCE_SECONDS)
         process.stderr.close()
+
+
+SharedServers = Callable[[dict[str, str]], WebServer]
+
+
+@pytest.fixture(scope="session")
+def shared_server(django_db_setup: None) -> Iterator[SharedServers]:
+    """A server of this environment, which all tests of the process share: starting one takes seconds.
+
+    Whoever measures the server itself, or leaves it with something to do, serves one of his own.
+    """
+    started: dict[frozenset[tuple[str, str]], WebServer] = {}
+    with ExitStack() as stack:
+
+        def find(environ: dict[str, str]) -> WebServer:
+            key = frozenset(environ.items())
+            if key not in started:
+                server = started[key] = stack.enter_context(serve(environ))
+                # the first request loads the whole API, for seconds on a busy machine
+                assert server.request("GET", "/api/v1/agents").status == 401
+            return started[key]
+
+        yield find
 
 
 def _port_from(log: IO[str]) -> int:

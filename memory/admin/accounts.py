@@ -18,6 +18,7 @@ from memory.models import Account, Agent, Team, TeamMember
 from memory.models.accounts import DEFAULT_TRACE_TOKENS
 from memory.services.accounts import add_member, remove_member
 from memory.services.administration import change_row
+from memory.services.audit_log import set_audit_level
 from memory.services.reasoning_policies import MOST_TRACE_TOKENS, set_policy
 from memory_project.admin_lists import AccountFilter
 
@@ -42,6 +43,8 @@ LISTS_OF_AN_ACCOUNT = (
 
 POLICY = frozenset({"reasoning_tier", "raw_trace_tokens"})
 """Columns that the service of reasoning sets."""
+AUDIT_LEVEL = "audit_level"
+"""The column that the service of the audit log sets."""
 
 
 class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -85,6 +88,14 @@ class AccountAdmin(AuditedAdmin):
                 "destroys raw traces.",
             },
         ),
+        (
+            "Audit log",
+            {
+                "fields": ("audit_level",),
+                "description": "Writes are what changed; reads what was found, by whom and with which words; verbose "
+                "adds what was sent. A change of it is in the log at every level.",
+            },
+        ),
     )
 
     def has_delete_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
@@ -97,7 +108,9 @@ class AccountAdmin(AuditedAdmin):
         owner, columns = self.owner_of(request, obj), set(form.changed_data)
         if columns & POLICY:
             set_policy(owner, tier=obj.reasoning_tier, trace_tokens=obj.raw_trace_tokens)
-        if others := sorted(columns - POLICY):
+        if AUDIT_LEVEL in columns:
+            set_audit_level(owner, level=obj.audit_level)
+        if others := sorted(columns - POLICY - {AUDIT_LEVEL}):
             change_row(owner, obj, columns=others, memory_type=self.memory_type)
 
     @admin.display(description="What is in it")

@@ -36,6 +36,7 @@ from memory.services.conversation_corrections import (
     ask_for_extraction,
     delete_conversation,
     delete_conversation_and_episodes,
+    retry_failed,
 )
 from memory.services.conversation_queue import EXTRACTION, SUMMARIES
 from memory.tasks import run_soon
@@ -85,7 +86,8 @@ class SummaryFilter(admin.SimpleListFilter):
     conditions = {
         "none": Q(summarized_count=0),
         "queued": Q(summarize_after__isnull=False),
-        "failing": ~Q(summary_error=""),
+        "failing": ~Q(summary_error="") & Q(summary_parked_at=None),
+        "parked": Q(summary_parked_at__isnull=False),
     }
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
@@ -104,6 +106,7 @@ class ExtractionFilter(admin.SimpleListFilter):
     conditions = {
         "waiting": Q(extract_after__isnull=False),
         "failing": Q(extract_after__isnull=False) & ~Q(extract_error=""),
+        "parked": Q(extract_parked_at__isnull=False),
     }
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
@@ -123,7 +126,7 @@ class ConversationAdmin(BoundedAdmin):
     list_select_related = ("account",)
     search_fields = ("conversation_id",)
     search_help_text = "A conversation, a user or an agent that takes part, in full."
-    actions = ("extract",)
+    actions = ("extract", "try_again")
     delete_confirmation_template = "admin/memory/conversation/delete_confirmation.html"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -147,6 +150,20 @@ class ConversationAdmin(BoundedAdmin):
         if queued:
             run_soon(CONSOLIDATE)
         self.message_user(request, f"Queued for extraction: {queued}.", messages.SUCCESS)
+
+    @admin.action(description="Try again what failed or is parked", permissions=["change"])
+    def try_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        jobs: set[str] = set()
+        retried = 0
+        for row in queryset.defer("metadata", "saved_session"):
+            done = retry_failed(staff_owner(request, row.account_id), row, now=datetime.now(UTC))
+            if done:
+                self.log_change(request, row, "try again")
+                retried += 1
+            jobs |= done
+        for job in sorted(jobs):
+            run_soon(job)
+        self.message_user(request, f"Queued once more: {retried}.", messages.SUCCESS)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
         return super().get_queryset(request).defer("metadata", "saved_session")

@@ -85,14 +85,14 @@ class EntityAdmin(MeaningPages, DeedPages, MemoryPages):
     form = EntityForm
     change_form_template = "admin/memory/entity/change_form.html"
     list_display = (
-        "named", "of_type", "also", "salience", "state", "first_seen", "agent_id", "user_id", "channel",
+        "named", "of_type", "also", "told_salience", "state", "first_seen", "agent_id", "user_id", "channel",
         "account",
     )  # fmt: skip
     list_filter = (AccountFilter, TypeFilter, *MemoryPages.list_filter[1:])
     long_columns = (*LONG_COLUMNS, "description", "properties")
     correctable = (*SAID, "expires_at", "trust", "source", "metadata")
     shown = ("first_seen", "user_id", "channel", *MemoryPages.shown)
-    past = ("named", "of_type", "also", "told_description", "salience")
+    past = ("named", "of_type", "also", "told_description")
     actions = ("merge", "embed")
 
     def has_add_permission(self, request: HttpRequest) -> bool:

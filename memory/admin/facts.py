@@ -22,6 +22,7 @@ from memory.admin.beliefs import (
 )
 from memory.admin.deeds import ClaimField, Deed, DeedPages
 from memory.admin.episodes import NOT_YET, MeaningChangeList
+from memory.admin.fading import tell_value
 from memory.admin.meanings import MeaningPages
 from memory.admin.memories import MemoryForm, MemoryPages
 from memory.admin.text import mark_invisible
@@ -167,7 +168,8 @@ class FactAdmin(MeaningPages, DeedPages, MemoryPages):
 
     @admin.display(description="Confidence")
     def sure(self, fact: Fact) -> str:
-        return f"{fact.confidence:g} ({fact.certainty})" if fact.certainty else f"{fact.confidence:g}"
+        told = tell_value(fact.confidence, base=fact.base_confidence, faded=fact.faded_confidence)
+        return f"{told} ({fact.certainty})" if fact.certainty else told
 
     @admin.display(description="True")
     def valid(self, fact: Fact) -> str:

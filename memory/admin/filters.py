@@ -59,7 +59,7 @@ class OperationFilter(admin.SimpleListFilter):
         "store", "retrieve", "update", "delete", "archive", "unarchive", "quarantine", "release", "pin", "unpin",
         "bury", "unbury", "embed", "create", "revoke", "run_job", "mark", "evict", "clear", "promote", "confirm",
         "correct", "supersede", "retract", "reject", "review", "lift", "merge", "split", "complete", "abandon",
-        "block", "unblock", "reinforce", "deep_replay",
+        "block", "unblock", "reinforce", "deep_replay", "erase_audit", "set_audit_level",
     )  # fmt: skip
 
     def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[tuple[str, str]]:

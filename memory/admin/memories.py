@@ -15,6 +15,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from memory.admin.base import BoundedAdmin, by_account, describe_deletion, staff_owner
+from memory.admin.duplicates import MERGED_MODELS, tell_merges, undo_merges
+from memory.admin.fading import tell_value
 from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
 from memory.admin.filters import VectorFilter
 from memory.admin.text import EXCERPT_CHARACTERS, name_invisible, shorten
@@ -84,8 +86,9 @@ class MemoryPages(BoundedAdmin):
         "text", "user_id", "channel", "event_time", "expires_at", "salience", "trust", "source", "metadata",
     )  # fmt: skip
     shown: ClassVar[tuple[str, ...]] = (
-        "account", "kind", "agent_id", "conversation_id", "state", "invisible", "embedding", "links", "identity",
-        "token_count", "access_count", "last_accessed", "version", "created_at", "updated_at", "id",
+        "account", "kind", "agent_id", "conversation_id", "state", "invisible", "embedding", "links", "merges",
+        "identity", "token_count", "told_salience", "access_count", "last_accessed", "version", "created_at",
+        "updated_at", "id",
     )  # fmt: skip
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -134,9 +137,17 @@ class MemoryPages(BoundedAdmin):
             named.append(f"due {memory.embed_after:%Y-%m-%d %H:%M} UTC {memory.embed_error}".strip())
         return ", ".join(named) or "none"
 
+    @admin.display(description="Salience", ordering="salience")
+    def told_salience(self, memory: Memory) -> str:
+        return tell_value(memory.salience, base=memory.base_salience, faded=memory.faded_salience)
+
     @admin.display(description="Links")
     def links(self, memory: Memory) -> SafeString:
         return format_html('<a href="{}?q={}">Links of this memory</a>', list_of(Link), memory.id)
+
+    @admin.display(description="Merged as saying the same")
+    def merges(self, memory: Memory) -> SafeString | str:
+        return tell_merges(memory)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         changes = {name: form.cleaned_data[name] for name in form.changed_data if name in self.correctable}
@@ -162,6 +173,9 @@ class MemoryPages(BoundedAdmin):
         if self.has_change_permission(request):
             for name in MARKS:
                 actions[name] = (mark_action(name), name, f"{name.capitalize()} selected %(verbose_name_plural)s")
+            if self.model in MERGED_MODELS:
+                undo: Callable[..., Any] = undo_merges
+                actions["undo_merge"] = (undo, "undo_merge", "Undo the merge of selected %(verbose_name_plural)s")
         return actions
 
     actions: Any = ("embed",)

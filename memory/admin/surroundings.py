@@ -83,7 +83,8 @@ def tell_progress(conversation: Conversation, queue: Queue, now: datetime) -> st
     )
     reach = f"{done} of {conversation.turn_count} turns" if done else "none"
     if error:
-        return f"{reach}, failing: {error} ({getattr(conversation, queue.attempts)}×)"
+        state = "failing" if getattr(conversation, queue.parked) is None else "parked"
+        return f"{reach}, {state}: {error} ({getattr(conversation, queue.attempts)}×)"
     if lease and lease > now:
         return f"{reach}, in the making"
     if due is None:

@@ -49,6 +49,7 @@ class Agents(OwnerViewSet):
         "partial_update": AgentAnswer,
     }
     statuses = {"create": 201}
+    unrecorded = frozenset({"list", "retrieve"})
 
     def list(self, request: Request) -> Response:
         return self.page(Agent.objects.in_account(self.credential.account_id), represent_agent)

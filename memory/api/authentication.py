@@ -45,4 +45,5 @@ def find_credential(secret: str, *, now: datetime) -> Credential | None:
         agent_id=key.agent_id,
         scopes=frozenset(key.scopes),
         prefix=key.prefix,
+        audit_level=key.audit_level,
     )

@@ -35,6 +35,11 @@ LONGEST_TITLE = 200
 SUMMARIZE = "summarize"
 CONSOLIDATE = "consolidate"
 """The jobs."""
+STATES = ["none", "queued", "failing", "parked"]
+TOLD_STATES = (
+    "What is `failing` is tried again by itself. What failed too often is `parked`: it waits, with all that is said "
+    "later, until somebody asks for it."
+)
 
 
 class Ask(Protocol):
@@ -77,12 +82,11 @@ class ListedConversation(serializers.Serializer[Any]):
     archived = serializers.BooleanField()
     turn_count = serializers.IntegerField()
     summarized_count = serializers.IntegerField(help_text="The turns below this index are in the summary.")
-    summary = serializers.ChoiceField(
-        ["none", "queued", "failing"], help_text="What is to be done; a failing one is tried again."
-    )
+    summary = serializers.ChoiceField(STATES, help_text=f"What is to be done. {TOLD_STATES}")
     summary_error = serializers.CharField(help_text="Empty unless the last attempt failed.")
     extracted_count = serializers.IntegerField(help_text="Turns below this index were looked through for knowledge.")
     consolidated_at = serializers.DateTimeField(allow_null=True, help_text="Null while turns are left.")
+    extraction = serializers.ChoiceField(STATES, help_text=f"What is to be looked through. {TOLD_STATES}")
     extract_error = serializers.CharField(help_text="Empty unless the last attempt failed.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -119,13 +123,27 @@ COLUMNS = (
 
 def represent_conversation(conversation: Conversation) -> dict[str, Any]:
     columns = {name: getattr(conversation, name) for name in COLUMNS}
-    return columns | {"summary": "failing" if conversation.summary_error else queued_or_none(conversation)}
+    return columns | {"summary": tell_summary(conversation), "extraction": tell_extraction(conversation)}
 
 
 def represent_with_participants(conversation: Conversation) -> dict[str, Any]:
     of_it = Participant.objects.of_conversation(conversation.account_id, conversation.conversation_id)
     agents = of_it.order_by("agent_id").values_list("agent_id", flat=True)
     return represent_conversation(conversation) | {"participants": list(agents)}
+
+
+def tell_summary(conversation: Conversation) -> str:
+    if conversation.summary_parked_at is not None:
+        return "parked"
+    return "failing" if conversation.summary_error else queued_or_none(conversation)
+
+
+def tell_extraction(conversation: Conversation) -> str:
+    if conversation.extract_parked_at is not None:
+        return "parked"
+    if conversation.extract_after is None:
+        return "none"
+    return "failing" if conversation.extract_error else "queued"
 
 
 def queued_or_none(conversation: Conversation) -> str:
@@ -204,6 +222,7 @@ class ConversationLives(OwnerViewSet):
     def summarize(self, request: Request, conversation_id: str) -> Response:
         """Ask for a summary of everything said so far. Where that is in the summary already, the job has no work.
 
+        One that is parked after too many failures is tried again.
         `/jobs/{job_id}` says how far it is (scope operate), the conversation's `summary` and `summarized_count` too.
         """
         owner = self.owner(self.body())
@@ -213,6 +232,7 @@ class ConversationLives(OwnerViewSet):
     def consolidate(self, request: Request, conversation_id: str) -> Response:
         """Have entities, facts and relationships extracted now from what nobody looked through yet.
 
+        What is parked after too many failures is tried again.
         `/jobs/{job_id}` says how far it is (scope operate), the conversation's `extracted_count` too.
         """
         owner = self.owner(self.body())

@@ -121,6 +121,7 @@ class Graphs(OwnerViewSet):
     answers = {"walk": GraphAnswer}
     problems = {"walk": (404,)}
     rate_class = "retrieval"
+    unrecorded = frozenset({"walk"})
 
     def walk(self, request: Request) -> Response:
         """What links lead to from these memories, in either direction; 404 where one of them cannot be seen.

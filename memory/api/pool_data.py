@@ -75,6 +75,7 @@ class PoolContents(OwnerViewSet):
     queries = {"retrieve": ReadQuery, "update": PathQuery, "partial_update": PathQuery}
     answers = {"retrieve": DataAnswer, "update": WrittenAnswer, "partial_update": WrittenAnswer}
     problems = {"retrieve": (422,)}
+    unrecorded = frozenset({"retrieve"})
     conditional = frozenset({"retrieve", "update", "partial_update"})
 
     def retrieve(self, request: Request, pool_id: str) -> Response:

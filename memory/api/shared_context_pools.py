@@ -133,6 +133,7 @@ class Postings(OwnerViewSet):
     answers = {"list": PostingAnswer, "create": PostingAnswer}
     statuses = {"create": 201}
     problems = {"list": (422,)}
+    unrecorded = frozenset({"list"})
     ordering = ("position",)
 
     def list(self, request: Request, pool_id: str) -> Response:
@@ -161,6 +162,7 @@ class CachedResults(OwnerViewSet):
     answers = {"list": CachedKeyAnswer, "retrieve": CachedAnswer, "update": CachedAnswer}
     statuses = {"destroy": 204}
     problems = {"list": (422,), "retrieve": (422,), "destroy": (409, 422)}
+    unrecorded = frozenset({"retrieve"})
 
     def list(self, request: Request, pool_id: str) -> Response:
         """The keys of what has not expired; the key that came last first."""

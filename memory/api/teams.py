@@ -45,6 +45,8 @@ def represent_member(member: TeamMember) -> dict[str, Any]:
 class TeamViewSet(OwnerViewSet):
     """Who is in a team reads and writes what the team shares: agents read who is in, and do not decide it."""
 
+    unrecorded = frozenset({"list", "retrieve"})
+
     def deciding_owner(self) -> Owner:
         """The account. Raises Forbidden for a key that is bound to an agent."""
         owner = self.owner()

@@ -4,7 +4,7 @@ import math
 import time
 from dataclasses import dataclass
 
-from memory.errors import ProviderUnavailable
+from memory.errors import ProviderTooSlow
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +18,12 @@ class Deadline:
         return cls(None if seconds is None else time.monotonic() + seconds)
 
     def remaining_seconds(self, *, at_most: float) -> float:
-        """Raises ProviderUnavailable when nothing remains."""
+        """Raises ProviderTooSlow when nothing remains."""
         if self.at is None:
             return at_most
         remaining = self.at - time.monotonic()
         if remaining <= 0:
-            raise ProviderUnavailable("the deadline has passed")
+            raise ProviderTooSlow("the deadline has passed")
         return min(remaining, at_most)
 
     def left_seconds(self) -> float:

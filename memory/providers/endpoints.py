@@ -18,7 +18,13 @@ import httpx2
 import openai
 from django.core.exceptions import ImproperlyConfigured
 
-from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid, ProviderUnavailable
+from memory.errors import (
+    ProviderError,
+    ProviderRefused,
+    ProviderReplyInvalid,
+    ProviderTooSlow,
+    ProviderUnavailable,
+)
 from memory.providers.connections import keep_time
 from memory.providers.deadlines import Deadline
 
@@ -127,7 +133,7 @@ def translate_failure(err: openai.OpenAIError | httpx2.HTTPError, *, what: str) 
     if isinstance(err, openai.APIStatusError):
         return translate_status(err.response, what=what)
     if isinstance(err, openai.APITimeoutError | httpx2.TimeoutException):
-        return ProviderUnavailable(f"the {what} did not answer in time")
+        return ProviderTooSlow(f"the {what} did not answer in time")
     if isinstance(err, openai.APIConnectionError | httpx2.TransportError):
         return ProviderUnavailable(f"the connection to the {what} failed")
     return ProviderReplyInvalid(f"the answer of the {what} could not be read ({type(err).__name__})")
@@ -137,7 +143,9 @@ def translate_status(response: httpx2.Response, *, what: str) -> ProviderError:
     status = response.status_code
     if status in (408, 409, 425, 429) or status >= 500:
         wait = read_retry_after(response.headers.get("retry-after", ""), now=datetime.now(UTC))
-        return ProviderUnavailable(f"the {what} answered {status}", retry_after_seconds=wait)
+        # the server's own limit of time, or a gateway's before it
+        failure = ProviderTooSlow if status in (408, 504) else ProviderUnavailable
+        return failure(f"the {what} answered {status}", retry_after_seconds=wait)
     if status >= 400:
         return ProviderRefused(f"the {what} refused the request with {status}", status=status)
     return ProviderReplyInvalid(f"the {what} answered {status}")

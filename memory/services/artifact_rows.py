@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from memory.audit import record as record_audit
+from memory.audit import texts_kept
 from memory.errors import NotFound
 from memory.identity import digest_of, holder
 from memory.models import Artifact, Kind, Memory
@@ -141,7 +142,8 @@ def change_columns(
         artifact.version -= 1  # `save_artifact` counts one change
         reword_memories(owner, [rewording], embedded=embedded, now=now)
     save_artifact(artifact, now=now, **columns)
-    record_artifacts(owner, "update", artifact, metadata={"columns": sorted(columns)})
+    texts = texts_kept(owner, [rewording.text] if is_reworded else [])
+    record_artifacts(owner, "update", artifact, metadata={"columns": sorted(columns)} | texts)
 
 
 def record_artifacts(owner: Owner, operation: str, *artifacts: Artifact, **columns: Any) -> None:

@@ -25,6 +25,7 @@ from memory.services.recall import RecallRequest, conclude, deadline_of, prepare
 from memory.services.sessions import latest_question
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import Place
+from memory_project.tracing import traced
 
 PACKING_SECONDS = 0.2
 """That there are for choosing among what was recalled, though the recall took all the time: it was not for nothing."""
@@ -57,6 +58,7 @@ class Context:
     """Whether others injected all that was recalled before this call could."""
 
 
+@traced("context", told=lambda context: {"items": len(context.items)})
 def gather_context(owner: Owner, request: ContextRequest, *, now: datetime) -> Context:
     """Working memory, episodes and evidence, laid out; marks the items in the ledger only where asked to.
 

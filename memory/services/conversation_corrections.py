@@ -4,6 +4,7 @@ Where Redis has a part in it, it comes last and inside: without an answer of Red
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -63,18 +64,46 @@ def ask_for_summary(owner: Owner, conversation_id: str, *, now: datetime) -> Con
 
 
 def retry_summary(owner: Owner, conversation_id: str, *, now: datetime) -> None:
-    """Try a failing summary now instead of after its wait. Raises NotFound, and Unprocessable where none fails."""
+    """`ask_again_for_summary`, with a run of the job."""
     with transaction.atomic():
-        conversation = lock_found(owner, conversation_id)
-        if not conversation.summary_error or conversation.summarize_after is None:
-            raise Unprocessable("no summary of this conversation waits after a failure")
-        Conversation.objects.filter(id=conversation.id).update(summarize_after=now)
-        record_change(owner, "retry", conversation)
+        ask_again_for_summary(owner, conversation_id, now=now)
         request_run(owner, job=SUMMARIZE)
 
 
+def ask_again_for_summary(owner: Owner, conversation_id: str, *, now: datetime) -> None:
+    """Try a failing summary now instead of after its wait; one that is parked, of everything that was said.
+
+    The caller has the job run. Raises NotFound, and Unprocessable where none fails.
+    """
+    with transaction.atomic():
+        conversation = lock_found(owner, conversation_id)
+        if conversation.summary_parked_at is not None:
+            request_summary(owner, conversation_id, now=now)
+        elif conversation.summary_error and conversation.summarize_after is not None:
+            Conversation.objects.filter(id=conversation.id).update(summarize_after=now)
+        else:
+            raise Unprocessable("no summary of this conversation waits after a failure")
+        record_change(owner, "retry", conversation)
+
+
+def retry_failed(owner: Owner, conversation: Conversation, *, now: datetime) -> set[str]:
+    """Try summary and extraction again where they fail, or are parked: the jobs that the caller is to have run.
+
+    The conversation is as it was read: what has been done meanwhile is passed over. Raises NotFound.
+    """
+    jobs: set[str] = set()
+    if conversation.summary_error:
+        with suppress(Unprocessable):
+            ask_again_for_summary(owner, conversation.conversation_id, now=now)
+            jobs.add(SUMMARIZE)
+    if conversation.extract_error:
+        ask_for_extraction(owner, conversation.conversation_id, now=now)
+        jobs.add(CONSOLIDATE)
+    return jobs
+
+
 def ask_for_extraction(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
-    """`request_extraction`, by name, a failing one without its wait. The caller has the job run."""
+    """`request_extraction`, by name, a failing one without its wait, a parked one too. The caller has the job run."""
     with transaction.atomic():
         conversation = request_extraction(owner, conversation_id, now=now)
         record_change(owner, CONSOLIDATE, conversation)

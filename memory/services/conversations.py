@@ -244,9 +244,9 @@ def read_lineage(owner: Owner, conversation_id: str) -> dict[str, str]:
 def plan_summary(conversation: Conversation, *, now: datetime) -> None:
     """Set when its summary is due: at the threshold now, from the smaller bound on once it falls idle.
 
-    What somebody asked for stays, and so does the wait after a failed attempt.
+    What somebody asked for stays, and so does the wait after a failed attempt, and what is parked.
     """
-    if conversation.summarize_to is not None or conversation.summary_attempts:
+    if conversation.summarize_to is not None or conversation.summary_attempts or conversation.summary_parked_at:
         return
     waiting = conversation.turn_count - conversation.summarized_count
     due: datetime | None = None
@@ -261,14 +261,16 @@ def plan_summary(conversation: Conversation, *, now: datetime) -> None:
 def end_conversation(owner: Owner, conversation_id: str, *, outcome: str, now: datetime) -> Conversation:
     """End the session: its summary is queued where it is long enough, its live side is cleared.
 
-    Ending twice is ending once; a later outcome replaces an earlier one. Where Redis is down, `cleared_at` stays empty
-    and the job `clear_ended` clears later. Raises NotFound, and Unprocessable for an outcome that there is not.
+    Ending twice is ending once; a later outcome replaces an earlier one, and is looked at for patterns anew. Where
+    Redis is down, `cleared_at` stays empty and the job `clear_ended` clears later. Raises NotFound, and Unprocessable
+    for an outcome that there is not.
     """
     if outcome and outcome not in Conversation.Outcome.values:
         raise Unprocessable(f"an outcome is one of: {', '.join(Conversation.Outcome.values)}")
     with transaction.atomic():
         conversation = lock_found(owner, conversation_id)
-        conversation.outcome = outcome or conversation.outcome
+        if outcome not in ("", conversation.outcome):
+            conversation.outcome, conversation.patterns_extracted_at = outcome, None
         conversation.ended_at = conversation.ended_at or now
         conversation.updated_at, conversation.cleared_at = now, None
         conversation.saved_session = conversation.saved_at = None
@@ -276,7 +278,7 @@ def end_conversation(owner: Owner, conversation_id: str, *, outcome: str, now: d
         conversation.save(
             update_fields=[
                 *("outcome", "ended_at", "cleared_at", "saved_session", "saved_at"),
-                *("summarize_to", "summarize_after", "updated_at"),
+                *("summarize_to", "summarize_after", "patterns_extracted_at", "updated_at"),
             ]
         )
         record(owner, operation="end", memory_type="conversation", conversation_id=conversation_id)
@@ -285,8 +287,11 @@ def end_conversation(owner: Owner, conversation_id: str, *, outcome: str, now: d
 
 
 def plan_last_summary(conversation: Conversation, *, now: datetime) -> None:
-    """Of everything that was said, where the session had SESSION_MAX_MESSAGES_BEFORE_SUMMARY messages."""
-    if conversation.turn_count < conf.SESSION_MAX_MESSAGES_BEFORE_SUMMARY:
+    """Of everything that was said, where the session had SESSION_MAX_MESSAGES_BEFORE_SUMMARY messages.
+
+    What is parked stays so.
+    """
+    if conversation.turn_count < conf.SESSION_MAX_MESSAGES_BEFORE_SUMMARY or conversation.summary_parked_at:
         return
     if conversation.turn_count > conversation.summarized_count:
         conversation.summarize_to = conversation.turn_count

@@ -22,6 +22,7 @@ from memory.errors import NotFound, StaleVersion, Unprocessable
 from memory.models import Artifact, ContextEntry, EpisodicMemory, Goal, Kind, Memory, Strategy, Turn, Vector, writer
 from memory.owner import Owner
 from memory.services.artifact_chains import close_gaps, hold_chains
+from memory.services.duplicate_standing import merged_along, merged_into_others
 from memory.services.embedding import content_hash
 from memory.services.entity_corrections import hold_parts, merged_among
 from memory.services.entry_corrections import spread_entry_correction
@@ -194,6 +195,7 @@ def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: d
             along = [*marked_along(owner, hold_work(owner, ids, along=mentions), mark), *mentions]
             goal_ids = hold_goals(owner, ids) if HIDING & MARKS[mark].keys() else []
             rows = without_replaced(without_merged(lock_memories(owner, [*ids, *along]), mark), mark)
+            rows = without_duplicates(owner, rows, mark)
             rows = [row for row in rows if any(getattr(row, name) != value for name, value in MARKS[mark].items())]
             Memory.objects.filter(id__in=[row.id for row in rows]).update(
                 **MARKS[mark], version=F("version") + 1, updated_at=now
@@ -229,6 +231,14 @@ def without_replaced(rows: Sequence[Memory], mark: str) -> list[Memory]:
     return [row for row in rows if row.id not in replaced]
 
 
+def without_duplicates(owner: Owner, rows: Sequence[Memory], mark: str) -> list[Memory]:
+    """What was merged into one that says the same comes back by `undo_merge`, and by no mark."""
+    if mark != "unarchive" or not rows:
+        return list(rows)
+    merged = merged_into_others(owner.account_id, [row.id for row in rows])
+    return [row for row in rows if row.id not in merged]
+
+
 def mark_all(rows: QuerySet[Memory], *, mark: str, now: datetime) -> int:
     """Mark those of the rows that are not marked yet, however many, in the caller's transaction; how many changed.
 
@@ -258,7 +268,7 @@ def embed_again(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> i
 def delete_memories(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> int:
     """Delete memories with their vectors and links; how many there were. The audit log keeps their ids only.
 
-    What was merged into an entity goes along, and what a slot or work episode was compressed from; both count. Episodes
+    What was merged into them goes along, and what a slot or work episode was compressed from; both count. Episodes
     name goals and artifacts no more. Raises Unprocessable for a turn: its conversation would have a gap; and for a goal
     that others wait for.
     """
@@ -280,7 +290,7 @@ def erase_together(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -
     gaps = hold_chains(owner, memory_ids)
     along = deleted_along(owner, work_ids)
     records = records_of(along)
-    together = sorted({*memory_ids, *hold_parts(owner, memory_ids), *along})
+    together = sorted({*memory_ids, *hold_parts(owner, memory_ids), *along, *said_again(owner, memory_ids)})
     if mentions:
         lock_memories(owner, [*together, *mentions, *gaps.around])
     retell_without(owner, memory_ids, now=now)
@@ -288,6 +298,12 @@ def erase_together(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -
     close_gaps(owner, gaps, now=now)
     settle_records(records)
     return deleted
+
+
+def said_again(owner: Owner, memory_ids: Sequence[UUID]) -> list[UUID]:
+    """What was merged into those that the owner sees, since it says what they say."""
+    seen = Memory.objects.visible_to(owner).filter(id__in=memory_ids).values_list("id", flat=True)
+    return merged_along(owner.account_id, list(seen))
 
 
 def erase_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:

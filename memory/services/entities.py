@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 
-from memory.audit import record
+from memory.audit import record, texts_kept
 from memory.errors import Conflict, NotFound, Unprocessable
 from memory.identity import entity_identity, normalize_name
 from memory.models import Entity, EntityName, Kind
@@ -350,7 +350,8 @@ class Upserts:
         changed = write_changed(self.owner, known, self.states, embedded=embedded, now=now)
         EntityName.objects.bulk_create(sorted(self.names, key=lambda row: row.identity))
         if changed:
-            record_entities(self.owner, "update", changed)
+            texts = texts_kept(self.owner, (entity.text for entity in changed))
+            record_entities(self.owner, "update", changed, metadata=texts)
 
 
 def is_live(entity: Entity, *, now: datetime) -> bool:
@@ -362,7 +363,7 @@ def add_details(entity: Entity, draft: EntityDraft, *, now: datetime) -> None:
     entity.description = entity.description or draft.description
     entity.properties = {**entity.properties, **draft.properties}
     if draft.salience is not None:
-        entity.salience = max(entity.salience, draft.salience)
+        entity.salience = max(entity.unfaded_salience, draft.salience)
     if draft.event_time is not None:
         entity.event_time = min(entity.event_time, draft.event_time)
     entity.archived = False
@@ -370,11 +371,12 @@ def add_details(entity: Entity, draft: EntityDraft, *, now: datetime) -> None:
         entity.expires_at = None
 
 
-def record_entities(owner: Owner, operation: str, entities: Sequence[Entity]) -> None:
+def record_entities(owner: Owner, operation: str, entities: Sequence[Entity], **columns: Any) -> None:
     record(
         owner,
         operation=operation,
         memory_type="semantic",
         affected_ids=[entity.id for entity in entities],
         result_count=len(entities),
+        **columns,
     )

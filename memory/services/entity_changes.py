@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from memory.audit import texts_kept
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
 from memory.identity import name_digest
 from memory.models import Entity, EntityName
@@ -80,7 +81,7 @@ def change_entity(
             given = getattr(changes, column)
             setattr(entity, column, getattr(entity, column) if given is None else given)
         if write_changed(owner, [entity], states, embedded=embedded, now=now):
-            record_entities(owner, "update", [entity])
+            record_entities(owner, "update", [entity], metadata=texts_kept(owner, [entity.text]))
     return entity
 
 

@@ -110,7 +110,7 @@ def merge_details(survivor: Entity, part: Part, parts: Sequence[Part]) -> None:
     give_details(part, survivor, properties=loser.properties, description=loser.description)
     for each, (properties, description) in zip(parts, taken, strict=True):
         give_details(each, survivor, properties=properties, description=description)
-    survivor.salience = max(survivor.salience, loser.salience)
+    survivor.salience = max(survivor.unfaded_salience, loser.unfaded_salience)
     survivor.event_time = min(survivor.event_time, loser.event_time)
 
 
@@ -219,7 +219,7 @@ def make_other(entity: Entity, leaving: Sequence[str], *, owner: Owner, now: dat
         name=name,
         type=entity.type,
         aliases=aliases,
-        salience=entity.salience,
+        salience=entity.unfaded_salience,
         event_time=entity.event_time,
         source=entity.source,
     )

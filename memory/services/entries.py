@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet, Value
 from django.db.models.functions import Greatest, Least
 
-from memory.audit import record
+from memory.audit import record, texts_kept
 from memory.errors import NotFound
 from memory.models import ContextEntry, ContextEntryVersion, Kind, Memory, PersistentContext
 from memory.owner import Owner
@@ -235,7 +235,8 @@ def apply_edits(
     add_versions([entry for entry, _ in reworded], editor=editor, restored_from=restored_from, now=now)
     action = Action.UPDATE if restored_from is None else Action.RESTORE
     log_writes(owner, [touched(entry) for entry in entries], action=action, now=now)
-    record_entries(owner, entries, action.value)
+    texts = texts_kept(owner, (entry.text for entry, _ in reworded))
+    record_entries(owner, entries, action.value, metadata=texts)
 
 
 def reword_entries(
@@ -371,5 +372,6 @@ def touched(entry: ContextEntry) -> tuple[UUID, UUID]:
     return entry.context_id, entry.id  # type: ignore[return-value]  # entries have contexts: the database sees to it
 
 
-def record_entries(owner: Owner, entries: Sequence[ContextEntry], operation: str) -> None:
-    record(owner, operation=operation, memory_type="semantic", affected_ids=[entry.id for entry in entries])
+def record_entries(owner: Owner, entries: Sequence[ContextEntry], operation: str, **columns: Any) -> None:
+    ids = [entry.id for entry in entries]
+    record(owner, operation=operation, memory_type="semantic", affected_ids=ids, **columns)

@@ -3,17 +3,20 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from memory.audit import record
+from memory.audit import is_verbose
 from memory.models import Kind
 from memory.owner import Owner
 from memory.retrieval.entries import EntriesFound, read_entries
 from memory.retrieval.queries import Query
 from memory.retrieval.search import Found
 from memory.services.access_log import Action, log_reads
+from memory.services.audit_log import count_elsewhere, record_read
 from memory.services.memories import OwnVector
 from memory.services.recall import RecallRequest, recall
+from memory.services.searches import tell_searched
 
 EACH_BY_ITSELF = ("-duplicates",)
 """Entries that say the same are different ones: they have keys, types and contexts."""
@@ -56,12 +59,22 @@ def recall_entries(owner: Owner, asked: EntryQuestion, *, now: datetime) -> Entr
 def note_search(owner: Owner, asked: EntryQuestion, found: EntriesFound, *, now: datetime) -> None:
     """Who found what, in the access log, whose lines count the reads; and in the audit log, where it keeps reads."""
     log_reads(owner, [(hit.context_id, hit.id) for hit in found.hits], action=Action.SEARCH, now=now)
-    record(
+    record_read(
         owner,
-        operation="retrieve",
         memory_type="semantic",
         affected_ids=[hit.id for hit in found.hits],
         target_channels=list(owner.channels),
         query_text=asked.text,
         result_count=len(found.hits),
+        cross_channel_count=count_elsewhere(owner, [hit.channel for hit in found.hits]),
+        metadata=tell_entries_asked(asked, found) if is_verbose(owner) else {},
     )
+
+
+def tell_entries_asked(asked: EntryQuestion, found: EntriesFound) -> dict[str, Any]:
+    """What was asked for beside the question, and how near each entry is."""
+    return {
+        **tell_searched(found.hits, top_k=asked.top_k),
+        "kinds": [str(Kind.CONTEXT_ENTRY)],
+        "techniques": list(asked.techniques),
+    }

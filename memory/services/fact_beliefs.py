@@ -83,9 +83,13 @@ def add_versions(owner: Owner, facts: Sequence[Fact], *, reason: FactVersion.Rea
 
 
 def renew_beliefs(owner: Owner, facts: Sequence[Fact], *, reason: FactVersion.Reason, now: datetime) -> None:
-    """Believe of locked facts what their columns say by now: the next version of each. Five statements."""
+    """Believe of locked facts what their columns say by now: the next version of each. Five statements.
+
+    A confidence that faded is not what is believed, and is its base again: they were written just now.
+    """
     end_versions(facts, now=now)
     for fact in facts:
+        fact.confidence = fact.unfaded_confidence
         fact.recorded_at = moment_after(fact, now)
         fact.belief_number += 1
     add_versions(owner, facts, reason=reason)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from memory.audit import record
+from memory.audit import record, texts_kept
 from memory.errors import Conflict, Forbidden, Unprocessable
 from memory.models import Fact, FactVersion, Kind, Memory, Temporal
 from memory.owner import GLOBAL_CHANNEL, Owner
@@ -288,7 +288,8 @@ def correct_columns(owner: Owner, fact: Fact, changes: Mapping[str, Any], *, now
     check_span(fact.valid_from, fact.valid_to)
     fact.identity = believed_identity(owner, fact)
     renew_beliefs(owner, [fact], reason=FactVersion.Reason.CORRECTED, now=now)
-    record(owner, operation="correct", memory_type="semantic", affected_ids=[fact.id])
+    texts = texts_kept(owner, [fact.text] if "claim" in changes else [])
+    record(owner, operation="correct", memory_type="semantic", affected_ids=[fact.id], metadata=texts)
 
 
 def retract_fact(owner: Owner, fact_id: UUID, *, expected: Versions | int = None, now: datetime) -> Fact:
@@ -326,11 +327,20 @@ def reject_fact(owner: Owner, fact_id: UUID, *, now: datetime) -> Fact:
     return fact
 
 
-def promote_fact(owner: Owner, fact_id: UUID, *, reason: str, embedded: Embedded, now: datetime) -> Fact:
+def promote_fact(
+    owner: Owner,
+    fact_id: UUID,
+    *,
+    reason: str,
+    thresholds: Mapping[str, Any] | None = None,
+    embedded: Embedded,
+    now: datetime,
+) -> Fact:
     """Let it be known in every channel: a copy in `_global`, PROMOTED_FROM it, of the same holder.
 
     Embed its claim first. Where the same is known there already, that is linked, and confirmed. Returns the copy.
-    Raises NotFound, Forbidden, Conflict where it is not active, or is in `_global` already.
+    `thresholds` are those that it had to reach, for the audit log. Raises NotFound, Forbidden, Conflict where it is not
+    active, or is in `_global` already.
     """
     with transaction.atomic():
         fact = lock_fact(owner, fact_id, now=now)
@@ -349,14 +359,15 @@ def promote_fact(owner: Owner, fact_id: UUID, *, reason: str, embedded: Embedded
             now=moment_after(fact, now),
         )[0]
         turn_ids = link_copy(fact, learnt, reason=reason, now=now)
-        record_promotion(owner, fact, learnt, turn_ids=turn_ids, reason=reason)
+        snapshot = {} if thresholds is None else {"config_snapshot": dict(thresholds)}
+        record_promotion(owner, fact, learnt, turn_ids=turn_ids, metadata={"reason": reason}, **snapshot)
     return learnt.fact
 
 
 def copy_of(fact: Fact, *, now: datetime) -> FactDraft:
     return FactDraft(
         claim=fact.text,
-        confidence=fact.confidence,
+        confidence=fact.unfaded_confidence,
         certainty=fact.certainty,
         temporal=fact.temporal,
         valid_from=fact.valid_from,
@@ -386,7 +397,9 @@ def link_copy(fact: Fact, learnt: Learnt, *, reason: str, now: datetime) -> list
     return turn_ids
 
 
-def record_promotion(owner: Owner, fact: Fact, learnt: Learnt, *, turn_ids: Sequence[UUID], reason: str) -> None:
+def record_promotion(
+    owner: Owner, fact: Fact, learnt: Learnt, *, turn_ids: Sequence[UUID], **columns: Mapping[str, Any]
+) -> None:
     said_in = set(Memory.objects.filter(id__in=turn_ids, kind=Kind.TURN).values_list("conversation_id", flat=True))
     conversations = said_in | {fact.conversation_id} - {""}
     record(
@@ -399,5 +412,5 @@ def record_promotion(owner: Owner, fact: Fact, learnt: Learnt, *, turn_ids: Sequ
         promotion_confidence=fact.confidence,
         promotion_access_count=fact.access_count,
         promotion_conversation_count=len(conversations),
-        metadata={"reason": reason},
+        **columns,
     )

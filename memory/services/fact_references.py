@@ -16,13 +16,14 @@ from django.db import connection
 from memory.errors import Unprocessable
 from memory.models import Entity, Fact, Kind, Link, Memory, Turn
 from memory.owner import Owner
+from memory.services.duplicate_standing import STANDING, bind_standing
 from memory.services.links import ABOUT
 
-LOCK = """
-SELECT m.id, m.kind, m.agent_id, m.user_id,
-    m.archived OR m.quarantined OR (m.expires_at IS NOT NULL AND m.expires_at <= %s) FROM memories m
-WHERE m.account_id = %s AND (m.id = ANY(%s::uuid[]) OR (m.kind = 'fact' AND m.identity = ANY(%s::text[])))
-ORDER BY m.id FOR """
+LOCK = f"""
+SELECT id, kind, agent_id, user_id,
+    archived OR quarantined OR (expires_at IS NOT NULL AND expires_at <= %s) FROM memories
+WHERE account_id = %s AND (id = ANY(%s::uuid[]) OR (kind = 'fact' AND identity = ANY(%s::text[])) OR {STANDING})
+ORDER BY id FOR """  # noqa: S608 - composed of our own constants
 SHARED, ALONE = f"{LOCK} KEY SHARE", f"{LOCK} UPDATE"
 
 
@@ -42,7 +43,7 @@ def lock_shared(
 ) -> dict[UUID, Reference]:
     """Keep these memories, and the facts of these identities, from being deleted until the transaction ends.
 
-    Of the whole account: who may see them is asked elsewhere.
+    And those that stand for such facts. Of the whole account: who may see them is asked elsewhere.
     """
     return lock(SHARED, owner, ids=ids, identities=identities, now=now)
 
@@ -60,8 +61,9 @@ def lock_alone(owner: Owner, ids: Collection[UUID], *, shared: Collection[UUID] 
 def lock(
     statement: str, owner: Owner, *, ids: Collection[UUID], identities: Collection[str], now: datetime
 ) -> dict[UUID, Reference]:
+    standing = bind_standing(owner.account_id, Kind.FACT, list(identities))
     with connection.cursor() as cursor:
-        cursor.execute(statement, [now, owner.account_id, list(ids), list(identities)])
+        cursor.execute(statement, [now, owner.account_id, list(ids), list(identities), *standing])
         names = ("id", "kind", "agent_id", "user_id", "is_gone")
         return {row[0]: Reference(**dict(zip(names, row, strict=True))) for row in cursor.fetchall()}
 

@@ -1,8 +1,9 @@
 """Facts (X3, B3): learnt once, believed from then on, read as of any moment.
 
 Learning what is known already comes back with the row that there is: its evidence grows, its confidence rises to the
-greater one. Open facts are the same where holder, channel and normalized claim are; of what is past, planned or ended,
-the times count, too, as something may happen twice. What became of facts later is in `fact_changes`.
+greater one. One that was merged into another (`duplicates`) is known by that. Open facts are the same where holder,
+channel and normalized claim are; of what is past, planned or ended, the times count, too, as something may happen
+twice. What became of facts later is in `fact_changes`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,7 @@ from memory.models.facts import true_at
 from memory.owner import Owner
 from memory.retrieval.facts import FactsFound, search_facts
 from memory.scoring import CONFIDENCE_OF
+from memory.services.duplicate_standing import standing_for, standing_rows
 from memory.services.embedding import Embedded
 from memory.services.fact_beliefs import add_versions, begin_belief, believed_versions, renew_beliefs
 from memory.services.fact_references import check_entities, find_turns, lock_shared, names_of
@@ -31,6 +33,7 @@ from memory.services.links import ABOUT, DERIVED_FROM, NewLink, insert_links
 from memory.services.memories import OwnVector, store_memories
 from memory.services.searches import make_query, record_search
 from memory_project.ids import uuid7
+from memory_project.tracing import traced
 
 LONGEST_CLAIM = 10_000
 
@@ -77,6 +80,7 @@ def learn_fact(owner: Owner, draft: FactDraft, *, embedded: Embedded, now: datet
     return learn_facts(owner, [draft], embedded=embedded, now=now)[0]
 
 
+@traced("learn", told=lambda learnt: {"count": len(learnt)})
 def learn_facts(owner: Owner, drafts: Sequence[FactDraft], *, embedded: Embedded, now: datetime) -> list[Learnt]:
     """Believe these from now on; in the order of the drafts. All or nothing.
 
@@ -201,15 +205,28 @@ def refuse_rejected(owner: Owner, drafts: Sequence[FactDraft]) -> None:
 
 
 def lock_known(owner: Owner, identities: Sequence[str]) -> dict[str, Fact]:
-    """The active facts of these identities. Raises Conflict for one that went while it was met. No query for none."""
+    """The active facts of these identities, or those that stand for them. Raises Conflict for one that went while it
+    was met. No query for none."""
     if not identities:
         return {}
-    rows: Any = Fact.objects.filter(account_id=owner.account_id, kind=Kind.FACT, identity__in=identities)
-    locked = rows.order_by("id").select_for_update(no_key=True, of=("memory_ptr", "self"))
+    rows: Any = Fact.objects.filter(account_id=owner.account_id, kind=Kind.FACT)
+    wanted = rows.filter(Q(identity__in=identities) | Q(standing_rows(owner, Kind.FACT, identities)))
+    locked = list(wanted.order_by("id").select_for_update(no_key=True, of=("memory_ptr", "self")))
     known = {fact.identity: fact for fact in locked}
     if not known.keys() >= set(identities):
         raise Conflict("the same fact was changed at the same time: try again")
-    return known
+    return {identity: known[identity] for identity in identities} | stand_ins(owner, identities, locked)
+
+
+def stand_ins(owner: Owner, identities: Sequence[str], locked: Sequence[Fact]) -> dict[str, Fact]:
+    """By identities of facts that were merged into another: that one, if it is believed. No query for none."""
+    merged = [fact for fact in locked if fact.archived and fact.identity in identities]
+    standing = standing_for(owner.account_id, [fact.id for fact in merged]) if merged else {}
+    by_id = {fact.id: fact for fact in locked}
+    if not by_id.keys() >= set(standing.values()):
+        raise Conflict("the same fact was changed at the same time: try again")
+    found = {fact.identity: by_id[standing[fact.id]] for fact in merged if fact.id in standing}
+    return {identity: fact for identity, fact in found.items() if fact.status == Fact.Status.ACTIVE}
 
 
 def bring_back(facts: Iterable[Fact], *, now: datetime) -> None:
@@ -236,7 +253,7 @@ def confirm_facts(owner: Owner, told: Sequence[tuple[Fact, Fact]], *, now: datet
         is_earlier = fact.valid_from is not None and begins < fact.valid_from
         if again.confidence <= fact.confidence and not is_earlier:
             continue
-        fact.confidence = max(fact.confidence, again.confidence)
+        fact.confidence = max(fact.unfaded_confidence, again.confidence)
         fact.valid_from = again.valid_from if is_earlier else fact.valid_from
         changed[fact.id] = fact
     if changed:
@@ -309,5 +326,5 @@ def find_facts(
     """
     query = make_query(text, top_k=top_k, own=own)
     found = search_facts(owner, query, as_of=as_of, known_at=known_at, min_confidence=min_confidence, now=now)
-    record_search(owner, text, [hit.id for hit in found.hits], memory_type="semantic")
+    record_search(owner, text, found.hits, top_k=top_k, memory_type="semantic")
     return found

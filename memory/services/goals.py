@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce
 
+from memory.audit import texts_kept
 from memory.errors import Conflict, Unprocessable
 from memory.identity import holder
 from memory.models import Goal, Kind, Link, Memory, writer
@@ -207,7 +208,7 @@ def find_goals(
     """The goals nearest to `text`, or to the client's own vector: the open ones, or those of other statuses."""
     query = replace(make_query(text, top_k=top_k, own=own), types=tuple(map(str, statuses)))
     found = search_goals(owner, query, now=now)
-    record_search(owner, text, [hit.id for hit in found.hits], memory_type="semantic")
+    record_search(owner, text, found.hits, top_k=top_k, memory_type="semantic")
     return found
 
 
@@ -244,7 +245,8 @@ def change_goal(
             goal.version -= 1  # `save_goal` counts one change
             reword_memories(owner, [Rewording(row=goal, text=text, own=own)], embedded=embedded, now=now)
         save_goal(goal, now=now, **columns)
-        record_goals(owner, "update", [goal], metadata={"columns": sorted(changes)})
+        texts = texts_kept(owner, [] if text is None else [text])
+        record_goals(owner, "update", [goal], metadata={"columns": sorted(changes)} | texts)
     return goal
 
 

@@ -139,11 +139,16 @@ class MemoryManager:
         SessionMemory(place_of(conversation)).clear_session()
 
     def summarize_if_needed(self, session_id: str, *, now: datetime) -> bool:
-        """Queue a summary where SUMMARY_THRESHOLD messages wait for one; True if one is due. Raises NotFound."""
+        """Queue a summary where SUMMARY_THRESHOLD messages wait for one; True if one is due. Raises NotFound.
+
+        One that is parked stays so: asking for it by name (`request_summary`) has it tried again.
+        """
         conversation = find_conversation(self._owner, session_id)
+        if conversation.summary_parked_at is not None:
+            return False
         if conversation.turn_count - conversation.summarized_count >= conf.SUMMARY_THRESHOLD:
             # a wait after a failed attempt stays, that for an idle session does not
-            rows = Conversation.objects.filter(id=conversation.id, summary_attempts=0)
+            rows = Conversation.objects.filter(id=conversation.id, summary_attempts=0, summary_parked_at=None)
             rows.exclude(summarize_after__lte=now).update(summarize_after=now)
             return True
         return conversation.summarize_after is not None and conversation.summarize_after <= now

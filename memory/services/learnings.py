@@ -170,7 +170,7 @@ def find_learnings(
         return Found(hits=[], degraded=[])
     query = replace(make_query(text, top_k=top_k, own=own), contexts=contexts)
     found = search_learnings(owner, query, now=now)
-    record_search(owner, text, [hit.id for hit in found.hits], memory_type="semantic")
+    record_search(owner, text, found.hits, top_k=top_k, memory_type="semantic")
     return found
 
 

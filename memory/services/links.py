@@ -18,6 +18,10 @@ PRODUCED = "PRODUCED"
 """From the slot that says what was done to the artifact that came of it."""
 USED = "USED"
 """From a turn's slot to a memory, or an artifact, that it went by."""
+DUPLICATE_OF = "DUPLICATE_OF"
+"""From an archived memory to the one that says the same, and stands for it; its properties take the merge back."""
+NOT_DUPLICATE_OF = "NOT_DUPLICATE_OF"
+"""Between two that staff took apart. Of no weight: nobody is to walk along it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

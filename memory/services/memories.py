@@ -9,15 +9,16 @@ from uuid import UUID
 import numpy as np
 from django.db import transaction
 
-from memory.audit import record
+from memory.audit import record, texts_kept
 from memory.errors import Unprocessable, WrongVectorWidth
-from memory.models import Memory, Vector
+from memory.models import Kind, Memory, Vector
 from memory.models.binary import Embedding, binary_cursor
 from memory.models.writer import insert_memories, insert_participants, insert_vectors
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.services.embedding import Embedded, content_hash
 from memory.tokens import estimate_tokens
+from memory_project.tracing import traced
 
 M = TypeVar("M", bound=Memory)
 
@@ -56,6 +57,7 @@ def fill_derived(row: Memory, *, owner: Owner) -> None:
     row.token_count = estimate_tokens(row.text)
 
 
+@traced("store", told=lambda new: {"count": len(new), **({"kind": new[0].kind} if new else {})})
 def store_memories(
     owner: Owner, rows: Sequence[M], *, embedded: Embedded, own: Mapping[UUID, OwnVector], now: datetime
 ) -> list[M]:
@@ -126,6 +128,7 @@ def reword_memories(owner: Owner, rewordings: Sequence[Rewording], *, embedded: 
 
 
 def record_store(owner: Owner, rows: Sequence[Memory]) -> None:
+    """The texts of slots are not kept: who may see those, the account's reasoning policy says."""
     conversations = {row.conversation_id for row in rows}
     conversation_id = conversations.pop() if len(conversations) == 1 else ""
     record(
@@ -136,6 +139,7 @@ def record_store(owner: Owner, rows: Sequence[Memory]) -> None:
         conversation_id=conversation_id,
         session_id=conversation_id,
         result_count=len(rows),
+        metadata=texts_kept(owner, (row.text for row in rows if row.kind != Kind.TURN_SLOT)),
     )
 
 

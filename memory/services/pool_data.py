@@ -19,6 +19,7 @@ from memory.models import MemoryPool
 from memory.owner import Owner
 from memory.services.access import Versions, check_version
 from memory.services.accounts import note_agent
+from memory.services.audit_log import record_read
 from memory.services.json_documents import (
     ABSENT,
     Measured,
@@ -74,7 +75,7 @@ def read_data(owner: Owner, pool_id: str, *, path: str = "", now: datetime) -> P
     if data is ABSENT:
         raise NotFound("the path leads nowhere")
     MemoryPool.objects.filter(id=found).update(read_count=F("read_count") + 1, last_accessed_at=now)
-    record(owner, operation="retrieve", memory_type="pool", affected_ids=[found])
+    record_read(owner, memory_type="pool", affected_ids=[found])
     return PoolData(data=data, version=version, size_bytes=size_bytes, row_id=found)
 
 

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from django.db import DatabaseError, transaction
 
 from ledger import store as ledger
 from memory import conf
-from memory.audit import record
+from memory.audit import is_verbose
 from memory.errors import Unprocessable
 from memory.models import Kind
 from memory.models.binary import Embedding
@@ -34,13 +35,16 @@ from memory.retrieval.rewriters.readings import HYDE
 from memory.retrieval.scopes import check_scopes
 from memory.retrieval.techniques import RERANK, choose_plan
 from memory.services.access_log import Action, log_reads
+from memory.services.audit_log import count_elsewhere, record_read
 from memory.services.embedding import embed_texts
 from memory.services.injected import injected_ids
 from memory.services.memories import OwnVector
 from memory.services.reinforcement import reinforce
 from memory.services.searches import QUERY_DEADLINE_SECONDS
 from memory.services.usage import record_usage
+from memory_project.measures import RECALL_SECONDS
 from memory_project.redis import Place
+from memory_project.tracing import traced
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +74,7 @@ class RecallRequest:
     suppress_injected: bool = False
 
 
+@traced("recall", told=lambda bundle: {"results": len(bundle.results)})
 def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
     """The memories that answer the question best, with the owner's open goals and its user's profile.
 
@@ -77,6 +82,7 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
     what a language model took, where one was asked. Raises Unprocessable for filters that contradict each other, for
     scopes without what they are of, and for techniques that there are not.
     """
+    began = monotonic()
     deadline = deadline_of(request)
     plan = request.plan or choose_plan(request.techniques)
     query = prepare(owner, request, now=now)
@@ -92,7 +98,10 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
         bundle = run_pipeline(query, plan=plan, moment=moment, embed=embed_query, reranker=reranking_provider())
     finally:
         note_usage(owner, usages, now=now)
-    bundle = replace(bundle, degraded=sorted({*bundle.degraded, *name_unconfigured(request)}))
+    took = monotonic() - began
+    RECALL_SECONDS.observe(took)
+    degraded = sorted({*bundle.degraded, *name_unconfigured(request)})
+    bundle = replace(bundle, degraded=degraded, took_ms=1_000 * took)
     if request.max_tokens is None:
         return bundle
     return replace(bundle, results=within_tokens(bundle.results, request.max_tokens))
@@ -194,7 +203,7 @@ def with_vector(query: Query, model: str, vector: Embedding) -> Query:
 
 
 def conclude(owner: Owner, request: RecallRequest, bundle: Bundle, *, now: datetime) -> None:
-    """Count the reads of what was recalled, in one statement, and write them down where the audit log keeps reads.
+    """Count the reads of what was recalled, in one statement, and note them where the audit log keeps reads.
 
     Reads of context entries are in the access log of their contexts, whose lines count them. `target_channels` are
     those that memories came from: more than the active one is a match across channels.
@@ -203,16 +212,28 @@ def conclude(owner: Owner, request: RecallRequest, bundle: Bundle, *, now: datet
     entries = [result.id for result in bundle.of_kind(Kind.CONTEXT_ENTRY)]
     reinforce(owner, [each for each in ids if each not in entries], now=now)
     log_reads(owner, locate_entries(owner, entries), action=Action.SEARCH, now=now)
-    record(
+    record_read(
         owner,
-        operation="retrieve",
         memory_type="all",
         affected_ids=ids,
         target_channels=sorted({result.channel for result in bundle.results}),
         query_text=request.query.text,
         result_count=len(ids),
+        cross_channel_count=count_elsewhere(owner, [result.channel for result in bundle.results]),
+        latency_ms=bundle.took_ms,
+        metadata=tell_asked(request, bundle) if is_verbose(owner) else {},
         **conversation_of(request),
     )
+
+
+def tell_asked(request: RecallRequest, bundle: Bundle) -> dict[str, Any]:
+    """What was asked beside the question, and how well each result answers it. No word of a memory."""
+    return {
+        "kinds": [str(kind) for kind in request.query.kinds],
+        "techniques": list(request.techniques),
+        "top_k": request.query.top_k,
+        "scores": {str(result.id): round(result.score, 4) for result in bundle.results},
+    }
 
 
 def conversation_of(request: RecallRequest) -> dict[str, Any]:

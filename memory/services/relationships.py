@@ -24,6 +24,7 @@ from memory.models.binary import binary_cursor, fetch_dicts
 from memory.models.links import STRUCTURAL_TYPES
 from memory.owner import Owner
 from memory.retrieval.graph import Bounds, Graph, walk_graph
+from memory.services.audit_log import count_elsewhere, record_read
 from memory.services.entities import is_live, lock_entities, visible_entities
 from memory.services.entity_resolution import holder_of
 from memory.services.fact_references import holds
@@ -206,13 +207,13 @@ def explore_graph(
 ) -> Graph:
     """`walk_graph` for the edges: what was read is told to the audit log, where it keeps reads."""
     graph = walk_graph(owner, ids, depth=depth, types=types, bounds=Bounds(nodes=nodes), now=now)
-    record(
+    record_read(
         owner,
-        operation="retrieve",
         memory_type="semantic",
         affected_ids=[node.id for node in graph.nodes],
         target_channels=list(owner.channels),
         result_count=len(graph.nodes),
+        cross_channel_count=count_elsewhere(owner, [node.channel for node in graph.nodes]),
     )
     return graph
 

@@ -19,12 +19,14 @@ from memory.owner import Owner
 from memory.reasoning import DEPTHS, ReasoningTier, is_deeper, shallowest
 from memory.retrieval.queries import LONGEST_QUERY, Posture
 from memory.retrieval.replay import sealed_traces, trace_sizes
+from memory.services.audit_log import record_read
 from memory.services.reasoning import read_policy
 from memory.services.reinforcement import reinforce
 from memory.services.replay_offers import Offer, Piece, Told, offer_rationale, offer_trace, take
 from memory.services.replay_targets import Found, Wanted, find_target
 from memory.tokens import estimate_tokens
 from memory_project.encryption import SealBroken, unseal
+from memory_project.tracing import traced
 
 DEEP_POSTURES = frozenset({Posture.RECOVERY, Posture.AUDIT})
 """What justifies to go behind what stands for the past: something broke, or somebody has to answer for it."""
@@ -86,6 +88,7 @@ class Slice:
         return max(tiers, key=lambda tier: DEPTHS[tier], default=ReasoningTier.NONE)
 
 
+@traced("replay", told=lambda told: {"pieces": len(told.pieces)})
 def replay(owner: Owner, request: ReplayRequest, *, now: datetime) -> Slice:
     """The smallest slice of the past that answers, within `max_tokens`.
 
@@ -234,9 +237,8 @@ def conclude_replay(owner: Owner, told: Slice, *, now: datetime) -> None:
     reinforce(owner, ids, now=now)
     if told.request.is_deep:
         return
-    record_audit(
+    record_read(
         owner,
-        operation="retrieve",
         memory_type="turn_record",
         affected_ids=ids,
         query_text=told.request.decision,

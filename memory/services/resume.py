@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memory.audit import record
 from memory.errors import NotFound
 from memory.models import Kind
 from memory.owner import Owner
@@ -36,6 +35,7 @@ from memory.retrieval.resume import (
 )
 from memory.retrieval.strategies import StrategyHit, search_strategies
 from memory.services.access_log import Action, log_reads
+from memory.services.audit_log import count_elsewhere, record_read
 from memory.services.recall import RecallRequest, deadline_of, recall
 from memory.services.reinforcement import reinforce
 from memory.services.replay import Slice
@@ -52,6 +52,7 @@ from memory.services.resume_pieces import Piece, Section, content_words, repeate
 from memory.services.resume_records import notes_of_recalled, notes_of_slots
 from memory.services.resume_replay import only_told, replay_pieces, replay_work
 from memory.services.searches import make_query
+from memory_project.tracing import traced
 
 RESUME_TOKENS = 1_500
 RECALLED = 60
@@ -129,6 +130,7 @@ class Work:
         return frozenset(row.id for row in rows)
 
 
+@traced("resume", told=lambda packet: {"pieces": len(packet.pieces)})
 def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> ResumePacket:
     """The packet for the owner's next move. Writes nothing: `conclude_resume` counts the reads.
 
@@ -288,19 +290,20 @@ def count_left_out(pieces: Sequence[Piece]) -> dict[str, int]:
 
 
 def conclude_resume(owner: Owner, packet: ResumePacket, *, now: datetime) -> None:
-    """Count the reads of what the packet tells, and write them down where the audit log keeps reads."""
+    """Count the reads of what the packet tells, and note them where the audit log keeps reads."""
     kinds = {piece.id: piece.kind for piece in packet.pieces if piece.id and piece.kind}
+    channels = {piece.id: piece.channel for piece in packet.pieces if piece.id and piece.channel}
     entries = [each for each, kind in kinds.items() if kind == Kind.CONTEXT_ENTRY]
     reinforce(owner, [each for each, kind in kinds.items() if kind != Kind.CONTEXT_ENTRY], now=now)
     log_reads(owner, locate_entries(owner, entries), action=Action.SEARCH, now=now)
     named: dict[str, Any] = {"conversation_id": packet.conversation_id} if packet.conversation_id else {}
-    record(
+    record_read(
         owner,
-        operation="retrieve",
         memory_type="all",
         affected_ids=list(kinds),
-        target_channels=sorted({piece.channel for piece in packet.pieces if piece.channel}),
+        target_channels=sorted(set(channels.values())),
         query_text=packet.query,
         result_count=len(kinds),
+        cross_channel_count=count_elsewhere(owner, channels.values()),
         **named,
     )

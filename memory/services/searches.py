@@ -3,15 +3,17 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any, Protocol
 from uuid import UUID
 
-from memory.audit import record
+from memory.audit import is_verbose
 from memory.models.binary import Embedding
 from memory.owner import Owner
 from memory.retrieval.episodes import EpisodesFound, search_episodes
 from memory.retrieval.queries import LONGEST_QUERY as LONGEST_QUERY
 from memory.retrieval.search import MemoryQuery
 from memory.retrieval.turns import TurnsFound, search_turns
+from memory.services.audit_log import count_elsewhere, record_read
 from memory.services.embedding import embed_texts
 from memory.services.memories import OwnVector
 
@@ -34,7 +36,7 @@ def find_episodes(
     """
     query = replace(make_query(text, top_k=top_k, own=own), without=tuple(without), besides=tuple(besides))
     found = search_episodes(owner, query, now=now)
-    record_search(owner, text, [hit.id for hit in found.hits])
+    record_search(owner, text, found.hits, top_k=top_k)
     return found
 
 
@@ -54,7 +56,7 @@ def find_turns(
     since = None if time_window_hours is None else now - timedelta(hours=time_window_hours)
     query = replace(make_query(text, top_k=top_k, own=own), since=since)
     found = search_turns(owner, query, now=now)
-    record_search(owner, text, [hit.id for hit in found.hits])
+    record_search(owner, text, found.hits, top_k=top_k)
     return found
 
 
@@ -67,13 +69,33 @@ def make_query(text: str, *, top_k: int, own: OwnVector | None) -> MemoryQuery:
     return MemoryQuery(text=text, top_k=top_k, model=embedded.model, width=embedded.width, vector=vector)
 
 
-def record_search(owner: Owner, text: str, found: Sequence[UUID], *, memory_type: str = "episodic") -> None:
-    record(
+class Hit(Protocol):
+    """What every search finds, of whichever kind."""
+
+    @property
+    def id(self) -> UUID: ...
+
+    @property
+    def channel(self) -> str: ...
+
+    @property
+    def similarity(self) -> float | None: ...
+
+
+def record_search(owner: Owner, text: str, found: Sequence[Hit], *, top_k: int, memory_type: str = "episodic") -> None:
+    record_read(
         owner,
-        operation="retrieve",
         memory_type=memory_type,
-        affected_ids=found,
+        affected_ids=[hit.id for hit in found],
         target_channels=list(owner.channels),
         query_text=text,
         result_count=len(found),
+        cross_channel_count=count_elsewhere(owner, [hit.channel for hit in found]),
+        metadata=tell_searched(found, top_k=top_k) if is_verbose(owner) else {},
     )
+
+
+def tell_searched(found: Sequence[Hit], *, top_k: int) -> dict[str, Any]:
+    """How many were asked for, and how near each is; null for those found by their words."""
+    near = {str(hit.id): hit.similarity for hit in found}
+    return {"top_k": top_k, "scores": {each: score and round(score, 4) for each, score in near.items()}}

@@ -18,6 +18,7 @@ from memory.errors import NotFound, TooLarge, Unprocessable
 from memory.models import BlackboardPosting, MemoryPool, ToolCacheEntry
 from memory.owner import Owner
 from memory.services.accounts import note_agent
+from memory.services.audit_log import record_read
 from memory.services.json_documents import check_part, json_text
 from memory.services.pools import EMPTY_BYTES, find_pool, lock_pool
 from memory.tiers.base import NAME_LENGTH, check_name, keyed_json
@@ -241,4 +242,4 @@ def note_write(pool: MemoryPool, *, entry_count: int, size_bytes: int, now: date
 
 def note_read(owner: Owner, pool: MemoryPool, *, now: datetime) -> None:
     MemoryPool.objects.filter(id=pool.id).update(read_count=F("read_count") + 1, last_accessed_at=now)
-    record(owner, operation="retrieve", memory_type="pool", affected_ids=[pool.id])
+    record_read(owner, memory_type="pool", affected_ids=[pool.id])

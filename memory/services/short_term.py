@@ -18,6 +18,7 @@ from memory.models import AgentShortTermMemory
 from memory.models.short_term import EntryPlace
 from memory.owner import Owner
 from memory.services.accounts import note_agent
+from memory.services.audit_log import record_read
 from memory.tiers.base import check_name, keyed_json
 
 MEMORY_TYPE = "short_term"
@@ -75,14 +76,14 @@ def read_entry_by_id(owner: Owner, entry_id: UUID, *, now: datetime) -> AgentSho
 
 def read_place(owner: Owner, place: EntryPlace, *, now: datetime) -> AgentShortTermMemory:
     entry = found(AgentShortTermMemory.objects.touch_access(owner, place, now=now))
-    record_change(owner, "retrieve", entry)
+    note_read(owner, entry)
     return entry
 
 
 def find_entry(owner: Owner, entry_id: UUID, *, now: datetime) -> AgentShortTermMemory:
     """The live entry; no access is counted. Raises NotFound."""
     entry = found(AgentShortTermMemory.objects.visible_to(owner).live(now).filter(id=entry_id).first())
-    record_change(owner, "retrieve", entry)
+    note_read(owner, entry)
     return entry
 
 
@@ -125,6 +126,10 @@ def found(entry: AgentShortTermMemory | None) -> AgentShortTermMemory:
     if entry is None:
         raise NotFound("no such entry")
     return entry
+
+
+def note_read(owner: Owner, entry: AgentShortTermMemory) -> None:
+    record_read(owner, memory_type=MEMORY_TYPE, affected_ids=[entry.id], session_id=entry.session_id, result_count=1)
 
 
 def record_change(owner: Owner, operation: str, *entries: AgentShortTermMemory) -> None:

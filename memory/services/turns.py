@@ -270,8 +270,9 @@ def advance(conversation: Conversation, new: Sequence[Turn], *, now: datetime) -
     conversation.consolidated_at = conversation.patterns_extracted_at = None
     conversation.updated_at = now
     plan_summary(conversation, now=now)
-    # since the first turn that nobody looked through; what failed waits as long as it was told to
-    conversation.extract_after = conversation.extract_after or now
+    # since the first turn that nobody looked through; what failed waits as told, what is parked for ever
+    if conversation.extract_parked_at is None:
+        conversation.extract_after = conversation.extract_after or now
     conversation.save(update_fields=ADVANCED)
 
 

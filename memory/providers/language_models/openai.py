@@ -21,6 +21,7 @@ from memory.providers.language_models.base import Meter, Question, Shape, Usage
 from memory.providers.language_models.replies import Reply, Tokens, count_tokens, parse_reply, text_of
 from memory.providers.language_models.shapes import Misfit, fit_answer, strict_schema
 from memory.providers.processes import PerProcess
+from memory_project.tracing import span
 
 # a token is a few bytes, and up to six times that in JSON; the rest is room for what stands around it
 REPLY_BYTES_PER_TOKEN, REPLY_BYTES_BESIDE = 100, 200_000
@@ -102,6 +103,7 @@ class ChatModel:
         limit = asking.question.max_tokens + self._endpoint.thinking_tokens
         takes_newer_name = knows_newer_name(self._endpoint.base_url)
         with (
+            span("chat", model=self.model),
             time_limit(seconds),
             self._client.get().chat.completions.with_streaming_response.create(
                 model=self.model,

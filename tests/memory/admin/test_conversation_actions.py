@@ -176,6 +176,25 @@ def test_extraction_is_asked_for_by_the_list(staff: Client, owner: Owner, conver
     assert "Queued for extraction: 1." in shown(page)
 
 
+def test_what_failed_or_is_parked_is_tried_again_by_the_list(
+    staff: Client, owner: Owner, conversation: Conversation
+) -> None:
+    well = talk(owner, 1, conversation_id="well").conversation
+    parked: dict[str, Any] = {"summary_error": "request_refused", "summary_parked_at": NOW, "summary_attempts": 8}
+    parked |= {"extract_error": "IntegrityError", "extract_parked_at": NOW, "extract_attempts": 8}
+    Conversation.objects.filter(id=conversation.id).update(**parked, summarize_after=None, extract_after=None)
+    assert "none, parked: IntegrityError (8×)" in shown(staff.get(list_url("conversation")))
+
+    page = choose(staff, list_url("conversation"), "try_again", conversation.id, well.id)
+
+    conversation.refresh_from_db()
+    assert (conversation.summary_parked_at, conversation.summary_error, conversation.summarize_to) == (None, "", 2)
+    assert (conversation.extract_parked_at, conversation.extract_error) == (None, "")
+    assert conversation.extract_after is not None
+    assert sorted(JobRun.objects.values_list("job", flat=True)) == ["consolidate", "summarize"]
+    assert "Queued once more: 1." in shown(page)
+
+
 def test_archiving_takes_the_turns_along_and_unarchiving_brings_them_back(
     staff: Client, conversation: Conversation
 ) -> None:

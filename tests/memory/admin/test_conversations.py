@@ -67,18 +67,29 @@ def test_a_list_tells_what_there_is_to_see_to(staff: Client, conversation: Conve
     assert "3 of 4 turns, failing: invalid_answer (5×)" in page
 
 
+PARKED = {
+    "summary_error": "provider_reply_invalid",
+    "summary_parked_at": NOW,
+    "extract_error": "IntegrityError",
+    "extract_attempts": 8,
+    "extract_parked_at": NOW,
+}
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ({"state": "open"}, {"plain", "unread"}),
+        ({"state": "open"}, {"plain", "unread", "parked"}),
         ({"state": "ended"}, {"failing", "archived"}),
         ({"archived__exact": "1"}, {"archived"}),
         ({"summary": "failing"}, {"failing"}),
         ({"summary": "queued"}, {"failing"}),
         ({"summary": "none"}, {"plain", "failing"}),
-        ({"summary": "nonsense"}, {"plain", "unread", "failing", "archived"}),
+        ({"summary": "nonsense"}, {"plain", "unread", "failing", "archived", "parked"}),
         ({"extraction": "failing"}, {"unread"}),
         ({"extraction": "waiting"}, {"unread", "plain"}),
+        ({"extraction": "parked"}, {"parked"}),
+        ({"summary": "parked"}, {"parked"}),
     ],
 )
 def test_a_list_is_narrowed_to_what_is_looked_for(
@@ -87,6 +98,7 @@ def test_a_list_is_narrowed_to_what_is_looked_for(
     rows: dict[str, dict[str, Any]] = {
         "archived": {"archived": True, "ended_at": NOW, "turn_count": 9, "summarized_count": 9},
         "failing": {"summary_error": "provider_unavailable", "summarize_after": NOW, "ended_at": NOW},
+        "parked": PARKED | {"summarized_count": 1, "turn_count": 1},
         "plain": {"extract_after": NOW},
         "unread": {"extract_error": "provider_refused", "extract_after": NOW, "summarized_count": 1, "turn_count": 1},
     }

@@ -49,6 +49,7 @@ from memory_project.admin_lists import MOST_COUNTED, BoundedPaginator
 from memory_project.ids import uuid7
 from tests.memory import stories
 from tests.memory.admin.pages import list_url, page_url, queries_of, shown
+from tests.memory.audits import entered
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.entities import entities_of
 from tests.memory.episodes import NOTHING, NOW, draft, store
@@ -350,9 +351,7 @@ def test_a_list_can_be_narrowed_to_an_account(staff: Client, account: Account, s
 
 
 def test_the_audit_log_shows_a_week_unless_told_otherwise(staff: Client, account: Account) -> None:
-    AuditEntry.objects.create(
-        account_id=account.id, operation="store", memory_type="episodic", timestamp=NOW - timedelta(days=400)
-    )
+    entered(account, NOW - timedelta(days=400))
 
     lately = staff.get(list_url("auditentry")).context["cl"].result_count
     ever = staff.get(list_url("auditentry", since="ever")).context["cl"].result_count

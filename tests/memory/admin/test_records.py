@@ -116,7 +116,7 @@ def test_a_participant_is_added_and_removed(staff: Client, account: Account) -> 
 
 
 def test_adding_a_run_asks_for_one(staff: Client, account: Account) -> None:
-    staff.post(add_url("jobrun"), {"job": "forget_answers", "account": account.id, "dry_run": "on"})
+    staff.post(add_url("jobrun"), {"job": "expire", "account": account.id, "dry_run": "on"})
 
     run = JobRun.objects.get()
     assert (run.status, run.requested_by, run.dry_run) == ("queued", "staff:chief", True)
@@ -124,12 +124,12 @@ def test_adding_a_run_asks_for_one(staff: Client, account: Account) -> None:
 
 
 def test_a_job_can_be_run_again(staff: Client) -> None:
-    run = JobRun.objects.create(job="forget_answers", status="completed")
+    run = JobRun.objects.create(job="expire", status="completed")
 
     choose(staff, list_url("jobrun"), "run_again", run.id)
 
     again = JobRun.objects.exclude(id=run.id).get()
-    assert (again.job, again.status, again.requested_by) == ("forget_answers", "queued", "staff:chief")
+    assert (again.job, again.status, again.requested_by) == ("expire", "queued", "staff:chief")
     assert staff.get(page_url("jobrun", again.id)).status_code == 200
 
 

@@ -13,7 +13,7 @@ from memory_project.http.paths import ExternalIdConverter, external_path, path_i
 from tests.api_client import ServiceClient, segment
 from tests.hostile import HOSTILE_SEGMENTS
 from tests.openapi import read_document
-from tests.web_server import WebServer, serve
+from tests.web_server import SharedServers, WebServer, serve
 
 STRANGE_IDS = [
     "a/b",
@@ -35,7 +35,13 @@ STRANGE_IDS = [
 
 
 @pytest.fixture
-def web(transactional_db: None) -> Iterator[WebServer]:
+def web(transactional_db: None, shared_server: SharedServers) -> WebServer:
+    return shared_server({})
+
+
+@pytest.fixture
+def own_web(transactional_db: None) -> Iterator[WebServer]:
+    """For what is told of the server itself."""
     with serve() as server:
         yield server
 
@@ -107,9 +113,9 @@ def test_over_http_no_header_moves_the_service(web: WebServer, key: str, header:
     assert (moved.status, moved.body) == (plain.status, plain.body) == (200, plain.body)
 
 
-def test_over_http_a_large_body_costs_no_memory(web: WebServer, key: str) -> None:
-    web.request("GET", "/api/v1/agents", key=key)
-    [worker] = children_of(web.pid)
+def test_over_http_a_large_body_costs_no_memory(own_web: WebServer, key: str) -> None:
+    own_web.request("GET", "/api/v1/agents", key=key)
+    [worker] = children_of(own_web.pid)
     before = peak_mebibytes(worker)
 
     head = f"POST /api/v1/agents HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n".encode()
@@ -121,7 +127,7 @@ def test_over_http_a_large_body_costs_no_memory(web: WebServer, key: str) -> Non
 
     for body in (with_length, with_length, chunks, chunks):
         # the answer may be lost with the connection: what counts is what is kept of the body
-        assert web.send(head + body)[:13] in (b"", b"HTTP/1.1 413 ")
+        assert own_web.send(head + body)[:13] in (b"", b"HTTP/1.1 413 ")
 
     assert peak_mebibytes(worker) - before < 64
 
@@ -136,10 +142,10 @@ def peak_mebibytes(pid: int) -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
 
-def test_over_http_processes_count_together_by_route(web: WebServer, key: str) -> None:
-    web.request("GET", "/api/v1/agents/nobody", key=key)
+def test_over_http_processes_count_together_by_route(own_web: WebServer, key: str) -> None:
+    own_web.request("GET", "/api/v1/agents/nobody", key=key)
 
-    figures = web.request("GET", "/metrics").body.decode()
+    figures = own_web.request("GET", "/metrics").body.decode()
 
     assert 'http_requests_total{method="GET",route="/api/v1/agents/<id:agent_id>",status="404"} 1.0' in figures
     assert "nobody" not in figures

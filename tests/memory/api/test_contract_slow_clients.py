@@ -10,7 +10,7 @@ import pytest
 
 from memory.models import Account, Agent
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
-from tests.web_server import WebServer, serve
+from tests.web_server import SharedServers, WebServer
 
 DEADLINE_SECONDS = 2
 HALF_A_HEAD = b"GET /health/live HTTP/1.1\r\nHost: 127"
@@ -20,10 +20,8 @@ HALF_A_BODY = (
 
 
 @pytest.fixture
-def web(transactional_db: None) -> Iterator[WebServer]:
-    with serve({"MEMORY_CLIENT_TIMEOUT_SECONDS": str(DEADLINE_SECONDS)}) as server:
-        server.request("GET", "/health/live")
-        yield server
+def web(transactional_db: None, shared_server: SharedServers) -> WebServer:
+    return shared_server({"MEMORY_CLIENT_TIMEOUT_SECONDS": str(DEADLINE_SECONDS)})
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from memory.services.accounts import READ_ONLY, issue_key
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import Place
 from tests.api_client import ServiceClient, segment
+from tests.memory.episodes import NOW
 from tests.memory.turns import say, talk, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
@@ -364,6 +365,21 @@ def test_asked_twice_with_one_idempotency_key_a_summary_is_queued_once(api: Serv
 
     assert answers[0].content == answers[1].content
     assert JobRun.objects.count() == 1
+
+
+def test_what_is_parked_is_told_and_tried_again_when_asked_for(api: ServiceClient, owner: Owner) -> None:
+    talk(owner, 3)
+    parked: dict[str, Any] = {"summary_error": "request_refused", "summary_parked_at": NOW}
+    parked |= {"extract_error": "IntegrityError", "extract_parked_at": NOW}
+    Conversation.objects.update(**parked, summarize_after=None, extract_after=None)
+
+    before = api.get("/conversations/c1").json()
+    for action in ("summarize", "consolidate"):
+        assert api.post(f"/conversations/c1/{action}", {}).status_code == 202
+
+    after = api.get("/conversations/c1").json()
+    assert (before["summary"], before["extraction"], before["extract_error"]) == ("parked", "parked", "IntegrityError")
+    assert (after["summary"], after["extraction"], after["extract_error"]) == ("queued", "queued", "")
 
 
 def test_a_failing_summary_is_told(api: ServiceClient) -> None:

@@ -13,24 +13,25 @@ ClientFor = Callable[[str], ServiceClient]
 
 
 def test_a_run_is_asked_for_and_looked_at(api: ServiceClient, account: Account) -> None:
-    accepted = api.post("/jobs/forget_answers/run", {"dry_run": True})
+    accepted = api.post("/jobs/expire/run", {"dry_run": True})
 
     seen = api.get(f"/jobs/{accepted.json()['job_id']}").json()
 
     assert (accepted.status_code, accepted.json()["status"]) == (202, "queued")
-    assert (seen["job"], seen["dry_run"], seen["scope"]) == ("forget_answers", True, "account")
+    assert (seen["job"], seen["dry_run"], seen["scope"]) == ("expire", True, "account")
     assert JobRun.objects.get().account == account
 
 
 def test_a_run_needs_no_body(api: ServiceClient) -> None:
-    assert api.post("/jobs/forget_answers/run").status_code == 202
+    assert api.post("/jobs/expire/run").status_code == 202
 
 
 def test_asking_for_a_run_is_audited(api: ServiceClient) -> None:
-    job_id = api.post("/jobs/forget_answers/run").json()["job_id"]
+    job_id = api.post("/jobs/expire/run").json()["job_id"]
 
     entry = AuditEntry.objects.get(operation="run_job")
     assert (entry.memory_type, entry.affected_ids) == ("job", [job_id])
+    assert (entry.config_snapshot["job"], entry.config_snapshot["dry_run"]) == ("expire", False)
 
 
 def test_a_run_asked_for_twice_under_one_key_is_one_run(api: ServiceClient) -> None:
@@ -63,7 +64,7 @@ def test_a_run_of_the_wrong_shape_is_refused(api: ServiceClient, body: dict[str,
 
 
 def test_runs_are_listed_newest_first(api: ServiceClient) -> None:
-    asked = [api.post(f"/jobs/{name}/run").json()["job_id"] for name in ("embed", "forget_answers")]
+    asked = [api.post(f"/jobs/{name}/run").json()["job_id"] for name in ("embed", "expire")]
 
     listed = api.get("/jobs").json()
 
@@ -71,7 +72,7 @@ def test_runs_are_listed_newest_first(api: ServiceClient) -> None:
 
 
 def test_a_list_is_narrowed_by_job_and_status(api: ServiceClient) -> None:
-    for name in ("embed", "forget_answers"):
+    for name in ("embed", "expire"):
         JobRun.objects.create(job=name)
         JobRun.objects.create(job=name, status="completed")
 

@@ -1,7 +1,7 @@
 """`/pools/{pool_id}/data`: whole, by path, merged; and many writers at once over real HTTP."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -15,7 +15,7 @@ from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient
 from tests.hostile import HostileBody, each_hostile_body
 from tests.memory.pools import NOW, pool_etag
-from tests.web_server import Answer, WebServer, serve
+from tests.web_server import Answer, SharedServers, WebServer
 
 pytestmark = pytest.mark.django_db
 
@@ -191,9 +191,8 @@ def test_a_pool_that_holds_rows_has_no_data(api: ServiceClient, account: Account
 
 
 @pytest.fixture
-def web(transactional_db: None) -> Iterator[WebServer]:
-    with serve() as server:
-        yield server
+def web(transactional_db: None, shared_server: SharedServers) -> WebServer:
+    return shared_server({})
 
 
 @pytest.fixture

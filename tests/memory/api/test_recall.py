@@ -11,11 +11,12 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory import conf
 from memory.api.views import ConcludedResponse
-from memory.models import Account, AuditEntry, Memory
+from memory.models import Account, Memory
 from memory.owner import Owner
 from memory.services.accounts import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer, vector_of
+from tests.memory.audits import told_read
 from tests.memory.episodes import NOW
 from tests.memory.facts import day, know
 from tests.memory.turns import say, turn
@@ -265,7 +266,7 @@ def test_reads_across_channels_are_written_down_where_reads_are_kept(
 
     ask(api, channel="house", conversation_id="c1")
 
-    entry = AuditEntry.objects.get(operation="retrieve")
+    entry = told_read()
     assert (entry.source_channel, entry.target_channels) == ("house", ["_global", "house"])
     assert (entry.result_count, entry.query_text, entry.conversation_id) == (2, "the boiler", "c1")
 

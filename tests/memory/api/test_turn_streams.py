@@ -22,7 +22,7 @@ from memory_project.http.streams import disk_space, lines_of, write_array
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.hostile import HOSTILE_BODIES, HostileBody
-from tests.web_server import WebServer, serve
+from tests.web_server import SharedServers, WebServer, serve
 
 pytestmark = pytest.mark.django_db
 
@@ -232,7 +232,13 @@ PAUSE_SECONDS = 1
 
 
 @pytest.fixture
-def web(transactional_db: None, empty_redis: None) -> Iterator[WebServer]:
+def web(transactional_db: None, empty_redis: None, shared_server: SharedServers) -> WebServer:
+    return shared_server({"MEMORY_CLIENT_TIMEOUT_SECONDS": str(PAUSE_SECONDS)})
+
+
+@pytest.fixture
+def own_web(transactional_db: None, empty_redis: None) -> Iterator[WebServer]:
+    """For what is told of the server itself."""
     with serve({"MEMORY_CLIENT_TIMEOUT_SECONDS": str(PAUSE_SECONDS)}) as server:
         # the first request loads the whole API, for seconds on a busy machine, while its client's second runs
         assert server.request("GET", "/api/v1/agents").status == 401
@@ -284,14 +290,14 @@ class Peak:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_chunked", [True, False], ids=["chunked", "of a length"])
-def test_many_turns_are_stored_in_little_memory(web: WebServer, key: str, is_chunked: bool) -> None:
+def test_many_turns_are_stored_in_little_memory(own_web: WebServer, key: str, is_chunked: bool) -> None:
     body = body_of(line(number, content=f"message {number} {LONG}") for number in range(MANY))
     # what a batch takes is taken once
-    first = upload(web, key, body_of(line(number, content=LONG) for number in range(1_000)), length=None)
+    first = upload(own_web, key, body_of(line(number, content=LONG) for number in range(1_000)), length=None)
     assert first[0] == 201, first[1]
 
-    with Peak(web.pid) as peak:
-        status, answer = upload(web, key, BytesIO(body), length=None if is_chunked else len(body))
+    with Peak(own_web.pid) as peak:
+        status, answer = upload(own_web, key, BytesIO(body), length=None if is_chunked else len(body))
 
     assert status == 201
     assert [each["index"] for each in json.loads(answer)["turns"]] == list(range(1_000, 1_000 + MANY))
@@ -354,15 +360,15 @@ def test_who_stalls_is_cut_off_and_nothing_stored(web: WebServer, key: str, fram
 
 
 @pytest.mark.django_db(transaction=True)
-def test_streams_leave_half_of_the_threads_to_others(web: WebServer, key: str) -> None:
+def test_streams_leave_half_of_the_threads_to_others(own_web: WebServer, key: str) -> None:
     """The server of these tests has four."""
     # the first request of all takes its time
-    upload(web, key, body_of([line(0)]), length=None)
-    stalled = [begin(web, key, "Transfer-Encoding: chunked", b"") for _ in range(2)]
+    upload(own_web, key, body_of([line(0)]), length=None)
+    stalled = [begin(own_web, key, "Transfer-Encoding: chunked", b"") for _ in range(2)]
     time.sleep(PAUSE_SECONDS / 4)
 
-    status, answer = upload(web, key, body_of([line(1)]), length=None)
-    health = web.request("GET", "/health/live")
+    status, answer = upload(own_web, key, body_of([line(1)]), length=None)
+    health = own_web.request("GET", "/health/live")
     for wire in stalled:
         wire.close()
 

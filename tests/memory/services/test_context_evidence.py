@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from ledger import store as ledger
 from memory import conf
-from memory.models import Account, AuditEntry, Kind, Memory, Turn
+from memory.models import Account, Kind, Memory, Turn
 from memory.owner import Owner
 from memory.providers.deadlines import Deadline
 from memory.retrieval.queries import LONGEST_QUERY, Scope
@@ -21,6 +21,7 @@ from memory.services.context_layout import Material
 from memory.services.embedding import embed_texts
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory_project.redis import Place
+from tests.memory.audits import told_read
 from tests.memory.context import request_for
 from tests.memory.episodes import NOTHING, NOW, draft, store
 from tests.memory.facts import know
@@ -194,4 +195,4 @@ def test_concluding_counts_the_reads_of_what_is_shown_and_writes_them_down(
 
     read = Memory.objects.filter(access_count=1, last_accessed=NOW)
     assert sorted(read.values_list("text", flat=True)) == sorted(TALK[:3])
-    assert AuditEntry.objects.get(operation="retrieve").affected_ids == [str(item.id) for item in context.items]
+    assert told_read().affected_ids == [str(item.id) for item in context.items]

@@ -12,7 +12,7 @@ from django.db import transaction
 from memory import conf
 from memory.errors import Unprocessable
 from memory.extraction.conversations import read_conversations
-from memory.maintenance import Batch, archive_conversations
+from memory.maintenance import Batch, cleanup
 from memory.models import Account, Conversation, Memory, Turn
 from memory.models.writer import insert_participants
 from memory.owner import Owner
@@ -45,7 +45,7 @@ Act = Callable[[Owner], Any]
         (lambda staff: archive_conversation(staff, "c1", now=NOW), False),
         (lambda staff: unarchive_conversation(staff, "c1", now=NOW), True),
         (lambda staff: delete_conversation(staff, "c1"), False),
-        (lambda staff: archive_conversations.run(now=DUE, batch=Batch(size=10)), False),
+        (lambda staff: cleanup.run(now=DUE, batch=Batch(size=10)), False),
     ],
     ids=["archive", "unarchive", "delete", "job"],
 )

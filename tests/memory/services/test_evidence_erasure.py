@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from memory.extraction.turn_slots import Action, Reasoning, Slots
-from memory.maintenance.archive_conversations import run as archive_conversations
 from memory.maintenance.base import Batch
+from memory.maintenance.cleanup import run as archive_conversations
 from memory.maintenance.queue_unembedded import run as queue_unembedded
 from memory.models import (
     Account,

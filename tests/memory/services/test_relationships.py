@@ -27,6 +27,7 @@ from memory.services.relationships import (
     visible_relationships,
 )
 from tests.beside import PATIENCE_SECONDS, Start
+from tests.memory.audits import told_read
 from tests.memory.episodes import NOW
 from tests.memory.graphs import entity, link, node
 
@@ -258,13 +259,13 @@ def test_the_audit_log_tells_what_happened_and_no_property(owner: Owner, ana: En
 
 
 def test_a_walk_is_told_to_an_audit_log_that_keeps_reads(
-    owner: Owner, ana: Entity, monkeypatch: pytest.MonkeyPatch
+    owner: Owner, ana: Entity, empty_redis: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "AUDIT_LEVEL", "reads")
 
     explore_graph(owner, [ana.id], depth=1, now=NOW)
 
-    told = AuditEntry.objects.get()
+    told = told_read()
     assert (told.operation, told.affected_ids, told.result_count) == ("retrieve", [str(ana.id)], 1)
 
 

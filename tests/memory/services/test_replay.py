@@ -8,12 +8,13 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory import conf
 from memory.errors import NotFound, Unprocessable
-from memory.models import AuditEntry, Goal, Memory, TurnSlot
+from memory.models import Goal, Memory, TurnSlot
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.retrieval.queries import Posture
 from memory.services.replay import ReplayRequest, Slice, conclude_replay, replay
 from memory_project.ids import uuid7
+from tests.memory.audits import told_read
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim
 from tests.memory.reasonings import RATIONALE, merge, thought
@@ -224,7 +225,9 @@ def test_statements_are_as_many_however_much_was_done(
             ask(owner, goal_id=goal.id, posture=Posture.AUDIT)
 
 
-def test_a_replay_counts_as_a_read_of_what_is_told(owner: Owner, goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_counts_as_a_read_of_what_is_told(
+    owner: Owner, goal: Goal, empty_redis: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(conf, "AUDIT_LEVEL", "reads")
     work(owner, goal, 1, summary="why 1")
     found = ask(owner, goal_id=goal.id)
@@ -233,5 +236,5 @@ def test_a_replay_counts_as_a_read_of_what_is_told(owner: Owner, goal: Goal, mon
 
     ids = {piece.memory_id for piece in found.pieces}
     assert set(Memory.objects.filter(access_count=1).values_list("id", flat=True)) == ids
-    entry = AuditEntry.objects.get(operation="retrieve")
+    entry = told_read()
     assert (set(entry.affected_ids), entry.result_count) == ({str(each) for each in ids}, 2)

@@ -8,13 +8,14 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.errors import NotFound, Unprocessable
 from memory.extraction.turn_slots import Action, Outcome, Point, Rationale, Reasoning, Slots
-from memory.models import AuditEntry, Memory
+from memory.models import Memory
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.conversations import Opening, create_conversation
 from memory.services.profiles import ProfileChanges, write_profile
 from memory.services.resume import ResumePacket, ResumeRequest, conclude_resume, resume_work
 from memory.services.resume_pieces import Section
+from tests.memory.audits import told_reads
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish
 from tests.memory.records import put_record
@@ -187,7 +188,7 @@ def test_the_audit_log_has_the_question_that_somebody_asked(
 
     conclude_resume(owner, packet(owner, query=asked), now=NOW)
 
-    assert AuditEntry.objects.filter(operation="retrieve").latest("id").query_text == asked
+    assert told_reads()[-1].query_text == asked
 
 
 @pytest.mark.parametrize("role", ["system", "developer", "user"])

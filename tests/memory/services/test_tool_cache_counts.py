@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from memory import conf
 from memory.errors import TooLarge
-from memory.maintenance import Batch, forget_expired
+from memory.maintenance import Batch, expire
 from memory.models import MemoryPool, ToolCacheEntry
 from memory.owner import Owner
 from memory.services.pools import EMPTY_BYTES, PoolDraft, pool_statistics
@@ -44,7 +44,7 @@ def stored() -> tuple[int, int]:
 
 
 def clean() -> None:
-    forget_expired.run(now=LATER, batch=Batch(size=10, cursor="tool_cache:"))
+    expire.run(now=LATER, batch=Batch(size=10, cursor="tool_cache:"))
 
 
 def test_each_write_looks_at_its_own_key_alone(owner: Owner) -> None:
