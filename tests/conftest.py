@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
 
 from memory.models import Account
 from memory.owner import Owner
@@ -63,6 +65,14 @@ def bound_api(account: Account) -> ServiceClient:
 def stranger_api(stranger: Account) -> ServiceClient:
     """The client of another account."""
     return ServiceClient(issue_key(stranger, scopes=READ_WRITE_OPERATE).secret)
+
+
+@pytest.fixture
+def just_migrated(db: None) -> Iterator[None]:
+    """An installation that nobody can expect a worker of yet, however long the tests have run."""
+    migration = MigrationRecorder.Migration.objects.create(app="tests", name="just now", applied=timezone.now())
+    yield
+    migration.delete()
 
 
 @pytest.fixture

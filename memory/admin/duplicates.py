@@ -20,7 +20,7 @@ from memory.services.duplicate_merges import undo_merge
 from memory.services.links import DUPLICATE_OF, NOT_DUPLICATE_OF
 
 MERGED_MODELS: frozenset[type[Memory]] = frozenset({Memory, Fact, ContextEntry, Learning, Strategy})
-"""Whose pages have the action."""
+"""Whose pages tell of merges and have the action."""
 
 MOST_NAMED = 20
 

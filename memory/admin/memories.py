@@ -97,11 +97,12 @@ class MemoryPages(BoundedAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Any | None = None) -> Any:
         return (
             ("What it says", {"fields": (*self.correctable, "seen_version")}),
-            ("What it is", {"fields": self.shown}),
+            ("What it is", {"fields": self.get_readonly_fields(request, obj)}),
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> tuple[str, ...]:
-        return self.shown
+        """Without what is never merged saying what was merged with it."""
+        return tuple(name for name in self.shown if name != "merges" or self.model in MERGED_MODELS)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -5,7 +5,6 @@ the old fact was wrong, and is replaced whatever the policy.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -97,7 +96,7 @@ def store_against(material: Material, taken: Taken, fact: ExtractedFact) -> Stor
     if wrong := believed(owner, referred_ids(material, taken, fact.corrects)):
         also = [each.id for each in wrong[1:]]
         stored = replace_wrong_fact(owner, wrong[0].id, draft, also=also, embedded=embedded, now=now)
-        return Stored.of(stored, is_new=stored.id == draft.id, corrections=1)
+        return in_place_of(wrong, stored, draft, corrections=1)
     contradicted = believed(owner, referred_ids(material, taken, fact.contradicts))
     said_at = material.said_at(fact.evidence)
     return settle(material, draft, rivals_of(owner, draft, contradicted, embedded=embedded), said_at=said_at)
@@ -116,7 +115,7 @@ def settle(material: Material, draft: FactDraft, rivals: Sequence[Rival], *, sai
     if against and policy == "prefer_old":
         return Stored(fate=Fate.REFUSED, reason="prefer_old", beside=beside)
     verdict = prefer_new(draft, rivals, said_at=said_at)
-    return replace(learn_in_place(material, verdict.draft, verdict.outdated), beside=beside)
+    return learn_in_place(material, verdict.draft, verdict.outdated, **beside)
 
 
 def ask_staff(material: Material, draft: FactDraft, rival: Rival) -> FactReview:
@@ -130,15 +129,21 @@ def ask_staff(material: Material, draft: FactDraft, rival: Rival) -> FactReview:
     )
 
 
-def learn_in_place(material: Material, draft: FactDraft, outdated: Sequence[Fact]) -> Stored:
+def learn_in_place(material: Material, draft: FactDraft, outdated: Sequence[Fact], **beside: int) -> Stored:
     """Learn the draft, in the place of the facts that are outdated by it, if there are any."""
     owner, embedded, now = material.owner, material.embedded, material.now
     if not outdated:
         learnt = learn_facts(owner, [draft], embedded=embedded, now=now)[0]
-        return Stored.of(learnt.fact, is_new=learnt.is_new)
+        return Stored.of(learnt.fact, is_new=learnt.is_new, **beside)
     also = [each.id for each in outdated[1:]]
     stored = supersede_fact(owner, outdated[0].id, draft, also=also, embedded=embedded, now=now)
-    return Stored.of(stored, is_new=stored.id == draft.id)
+    return in_place_of(outdated, stored, draft, successions=1, **beside)
+
+
+def in_place_of(olds: Sequence[Fact], stored: Fact, draft: FactDraft, **beside: int) -> Stored:
+    """The draft, which may have been known as one of the old facts: that one is believed on."""
+    ended = sum(old.id != stored.id for old in olds)
+    return Stored.of(stored, is_new=stored.id == draft.id, facts_superseded=ended, **beside)
 
 
 def referred_ids(material: Material, taken: Taken, numbers: Iterable[int]) -> list[UUID]:

@@ -34,7 +34,8 @@ class Fate(StrEnum):
 @dataclass(slots=True, kw_only=True)
 class Tally:
     """Counts of items: `in`, by fate, by noun and fate (`facts_learnt`), by reason (`refused_rejected`); and of what
-    else happened (`corrections`, `turns`). `errors` are the names of what failed."""
+    else happened (`corrections`, `successions` and the `facts_superseded` by both, `turns`). `errors` are the names of
+    what failed."""
 
     counts: Counter[str] = field(default_factory=Counter)
     errors: set[str] = field(default_factory=set)

@@ -35,7 +35,7 @@ SETTINGS = (
     "log_error_verbosity=terse",
     "log_checkpoints=off",
 )
-UNDURABLE_SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=64MB")
+UNDURABLE_SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 """For servers that end with their tests."""
 
 

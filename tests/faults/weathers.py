@@ -4,8 +4,9 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from django.utils import timezone
@@ -49,14 +50,14 @@ def compare(options: argparse.Namespace, servers: Servers) -> dict[str, Any]:
 
 def live_calmly(options: argparse.Namespace, now: datetime) -> tuple[list[Step], State]:
     month = month_of(options, "calm", now, do_at_once, is_counted=True)
-    steps = list(month.live())
+    steps = list(told_day_by_day(month.live(), "calm"))
     return steps, told_state(month.account)
 
 
 def live_in_storm(options: argparse.Namespace, now: datetime, storm: Doer, *, plan: Mapping[int, str]) -> State:
     """A report that was lost with its worker explains nothing, so nothing is counted here."""
     month = month_of(options, "storm", now, storm, is_counted=False)
-    for number, step in enumerate(month.live()):
+    for number, step in enumerate(told_day_by_day(month.live(), "storm")):
         if number in plan:
             log(f"{plan[number]} struck in {step.job} as of {step.at}")
     return told_state(month.account)
@@ -81,6 +82,16 @@ def plan_strikes(options: argparse.Namespace, steps: Sequence[Step], draw: rando
     strikes = ["worker"] * options.kills + ["postgres", "valkey"] * options.stops
     draw.shuffle(strikes)
     return dict(zip(draw.sample(worth, len(strikes)), strikes, strict=True))
+
+
+def told_day_by_day(steps: Iterable[Step], name: str) -> Iterator[Step]:
+    """The steps; what nothing explains is said at once."""
+    for day, of_day in groupby(steps, key=lambda step: step.at.date()):
+        for step in of_day:
+            for each in step.unexplained:
+                log(f"{name}: {step.job} as of {step.at} leaves {each.count} of {each.what} unexplained")
+            yield step
+        log(f"{name}: {day} is over")
 
 
 def log(text: str) -> None:

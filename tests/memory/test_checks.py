@@ -54,7 +54,7 @@ def ids_of(messages: list[CheckMessage]) -> list[str]:
     return [str(message.id) for message in messages]
 
 
-@pytest.mark.django_db
+@pytest.mark.usefixtures("just_migrated")
 def test_a_sound_installation_passes() -> None:
     messages = run_checks(databases=["default"])
 
@@ -148,17 +148,17 @@ def test_pgvector_has_to_be_there_and_recent(installed: str | None, available: s
     assert ids_of(checks.complain_of_pgvector(installed, available)) == expected
 
 
-@pytest.mark.django_db
+@pytest.mark.usefixtures("just_migrated")
 def test_a_redis_that_evicts_is_a_warning(evicting_redis: None) -> None:
     assert ids_of(checks.check_alerts(databases=["default"])) == ["memory.W002"]
 
 
-@pytest.mark.django_db
+@pytest.mark.usefixtures("just_migrated")
 def test_a_redis_that_is_down_is_a_warning(dead_redis: None) -> None:
     assert ids_of(checks.check_alerts(databases=["default"])) == ["memory.W001"]
 
 
-@pytest.mark.django_db
+@pytest.mark.usefixtures("just_migrated")
 def test_what_is_behind_is_a_warning(account: Account) -> None:
     Conversation.objects.create(
         account=account, conversation_id="c", started_at=timezone.now(), extract_parked_at=timezone.now()

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from memory.management.benchmarks.cases import all_cases
 from memory.management.benchmarks.conversations import bare_log
-from memory.management.benchmarks.growth import MOST_TIMES, Growth, measure_growth
+from memory.management.benchmarks.growth import FILLINGS, MOST_TIMES, Growth, measure_growth
 from memory.management.benchmarks.measure import Measured, measure
 from memory.management.benchmarks.scratch import fill_episodes, scratch_account
 from memory.management.benchmarks.web import KeepAliveClient, web_server
@@ -44,7 +44,11 @@ class Command(BaseCommand):
             "--memories", type=int, default=0, help="recall over an account of as many as well (100,000: minutes)"
         )
         parser.add_argument(
-            "--jobs", action="store_true", help="only how jobs' time grows from 10,000 rows to 100,000 (minutes)"
+            "--jobs",
+            nargs="*",
+            metavar="NAME",
+            choices=FILLINGS,
+            help="only how the time of jobs grows from 10,000 rows to 100,000, of all unless some are named (minutes)",
         )
         parser.add_argument("--migrate", action="store_true", help="migrate first, on servers that are new")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -52,8 +56,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["migrate"]:
             call_command("migrate", verbosity=0, skip_checks=True)
-        if options["jobs"]:
-            self.tell_growth(as_json=options["json"])
+        if options["jobs"] is not None:
+            self.tell_growth(options["jobs"] or FILLINGS, as_json=options["json"])
             return
         measured = measure_all(options["rounds"], memories=options["memories"])
         if options["json"]:
@@ -69,9 +73,9 @@ class Command(BaseCommand):
             console.print(draw(measured, rounds=options["rounds"]))
         self.stdout.write(capture.get())
 
-    def tell_growth(self, *, as_json: bool) -> None:
+    def tell_growth(self, jobs: Iterable[str], *, as_json: bool) -> None:
         """As it comes: some jobs take minutes."""
-        for growth in measure_growth(GROWN):
+        for growth in measure_growth(jobs, GROWN):
             self.stdout.write(json.dumps(asdict(growth)) if as_json else tell_growth(growth))
 
 

@@ -158,6 +158,8 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
         balanced("fact versions *", "beliefs of facts"),
         equal(figures("facts_learnt"), "fact versions learned"),
         equal(figures("entities_learnt", "facts_learnt"), "audited store semantic"),
+        equal(figures("facts_superseded"), "facts superseded"),
+        equal(figures("facts_superseded", "corrections", "successions"), "audited supersede semantic"),
         equal(changed, "audited extract semantic"),
         balanced("audited create profile", "profiles"),
         equal(figures("preferences_learnt", "preferences_merged"), "audited create profile", "audited update profile"),

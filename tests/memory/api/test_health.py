@@ -197,6 +197,7 @@ def test_metrics_tell_what_jobs_came_to_within_a_day() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("just_migrated")
 def test_metrics_tell_of_each_alert_whether_it_is_on() -> None:
     JobRun.objects.create(job="embed", status="failed", requested_by="schedule", finished_at=timezone.now())
 

@@ -51,7 +51,7 @@ def test_a_second_run_within_the_minute_changes_nothing() -> None:
     again = measure(now + timedelta(seconds=58))
     later = measure(now + timedelta(minutes=1))
 
-    assert (first.changed, again.changed, later.changed) == (first.examined, 0, first.examined)
+    assert (first.changed, again.changed, later.changed) == (first.examined, 0, later.examined)
 
 
 def test_a_dry_run_counts_and_keeps_nothing() -> None:

@@ -33,7 +33,7 @@ from tests.memory.episodes import draft, store
 from tests.memory.maintenance.jobs import describe_job, describing
 from tests.redis_away import redis_away
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "just_migrated")]
 
 STATEMENTS = 6
 QUEUES = [("extract", "extraction"), ("summary", "summary")]

@@ -114,6 +114,8 @@ def rows() -> dict[str, int]:
     return {
         "entities": Entity.objects.count(),
         "facts": Fact.objects.count(),
+        "facts ended": Fact.objects.filter(status=Fact.Status.SUPERSEDED).count(),
+        "ends told": AuditEntry.objects.filter(operation="supersede").count(),
         "relationships": Link.objects.filter(type__in=("KNOWS", "POISONS")).count(),
         "topics": sum(map(len, preferences)),
     }
@@ -139,6 +141,8 @@ def test_what_came_in_is_what_was_learnt_merged_refused_and_failed(owner: Owner)
         after = rows()
         for noun in ("entities", "facts", "relationships"):
             assert after[noun] - before[noun] == counts[f"{noun}_learnt"], noun
+        assert after["facts ended"] - before["facts ended"] == counts["facts_superseded"]
+        assert after["ends told"] - before["ends told"] == counts["corrections"] + counts["successions"]
         assert after["topics"] - before["topics"] == counts["preferences_learnt"] - counts["preferences_replaced"]
         assert unstored([extraction])["in"] == counts["in"]
         met.update(name for name, count in counts.items() if count)
@@ -266,6 +270,19 @@ def test_the_audit_log_tells_the_same_as_the_figures(owner: Owner, monkeypatch: 
     assert entry.metadata == dict(figures)
     assert (entry.success, entry.error_message) == (False, "3 items failed: IntegrityError")
     assert (figures["refused_rejected"], figures["failed"]) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("said", "event"), [("No, I meant Porto.", "corrections"), ("I live in Porto now.", "successions")]
+)
+def test_a_fact_whose_place_another_takes_is_counted(owner: Owner, said: str, event: str) -> None:
+    tell(owner, "I live in Lisbon.", said)
+
+    figures = look_through_once().figures
+
+    assert Fact.objects.get(status=Fact.Status.SUPERSEDED).text == "Ana lives in Lisbon"
+    told = {name: figures.get(name, 0) for name in ("facts_learnt", "facts_superseded", "corrections", "successions")}
+    assert told == {"facts_learnt": 2, "facts_superseded": 1, "corrections": 0, "successions": 0} | {event: 1}
 
 
 def test_a_conversation_that_a_worker_looks_through_is_no_other_workers(owner: Owner) -> None:
