@@ -18,7 +18,7 @@ from redis import RedisError
 from memory.api.metrics_rows import read_rows
 from memory.maintenance import JOBS
 from memory.services.alerts import ALERTS_OF_REDIS, ALERTS_OF_ROWS, Alert, find_alerts_of_redis, find_alerts_of_rows
-from memory.tiers import access_log
+from memory.tiers import access_log, audit_reads
 from memory_project.counters import VARIABLE
 from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
 from memory_project.http.metrics import LATENCY, REQUESTS
@@ -118,5 +118,10 @@ def read_redis() -> list[Metric]:
             "memory_access_log_waiting_lines",
             "Lines of the contexts' access log that are not in their table yet.",
             value=access_log.waiting(),
+        ),
+        GaugeMetricFamily(
+            "memory_audit_reads_waiting_lines",
+            "Audited reads that are not in the audit log's table yet.",
+            value=audit_reads.waiting(),
         ),
     ]

@@ -10,6 +10,8 @@ from memory_project.knobs import SettingError
 
 PAUSE = re.compile(r"([1-9][0-9]{0,5})([smh])")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours"}
+SECONDS = {"h": 3_600, "m": 60, "s": 1}
+"""The largest unit first."""
 OFF = "off"
 
 
@@ -38,6 +40,21 @@ def parse_time(name: str, text: str) -> timedelta | time | None:
         return time.fromisoformat(text) if re.fullmatch(r"[0-9]{2}:[0-9]{2}", text) else refuse(name, text)
     except ValueError:
         return refuse(name, text)
+
+
+def tell_time(every: timedelta | time | None) -> str:
+    """What `parse_time` reads.
+
+    >>> tell_time(timedelta(minutes=90))
+    '90m'
+    """
+    if every is None:
+        return OFF
+    if isinstance(every, time):
+        return f"{every:%H:%M}"
+    seconds = int(every.total_seconds())
+    unit = next(unit for unit, size in SECONDS.items() if seconds % size == 0)
+    return f"{seconds // SECONDS[unit]}{unit}"
 
 
 def refuse(name: str, text: str) -> time:

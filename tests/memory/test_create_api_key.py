@@ -6,6 +6,7 @@ from io import StringIO
 import pytest
 from django.contrib.auth import authenticate
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from memory.models import Account, Agent, ApiKey
 from tests.api_client import ServiceClient
@@ -52,6 +53,14 @@ def test_a_key_replays_raw_traces_only_where_that_is_said(arguments: list[str], 
     run("create_api_key", "--account", "workshop", "--deep-replay", *arguments)
 
     assert ApiKey.objects.get().scopes == scopes
+
+
+def test_before_the_migrations_the_command_says_what_to_do() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE accounts RENAME TO accounts_to_be")
+
+    with pytest.raises(CommandError, match=r"run `manage\.py migrate`"):
+        run("create_api_key", "--account", "workshop")
 
 
 @pytest.mark.parametrize("arguments", [["--expires", "0"], ["--expires", "x"], ["--agent", "x" * 101], ["--agent", ""]])

@@ -9,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from memory.maintenance import JOBS
+from memory.maintenance.schedule import parse_time, tell_time
 from memory.models import Account, JobRun
 
 pytestmark = pytest.mark.django_db
@@ -95,6 +96,18 @@ def test_a_job_that_is_on_already_is_refused() -> None:
 def test_the_list_names_every_job() -> None:
     assert [line.split()[0] for line in run_command("--list").splitlines()] == list(JOBS)
     assert [job["name"] for job in json.loads(run_command("--list", "--json"))] == list(JOBS)
+
+
+def test_the_list_tells_when_jobs_run_as_the_setting_does() -> None:
+    listed = {job["name"]: job["every"] for job in json.loads(run_command("--list", "--json"))}
+
+    assert {name: listed[name] for name in ("consolidate", "decay", "promote", "write_audit_reads")} == {
+        "consolidate": "every 15m",
+        "decay": "daily at 03:15",
+        "promote": "every 1h",
+        "write_audit_reads": "every 15s",
+    }
+    assert all(parse_time(job.name, tell_time(job.every)) == job.every for job in JOBS.values())
 
 
 def test_the_help_says_what_the_exit_status_means(capsys: pytest.CaptureFixture[str]) -> None:

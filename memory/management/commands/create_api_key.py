@@ -3,7 +3,8 @@
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
+from django.db import ProgrammingError
 from django.utils import timezone
 
 from memory.models import Account, ApiKey
@@ -38,7 +39,12 @@ class Command(BaseCommand):
         parser.add_argument("--expires", type=days, metavar="DAYS", help="never by default")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        account, is_new = Account.objects.get_or_create(name=options["account"])
+        try:
+            account, is_new = Account.objects.get_or_create(name=options["account"])
+        except ProgrammingError as err:
+            raise CommandError(
+                "The database lacks its tables: wait until `make up` has made them, or run `manage.py migrate`."
+            ) from err
         scopes = READ_ONLY if options["read_only"] else READ_WRITE_OPERATE
         issued = issue_key(
             account,

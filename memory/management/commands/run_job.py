@@ -5,7 +5,7 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -15,6 +15,7 @@ from rich.console import Console
 
 from memory.errors import Conflict
 from memory.maintenance import JOBS, Job, Progress, Report, runner
+from memory.maintenance.schedule import tell_time
 from memory.models import Account, JobRun
 
 EPILOG = """
@@ -42,9 +43,8 @@ def zoned_time(text: str) -> datetime:
 
 
 def every(job: Job) -> str:
-    if job.every is None:
-        return "off"
-    return f"every {job.every}" if isinstance(job.every, timedelta) else f"daily at {job.every:%H:%M}"
+    intro = {timedelta: "every ", time: "daily at "}.get(type(job.every), "")
+    return intro + tell_time(job.every)
 
 
 class Command(BaseCommand):

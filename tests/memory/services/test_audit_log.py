@@ -9,6 +9,7 @@ from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
@@ -70,6 +71,7 @@ def test_a_read_costs_no_statement_and_a_line_where_reads_are_kept(
         read(replace(owner, audit_level=level))
 
     assert waiting() == lines
+    assert f"memory_audit_reads_waiting_lines {lines}.0" in Client().get("/metrics").content.decode()
 
 
 @pytest.mark.django_db(transaction=True)
