@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import django
 from django.core.management import call_command
@@ -49,6 +50,7 @@ def read_options(arguments: Sequence[str]) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--kills", type=int, default=50, help="of the worker, with -9")
     parser.add_argument("--stops", type=int, default=3, help="of PostgreSQL, and as many of Valkey")
+    parser.add_argument("--states", type=Path, metavar="FOLDER", help="keep both end states there, as JSON")
     return parser.parse_args(arguments)
 
 

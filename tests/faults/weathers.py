@@ -1,12 +1,14 @@
 """One month in calm weather and in a storm, and what is different at their ends."""
 
 import argparse
+import json
 import random
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from django.utils import timezone
@@ -34,6 +36,8 @@ def compare(options: argparse.Namespace, servers: Servers) -> dict[str, Any]:
     with storm_raised(servers, plan=plan, seconds=seconds, draw=draw) as storm:
         stormy = live_in_storm(options, now, storm, plan=plan)
     different = list(differences(calm, stormy))
+    if options.states:
+        write_states(options.states, calm=calm, storm=stormy)
     return {
         "calm": digest_of(calm),
         "storm": digest_of(stormy),
@@ -46,6 +50,13 @@ def compare(options: argparse.Namespace, servers: Servers) -> dict[str, Any]:
         "differences": len(different),
         "told": different[:MOST_TOLD],
     }
+
+
+def write_states(folder: Path, **states: State) -> None:
+    """For whoever has to find out what came of a difference."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, state in states.items():
+        (folder / f"{name}.json").write_text(json.dumps(state, indent=1))
 
 
 def live_calmly(options: argparse.Namespace, now: datetime) -> tuple[list[Step], State]:
