@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from django.conf import settings
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
@@ -14,11 +15,17 @@ from tests.api_client import ServiceClient
 from tests.beside import start_beside as start_beside
 from tests.dripping_server import dripping_server as dripping_server
 from tests.embedding_server import embedding_server as embedding_server
-from tests.emptying import pytest_configure as pytest_configure
+from tests.emptying import empty_after_commits
 from tests.language_model_server import language_model_server as language_model_server
 from tests.redis_away import redis_away
 from tests.reranker_server import reranker_server as reranker_server
 from tests.web_server import shared_server as shared_server
+
+
+def pytest_configure() -> None:
+    empty_after_commits()
+    # else each client lists all static files before its first request, which takes longer than most tests
+    settings.WHITENOISE_AUTOREFRESH = True
 
 
 @pytest.fixture

@@ -41,5 +41,6 @@ def empty_tables(case: Any) -> None:
             cursor.execute(EMPTY)
 
 
-def pytest_configure() -> None:
+def empty_after_commits() -> None:
+    """From now on, whichever test it is."""
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]

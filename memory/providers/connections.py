@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import httpcore2
@@ -32,6 +33,12 @@ def time_limit(seconds: float) -> Iterator[None]:
         yield
     finally:
         _deadline.reset(token)
+
+
+@cache
+def trusted_authorities() -> ssl.SSLContext:
+    """Whom every client of this process trusts: to read them takes longer than many a request."""
+    return httpx2.create_ssl_context()
 
 
 def keep_time(client: httpx2.Client) -> httpx2.Client:

@@ -25,7 +25,7 @@ from memory.errors import (
     ProviderTooSlow,
     ProviderUnavailable,
 )
-from memory.providers.connections import keep_time
+from memory.providers.connections import keep_time, trusted_authorities
 from memory.providers.deadlines import Deadline
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ def open_client(endpoint: Endpoint) -> openai.OpenAI:
         api_key=endpoint.api_key or "none",
         base_url=endpoint.base_url or None,
         max_retries=0,
-        http_client=keep_time(openai.DefaultHttpxClient()),
+        http_client=keep_time(openai.DefaultHttpxClient(verify=trusted_authorities())),
     )
 
 

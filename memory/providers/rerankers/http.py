@@ -9,7 +9,7 @@ import httpx2
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from memory.errors import ProviderReplyInvalid
-from memory.providers.connections import keep_time, time_limit
+from memory.providers.connections import keep_time, time_limit, trusted_authorities
 from memory.providers.deadlines import Deadline
 from memory.providers.endpoints import Endpoint, ask_patiently, read_reply, translate_status
 from memory.providers.processes import PerProcess
@@ -105,7 +105,7 @@ class HttpReranker:
 
 def open_client(endpoint: RerankEndpoint) -> httpx2.Client:
     headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
-    return keep_time(httpx2.Client(headers=headers, follow_redirects=False))
+    return keep_time(httpx2.Client(headers=headers, follow_redirects=False, verify=trusted_authorities()))
 
 
 def cut_into_requests(texts: Sequence[str]) -> Iterator[list[str]]:
