@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
@@ -11,6 +12,7 @@ from memory.models import Account
 from memory.owner import Owner
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from memory_project import redis
+from tests import template
 from tests.api_client import ServiceClient
 from tests.beside import start_beside as start_beside
 from tests.dripping_server import dripping_server as dripping_server
@@ -26,6 +28,13 @@ def pytest_configure() -> None:
     empty_after_commits()
     # else each client lists all static files before its first request, which takes longer than most tests
     settings.WHITENOISE_AUTOREFRESH = True
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Databases are copied, not migrated each."""
+    template.wait_until_made()
+    connection.settings_dict["TEST"]["TEMPLATE"] = template.NAME
 
 
 @pytest.fixture

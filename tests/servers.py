@@ -20,6 +20,7 @@ from memory_project.embedded.locks import is_locked
 from memory_project.embedded.places import temporary_place
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
+from tests.template import being_made
 
 SOCKET_VARIABLE = "MEMORY_TEST_VALKEY_SOCKET"
 PREFIX = "agent-memory-test-"
@@ -42,6 +43,7 @@ def start_servers(config: pytest.Config) -> None:
     """Start them and say where they are, in the environment that the workers inherit."""
     with ExitStack() as stack:
         stack.enter_context(servers_in_environment())
+        stack.enter_context(being_made())
         config.add_cleanup(stack.pop_all().close)
 
 

@@ -1,0 +1,50 @@
+"""The database that each worker's is a copy of: migrated once, while the workers collect their tests.
+
+`python -m tests.template` makes it, on the servers that the environment names. What goes wrong it says itself.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+NAME = "template_memory"
+IN_THE_MAKING = f"{NAME}_in_the_making"
+PATIENCE_SECONDS = 100
+LOOK_SECONDS = 0.1
+
+
+@contextmanager
+def being_made() -> Iterator[None]:
+    """In a process of its own, which ends with the block at the latest."""
+    with subprocess.Popen([sys.executable, "-m", "tests.template"]) as maker:
+        yield
+        maker.terminate()
+
+
+def make() -> None:
+    """Under its name it is whole."""
+    url = os.environ["DATABASE_URL"]
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {IN_THE_MAKING}".encode())
+        environment = os.environ | {"DATABASE_URL": url.replace("/memory?", f"/{IN_THE_MAKING}?")}
+        migrate = [sys.executable, "manage.py", "migrate", "--verbosity=0", "--skip-checks"]
+        # a process of its own, whose connections end with it
+        subprocess.run(migrate, env=environment, check=True)
+        server.execute(f"ALTER DATABASE {IN_THE_MAKING} RENAME TO {NAME}".encode())
+
+
+def wait_until_made() -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
+        while server.execute("SELECT FROM pg_database WHERE datname = %s", [NAME]).rowcount == 0:
+            assert time.monotonic() < deadline, "the databases' template is not made: see above what failed"
+            time.sleep(LOOK_SECONDS)
+
+
+if __name__ == "__main__":
+    make()
