@@ -106,7 +106,7 @@ def nearest(where: str, shape: Shape) -> str:
         exact AS MATERIALIZED ({exact(f"{of_model} AND {where} AND {is_short}", width=shape.width, prefix=prefix)})
         SELECT id, distance FROM exact
         UNION ALL SELECT id, distance FROM indexed WHERE NOT EXISTS (SELECT FROM exact)
-        ORDER BY distance LIMIT %(candidates)s"""
+        ORDER BY distance, id LIMIT %(candidates)s"""
 
 
 def written(shape: Shape) -> str:
@@ -126,17 +126,17 @@ def opaque(where: str) -> str:
 
 
 def exact(where: str, *, width: int, prefix: int) -> str:
-    """Ordered by what no index is over, so that none is taken by accident."""
+    """Ordered by what no index is over, so that none is taken by accident; equally near ones always alike."""
     if prefix * LEAST_SAVING > width:
         return f"""
             SELECT memory_id AS id, vector <=> %(vector)s::halfvec AS distance FROM memory_vectors
-            WHERE {where} ORDER BY distance LIMIT %(candidates)s"""
+            WHERE {where} ORDER BY distance, memory_id LIMIT %(candidates)s"""
     return f"""
         SELECT id, vector <=> %(vector)s::halfvec AS distance FROM (
             SELECT memory_id AS id, vector FROM memory_vectors WHERE {where}
-            ORDER BY subvector(vector, 1, {prefix}) <=> subvector(%(vector)s::halfvec, 1, {prefix})
+            ORDER BY subvector(vector, 1, {prefix}) <=> subvector(%(vector)s::halfvec, 1, {prefix}), memory_id
             LIMIT %(candidates)s * {RANKED_MORE}
-        ) AS found ORDER BY distance LIMIT %(candidates)s"""
+        ) AS found ORDER BY distance, id LIMIT %(candidates)s"""
 
 
 def nearest_ctes(*, where: str, width: int) -> str:
@@ -158,7 +158,7 @@ def nearest_ctes(*, where: str, width: int) -> str:
     exact AS MATERIALIZED (
         SELECT memory_id, vector <=> %(vector)s::halfvec AS distance FROM memory_vectors
         WHERE {where} AND (SELECT count(*) FROM indexed) < least(%(limit)s, (SELECT rows FROM size))
-        ORDER BY distance LIMIT %(limit)s
+        ORDER BY distance, memory_id LIMIT %(limit)s
     ),
     nearest AS MATERIALIZED (
         SELECT memory_id, distance FROM exact

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.db.models import F
 
 from memory.models import Account, Kind, Memory, Participant, Vector
 from memory.models.writer import insert_vectors
@@ -77,6 +78,19 @@ def test_a_filter_leaves_the_nearest_of_what_it_lets_through(shelf: Shelf, name:
     [question] = Nested(512, seed=9).draw(1)
 
     assert set(find_nearest(shelf.owner, question, **asked)) == shelf.nearest(question, is_wanted)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.django_db
+def test_of_equally_near_ones_the_same_are_found_wherever_their_rows_lie(owner: Owner, mode: Mode) -> None:
+    [question] = Nested(512, seed=9).draw(1)
+    fill_shelf(owner, np.repeat(question[np.newaxis], 300, axis=0))
+    found = {each.id for each in gather_nearest(owner, question, mode=mode).candidates}
+
+    Vector.objects.filter(memory_id__in=found).update(user_id=F("user_id"))
+
+    assert 0 < len(found) < 300
+    assert {each.id for each in gather_nearest(owner, question, mode=mode).candidates} == found
 
 
 @pytest.mark.django_db
