@@ -165,6 +165,7 @@ def test_tables_are_told_with_their_indexes_and_partitions_as_one(filled: Accoun
     assert "auth_user" not in tables
 
 
+@pytest.mark.usefixtures("just_migrated")
 def test_a_redis_that_is_down_leaves_the_other_figures(filled: Account, settings: Settings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:9/0"
     redis.client.cache_clear()
