@@ -120,11 +120,18 @@ def test_of_two_at_once_one_writes_and_the_other_is_told_to_wait(committed_key: 
     assert Agent.objects.count() == 1
 
 
+# of this database: other tests beside this one hold locks of their own
+HOLDERS = """
+SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database
+WHERE datname = current_database() AND locktype = 'advisory' AND objsubid = 1 AND granted
+"""
+
+
 def wait_for_lock_holder() -> None:
     """Until the first request holds its lock."""
     with connection.cursor() as cursor:
         for _attempt in range(2_000):
-            cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted")
+            cursor.execute(HOLDERS)
             if cursor.fetchone()[0]:
                 return
             cursor.execute("SELECT pg_sleep(0.005)")

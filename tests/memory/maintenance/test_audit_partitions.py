@@ -141,7 +141,7 @@ def test_what_a_killed_worker_began_to_detach_is_dropped_by_the_next_run(account
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%CONCURRENTLY%'"
-                " AND pid <> pg_backend_pid()"
+                " AND datname = current_database() AND pid <> pg_backend_pid()"
             )
         with pytest.raises(Exception, match="cancel"):
             begun.result(timeout=10)

@@ -14,6 +14,11 @@ from urllib.parse import urlsplit
 from django.db import connection
 
 PATIENCE_SECONDS = 40
+# in this database: other tests beside this one wait, too
+WAITING = """
+SELECT EXISTS (
+    SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted
+)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,5 +89,5 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 def is_somebody_waiting_for_a_lock() -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+        cursor.execute(WAITING)
         return bool(cursor.fetchone()[0])
