@@ -251,7 +251,7 @@ def raise_columns(owner: Owner, survivor: Any, loser: Any, *, now: datetime) -> 
 
 def raise_salience(survivor: Any, loser: Any) -> dict[str, list[Any]]:
     """By what they were before they faded; it comes with how far it has."""
-    was, made = base_of(survivor, SALIENCE), base_of(loser, SALIENCE)
+    was, made = survivor.unfaded_salience, loser.unfaded_salience
     if made <= was:
         return {}
     faded = {name: getattr(loser, name) for name in (SALIENCE, "base_salience", "faded_salience")}
@@ -259,16 +259,10 @@ def raise_salience(survivor: Any, loser: Any) -> dict[str, list[Any]]:
     return {SALIENCE: [was, made]}
 
 
-def base_of(row: Any, name: str) -> float:
-    """What it was before the job `decay` lowered it, unless it was set since."""
-    value, base, faded = (getattr(row, f"{prefix}{name}") for prefix in ("", "base_", "faded_"))
-    return float(value if base is None or value != faded else base)
-
-
 def raise_belief(owner: Owner, survivor: Fact, loser: Fact, *, now: datetime) -> dict[str, list[Any]]:
     """The survivor is confirmed, as if the loser had been told again."""
     was = believed(survivor)
-    survivor.confidence, loser.confidence = base_of(survivor, CONFIDENCE), base_of(loser, CONFIDENCE)
+    survivor.confidence, loser.confidence = survivor.unfaded_confidence, loser.unfaded_confidence
     number = survivor.belief_number
     confirm_facts(owner, [(survivor, loser)], now=now)
     if survivor.belief_number == number:
@@ -278,7 +272,7 @@ def raise_belief(owner: Owner, survivor: Fact, loser: Fact, *, now: datetime) ->
 
 
 def believed(fact: Fact) -> dict[str, Any]:
-    return {CONFIDENCE: base_of(fact, CONFIDENCE), VALID_FROM: told(fact.valid_from)}
+    return {CONFIDENCE: fact.unfaded_confidence, VALID_FROM: told(fact.valid_from)}
 
 
 def told(value: Any) -> Any:
@@ -381,14 +375,14 @@ def starts_from(link: Link, name: str, value: Any) -> bool:
 
 def current(row: Any, name: str) -> Any:
     is_fading = name == SALIENCE or (name == CONFIDENCE and isinstance(row, Fact))
-    return base_of(row, name) if is_fading else told(getattr(row, name))
+    return getattr(row, f"unfaded_{name}") if is_fading else told(getattr(row, name))
 
 
 def store_lowered(owner: Owner, survivor: Any, lowered: Mapping[str, Any], *, now: datetime) -> None:
     # one that nobody believes any more is not believed anew
     of_belief = {CONFIDENCE, VALID_FROM} if isinstance(survivor, Fact) and survivor.retracted_at is None else set()
     if beliefs := {name: value for name, value in lowered.items() if name in of_belief}:
-        survivor.confidence = base_of(survivor, CONFIDENCE)
+        survivor.confidence = survivor.unfaded_confidence
         for name, value in beliefs.items():
             setattr(survivor, name, value)
         renew_beliefs(owner, [survivor], reason=FactVersion.Reason.CORRECTED, now=now)
