@@ -5,6 +5,9 @@ BIN := .venv/bin
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
+# or each of the dozens of processes that a target starts would compile all of the project anew
+export PYTHONDONTWRITEBYTECODE =
+
 .DEFAULT_GOAL := help
 .PHONY: help up test bench lock clean install install-dev python
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,10 +21,12 @@ import pytest
 
 from memory_project.embedded.places import PROJECT
 from memory_project.supervisor.leftovers import marked_processes
+from tests import template
 
 SECONDS = 100
 # each starts half a dozen processes, beside other tests
 pytestmark = pytest.mark.timeout(300)
+TINY = {"EMBEDDING_PROVIDER": "tiny", "MEMORY_ALLOW_TINY_EMBEDDINGS": "1"}
 SERVER_VARIABLES = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "MEMORY_SECRET_KEY")
 
 
@@ -119,8 +122,8 @@ class Service:
         return names_server and folder.startswith(str(self.data))
 
 
-@pytest.fixture
-def data() -> Iterator[Path]:
+@contextmanager
+def data_folder() -> Iterator[Path]:
     """A folder that the servers' user can get to, unlike pytest's own ones."""
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-up-", dir="/tmp"))
     folder.chmod(0o755)
@@ -128,61 +131,100 @@ def data() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.fixture
-def service(data: Path) -> Iterator[Service]:
-    service = Service(data=data)
+@contextmanager
+def serving(service: Service) -> Iterator[Service]:
+    """Nothing of it is left running behind the block."""
     yield service
     if service.process is not None and service.process.poll() is None:
         service.send(signal.SIGTERM)
 
 
-def test_one_command_starts_everything_says_where_it_is_and_stops_without_a_trace(service: Service) -> None:
-    service.start()
+@pytest.fixture
+def service() -> Iterator[Service]:
+    """One that was never started."""
+    with data_folder() as data, serving(Service(data=data)) as service:
+        yield service
 
-    printed = service.output()
-    for line in (f"http://127.0.0.1:{service.port}/api/docs", f"http://127.0.0.1:{service.port}/admin/"):
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStart:
+    """From an empty folder to a service that runs, and what was left of it when it was told to stop."""
+
+    service: Service
+    is_live: bool
+    printed: str
+    exit_code: int
+    left: list[int]
+
+
+@pytest.fixture(scope="module")
+def first_start() -> Iterator[FirstStart]:
+    """Once for all: it takes half a minute beside other tests."""
+    with data_folder() as data, serving(Service(data=data)) as service:
+        service.start()
+        is_live = service.is_live()
+        exit_code = service.send(signal.SIGTERM)
+        yield FirstStart(
+            service=service,
+            is_live=is_live,
+            printed=service.output(),
+            exit_code=exit_code,
+            left=service.processes(),
+        )
+
+
+@pytest.fixture
+def known(first_start: FirstStart) -> Iterator[Service]:
+    """One on data that is there already; it embeds nothing, and so loads no model."""
+    with serving(Service(data=first_start.service.data, extra=dict(TINY))) as service:
+        yield service
+
+
+def test_one_command_starts_everything_says_where_it_is_and_stops_without_a_trace(first_start: FirstStart) -> None:
+    printed = first_start.printed
+    for line in (f"http://127.0.0.1:{first_start.service.port}/{page}" for page in ("api/docs", "admin/")):
         assert printed.count(line) == 1
     assert re.search(r"Admin password  \S{12,}$", printed, re.MULTILINE)
     assert re.search(r"API key         \S{20,}$", printed, re.MULTILINE)
-    assert service.is_live()
+    assert first_start.is_live
 
-    assert service.send(signal.SIGTERM) == 0
-    order = [line.split("stopping ")[1] for line in service.output().splitlines() if "| stopping " in line]
+    assert first_start.exit_code == 0
+    order = [line.split("stopping ")[1] for line in printed.splitlines() if "| stopping " in line]
     assert order == ["web", "worker", "beat", "Valkey and PostgreSQL"]
-    assert service.processes() == []
+    assert first_start.left == []
 
 
-def test_a_killed_service_is_taken_over_by_the_next_start(service: Service) -> None:
-    service.start()
-    servers = [service.pid_of("postgres/postmaster.pid"), service.pid_of("valkey/valkey.pid")]
-    assert service.process is not None
-    service.process.kill()
-    service.process.wait()
+def test_a_killed_service_is_taken_over_by_the_next_start(known: Service) -> None:
+    known.start()
+    servers = [known.pid_of("postgres/postmaster.pid"), known.pid_of("valkey/valkey.pid")]
+    assert known.process is not None
+    known.process.kill()
+    known.process.wait()
 
-    service.start()
+    known.start()
 
-    assert service.is_live()
-    assert "as before; to reset it" in service.output()
-    assert [service.pid_of("postgres/postmaster.pid"), service.pid_of("valkey/valkey.pid")] == servers
-    assert service.send(signal.SIGINT) == 0
-    assert service.processes() == []
+    assert known.is_live()
+    assert "as before; to reset it" in known.output()
+    assert [known.pid_of("postgres/postmaster.pid"), known.pid_of("valkey/valkey.pid")] == servers
+    assert known.send(signal.SIGINT) == 0
+    assert known.processes() == []
 
 
-def test_what_is_killed_beside_it_comes_back_and_commands_share_its_servers(service: Service) -> None:
-    service.start()
-    web = marked_processes(f"{service.data}/up.lock:web")[0]
+def test_what_is_killed_beside_it_comes_back_and_commands_share_its_servers(known: Service) -> None:
+    known.start()
+    web = marked_processes(f"{known.data}/up.lock:web")[0]
 
-    for pid in (web, service.pid_of("valkey/valkey.pid"), service.pid_of("postgres/postmaster.pid")):
+    for pid in (web, known.pid_of("valkey/valkey.pid"), known.pid_of("postgres/postmaster.pid")):
         os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: "starting it again" in service.output() and "starting again" in service.output(), "a restart")
-    wait_for(service.is_live, "an answer")
+    wait_for(lambda: "starting it again" in known.output() and "starting again" in known.output(), "a restart")
+    wait_for(known.is_live, "an answer")
 
-    again = service.run("manage.py", "bootstrap")
+    again = known.run("manage.py", "bootstrap")
     assert json.loads(again.stdout)["api_key"] is None
-    assert service.is_live()
-    second = service.run("-m", "memory_project.up")
+    assert known.is_live()
+    second = known.run("-m", "memory_project.up")
     assert second.returncode == 1
-    assert second.stderr == f"The service already runs on {service.data}; stop that one first.\n"
+    assert second.stderr == f"The service already runs on {known.data}; stop that one first.\n"
 
 
 def test_a_port_in_use_is_one_sentence(service: Service) -> None:
@@ -222,8 +264,9 @@ def test_a_half_made_data_folder_is_one_sentence(service: Service) -> None:
 def test_nothing_embedded_starts_beside_configured_servers(service: Service) -> None:
     name = f"up_{service.port}"
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    service.extra |= {
+        template.wait_until_made()
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template.NAME}".encode())
+    service.extra |= TINY | {
         "DATABASE_URL": os.environ["DATABASE_URL"].replace("/memory?", f"/{name}?"),
         "REDIS_URL": os.environ["REDIS_URL"],
         "CELERY_BROKER_URL": os.environ["CELERY_BROKER_URL"],

@@ -306,9 +306,10 @@ def fill_terms(scratch: Scratch, count: int, now: datetime) -> None:
 
 
 def put_marks(scratch: Scratch, count: int, now: datetime) -> None:
+    """Into one ledger: a Redis that is new restores each at its first mark, which empties the journal."""
+    place = Place(account_id=scratch.account.id, conversation_id="talk")
     for start in range(0, count, AT_ONCE):
-        place = Place(account_id=scratch.account.id, conversation_id=f"c{start}")
-        ledger.mark_many(place, {f"skill:{number}": "injected" for number in range(AT_ONCE)})
+        ledger.mark_many(place, {f"skill:{start + number}": "injected" for number in range(AT_ONCE)})
 
 
 def fill_injections(scratch: Scratch, count: int, now: datetime) -> None:

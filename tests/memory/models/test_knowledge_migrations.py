@@ -49,27 +49,6 @@ def know(owner: Owner) -> tuple[bool, bool]:
     return fact.is_new, entity.is_new
 
 
-def test_the_data_of_the_version_before_comes_along_and_knowledge_can_be_learnt_after_going_back(owner: Owner) -> None:
-    """One test, since going back and forth takes seconds."""
-    tell(owner, "I live in Lisbon.")
-    child, parent, other = say(owner, turn("a"), turn("b"), turn("c"), conversation_id="c2").turns
-    know(owner)
-    old = migrate_to(BEFORE)
-    # as staff could, before there were goals
-    for target in (parent, other):
-        old.get_model("memory", "Link").objects.create(
-            account_id=owner.account_id, source_id=child.id, target_id=target.id, type="SUBGOAL_OF"
-        )
-
-    migrate_forward()
-
-    assert sorted(Link.objects.values_list("type", flat=True)) == ["WAS_SUBGOAL_OF", "WAS_SUBGOAL_OF"]
-    queued = Conversation.objects.filter(extract_after__isnull=False, extracted_count=0)
-    assert sorted(queued.values_list("conversation_id", flat=True)) == ["c1", "c2"]
-    assert (Fact.objects.count(), Entity.objects.count()) == (0, 0)
-    assert know(owner) == (True, True)
-
-
 SAID: tuple[tuple[str, str], ...] = (
     ("Restart it once.", "the house is cold"),
     ("Ask Zoë, 2 × 3 times.", " When\tnobody knows.\n"),
@@ -83,16 +62,37 @@ def texts() -> list[tuple[str, str, int]]:
     return [(row.text, row.content_hash, row.token_count) for row in rows.only("text", "content_hash", "token_count")]
 
 
-def test_texts_of_strategies_take_in_when_they_fit_and_leave_it_out_again(owner: Owner) -> None:
+def test_the_data_of_versions_before_comes_along_and_back_and_knowledge_can_be_learnt_after_going_back(
+    owner: Owner,
+) -> None:
+    """One test, since going back and forth takes half a minute."""
+    tell(owner, "I live in Lisbon.")
+    child, parent, other = say(owner, turn("a"), turn("b"), turn("c"), conversation_id="c2").turns
+    know(owner)
     for description, pattern in SAID:
         learn(owner, description, context_pattern=pattern, angle=0.0)
     learnt = texts()
 
     migrate_to("0010_recall_words")
     former = [text for text, _, _ in texts()]
-    migrate_forward()
+    migrate_to("0011_strategy_texts")
 
-    rows: Any = Strategy.objects.order_by("id")
+    # texts of strategies take in when they fit, and leave it out again
+    rows: Any = Strategy.objects.order_by("id").only("text", "description", "embed_after")
     assert former == [description for description, _ in SAID] == [row.description for row in rows]
     assert texts() == learnt
     assert [row.embed_after is not None for row in rows] == [True, True, True, False]
+
+    old = migrate_to(BEFORE)
+    # as staff could, before there were goals
+    for target in (parent, other):
+        old.get_model("memory", "Link").objects.create(
+            account_id=owner.account_id, source_id=child.id, target_id=target.id, type="SUBGOAL_OF"
+        )
+    migrate_forward()
+
+    assert sorted(Link.objects.values_list("type", flat=True)) == ["WAS_SUBGOAL_OF", "WAS_SUBGOAL_OF"]
+    queued = Conversation.objects.filter(extract_after__isnull=False, extracted_count=0)
+    assert sorted(queued.values_list("conversation_id", flat=True)) == ["c1", "c2"]
+    assert (Fact.objects.count(), Entity.objects.count()) == (0, 0)
+    assert know(owner) == (True, True)

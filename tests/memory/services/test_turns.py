@@ -282,6 +282,7 @@ def test_ten_clients_appending_at_once_lose_and_reorder_nothing(owner: Owner) ->
         finally:
             connection.close()
 
+    connection.close()  # the pool has ten
     with ThreadPoolExecutor(10) as clients:
         list(clients.map(append, range(10)))
 

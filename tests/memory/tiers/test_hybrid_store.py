@@ -344,6 +344,7 @@ def test_ten_threads_lose_and_reorder_nothing_in_log_and_buffer(store: HybridSto
         finally:
             connection.close()
 
+    connection.close()  # the pool has ten
     with ThreadPoolExecutor(10) as pool:
         list(pool.map(append, range(10)))
 
