@@ -148,6 +148,31 @@ class Migration(migrations.Migration):
             model_name='metricsample',
             constraint=models.UniqueConstraint(fields=('name', 'label', 'at'), name='sample_once'),
         ),
+        # in the order in which they are claimed
+        migrations.RemoveIndex(
+            model_name='conversation',
+            name='conversation_to_summarize',
+        ),
+        migrations.RemoveIndex(
+            model_name='conversation',
+            name='conversation_to_extract',
+        ),
+        migrations.RemoveIndex(
+            model_name='memory',
+            name='memory_to_embed',
+        ),
+        migrations.AddIndex(
+            model_name='conversation',
+            index=models.Index(condition=models.Q(('summarize_after__isnull', False)), fields=['summarize_after', 'id'], name='conversation_to_summarize'),
+        ),
+        migrations.AddIndex(
+            model_name='conversation',
+            index=models.Index(condition=models.Q(('extract_after__isnull', False)), fields=['extract_after', 'id'], name='conversation_to_extract'),
+        ),
+        migrations.AddIndex(
+            model_name='memory',
+            index=models.Index(condition=models.Q(('embed_after__isnull', False)), fields=['embed_after', 'id'], name='memory_to_embed'),
+        ),
         # run first on the way back, before the bases go
         migrations.RunSQL(migrations.RunSQL.noop, UNFADE),
     ]

@@ -144,12 +144,12 @@ class Conversation(models.Model):
             models.Index(fields=["account", "channel"], name="conversation_channel"),
             models.Index(fields=["account", "continues"], name="conversation_resumed", condition=~Q(continues="")),
             models.Index(
-                fields=["summarize_after"],
+                fields=["summarize_after", "id"],
                 name="conversation_to_summarize",
                 condition=Q(summarize_after__isnull=False),
             ),
             models.Index(
-                fields=["extract_after"],
+                fields=["extract_after", "id"],
                 name="conversation_to_extract",
                 condition=Q(extract_after__isnull=False),
             ),

@@ -187,7 +187,7 @@ class Memory(models.Model):
             models.Index(fields=["account", "kind", "event_time"], name="memory_archived", condition=Q(archived=True)),
             # the latest of a kind: BRIN has no order, and knows no account
             models.Index(fields=["account", "kind", "event_time"], name="memory_latest"),
-            models.Index(fields=["embed_after"], name="memory_to_embed", condition=Q(embed_after__isnull=False)),
+            models.Index(fields=["embed_after", "id"], name="memory_to_embed", condition=Q(embed_after__isnull=False)),
             # not over what is counted or fades: of a row that is, nothing is rewritten but itself
             models.Index(fields=["account", "id"], name="memory_pinned", condition=Q(pinned=True)),
             models.Index(fields=["account", "agent_id"], name="memory_pending", condition=Q(embed_after__isnull=False)),

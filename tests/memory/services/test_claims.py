@@ -1,0 +1,67 @@
+"""Claiming from a queue: it looks at as many rows as it takes, however many became due in the same moment."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from memory.models import Account, Conversation, Kind, Memory
+from memory.services.conversation_queue import EXTRACTION, SUMMARIES, claim_rows
+from memory.services.embedding_queue import claim_due
+from tests.memory.episodes import NOW
+from tests.memory.gatherings import Sent, steps_of
+
+pytestmark = pytest.mark.django_db
+
+WAITING = 2_000
+LIMIT = 10
+
+
+def claim_memories() -> int:
+    return len(claim_due(now=NOW, limit=LIMIT, account_id=None))
+
+
+def claim_summaries() -> int:
+    return len(claim_rows(SUMMARIES, now=NOW, limit=LIMIT, account_id=None, target_of=lambda row: row.turn_count))
+
+
+def claim_extractions() -> int:
+    return len(claim_rows(EXTRACTION, now=NOW, limit=LIMIT, account_id=None, target_of=lambda row: row.turn_count))
+
+
+@pytest.fixture
+def waiting(account: Account) -> None:
+    """As after a new embedding model, or an outage: all of them due at once."""
+    Memory.objects.bulk_create(
+        Memory(account=account, kind=Kind.FACT, identity=f"{number}", text="x", event_time=NOW, embed_after=NOW)
+        for number in range(WAITING)
+    )
+    Conversation.objects.bulk_create(
+        Conversation(
+            account=account, conversation_id=f"c{number}", started_at=NOW, extract_after=NOW, summarize_after=NOW
+        )
+        for number in range(WAITING)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE memories, conversations")
+
+
+def rows_of(step: dict[str, Any]) -> Iterator[float]:
+    """Rows of tables that a plan's steps looked at; its figures are those of one loop."""
+    for each in steps_of(step):
+        if "Relation Name" in each:
+            yield (each["Actual Rows"] + each.get("Rows Removed by Filter", 0)) * each["Actual Loops"]
+
+
+@pytest.mark.parametrize("claim", [claim_memories, claim_summaries, claim_extractions])
+def test_a_claim_looks_at_no_more_than_it_takes(waiting: None, claim: Callable[[], int]) -> None:
+    with Sent() as sent:
+        assert claim() == LIMIT
+    [(statement, parameters)] = [each for each in sent.statements if "FOR " in each[0]]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement}", parameters)
+        [[explained]] = cursor.fetchall()
+
+    # those that are under a lease now may come first
+    assert sum(rows_of(explained[0]["Plan"])) <= 3 * LIMIT
