@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 NDJSON = "application/x-ndjson"
 TURNS = "/conversations/c1/turns"
 FOR_AGENT = f"{TURNS}?agent_id=assistant"
-MANY = 15_000
+MANY = 8_000
 LONG = "so it goes " * 200
 
 
