@@ -78,7 +78,8 @@ def test_the_data_of_versions_before_comes_along_and_back_and_knowledge_can_be_l
     migrate_to("0011_strategy_texts")
 
     # texts of strategies take in when they fit, and leave it out again
-    rows: Any = Strategy.objects.order_by("id").only("text", "description", "embed_after")
+    strategies: Any = Strategy.objects
+    rows = strategies.order_by("id").only("text", "description", "embed_after")
     assert former == [description for description, _ in SAID] == [row.description for row in rows]
     assert texts() == learnt
     assert [row.embed_after is not None for row in rows] == [True, True, True, False]
