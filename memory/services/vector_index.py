@@ -38,6 +38,9 @@ class Method(Protocol):
     def check_rows(self, rows: int) -> None:
         """Raise Unprocessable, with the reason, when an index over that many rows would find nothing worth having."""
 
+    def row_bytes(self, width: int) -> int:
+        """What a row takes in memory while the index is built, at most."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hnsw:
@@ -58,6 +61,10 @@ class Hnsw:
 
     def check_rows(self, rows: int) -> None:
         """Any number will do."""
+
+    def row_bytes(self, width: int) -> int:
+        """The vector, its neighbours (twice m at the bottom, a few above), and what is known of both."""
+        return 2 * width + 36 * self.m + 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +88,9 @@ class IvfFlat:
                 f"{self.lists} lists need at least {self.lists * ROWS_PER_LIST:,} vectors to find their centroids in, "
                 f"and there are {rows:,}: use fewer lists, or hnsw, which needs none"
             )
+
+    def row_bytes(self, width: int) -> int:
+        return 2 * width + 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +204,7 @@ def replace_index(indexed: Indexed, method: Method) -> BuiltIndex:
     if name in former:
         raise Conflict(f"{name} has been built meanwhile.")
     dropped = drop_indexes(names_of_indexes(indexed, valid=False))
-    with build_settings(indexed, rows):
+    with build_settings(rows * method.row_bytes(indexed.indexed_width)):
         try:
             execute(create_statement(name, indexed, method))
         except DatabaseError:
@@ -247,13 +257,12 @@ def build_lock() -> Iterator[None]:
 
 
 @contextmanager
-def build_settings(indexed: Indexed, rows: int) -> Iterator[None]:
+def build_settings(needed_bytes: int) -> Iterator[None]:
     """Room for the whole graph, within bounds: built out of memory, HNSW takes several times as long.
 
     And a build whose client was killed is given up within seconds instead of being finished for nobody.
     """
-    needed_kb = rows * (2 * indexed.indexed_width + 512) // 1024
-    memory_kb = min(max(needed_kb, MIN_BUILD_MEMORY_KB), MAX_BUILD_MEMORY_KB)
+    memory_kb = min(max(needed_bytes // 1024, MIN_BUILD_MEMORY_KB), MAX_BUILD_MEMORY_KB)
     wanted = {"maintenance_work_mem": f"{memory_kb}kB", "client_connection_check_interval": "2s"}
     for name, value in wanted.items():
         run_query("SELECT set_config(%s, %s, false)", name, value)

@@ -15,6 +15,7 @@ from pytest_django import Settings
 from memory.errors import Unprocessable
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
+from memory.services import vector_index
 from memory.services.episodes import EpisodeDraft, store_episodes
 from memory.services.memories import OwnVector
 from memory.services.vector_index import (
@@ -25,6 +26,7 @@ from memory.services.vector_index import (
     create_statement,
     drop_all_indexes,
     names_of_indexes,
+    replace_index,
 )
 from tests.memory.episodes import NOW
 from tests.memory.vectors import INDEXED, MODEL, NOTHING, WIDTH, Clusters, fill
@@ -60,6 +62,21 @@ def test_a_new_index_replaces_the_former_one(few: Owner) -> None:
     assert latter["dropped"] == [former["name"]]
     assert names_of_indexes(INDEXED, valid=True) == [latter["name"]]
     assert (latter["rows"], latter["width"], latter["method"]) == (120, WIDTH, "ivfflat")
+
+
+@pytest.mark.parametrize("m", [4, 16, 48])
+def test_a_graph_has_room_in_memory_while_it_is_built(few: Owner, monkeypatch: pytest.MonkeyPatch, m: int) -> None:
+    """PostgreSQL would say so, and go on out of memory, several times as slowly."""
+    fill(few, Clusters().draw(4_000))
+    monkeypatch.setattr(vector_index, "MIN_BUILD_MEMORY_KB", 64)
+    told: list[str] = []
+
+    connection.ensure_connection()
+    with connection.cursor() as cursor:
+        cursor.connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        replace_index(INDEXED, Hnsw(m=m, ef_construction=2 * m))
+
+    assert told == []
 
 
 def test_what_a_killed_build_left_is_cleared_away(few: Owner) -> None:

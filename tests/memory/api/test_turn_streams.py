@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 NDJSON = "application/x-ndjson"
 TURNS = "/conversations/c1/turns"
 FOR_AGENT = f"{TURNS}?agent_id=assistant"
-MANY = 8_000
+MANY = 15_000
 LONG = "so it goes " * 200
 
 
@@ -229,6 +229,8 @@ def test_an_answer_of_nothing_is_an_empty_array() -> None:
 
 PAUSE_SECONDS = 1
 """How long a client may say nothing in these tests."""
+PATIENCE_SECONDS = 240
+"""How long an answer may take: many turns are stored in half a minute, and in two beside other tests."""
 
 
 @pytest.fixture
@@ -252,7 +254,7 @@ def key(transactional_db: None) -> str:
 
 def upload(web: WebServer, key: str, body: Any, *, length: int | None) -> tuple[int, bytes]:
     """Send a body in pieces: of a length, or chunked."""
-    wire = http.client.HTTPConnection("127.0.0.1", web.port, timeout=60)
+    wire = http.client.HTTPConnection("127.0.0.1", web.port, timeout=PATIENCE_SECONDS)
     headers = {"Authorization": f"Bearer {key}", "Content-Type": NDJSON}
     headers |= {"Transfer-Encoding": "chunked"} if length is None else {"Content-Length": str(length)}
     with closing(wire):
@@ -288,6 +290,7 @@ class Peak:
         return sum(int(Path(f"/proc/{child}/statm").read_text().split()[1]) * 4_096 for child in children)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_chunked", [True, False], ids=["chunked", "of a length"])
 def test_many_turns_are_stored_in_little_memory(own_web: WebServer, key: str, is_chunked: bool) -> None:
