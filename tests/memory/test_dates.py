@@ -194,9 +194,9 @@ def test_any_text_yields_ordered_spans_within_it(text: str, at: datetime, tense:
 @pytest.mark.parametrize(
     "word", ["in ", "1 ", "the ", "2023-", "on the 1 of ", "a couple of ", " ", "for about ", "1/"]
 )
-def test_long_texts_take_time_in_proportion(word: str) -> None:
+def test_a_megabyte_takes_time_in_proportion(word: str) -> None:
     began = time.monotonic()
 
-    find_dates(word * (200_000 // len(word)), at=AT)
+    find_dates(word * (1_000_000 // len(word)), at=AT)
 
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 30

@@ -21,12 +21,10 @@ import pytest
 
 from memory_project.embedded.places import PROJECT
 from memory_project.supervisor.leftovers import marked_processes
-from tests import template
 
 SECONDS = 100
 # each starts half a dozen processes, beside other tests
 pytestmark = pytest.mark.timeout(300)
-TINY = {"EMBEDDING_PROVIDER": "tiny", "MEMORY_ALLOW_TINY_EMBEDDINGS": "1"}
 SERVER_VARIABLES = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "MEMORY_SECRET_KEY")
 
 
@@ -175,8 +173,8 @@ def first_start() -> Iterator[FirstStart]:
 
 @pytest.fixture
 def known(first_start: FirstStart) -> Iterator[Service]:
-    """One on data that is there already; it embeds nothing, and so loads no model."""
-    with serving(Service(data=first_start.service.data, extra=dict(TINY))) as service:
+    """One on data that is there already."""
+    with serving(Service(data=first_start.service.data)) as service:
         yield service
 
 
@@ -264,9 +262,8 @@ def test_a_half_made_data_folder_is_one_sentence(service: Service) -> None:
 def test_nothing_embedded_starts_beside_configured_servers(service: Service) -> None:
     name = f"up_{service.port}"
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-        template.wait_until_made()
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template.NAME}".encode())
-    service.extra |= TINY | {
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    service.extra |= {
         "DATABASE_URL": os.environ["DATABASE_URL"].replace("/memory?", f"/{name}?"),
         "REDIS_URL": os.environ["REDIS_URL"],
         "CELERY_BROKER_URL": os.environ["CELERY_BROKER_URL"],

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from django.core.management.base import CommandError
-from django.db import connection, transaction
+from django.db import connection
 from django.utils import timezone
 
 from ledger import store as ledger
@@ -50,17 +50,7 @@ SHARE = 100
 """One row of so many is to be worked on, where each takes a transaction."""
 AT_ONCE = 500
 DAY = timedelta(days=1)
-ON_TOPIC = 50
-"""Rows in sequence that are about one topic, as those that a conversation leaves."""
-TOPICS = """
-CREATE TEMPORARY TABLE bench_topics ON COMMIT DROP AS
-SELECT number, (SELECT array_agg(random() - 0.5) FROM generate_series(1, {width}) WHERE number = number) AS centre
-FROM generate_series(0, {last}) AS number;
-ALTER TABLE bench_topics ADD PRIMARY KEY (number)"""
-NEAR_TOPIC = f"""(
-    SELECT l2_normalize(array_agg(part + 0.7 * (random() - 0.5))::vector)::halfvec
-    FROM unnest((SELECT centre FROM bench_topics WHERE number = n / {ON_TOPIC})) AS part
-)"""  # noqa: S608
+UNIT = "(SELECT l2_normalize(array_agg(random() - 0.5)::vector)::halfvec FROM generate_series(1, {width}) WHERE n = n)"
 EMPTIED = ("memory_links", "memory_vectors", "turn_records", "context_access_logs", "agent_short_term_memories")
 
 Fill = Callable[[Scratch, int, datetime], None]
@@ -163,28 +153,24 @@ def put_facts(scratch: Scratch, count: int, now: datetime, *, age: timedelta = D
     )
 
 
-def put_vectors(scratch: Scratch, count: int) -> None:
-    """Around topics, as those of texts are: of pure noise, an index would have nothing to go by."""
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(TOPICS.format(width=scratch.width, last=count // ON_TOPIC))
-        insert_rows(
-            scratch,
-            Vector,
-            count,
-            memory_id=id_of(scratch, Kind.FACT),
-            kind="'fact'",
-            agent_id=f"'{scratch.owner().agent_id}'",
-            channel="'_global'",
-            model=f"'{scratch.model}'",
-            width=str(scratch.width),
-            vector=NEAR_TOPIC,
-        )
+def put_vectors(scratch: Scratch, count: int, now: datetime) -> None:
+    insert_rows(
+        scratch,
+        Vector,
+        count,
+        memory_id=id_of(scratch, Kind.FACT),
+        kind="'fact'",
+        agent_id=f"'{scratch.owner().agent_id}'",
+        channel="'_global'",
+        model=f"'{scratch.model}'",
+        width=str(scratch.width),
+        vector=UNIT.format(width=scratch.width),
+    )
 
 
 def fill_facts_with_vectors(scratch: Scratch, count: int, now: datetime) -> None:
     put_facts(scratch, count, now)
-    put_vectors(scratch, count)
+    put_vectors(scratch, count, now)
 
 
 def fill_facts_with_index(scratch: Scratch, count: int, now: datetime) -> None:

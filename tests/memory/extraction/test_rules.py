@@ -371,9 +371,9 @@ def test_no_pattern_takes_long_over_any_sentence() -> None:
 
 
 @pytest.mark.parametrize("text", ["I bought a car yesterday. ", "Rita Bell, ", '"', " ", "My friend Al and "])
-def test_long_texts_take_bounded_time(text: str) -> None:
+def test_a_megabyte_takes_bounded_time(text: str) -> None:
     began = time.monotonic()
 
-    said((text * 200_000)[:200_000], speaker="Lena")
+    said((text * 1_000_000)[:1_000_000], speaker="Lena")
 
-    assert time.monotonic() - began < 12
+    assert time.monotonic() - began < 60
