@@ -130,6 +130,8 @@ class Memory(models.Model):
     # the database puts in the account's where it is empty (see the migration)
     language = models.CharField(max_length=20, blank=True, default="", help_text="Whose words; empty: the account's.")
     content_hash = models.CharField(max_length=64, editable=False)
+    # of kinds that are merged where they say the same: what such texts have in common
+    wording = models.BigIntegerField(null=True, editable=False)
     token_count = models.PositiveIntegerField(default=0)
     salience = models.FloatField(default=0.5)
     # what it was before the job `decay` lowered it to `faded_salience`; another salience than that was set since
@@ -189,6 +191,17 @@ class Memory(models.Model):
             models.Index(fields=["account", "kind", "event_time"], name="memory_latest"),
             models.Index(fields=["embed_after", "id"], name="memory_to_embed", condition=Q(embed_after__isnull=False)),
             # not over what is counted or fades: of a row that is, nothing is rewritten but itself
+            models.Index(
+                fields=["account", "wording", "user_id", "agent_id"],
+                name="memory_wording",
+                condition=Q(wording__isnull=False),
+            ),
+            # of before there were wordings
+            models.Index(
+                fields=["account", "id"],
+                name="memory_unworded",
+                condition=Q(wording=None, kind__in=("context_entry", "fact", "learning", "strategy")),
+            ),
             models.Index(fields=["account", "id"], name="memory_pinned", condition=Q(pinned=True)),
             models.Index(fields=["account", "agent_id"], name="memory_pending", condition=Q(embed_after__isnull=False)),
         ]

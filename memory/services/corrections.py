@@ -23,6 +23,7 @@ from memory.models import Artifact, ContextEntry, EpisodicMemory, Goal, Kind, Me
 from memory.owner import Owner
 from memory.services.artifact_chains import close_gaps, hold_chains
 from memory.services.duplicate_standing import merged_along, merged_into_others
+from memory.services.duplicate_wordings import wording_of
 from memory.services.embedding import content_hash
 from memory.services.entity_corrections import hold_parts, merged_among
 from memory.services.entry_corrections import spread_entry_correction
@@ -111,7 +112,7 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
         if row.kind == Kind.STRATEGY:
             columns |= reworded(memory_id, of_child)
         if "text" in columns:
-            columns |= derive_from_text(columns["text"], now=now)
+            columns |= derive_from_text(row.kind, columns["text"], now=now)
             Vector.objects.filter(account_id=owner.account_id, memory_id=memory_id).delete()
         Memory.objects.filter(id=memory_id).update(**columns, version=F("version") + 1, updated_at=now)
         if child is not None and of_child:
@@ -167,12 +168,13 @@ def split_changes(kind: str, changes: Mapping[str, Any]) -> tuple[type[Memory] |
     return child, {name: value for name, value in changes.items() if name in of_child}
 
 
-def derive_from_text(text: str, *, now: datetime) -> dict[str, Any]:
+def derive_from_text(kind: str, text: str, *, now: datetime) -> dict[str, Any]:
     """The columns that follow from a text, and its place in the queue of what is to be embedded."""
     if not text.strip():
         raise Unprocessable("a memory has a text")
     return {
         "content_hash": content_hash(text),
+        "wording": wording_of(kind, text),
         "token_count": estimate_tokens(text),
         "embed_after": now,
         "embed_attempts": 0,

@@ -6,9 +6,9 @@ that happened; entities have their own merging (`entity_merges`).
 
 Only within one place: one holder, kind, channel and context, and as far trusted; facts of the same entities and the
 same time, entries of the same types and value, strategies for the same type of task by the same tools
-(`duplicate_subjects`). Only what says the same, whatever the vectors say (`duplicate_texts`). Found by index, for each
-memory whose vector is new (`duplicate_search`). Archived, linked and united, and undone by staff (`duplicate_merges`);
-whoever is told again what was merged finds the one that stands for it (`duplicate_standing`).
+(`duplicate_subjects`). Only what says the same, whatever the vectors say (`duplicate_texts`); by that it is found, for
+each memory whose vector is new (`duplicate_search`). Archived, linked and united, and undone by staff
+(`duplicate_merges`); whoever is told again what was merged finds the one that stands for it (`duplicate_standing`).
 
 What comes to be of one place without a new vector (a fact gets another entity, a memory another holder) is not looked
 at again.
@@ -29,6 +29,7 @@ from memory.providers.embeddings import embedding_provider
 from memory.services.duplicate_merges import Merged, merge_pair
 from memory.services.duplicate_search import Fresh, Near, cursor_of, fresh_rows, nearest
 from memory.services.duplicate_subjects import ranked, read_subjects, same_pairs
+from memory.services.duplicate_wordings import word_unworded
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,8 @@ class Deduplicated:
 def deduplicate(stretch: Stretch) -> Deduplicated:
     """Merge the duplicates of the next memories, each pair in a transaction of its own; killed anywhere and run again,
     nothing is merged twice."""
+    if not stretch.after:
+        word_all(stretch)
     rows = next_rows(stretch)
     merged: list[Merged] = []
     failed = 0
@@ -77,8 +80,15 @@ def deduplicate(stretch: Stretch) -> Deduplicated:
     )
 
 
+def word_all(stretch: Stretch) -> None:
+    """What has no wording is found by nothing: all have one before the first is looked for."""
+    while word_unworded(stretch.size, account_id=stretch.account_id):
+        stretch.renew()
+
+
 def look_for_duplicates(stretch: Stretch) -> Deduplicated:
-    """What `deduplicate` would do, more or less: what a merge brings about is not reckoned with. Changes nothing."""
+    """What `deduplicate` would do, more or less: what a merge brings about is not reckoned with, nor is found what has
+    no wording yet. Changes nothing."""
     rows = next_rows(stretch)
     figures: Counter[str] = Counter()
     for account_id, of_account in groupby(rows, key=lambda row: row.account_id):

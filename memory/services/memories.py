@@ -16,6 +16,7 @@ from memory.models.binary import Embedding, binary_cursor
 from memory.models.writer import insert_memories, insert_participants, insert_vectors
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
+from memory.services.duplicate_wordings import wording_of
 from memory.services.embedding import Embedded, content_hash
 from memory.tokens import estimate_tokens
 from memory_project.tracing import traced
@@ -26,10 +27,11 @@ VectorsByModel = dict[str, list[tuple[UUID, Embedding]]]
 """The vectors of memories, by the model that they are of."""
 
 REWORD = """
-UPDATE memories m SET text = new.text, content_hash = new.content_hash, token_count = new.token_count,
-    version = m.version + 1, updated_at = %s, embed_after = new.embed_after, embed_attempts = 0, embed_error = ''
-FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::int[], %s::timestamptz[])
-    AS new (id, text, content_hash, token_count, embed_after)
+UPDATE memories m SET text = new.text, content_hash = new.content_hash, wording = new.wording,
+    token_count = new.token_count, version = m.version + 1, updated_at = %s, embed_after = new.embed_after,
+    embed_attempts = 0, embed_error = ''
+FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::bigint[], %s::int[], %s::timestamptz[])
+    AS new (id, text, content_hash, wording, token_count, embed_after)
 WHERE m.id = new.id AND m.account_id = %s
 """
 
@@ -53,7 +55,7 @@ def fill_derived(row: Memory, *, owner: Owner) -> None:
     row.account_id = owner.account_id
     row.agent_id, row.user_id, row.channel = owner.agent_id, owner.user_id, owner.channel
     row.identity = row.identity or str(row.id)
-    row.content_hash = content_hash(row.text)
+    row.content_hash, row.wording = content_hash(row.text), wording_of(row.kind, row.text)
     row.token_count = estimate_tokens(row.text)
 
 
@@ -115,10 +117,11 @@ def reword_memories(owner: Owner, rewordings: Sequence[Rewording], *, embedded: 
     for each in rewordings:
         row = each.row
         row.text, row.version, row.updated_at = each.text, row.version + 1, now
-        row.content_hash, row.token_count = content_hash(each.text), estimate_tokens(each.text)
+        row.content_hash, row.wording = content_hash(each.text), wording_of(row.kind, each.text)
+        row.token_count = estimate_tokens(each.text)
         has_current = collect_vectors(row, own=each.own, embedded=embedded, into=vectors)
         row.embed_after, row.embed_attempts, row.embed_error = (None if has_current else now), 0, ""
-    columns = ("id", "text", "content_hash", "token_count", "embed_after")
+    columns = ("id", "text", "content_hash", "wording", "token_count", "embed_after")
     with binary_cursor() as cursor:
         cursor.execute(REWORD, [now, *([getattr(row, name) for row in rows] for name in columns), owner.account_id])
     # of whatever model: they are of what it said before

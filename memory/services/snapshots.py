@@ -17,11 +17,12 @@ from django.db.models import QuerySet
 
 from memory.audit import record
 from memory.errors import NotFound
-from memory.models import ContextSnapshot, PersistentContext
+from memory.models import ContextSnapshot, Kind, PersistentContext
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.services.access_log import Action, log_writes
 from memory.services.contexts import find_context, lock_context, lock_managed_context, refuse_archived
+from memory.services.duplicate_wordings import wording_of
 from memory.services.embedding import WRITE_TEXTS, Embedded, content_hash
 from memory.tokens import estimate_tokens
 from memory_project.ids import uuid7
@@ -92,10 +93,11 @@ JOIN context_entry_versions v ON v.account_id = %s AND v.entry_id = wanted.id AN
 
 # the text's own columns follow from it, its vectors are of what it said before
 REWORD = """
-UPDATE memories m SET text = v.content, content_hash = wanted.content_hash, token_count = wanted.token_count,
-    embed_after = CASE WHEN wanted.has_vector THEN NULL ELSE %s::timestamptz END, embed_attempts = 0, embed_error = ''
-FROM unnest(%s::uuid[], %s::int[], %s::text[], %s::int[], %s::bool[])
-    AS wanted (id, number, content_hash, token_count, has_vector)
+UPDATE memories m SET text = v.content, content_hash = wanted.content_hash, wording = wanted.wording,
+    token_count = wanted.token_count, embed_attempts = 0, embed_error = '',
+    embed_after = CASE WHEN wanted.has_vector THEN NULL ELSE %s::timestamptz END
+FROM unnest(%s::uuid[], %s::int[], %s::text[], %s::bigint[], %s::int[], %s::bool[])
+    AS wanted (id, number, content_hash, wording, token_count, has_vector)
 JOIN context_entry_versions v ON v.account_id = %s AND v.entry_id = wanted.id AND v.number = wanted.number
 WHERE m.id = wanted.id AND m.account_id = v.account_id
 """
@@ -319,7 +321,11 @@ def reword_entries(
     ids, numbers = [step.entry_id for step in steps], [step.to_version for step in steps]
     texts = [contents[entry_id] for entry_id in ids]
     vectors = embedded.vectors if embedded else {}
-    derived = ([content_hash(text) for text in texts], [estimate_tokens(text) for text in texts])
+    derived = (
+        [content_hash(text) for text in texts],
+        [wording_of(Kind.CONTEXT_ENTRY, text) for text in texts],
+        [estimate_tokens(text) for text in texts],
+    )
     execute(ADD_VERSIONS, [editor, now, ids, numbers, [uuid7() for _ in ids], account_id])
     execute(REWORD, [now, ids, numbers, *derived, [text in vectors for text in texts], account_id])
     execute(FORGET_VECTORS, [account_id, ids])

@@ -10,15 +10,18 @@ import pytest
 from django.db import DatabaseError, connection
 from django.db.models.functions import Now
 
-from memory import conf
 from memory.maintenance import Batch, deduplicate, find_job
 from memory.maintenance.runner import run_at_once
-from memory.models import Account, JobRun, Link, Memory, Vector
+from memory.models import Account, JobRun, Kind, Link, Memory, Vector
+from memory.models.binary import binary_cursor
 from memory.owner import Owner
+from memory.services.duplicate_search import fresh_rows, nearest
+from memory.services.memories import OwnVector, store_memories
 from tests.memory.duplicates import live, merged, run
 from tests.memory.duplicates import test_model as test_model
-from tests.memory.episodes import NOW
+from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 from tests.memory.facts import know
+from tests.memory.gatherings import Sent, rows_read
 from tests.memory.maintenance.jobs import clock
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("test_model")]
@@ -149,17 +152,38 @@ def test_a_killed_batch_is_done_again_without_doubling(owner: Owner, monkeypatch
     assert Link.objects.count() == 3
 
 
-@pytest.mark.parametrize("exact_rows", [5_000, 0], ids=["searched exactly", "through the index's branch"])
-def test_it_is_found_among_many_by_one_statement(
-    owner: Owner, monkeypatch: pytest.MonkeyPatch, exact_rows: int, django_assert_num_queries: Any
-) -> None:
-    monkeypatch.setattr(conf, "EXACT_SEARCH_ROWS", exact_rows)
+def test_it_is_found_among_many_by_one_statement(owner: Owner, django_assert_num_queries: Any) -> None:
     for number in range(12):
         know(owner, f"Room {number} is red.", angle=0.5 * number)
 
-    # former runs, rows; a savepoint and its end, the index's effort set, the search
-    with django_assert_num_queries(6):
+    # former runs, what has no wording, rows, the search
+    with django_assert_num_queries(4):
         deduplicate.run(now=NOW, batch=Batch(size=50))
     know(owner, "Room 7 is really red.", angle=3.5)
 
     assert merged() == 1
+
+
+def test_what_was_there_before_wordings_is_found(owner: Owner) -> None:
+    know_all(owner)
+    Memory.objects.update(wording=None)
+
+    assert (run_job(dry_run=True).changed, run_job().changed) == (0, 3)
+
+
+def test_a_search_looks_at_what_is_worded_alike_however_many_others_there_are(owner: Owner) -> None:
+    """Of one agent, so that only the wordings tell them apart."""
+    claims = [f"Room {number} is red." for number in range(3_000)] + ["Room 7 is really red."]
+    rows = [Memory(kind=Kind.FACT, text=claim, event_time=NOW) for claim in claims]
+    own = {row.id: OwnVector(model=MODEL, vector=direction(0.0)) for row in rows}
+    store_memories(owner, rows, embedded=NOTHING, own=own, now=NOW)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE memories, memory_vectors")
+    asked = fresh_rows(model=MODEL, since=None, after="", account_id=None, size=5)
+
+    with Sent() as sent:
+        nearest(asked, model=MODEL)
+
+    # itself and its vector when it is asked for, then itself again among those that are worded alike
+    looked_at = rows_read(sent, of=("memories", "memory_vectors"), cursor_for=binary_cursor)
+    assert looked_at <= 4 * len(asked)
