@@ -1,10 +1,12 @@
 """Recalls for tests, stage by stage: what the pipeline's statements are asked with, and what they are sent as."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 
 from memory.models.binary import numbered_cursor
 from memory.owner import Owner
@@ -61,9 +63,12 @@ class Sent:
         return execute(sql, params, many, context)
 
 
-def explain(statement: str, parameters: Sequence[Any]) -> dict[str, Any]:
-    """The plan of one that `numbered_cursor` sends, as it was executed."""
-    with numbered_cursor() as cursor:
+CursorFor = Callable[[], AbstractContextManager[CursorWrapper]]
+
+
+def explain(statement: str, parameters: Any, *, cursor_for: CursorFor = numbered_cursor) -> dict[str, Any]:
+    """The plan of a statement, as it was executed, by a cursor like the one that sent it."""
+    with cursor_for() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement}", parameters)
         [[explained]] = cursor.fetchall()
     plan: dict[str, Any] = explained[0]
@@ -74,3 +79,16 @@ def steps_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield plan
     for below in plan.get("Plans", ()):
         yield from steps_of(below)
+
+
+def rows_read(sent: Sent, *, of: Collection[str], cursor_for: CursorFor = numbered_cursor) -> float:
+    """How many rows of these tables the only statement that was sent looks at, whether or not it goes on with them."""
+    [(statement, parameters)] = sent.statements
+    steps = steps_of(explain(statement, parameters, cursor_for=cursor_for)["Plan"])
+    return sum(rows_of(step) for step in steps if step.get("Relation Name") in of)
+
+
+def rows_of(step: dict[str, Any]) -> float:
+    """Figures of a plan are those of one loop."""
+    removed = step.get("Rows Removed by Filter", 0) + step.get("Rows Removed by Index Recheck", 0)
+    return float((step["Actual Rows"] + removed) * step["Actual Loops"])

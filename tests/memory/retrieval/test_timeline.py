@@ -6,11 +6,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, Kind, Memory, PersistentContext
-from memory.models.binary import numbered_cursor
 from memory.models.writer import insert_memories
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
@@ -20,6 +18,7 @@ from tests.memory.contexts import context_of, entry, keep
 from tests.memory.crowds import analyze, crowd
 from tests.memory.episodes import NOTHING, NOW, draft, store
 from tests.memory.facts import day, fact_draft, know
+from tests.memory.gatherings import Sent, rows_read
 from tests.memory.goals import aim
 from tests.memory.reasonings import allow, thought
 from tests.memory.turns import say, turn
@@ -156,30 +155,9 @@ def test_long_texts_are_cut_and_it_is_said(owner: Owner) -> None:
 
 def scanned(owner: Owner, stretch: Stretch) -> float:
     """How many rows of memories a page of 50 looks at."""
-    caught: list[tuple[Any, Any]] = []
-
-    def catch(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
-        caught.append((sql, params))
-        return execute(sql, params, many, context)
-
-    with connection.execute_wrapper(catch):
+    with Sent() as sent:
         assert len(timeline(owner, stretch, limit=50)) == 50
-    [(statement, parameters)] = caught
-    with numbered_cursor() as cursor:
-        cursor.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement}", parameters)
-        [[explained]] = cursor.fetchall()
-    return sum(map(rows_of, steps_of(explained[0]["Plan"])))
-
-
-def steps_of(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    return [plan, *(step for below in plan.get("Plans", ()) for step in steps_of(below))]
-
-
-def rows_of(step: dict[str, Any]) -> float:
-    """Figures of a plan are those of one loop."""
-    if step.get("Relation Name") != "memories":
-        return 0
-    return float((step["Actual Rows"] + step.get("Rows Removed by Filter", 0)) * step["Actual Loops"])
+    return rows_read(sent, of=("memories",))
 
 
 def test_a_page_reads_no_more_than_pages_of_its_kinds(account: Account) -> None:
