@@ -11,8 +11,9 @@ from memory.management.benchmarks.scratch import Scratch
 
 
 def id_of(scratch: Scratch, noun: str, number: str = "n") -> str:
-    """SQL: the id of the row of that number, so that others may name it."""
-    return f"md5('{noun}:{scratch.account.id}:' || {number})::uuid"
+    """SQL: the id of the row of that number, so that others may name it; in their order, as ids are in that of time."""
+    digest = f"md5('{noun}:{scratch.account.id}:' || {number})"
+    return f"overlay({digest} placing lpad(to_hex({number}), 12, '0') from 1)::uuid"
 
 
 def insert_rows(scratch: Scratch, model: type[Model], count: int, /, **columns: str) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from django.core.management.base import CommandError
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from ledger import store as ledger
@@ -22,6 +22,7 @@ from memory.maintenance import JOBS
 from memory.maintenance.runner import run_at_once
 from memory.management.benchmarks.bulk import id_of, insert_rows
 from memory.management.benchmarks.scratch import Scratch, scratch_account
+from memory.management.benchmarks.told import put_told
 from memory.models import (
     AgentShortTermMemory,
     ContextAccessLog,
@@ -50,7 +51,6 @@ SHARE = 100
 """One row of so many is to be worked on, where each takes a transaction."""
 AT_ONCE = 500
 DAY = timedelta(days=1)
-UNIT = "(SELECT l2_normalize(array_agg(random() - 0.5)::vector)::halfvec FROM generate_series(1, {width}) WHERE n = n)"
 EMPTIED = ("memory_links", "memory_vectors", "turn_records", "context_access_logs", "agent_short_term_memories")
 
 Fill = Callable[[Scratch, int, datetime], None]
@@ -153,24 +153,23 @@ def put_facts(scratch: Scratch, count: int, now: datetime, *, age: timedelta = D
     )
 
 
-def put_vectors(scratch: Scratch, count: int, now: datetime) -> None:
-    insert_rows(
-        scratch,
-        Vector,
-        count,
-        memory_id=id_of(scratch, Kind.FACT),
-        kind="'fact'",
-        agent_id=f"'{scratch.owner().agent_id}'",
-        channel="'_global'",
-        model=f"'{scratch.model}'",
-        width=str(scratch.width),
-        vector=UNIT.format(width=scratch.width),
-    )
-
-
 def fill_facts_with_vectors(scratch: Scratch, count: int, now: datetime) -> None:
-    put_facts(scratch, count, now)
-    put_vectors(scratch, count, now)
+    """A share says what another says."""
+    with transaction.atomic():
+        put_told(count, again_each=SHARE)
+        put_facts(scratch, count, now, text="(SELECT text FROM told WHERE number = n)")
+        insert_rows(
+            scratch,
+            Vector,
+            count,
+            memory_id=id_of(scratch, Kind.FACT),
+            kind="'fact'",
+            agent_id=f"'{scratch.owner().agent_id}'",
+            channel="'_global'",
+            model=f"'{scratch.model}'",
+            width=str(scratch.width),
+            vector="(SELECT vector FROM told WHERE number = n)",
+        )
 
 
 def fill_facts_with_index(scratch: Scratch, count: int, now: datetime) -> None:
@@ -346,7 +345,7 @@ FILLINGS: Mapping[str, tuple[str, Fill]] = {
     "consolidate": ("conversations, 1 % with unread turns", fill_unread),
     "context_rot": ("entries, 1 % stale", fill_entries),
     "decay": ("inferred facts, all unread", put_facts),
-    "deduplicate": ("facts with vectors", fill_facts_with_index),
+    "deduplicate": ("facts with vectors, 1 % told again", fill_facts_with_index),
     "embed": ("facts without a vector", fill_pending),
     "expire": ("expired short-term entries", put_short_term),
     "graduate": ("expired short-term entries, 1 % to promote", fill_waiting_entries),

@@ -1,0 +1,100 @@
+"""Facts as conversations leave them, for benchmarks whose vectors have to be of texts: an index finds its way by what
+texts have in common, which noise does not have."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import islice
+from random import Random
+
+from django.db import connection
+from pgvector import HalfVector
+from psycopg.types.numeric import Int4
+
+from memory.models.binary import Embedding
+from memory.providers.embeddings import embedding_provider
+
+
+def listed(text: str) -> Sequence[str]:
+    return " ".join(text.split()).split(", ")
+
+
+NAMES = listed(
+    "Ana, Ben, Carla, Dmitri, Elena, Farid, Grace, Hiro, Ines, Jonas, Kavya, Liam, Mara, Nadia, Omar, Petra, Sven"
+)
+SURNAMES = listed(
+    "Abbott, Baker, Castro, Diaz, Fischer, Garcia, Hughes, Ito, Jensen, Khan, Lopez, Meyer, Novak, Olsen, Park"
+)
+PLACES = listed(
+    "Rome, Lisbon, Oslo, Kyoto, Lagos, Quito, Berlin, Denver, Cairo, Hanoi, Dublin, Milan, Porto, Seoul, Tunis"
+)
+THINGS = listed("""bicycle, piano, greenhouse, backend service, tax return, novel, marathon, puppy, kitchen, telescope,
+    invoice parser, garden shed, data pipeline, violin, sailing boat, thesis, podcast, quilt, drone, coffee machine,
+    search index, motorbike, chess club, login page, wedding cake, solar panel, aquarium, payment gateway""")
+SORTS = listed("""old, new, broken, costly, tiny, noisy, favourite, unfinished, borrowed, blue, wooden, rented, shared,
+    secret, slow""")
+DEEDS = listed("""repaired, sold, bought, painted, tested, redesigned, lost, found, lent, described, cleaned, moved,
+    finished, inherited""")
+REASONS = listed("""because the deadline moved, for a friend, after the storm, before the holidays, despite the cost,
+    to save time, for the spring fair, as a birthday present, while the team was away, on a whim""")
+TIMES = listed("""on Monday, last week, in March, two years ago, yesterday, in the summer of 2021, this morning,
+    at the weekend, in late autumn, during the conference, every Friday, before lunch, in 2019""")
+SENTENCES = (
+    "{who} {did} the {sort} {thing} {why}.",
+    "{who} {did} a {sort} {thing} in {place} {when}.",
+    "{who} told us {when} about the {sort} {thing} in {place}.",
+    "{who} works on a {sort} {thing} in {place} {why}.",
+    "{who} prefers the {sort} {thing} to the {other} {thing}.",
+    "{who} will need a {sort} {thing} {when} {why}.",
+    "The {sort} {thing} of {who} was {did} in {place} {when}.",
+    "{who} lives in {place} and keeps a {sort} {thing} there.",
+)
+MOST_OF_A_TALK = 30
+AT_ONCE = 256
+SEED = 7
+
+TABLE = "CREATE TEMPORARY TABLE told (number int PRIMARY KEY, text text, vector halfvec) ON COMMIT DROP"
+
+
+def put_told(count: int, *, again_each: int) -> None:
+    """Into `told`, for as long as the transaction lasts, with vectors of the configured model (which is what takes
+    its time); numbers from 1. One in `again_each` says again what was said shortly before."""
+    texts = list(islice(facts(), count))
+    for number in range(again_each, count, again_each):
+        texts[number] = texts[number - again_each // 2]
+    with connection.cursor() as cursor:
+        cursor.execute(TABLE)
+        with cursor.copy("COPY told FROM STDIN (FORMAT BINARY)") as copy:
+            for start in range(0, count, AT_ONCE):
+                some = tuple(texts[start : start + AT_ONCE])
+                for number, (text, vector) in enumerate(zip(some, vectors_of(some), strict=True), start + 1):
+                    copy.write_row((Int4(number), text, HalfVector(vector)))
+        cursor.execute("ANALYZE told")
+
+
+def facts() -> Iterator[str]:
+    """No two the same, without an end; some in sequence are about one thing of one person. The same each time."""
+    random = Random(SEED)  # noqa: S311
+    told: set[str] = set()
+    while True:
+        who = f"{random.choice(NAMES)} {random.choice(SURNAMES)}"
+        thing, place = random.choice(THINGS), random.choice(PLACES)
+        for _ in range(random.randint(1, MOST_OF_A_TALK)):
+            text = random.choice(SENTENCES).format(
+                who=who,
+                thing=thing,
+                place=place,
+                sort=random.choice(SORTS),
+                other=random.choice(SORTS),
+                did=random.choice(DEEDS),
+                why=random.choice(REASONS),
+                when=random.choice(TIMES),
+            )
+            if text not in told:
+                told.add(text)
+                yield text
+
+
+@cache
+def vectors_of(texts: Sequence[str]) -> Embedding:
+    """Made once, for all jobs that are measured over them."""
+    return embedding_provider().embed(texts, deadline_seconds=None)
