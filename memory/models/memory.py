@@ -37,6 +37,8 @@ AGENT_PRIVATE = frozenset({Kind.EPISODE})
 OF_CONTEXTS = frozenset({Kind.CONTEXT_ENTRY, Kind.LEARNING})
 OF_CONVERSATIONS = frozenset({Kind.TURN, Kind.TURN_SLOT, Kind.WORK_EPISODE})
 KNOWLEDGE = frozenset(Kind) - AGENT_PRIVATE - OF_CONTEXTS - OF_CONVERSATIONS
+WORDED = (Kind.CONTEXT_ENTRY, Kind.FACT, Kind.LEARNING, Kind.STRATEGY)
+"""Kinds that are merged where they say the same, which is why they have a `wording`."""
 
 
 def visible_rows(owner: Owner, *kinds: Kind) -> Q:
@@ -200,7 +202,7 @@ class Memory(models.Model):
             models.Index(
                 fields=["account", "id"],
                 name="memory_unworded",
-                condition=Q(wording=None, kind__in=("context_entry", "fact", "learning", "strategy")),
+                condition=Q(wording=None, kind__in=[kind.value for kind in WORDED]),
             ),
             models.Index(fields=["account", "id"], name="memory_pinned", condition=Q(pinned=True)),
             models.Index(fields=["account", "agent_id"], name="memory_pending", condition=Q(embed_after__isnull=False)),

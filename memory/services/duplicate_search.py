@@ -16,7 +16,7 @@ from django.db import connection
 
 from memory import conf
 from memory.models.binary import binary_cursor
-from memory.services.duplicate_wordings import WORDED
+from memory.models.memory import WORDED
 
 NEIGHBOURS = 50
 """That each row is compared with: beyond them are more of the same, and their own turn comes."""

@@ -11,13 +11,10 @@ from uuid import UUID
 
 from django.db import connection
 
-from memory.models import Kind
+from memory.models.memory import WORDED
 from memory.retrieval.selectors.duplicates import LONGEST
 from memory.services.duplicate_texts import with_times, words_in
 from memory.services.duplicate_words import FILLERS, SYNONYMS
-
-WORDED = (Kind.CONTEXT_ENTRY, Kind.FACT, Kind.LEARNING, Kind.STRATEGY)
-"""Kinds that are merged."""
 
 ENDING = "esiy"
 """The letters that an English -s adds, or takes the place of."""

@@ -16,6 +16,7 @@ from memory.models import Account, JobRun, Kind, Link, Memory, Vector
 from memory.models.binary import binary_cursor
 from memory.owner import Owner
 from memory.services.duplicate_search import fresh_rows, nearest
+from memory.services.duplicate_wordings import word_unworded
 from memory.services.memories import OwnVector, store_memories
 from tests.memory.duplicates import live, merged, run
 from tests.memory.duplicates import test_model as test_model
@@ -187,3 +188,7 @@ def test_a_search_looks_at_what_is_worded_alike_however_many_others_there_are(ow
     # itself and its vector when it is asked for, then itself again among those that are worded alike
     looked_at = rows_read(sent, of=("memories", "memory_vectors"), cursor_for=binary_cursor)
     assert looked_at <= 4 * len(asked)
+
+    with Sent() as sent:
+        assert word_unworded(5, account_id=None) == 0
+    assert rows_read(sent, of=("memories",), cursor_for=connection.cursor) == 0

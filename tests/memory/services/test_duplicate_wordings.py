@@ -5,10 +5,11 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from memory.models import Account, Fact, Kind, Memory
+from memory.models.memory import WORDED
 from memory.owner import Owner
 from memory.services.corrections import correct_memory
 from memory.services.duplicate_texts import says_the_same, with_s
-from memory.services.duplicate_wordings import WORDED, word_unworded, wording_of
+from memory.services.duplicate_wordings import word_unworded, wording_of
 from memory.services.duplicate_words import FILLERS, INTERCHANGEABLE, NUMBERS, SYNONYMS, TIMES
 from memory.services.snapshots import create_snapshot, restore_snapshot
 from tests.memory.contexts import context_of, entry, keep, rewrite
