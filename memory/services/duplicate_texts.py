@@ -21,7 +21,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from memory.extraction.survivors import facts_in
 from memory.retrieval.selectors.duplicates import QUESTION_MARKS, essence, is_figure, words_of
@@ -118,7 +118,7 @@ def words_in(text: str) -> Iterator[str]:
 def with_times(words: Sequence[str]) -> Iterator[str]:
     """`daily` for `every day`, and its like."""
     taken = False
-    for word, after in zip(words, (*words[1:], ""), strict=True):
+    for word, after in zip_longest(words, words[1:], fillvalue=""):
         phrase = TIMES.get((word, after))
         if not taken:
             yield phrase or word

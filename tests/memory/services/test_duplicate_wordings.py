@@ -1,7 +1,7 @@
 """Wordings: whatever says the same has one and the same, so that it is found by it; what has none is given one."""
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from memory.models import Account, Fact, Kind, Memory
@@ -81,6 +81,17 @@ def test_long_texts_are_worded_alike_to_the_letter() -> None:
 
     assert wording(f"{long}It hums.") == wording(f"{long}it hums")
     assert wording(f"{long}{long}It hums.") != wording(f"{long}{long}it hums")
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40))
+@example("'")
+@example("...")
+@example("the")
+def test_any_text_has_one(text: str) -> None:
+    """Also without a word; within what a column of 64 bits holds."""
+    assert -(2**63) <= wording(text) < 2**63
+    assert says_the_same(text, f"{text} ")
 
 
 def test_no_filler_has_a_synonym() -> None:
