@@ -33,7 +33,6 @@ ORDER BY memories.account_id, memories.id LIMIT %(size)s"""
 FIRST = UUID(int=0)
 LAST = UUID(int=2**128 - 1)
 
-# whose it is first, then by the index on wordings
 NEAREST = """
 WITH asked AS MATERIALIZED (
     SELECT memories.id, memories.kind, wording, memories.agent_id, memories.user_id, memories.channel,
