@@ -19,6 +19,7 @@ from tests.beside import start_beside as start_beside
 from tests.dripping_server import dripping_server as dripping_server
 from tests.embedding_server import embedding_server as embedding_server
 from tests.emptying import empty_after_commits
+from tests.http_server import httpserver as httpserver
 from tests.language_model_server import language_model_server as language_model_server
 from tests.redis_away import redis_away
 from tests.reranker_server import reranker_server as reranker_server

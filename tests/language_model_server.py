@@ -6,8 +6,6 @@ language_model_server.hang()
 """
 
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from threading import Event
 from typing import Any
@@ -152,34 +150,21 @@ class LanguageModelServer:
 
     def handle(self, request: Request) -> Response:
         asked = json.loads(request.data)
-        if self.released.is_set():
-            # the test is over: whoever still asks gave up long ago
-            return Response(status=503)
         self.requests.append(asked)
         self.headers.append(dict(request.headers))
         return (self._next.pop(0) if self._next else self.answer)(asked)
-
-    def release(self, url: str) -> None:
-        """Let all who wait go: the server answers one after the other, so what asks last is answered last."""
-        self.released.set()
-        last = urllib.request.Request(f"{url}/chat/completions", data=b"{}", method="POST")
-        try:
-            urllib.request.urlopen(last, timeout=10)
-        except urllib.error.HTTPError as answer:
-            answer.close()
 
 
 @pytest.fixture
 def language_model_server(httpserver: HTTPServer, settings: Settings) -> Iterator[LanguageModelServer]:
     """The configured model for every use is a server at hand; the embedder stays what it was."""
     server = LanguageModelServer()
-    url = httpserver.url_for("/v1")
     httpserver.expect_request("/v1/chat/completions", method="POST").respond_with_handler(server.handle)
     settings.EMBEDDING_PROVIDER = settings.EMBEDDING_PROVIDER or choose_provider()
-    settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL = KEY, url
+    settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL = KEY, httpserver.url_for("/v1")
     settings.SUMMARY_MODEL = settings.EXTRACTION_MODEL = settings.COMPRESSION_MODEL = MODEL
     settings.LANGUAGE_MODEL_TIMEOUT_SECONDS = 5.0
     language_model.cache_clear()
     yield server
-    server.release(url)
+    server.released.set()
     language_model.cache_clear()

@@ -4,8 +4,6 @@ It scores a text by the words that it shares with the question, until a test tel
 """
 
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from threading import Event
 from typing import Any
@@ -69,21 +67,10 @@ class RerankerServer:
         self.answer = lambda asked: Response(bytes_of_nothing(), content_type="application/json")
 
     def handle(self, request: Request) -> Response:
-        if self.released.is_set():
-            return Response(status=503)
         asked = json.loads(request.data)
         self.requests.append(asked)
         self.headers.append(dict(request.headers))
         return self.answer(asked)
-
-    def release(self, url: str) -> None:
-        """Let all who wait go: the server answers one after the other, so what asks last is answered last."""
-        self.released.set()
-        last = urllib.request.Request(url, data=b"{}", method="POST")
-        try:
-            urllib.request.urlopen(last, timeout=10)
-        except urllib.error.HTTPError as answer:
-            answer.close()
 
 
 @pytest.fixture
@@ -91,11 +78,11 @@ def reranker_server(httpserver: HTTPServer, settings: Settings) -> Iterator[Rera
     """The configured reranker is a server at hand."""
     server = RerankerServer()
     httpserver.expect_request("/rerank", method="POST").respond_with_handler(server.handle)
-    url = settings.RERANK_URL = httpserver.url_for("/rerank")
+    settings.RERANK_URL = httpserver.url_for("/rerank")
     settings.RERANK_SHAPE = "cohere"
     settings.RERANK_MODEL, settings.RERANK_API_KEY = MODEL, KEY
     settings.RERANK_TIMEOUT_SECONDS = 1.0
     reranking_provider.cache_clear()
     yield server
-    server.release(url)
+    server.released.set()
     reranking_provider.cache_clear()
