@@ -56,6 +56,9 @@ MEASURES = (
     EMBEDDED_TEXTS,
 )
 
+QUANTILES = (0.5, 0.95, 0.99)
+"""Of recalls, wherever they are told; labelled by its digits."""
+
 OUTCOMES: Mapping[str, Sequence[str]] = {
     "memory_embedding_cache_lookups_total": (HIT, MISS),
     "memory_session_buffer_reads_total": (HIT, MISS),

@@ -42,7 +42,6 @@ from memory.services.trends import (
     EMBEDDING_REQUESTS,
     LAG,
     LATELY,
-    QUANTILES,
     QUEUES,
     RECALL,
     REDIS_BYTES,
@@ -59,7 +58,7 @@ from memory.services.trends import (
     read_last_runs,
     read_samples,
 )
-from memory_project.measures import ANSWERED, FAILED, HIT, MISS
+from memory_project.measures import ANSWERED, FAILED, HIT, MISS, QUANTILES
 
 PERMISSIONS = ("memory.view_memory", "memory.view_jobrun")
 """Any of them lets staff look."""
@@ -192,7 +191,7 @@ def draw_growth(month: Samples, now: datetime) -> Chart:
 
 def draw_lately(lately: Samples, now: datetime) -> Iterator[Chart]:
     moments = [f"{now - SLOT * ago_slots:%H:%M}" for ago_slots in reversed(range(SLOTS))]
-    recall = [Series(name=f"p{float(share) * 100:g}", values=lately[RECALL, share]) for share in QUANTILES]
+    recall = [Series(name=f"p{share * 100:g}", values=lately[RECALL, str(share)]) for share in QUANTILES]
     backlog = [Series(name=WAITING[queue], values=lately[BACKLOG, queue]) for queue in QUEUES]
     lag = [Series(name="lag", values=lately[LAG, ""])]
     yield draw_lines("recall", "Recall: how long", recall, moments=moments, unit=SECONDS)

@@ -22,11 +22,10 @@ from memory.tiers import access_log, audit_reads
 from memory_project.counters import VARIABLE
 from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
 from memory_project.http.metrics import LATENCY, REQUESTS
-from memory_project.measures import MEASURES, CountedTogether, buckets_of, quantile
+from memory_project.measures import MEASURES, QUANTILES, CountedTogether, buckets_of, quantile
 from memory_project.redis import client
 
 MOST_SECONDS = 2.5
-QUANTILES = (0.5, 0.95, 0.99)
 
 
 @csrf_exempt

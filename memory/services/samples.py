@@ -20,11 +20,10 @@ from memory import conf
 from memory.models import Kind, MetricSample
 from memory_project import redis
 from memory_project.ids import uuid7
-from memory_project.measures import Buckets, outcome_counts, quantile, recall_buckets, since
+from memory_project.measures import QUANTILES, Buckets, outcome_counts, quantile, recall_buckets, since
 
 logger = logging.getLogger(__name__)
 
-QUANTILES = (0.5, 0.95, 0.99)
 BUCKETS = "memory_recall_seconds_bucket"
 """The histogram as it was: what the next sample takes the difference to, and of no use afterwards."""
 RECENT = timedelta(days=1)

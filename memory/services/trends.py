@@ -15,11 +15,10 @@ from django.db.models import Sum
 from memory.models import Kind, ModelUsage
 from memory.models.binary import fetch_dicts
 from memory_project.ids import first_uuid7
-from memory_project.measures import OUTCOMES
+from memory_project.measures import OUTCOMES, QUANTILES
 
 ROWS = "memory_rows"
 RECALL = "memory_recall_window_seconds"
-QUANTILES = ("0.5", "0.95", "0.99")
 TIER_ITEMS = "memory_tier_items"
 TIERS = ("working", "short_term", "long_term", "shared")
 BACKLOG = "memory_backlog"
@@ -40,7 +39,7 @@ BY_TIER: Sequence[Figure] = [(TIER_ITEMS, tier) for tier in TIERS]
 COUNTED: Sequence[Figure] = [(name, outcome) for name, outcomes in OUTCOMES.items() for outcome in outcomes]
 SIZES: Sequence[Figure] = [(REDIS_BYTES, ""), (DATABASE_BYTES, "")]
 LATELY: Sequence[Figure] = [
-    *((RECALL, quantile) for quantile in QUANTILES),
+    *((RECALL, str(share)) for share in QUANTILES),
     *((BACKLOG, queue) for queue in QUEUES),
     (LAG, ""),
 ]
@@ -72,8 +71,8 @@ WHERE counted.before IS NOT NULL
 GROUP BY asked.place
 """
 
-# in the whole order of the index, as the alerts' statement of this name
-LAST_RUNS = """
+# in the whole order of the index, as the alerts' statement of runs that ended
+LATEST_RUNS = """
 SELECT asked.name AS job, last.status, last.created_at, last.started_at, last.finished_at, last.examined, last.changed,
     last.failed
 FROM unnest(%(names)s::text[]) AS asked (name)
@@ -176,7 +175,7 @@ def read_increases(figures: Sequence[Figure], *, since: datetime, now: datetime)
 def read_last_runs(jobs: Sequence[str]) -> Mapping[str, LastRun]:
     """The latest run of each job over all accounts, by the job's name; those that never ran are left out."""
     with connection.cursor() as cursor:
-        cursor.execute(LAST_RUNS, {"names": list(jobs)})
+        cursor.execute(LATEST_RUNS, {"names": list(jobs)})
         return {row["job"]: LastRun(**row) for row in fetch_dicts(cursor)}
 
 
