@@ -10,8 +10,12 @@ from datetime import datetime
 
 
 def uuid7() -> uuid.UUID:
-    """A UUID of version 7 (RFC 9562, 5.7): 48 bits of Unix milliseconds, then 74 random bits."""
-    return made_of(time.time_ns() // 1_000_000, int.from_bytes(os.urandom(10), "big"))
+    """A UUID of version 7 (RFC 9562, 5.7): 48 bits of Unix milliseconds, 12 of their fraction, 62 random ones.
+
+    The fraction (6.2, method 3) keeps what one process makes in the order in which it was made.
+    """
+    milliseconds, beyond = divmod(time.time_ns(), 1_000_000)
+    return made_of(milliseconds, (beyond << 12) // 1_000_000 << 64 | int.from_bytes(os.urandom(8), "big"))
 
 
 def first_uuid7(moment: datetime) -> uuid.UUID:
@@ -19,8 +23,9 @@ def first_uuid7(moment: datetime) -> uuid.UUID:
     return made_of(int(moment.timestamp() * 1_000), 0)
 
 
-def made_of(milliseconds: int, random_bits: int) -> uuid.UUID:
-    value = (milliseconds & (1 << 48) - 1) << 80 | random_bits
+def made_of(milliseconds: int, rest: int) -> uuid.UUID:
+    """`rest` is of 76 bits, of which the version's and the variant's are set anyway."""
+    value = (milliseconds & (1 << 48) - 1) << 80 | rest
     value = value & ~(0xF << 76) | 0x7 << 76
     return uuid.UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
 
