@@ -62,13 +62,7 @@ def texts() -> list[tuple[str, str, int]]:
     return [(row.text, row.content_hash, row.token_count) for row in rows.only("text", "content_hash", "token_count")]
 
 
-def test_the_data_of_versions_before_comes_along_and_back_and_knowledge_can_be_learnt_after_going_back(
-    owner: Owner,
-) -> None:
-    """One test, since going back and forth takes half a minute."""
-    tell(owner, "I live in Lisbon.")
-    child, parent, other = say(owner, turn("a"), turn("b"), turn("c"), conversation_id="c2").turns
-    know(owner)
+def test_texts_of_strategies_take_in_when_they_fit_and_leave_it_out_again(owner: Owner) -> None:
     for description, pattern in SAID:
         learn(owner, description, context_pattern=pattern, angle=0.0)
     learnt = texts()
@@ -77,11 +71,16 @@ def test_the_data_of_versions_before_comes_along_and_back_and_knowledge_can_be_l
     former = [text for text, _, _ in texts()]
     migrate_forward()
 
-    # texts of strategies take in when they fit, and leave it out again
     rows: Any = Strategy.objects.order_by("id")
     assert former == [description for description, _ in SAID] == [row.description for row in rows]
     assert texts() == learnt
     assert [row.embed_after is not None for row in rows] == [True, True, True, False]
+
+
+def test_what_was_said_before_knowledge_comes_along_and_knowledge_can_be_learnt_after_going_back(owner: Owner) -> None:
+    tell(owner, "I live in Lisbon.")
+    child, parent, other = say(owner, turn("a"), turn("b"), turn("c"), conversation_id="c2").turns
+    know(owner)
 
     old = migrate_to(BEFORE)
     # as staff could, before there were goals
