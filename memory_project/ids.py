@@ -12,7 +12,8 @@ from datetime import datetime
 def uuid7() -> uuid.UUID:
     """A UUID of version 7 (RFC 9562, 5.7): 48 bits of Unix milliseconds, 12 of their fraction, 62 random ones.
 
-    The fraction (6.2, method 3) keeps what one process makes in the order in which it was made.
+    The fraction (6.2, method 3) keeps what one process makes in the order in which it was made, unless the clock is
+    set back.
     """
     milliseconds, beyond = divmod(time.time_ns(), 1_000_000)
     return made_of(milliseconds, (beyond << 12) // 1_000_000 << 64 | int.from_bytes(os.urandom(8), "big"))
@@ -24,7 +25,7 @@ def first_uuid7(moment: datetime) -> uuid.UUID:
 
 
 def made_of(milliseconds: int, rest: int) -> uuid.UUID:
-    """`rest` is of 76 bits, of which the version's and the variant's are set anyway."""
+    """`rest` is of 76 bits; the two among them that are the variant's are overwritten."""
     value = (milliseconds & (1 << 48) - 1) << 80 | rest
     value = value & ~(0xF << 76) | 0x7 << 76
     return uuid.UUID(int=value & ~(0x3 << 62) | 0x2 << 62)

@@ -1,13 +1,13 @@
 """The migrations of knowledge and recall, forward over data of the version before, and back again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from memory.models import Conversation, Entity, Fact, Link, Strategy
+from memory.models import Conversation, Entity, Fact, Link, Strategy, Turn
 from memory.owner import Owner
 from memory.services.embedding import embed_texts
 from memory.services.entities import EntityDraft, upsert_entity
@@ -62,9 +62,19 @@ def texts() -> list[tuple[str, str, int]]:
     return [(row.text, row.content_hash, row.token_count) for row in rows.only("text", "content_hash", "token_count")]
 
 
-def test_texts_of_strategies_take_in_when_they_fit_and_leave_it_out_again(owner: Owner) -> None:
+@pytest.fixture
+def turns(owner: Owner) -> Sequence[Turn]:
+    """Those of the second of two conversations; knowledge and strategies stand beside them."""
+    tell(owner, "I live in Lisbon.")
+    turns = say(owner, turn("a"), turn("b"), turn("c"), conversation_id="c2").turns
+    know(owner)
     for description, pattern in SAID:
         learn(owner, description, context_pattern=pattern, angle=0.0)
+    return turns
+
+
+@pytest.mark.usefixtures("turns")
+def test_texts_of_strategies_take_in_when_they_fit_and_leave_it_out_again() -> None:
     learnt = texts()
 
     migrate_to("0010_recall_words")
@@ -77,11 +87,10 @@ def test_texts_of_strategies_take_in_when_they_fit_and_leave_it_out_again(owner:
     assert [row.embed_after is not None for row in rows] == [True, True, True, False]
 
 
-def test_what_was_said_before_knowledge_comes_along_and_knowledge_can_be_learnt_after_going_back(owner: Owner) -> None:
-    tell(owner, "I live in Lisbon.")
-    child, parent, other = say(owner, turn("a"), turn("b"), turn("c"), conversation_id="c2").turns
-    know(owner)
-
+def test_what_was_said_before_knowledge_comes_along_and_knowledge_can_be_learnt_after_going_back(
+    owner: Owner, turns: Sequence[Turn]
+) -> None:
+    child, parent, other = turns
     old = migrate_to(BEFORE)
     # as staff could, before there were goals
     for target in (parent, other):

@@ -28,7 +28,7 @@ Answer = Callable[[Request], Response]
 
 @pytest.fixture
 def release(httpserver: HTTPServer) -> Iterator[Event]:
-    """Lets a handler that plays dead go home when its test is over."""
+    """Lets a handler that plays dead go home when its test is over, before `httpserver` waits for it."""
     event = Event()
     yield event
     event.set()
