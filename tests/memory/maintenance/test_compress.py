@@ -17,12 +17,13 @@ from memory.models import Account, JobRun, Link, Memory, TurnRecord
 from memory.owner import Owner
 from memory_project.celery import app
 from tests.api_client import ServiceClient
+from tests.beside import does_somebody_wait
 from tests.embedding_server import MODEL as EMBEDDING_MODEL
 from tests.embedding_server import WIDTH
 from tests.language_model_server import LanguageModelServer
 from tests.memory import compressed
 from tests.memory.compressed import LATER, MUCH_LATER, WEEK, episodes, levels, work
-from tests.memory.maintenance.workers import Worker, is_somebody_waiting_for_a_lock, wait_until, worker_started
+from tests.memory.maintenance.workers import Worker, wait_until, worker_started
 from tests.memory.records import put_record
 
 EVENING = "The lamps in the hall were lit, and it was a fine evening with a little wind from the sea."
@@ -128,7 +129,7 @@ def test_a_worker_killed_while_it_stores_leaves_nothing_half_stored_and_another_
             cursor.execute(f"LOCK TABLE {Link._meta.db_table} IN ACCESS EXCLUSIVE MODE")
             doomed = start_worker(stack, tmp_path, "doomed")
             app.send_task("memory.tasks.run_scheduled_job", ("compress",))
-            wait_until(is_somebody_waiting_for_a_lock)
+            wait_until(does_somebody_wait)
             doomed.kill()
 
         assert (levels(), Memory.objects.count(), Memory.objects.filter(archived=True).count()) == ([0, 0], before, 0)

@@ -18,13 +18,14 @@ from memory.owner import Owner
 from memory.services.conversation_queue import EXTRACTION
 from memory.tasks import sweep_jobs
 from memory_project.celery import app
+from tests.beside import does_somebody_wait
 from tests.embedding_server import MODEL as EMBEDDING_MODEL
 from tests.embedding_server import WIDTH
 from tests.language_model_server import KEY, MODEL, Asked, LanguageModelServer
 from tests.memory.episodes import NOW
 from tests.memory.knowledge import answer_with, claims, entities, extracted, fact_said, links, person, tell
 from tests.memory.maintenance.jobs import clock
-from tests.memory.maintenance.workers import Worker, is_somebody_waiting_for_a_lock, wait_until, worker_started
+from tests.memory.maintenance.workers import Worker, wait_until, worker_started
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
@@ -150,7 +151,7 @@ def test_a_worker_killed_while_it_stores_leaves_nothing_half_stored(
             cursor.execute(f"LOCK TABLE {Link._meta.db_table} IN ACCESS EXCLUSIVE MODE")
             doomed = start_worker(stack, tmp_path, "doomed")
             app.send_task("memory.tasks.run_scheduled_job", ("consolidate",))
-            wait_until(is_somebody_waiting_for_a_lock)
+            wait_until(does_somebody_wait)
             doomed.kill()
 
         assert (extracted(), claims(), entities()) == ((1, 0), [], {})

@@ -14,11 +14,6 @@ from urllib.parse import urlsplit
 from django.db import connection
 
 PATIENCE_SECONDS = 40
-# in this database: other tests beside this one wait, too
-WAITING = """
-SELECT EXISTS (
-    SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted
-)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +80,3 @@ def wait_until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS} s in vain"
         time.sleep(0.05)
-
-
-def is_somebody_waiting_for_a_lock() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(WAITING)
-        return bool(cursor.fetchone()[0])
