@@ -23,7 +23,7 @@ test: install-dev  ## the whole gate, on servers of its own
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.servers manage.py makemigrations --check --dry-run
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal --hypothesis-profile gate
 
 bench: install-dev  ## print what the service costs over raw Redis and SQL, on servers of its own
 	$(BIN)/python -m tests.servers manage.py bench --migrate $(ARGS)

@@ -8,10 +8,13 @@ from django.conf import settings
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from memory.models import Account
 from memory.owner import Owner
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.tiers.access_log import UNTOLD
 from memory_project import redis
 from tests import template
 from tests.api_client import ServiceClient
@@ -21,9 +24,17 @@ from tests.embedding_server import embedding_server as embedding_server
 from tests.emptying import empty_after_commits
 from tests.http_server import httpserver as httpserver
 from tests.language_model_server import language_model_server as language_model_server
-from tests.redis_away import redis_away
+from tests.redis_elsewhere import redis_away
 from tests.reranker_server import reranker_server as reranker_server
 from tests.web_server import shared_server as shared_server
+
+# how fast the machine is today is no property of the code; examples share the database, and say so by asking for it
+hypothesis_settings.register_profile(
+    "anew", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+# the gate says the same of the same code
+hypothesis_settings.register_profile("gate", hypothesis_settings.get_profile("anew"), derandomize=True)
+hypothesis_settings.load_profile("anew")
 
 
 def pytest_configure() -> None:
@@ -44,6 +55,8 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     """Databases are copied, not migrated each."""
     template.wait_until_made()
     connection.settings_dict["TEST"]["TEMPLATE"] = template.NAME
+    # what waits here for a connection waits for a busy machine
+    connection.settings_dict["OPTIONS"]["pool"] |= {"max_size": 25, "timeout": 30}
 
 
 @pytest.fixture
@@ -113,3 +126,4 @@ def dead_redis() -> Iterator[None]:
     """From now on, nobody is at Redis' address."""
     with redis_away():
         yield
+    UNTOLD.take()

@@ -7,7 +7,7 @@ from redis import RedisError
 
 from memory_project import redis
 from memory_project.http.throttling import KeyThrottle
-from tests.redis_away import redis_away
+from tests.redis_elsewhere import redis_away
 
 
 def test_redis_is_back_when_what_was_done_without_it_failed() -> None:

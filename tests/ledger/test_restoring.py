@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import store
@@ -294,7 +294,7 @@ steps = st.sampled_from(
 
 @committing
 @given(history=st.lists(steps, max_size=15))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 def test_a_ledger_survives_anything_once_it_is_flushed(account: Account, history: list[str]) -> None:
     place = Place(account_id=account.id, conversation_id=str(uuid7()))
     expected: dict[str, str] = {}

@@ -17,6 +17,7 @@ from memory.providers.language_models import language_model
 from memory.retrieval import ranking
 from memory.services.alerts import ALERTS
 from memory_project import redis
+from tests.redis_elsewhere import own_redis
 
 
 @pytest.fixture
@@ -35,9 +36,9 @@ def fresh_language_model() -> Iterator[None]:
 
 @pytest.fixture
 def evicting_redis() -> Iterator[None]:
-    redis.client().config_set("maxmemory-policy", "allkeys-lru")
-    yield
-    redis.client().config_set("maxmemory-policy", "noeviction")
+    with own_redis():
+        redis.client().config_set("maxmemory-policy", "allkeys-lru")
+        yield
 
 
 @pytest.fixture

@@ -301,7 +301,7 @@ FILES = st.lists(conversations(), min_size=1, max_size=3, unique_by=lambda told:
 )
 
 
-@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@hypothesis_settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(FILES)
 def test_any_canonical_file_comes_back_byte_for_byte(files: list[dict[str, Any]]) -> None:
     one, other = (Account.objects.create(name=f"{number} {os.urandom(8).hex()}") for number in range(2))

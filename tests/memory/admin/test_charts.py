@@ -55,7 +55,7 @@ def numbers_of(picture: Tree.Element) -> Iterator[tuple[float, float]]:
             yield at["x"] + at["width"], at["y"] + at["height"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(series())
 def test_any_series_gives_svg_within_its_box(made: tuple[list[Series], list[str]]) -> None:
     known, labels = made

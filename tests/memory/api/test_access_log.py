@@ -1,5 +1,6 @@
 """`/contexts/{id}/access-log`: what agents read and wrote over HTTP, for who manages the context."""
 
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ from memory.services.accounts import READ_WRITE_OPERATE, issue_key
 from memory.tiers.access_log import UNTOLD
 from tests.api_client import ServiceClient
 from tests.memory.contexts import context_of, entry, keep
-from tests.redis_away import redis_away
+from tests.redis_elsewhere import redis_away
 from tests.round_trips import counted_commands
 
 pytestmark = [
@@ -25,9 +26,10 @@ pytestmark = [
 
 
 @pytest.fixture
-def context(owner: Owner) -> PersistentContext:
+def context(owner: Owner) -> Iterator[PersistentContext]:
     UNTOLD.take()
-    return context_of(owner)
+    yield context_of(owner)
+    UNTOLD.take()
 
 
 @pytest.fixture

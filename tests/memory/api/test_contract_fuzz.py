@@ -44,7 +44,6 @@ document.app = keep_separators(get_wsgi_application())
 @settings(
     max_examples=3,
     derandomize=True,
-    deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

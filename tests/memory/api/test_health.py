@@ -19,6 +19,7 @@ from memory.services.alerts import ALERTS
 from memory.services.usage import record_usage
 from memory_project import measures, redis
 from tests.memory.episodes import draft, store
+from tests.redis_elsewhere import own_redis
 
 STATEMENTS = 6
 
@@ -51,11 +52,9 @@ def test_ready_warns_of_a_job_that_nobody_takes() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_ready_stays_in_service_with_what_redis_warns_of() -> None:
-    redis.client().config_set("maxmemory-policy", "allkeys-lru")
-    try:
+    with own_redis():
+        redis.client().config_set("maxmemory-policy", "allkeys-lru")
         answer = Client().get("/health/ready")
-    finally:
-        redis.client().config_set("maxmemory-policy", "noeviction")
 
     assert answer.status_code == 200
     assert any("Redis evicts by allkeys-lru" in warning for warning in answer.json()["warnings"])

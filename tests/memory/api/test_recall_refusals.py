@@ -222,7 +222,7 @@ def test_without_redis_all_but_the_ledger_is_there(boiler: ServiceClient, dead_r
     mode=st.sampled_from(["broad", "default", "deep"]),
     posture=st.sampled_from(["active_turn", "resume", "recovery", "audit"]),
 )
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_whatever_is_asked_however_it_is_answered(boiler: ServiceClient, **asked: Any) -> None:
     answer = boiler.post("/recall", ASKED | asked)
 

@@ -55,7 +55,7 @@ def test_a_short_text_stays_as_it_is() -> None:
 
 
 @given(text=SENTENCES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_fact_of_any_text_is_lost_and_none_grows(text: str) -> None:
     short = shorten_text(text)
 

@@ -309,7 +309,7 @@ def test_hostile_texts_raise_nothing(text: str) -> None:
 
 
 @given(st.lists(st.text(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join), max_size=4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_chunk_yields_only_what_its_turns_bear_out(texts: list[str]) -> None:
     turns = [turn(text, index=10 + number, speaker="Lena") for number, text in enumerate(texts)]
     chunk = Chunk(turns=turns)

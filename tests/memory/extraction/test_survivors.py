@@ -62,7 +62,7 @@ def test_a_text_that_lost_nothing_stays_as_it_is() -> None:
 
 @given(short=PIECES, original=PIECES)
 @example(short="", original='a"5 "x y" b"6')
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_was_told_all_facts_of_the_original_stand_in_the_result(short: str, original: str) -> None:
     told = with_survivors(short, original)
 

@@ -13,7 +13,7 @@ POINTS = st.lists(st.builds(Point, what=st.text(min_size=1), why=st.text()), max
 RATIONALES = st.builds(Rationale, decisions=POINTS, rejected=POINTS, blockers=POINTS)
 
 
-@hypothesis_settings(max_examples=50, deadline=None)
+@hypothesis_settings(max_examples=50)
 @given(RATIONALES)
 def test_a_rationale_comes_back_from_its_json(rationale: Rationale) -> None:
     stored = json.loads(json.dumps(rationale.as_json()))

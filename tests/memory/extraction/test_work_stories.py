@@ -96,7 +96,7 @@ def test_no_text_passes_for_a_line_of_the_episode() -> None:
 
 
 @given(outcomes=st.lists(TEXTS.map(" ".join), min_size=1, max_size=5), decided=TEXTS.map(" ".join))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_facts_of_outcomes_and_decisions_survive(outcomes: list[str], decided: str) -> None:
     steps = [step(number, outcome=outcome, action="It went on. " * 90) for number, outcome in enumerate(outcomes)]
 

@@ -37,7 +37,7 @@ def shifted(weights: Numbers, column: int, by: float) -> Numbers:
     return moved
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=SEEDS, l2=st.floats(0.0, 3.0), at=st.lists(st.floats(-3, 3), min_size=3, max_size=3))
 def test_the_derivatives_are_those_of_the_loss(seed: int, l2: float, at: list[float]) -> None:
     choices, weights = make_choices(seed, weights=np.array([1.0, -1.0, 0.5])), np.array(at)
@@ -53,7 +53,7 @@ def test_the_derivatives_are_those_of_the_loss(seed: int, l2: float, at: list[fl
         assert slope.curvature[column] == pytest.approx(turn / (2 * STEP), rel=1e-4, abs=1e-4)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=SEEDS, start=st.lists(st.floats(-20, 20), min_size=3, max_size=3))
 def test_the_search_ends_at_the_same_weights_wherever_it_starts(seed: int, start: list[float]) -> None:
     choices = make_choices(seed, weights=np.array([2.0, 0.0, -1.0]))

@@ -54,7 +54,7 @@ def test_ndcg_discounts_by_the_logarithm_of_the_rank(ranked: str, answers: str, 
     assert ndcg_at(ranked, answers, k) == pytest.approx(expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ranked=RANKINGS, answers=ANSWERS, k=CUTS)
 def test_every_share_lies_between_nothing_and_all(ranked: list[int], answers: set[int], k: int) -> None:
     recall, hit, gain = recall_at(ranked, answers, k), hit_at(ranked, answers, k), ndcg_at(ranked, answers, k)
@@ -66,7 +66,7 @@ def test_every_share_lies_between_nothing_and_all(ranked: list[int], answers: se
     assert (reciprocal_rank(ranked, answers) >= 1 / k) == (hit == 1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(values=st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_an_interval_lies_within_its_values(values: list[float]) -> None:
     low, high = bootstrap_interval(values, rounds=200)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 from django.db import IntegrityError, transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.errors import Unprocessable
@@ -57,7 +57,7 @@ shapes = st.builds(
     public_read=st.booleans(),
 ).map(lambda shape: shape._replace(in_run=shape.pool_type in OF_WORKFLOWS))
 
-with_database = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+with_database = settings(max_examples=40)
 
 
 class World:

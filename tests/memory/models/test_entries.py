@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memory.models import ContextEntry, Memory
@@ -20,7 +20,7 @@ SHARE = st.floats(0, 1, allow_subnormal=False)
 MOMENT = st.timedeltas(timedelta(days=-27_000), timedelta(days=27_000)).map(lambda away: NOW + away)
 WEIGHED = st.tuples(SHARE, SHARE, MOMENT, st.none() | MOMENT)
 LONG_AGO = NOW - timedelta(days=50_000)
-REUSED = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+REUSED = settings(max_examples=60)
 
 
 def weigh(entries: list[ContextEntry], weights: list[tuple[float, float, datetime, datetime | None]]) -> None:

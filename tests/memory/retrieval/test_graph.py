@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
@@ -321,7 +321,7 @@ def walk_naively(
     return [level for level in levels if level]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80)
 @given(
     drawn=graphs,
     starts=st.sets(st.integers(0, NODES - 1), min_size=1, max_size=2).map(sorted),

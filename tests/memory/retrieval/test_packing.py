@@ -163,7 +163,7 @@ NOTES = st.lists(
 
 
 @given(notes=NOTES, split=st.integers(0, 20), budget=st.integers(-5, 300))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_is_packed_keeps_to_its_budget_and_stands_once_and_in_order(
     notes: list[Candidate], split: int, budget: int
 ) -> None:
@@ -178,7 +178,7 @@ def test_whatever_is_packed_keeps_to_its_budget_and_stands_once_and_in_order(
 
 
 @given(notes=NOTES, budget=st.integers(0, 300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_best_that_fits_alone_is_always_in(notes: list[Candidate], budget: int) -> None:
     fitting = [note for note in notes if price([note]) <= budget]
 

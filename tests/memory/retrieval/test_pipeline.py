@@ -128,7 +128,7 @@ def test_the_last_ones_make_room_for_what_is_pinned(pinned: list[int], top_k: in
 
 
 @given(st.lists(st.booleans(), max_size=12), st.integers(1, 8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_as_many_are_kept_as_were_asked_for_in_their_order(pinned: list[bool], top_k: int) -> None:
     candidates = [found(number, pinned=is_pinned) for number, is_pinned in enumerate(pinned)]
 
@@ -172,7 +172,7 @@ def test_what_is_pinned_does_not_drive_out_what_superseded_it(top_k: int) -> Non
 
 
 @given(st.lists(st.tuples(st.sampled_from(["c1", "c2"]), st.booleans()), min_size=2, max_size=14), st.integers(1, 12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_selector_and_no_pin_undoes_lineage(drawn: list[tuple[str, bool]], top_k: int) -> None:
     candidates = [
         found(at, score=1 - at / 1_000, conversation_id=name, pinned=pinned, kind=Kind.FACT, status="superseded")

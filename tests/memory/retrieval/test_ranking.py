@@ -234,7 +234,7 @@ def drawn(rows: Sequence[Any]) -> list[Candidate]:
     return made
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(ROWS, WEIGHED, WEIGHED)
 def test_every_relevance_follows_from_the_parts_that_are_told(rows: Any, turns: Any, others: Any) -> None:
     candidates = drawn(rows)
@@ -247,7 +247,7 @@ def test_every_relevance_follows_from_the_parts_that_are_told(rows: Any, turns: 
         assert each.score == pytest.approx(told, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(ROWS, WEIGHED, WEIGHED)
 def test_relevance_is_from_0_to_1_and_1_for_the_best(rows: Any, turns: Any, others: Any) -> None:
     candidates = drawn(rows)
@@ -260,7 +260,7 @@ def test_relevance_is_from_0_to_1_and_1_for_the_best(rows: Any, turns: Any, othe
     assert all(math.isfinite(part) for each in candidates for part in parts_of(each).values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ROWS, WEIGHED, st.integers(0, 1_000))
 def test_the_order_in_which_candidates_come_changes_nothing(rows: Any, by: Any, seed: int) -> None:
     candidates, again = drawn(rows), drawn(rows)

@@ -202,7 +202,7 @@ def test_only_the_beginning_is_read() -> None:
 TEXTS = st.text(max_size=300) | st.text(alphabet="aw .?![]:'’\n1IWe", max_size=300)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(TEXTS)
 def test_whatever_is_said_has_properties_within_their_bounds(text: str) -> None:
     said = read_said(text)

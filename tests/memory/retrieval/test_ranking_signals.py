@@ -345,7 +345,7 @@ TURNS = st.tuples(
 
 
 @pytest.mark.parametrize("name", SIGNALS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(rows=st.lists(TURNS, max_size=10))
 def test_each_signal_is_one_finite_number_a_candidate_whatever_is_found(name: str, rows: Sequence[Any]) -> None:
     candidates = [

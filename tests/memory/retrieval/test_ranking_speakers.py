@@ -123,7 +123,7 @@ SPEAKERS = st.lists(st.sampled_from(["", *TALKING, "水泵", "Ana de Souza", " "
 QUESTIONS = st.lists(st.sampled_from(["Ana", "rui", "Rui", "Lima", "de", "did", "'s", "and", "?"]), max_size=8)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SPEAKERS, QUESTIONS.map(" ".join))
 def test_only_those_who_speak_are_asked_about_in_whatever_order_they_do(speakers: list[str], question: str) -> None:
     told, again = read(question, *speakers), read(question, *reversed(speakers))

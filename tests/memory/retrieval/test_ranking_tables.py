@@ -202,7 +202,7 @@ def drawn(rows: Sequence[Any]) -> list[Candidate]:
     return made
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SAID, st.integers(0, 1_000))
 def test_candidates_in_another_order_make_the_same_table_in_that_order(rows: Sequence[Any], seed: int) -> None:
     candidates = drawn(rows)
@@ -216,7 +216,7 @@ def test_candidates_in_another_order_make_the_same_table_in_that_order(rows: Seq
         assert getattr(other, name) == pytest.approx(getattr(table, name)[at], abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SAID)
 def test_what_conversations_are_called_does_not_matter(rows: Sequence[Any]) -> None:
     renamed = [({"c1": "z", "c2": "a"}[row[0][0]], row[0][1]) if row[0] else None for row in rows]
@@ -234,7 +234,7 @@ def partition(table: Table) -> set[frozenset[int]]:
     return {frozenset(row for row, each in enumerate(sittings) if each == one) for one in sittings if one >= 0}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SAID)
 def test_neighbours_are_mutual_and_sit_together(rows: Sequence[Any]) -> None:
     table = table_of(*drawn(rows))

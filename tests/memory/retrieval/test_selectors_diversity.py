@@ -59,7 +59,7 @@ def test_a_few_results_are_left_alone() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "c1", "c2", "c3"]), st.floats(0, 2)), max_size=30), st.integers(1, 12))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_nobody_is_lost_and_a_conversation_keeps_its_order(drawn: list[tuple[str, float]], top_k: int) -> None:
     drawn.sort(key=lambda each: -each[1])
     candidates = [found(at, score=score, conversation_id=name) for at, (name, score) in enumerate(drawn)]

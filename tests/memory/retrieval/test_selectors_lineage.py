@@ -73,7 +73,7 @@ def test_a_chain_of_hundreds_is_put_in_order() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda pair: pair[0] > pair[1]), max_size=12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_in_whatever_lineage_nobody_outranks_a_successor(pairs: list[tuple[int, int]]) -> None:
     ordered = lineage(facts(8), asking(*(supersedes(new, old) for new, old in pairs)))
 

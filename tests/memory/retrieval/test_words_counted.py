@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.maintenance import Batch, recall_statistics
@@ -69,7 +69,7 @@ def check(owners: Sequence[Owner]) -> None:
 
 
 @given(corpus=st.lists(texts, min_size=1, max_size=6), history=st.lists(steps, min_size=1, max_size=5))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20)
 def test_words_score_as_by_a_plain_loop_whatever_happens(
     db: None, corpus: Sequence[str], history: Sequence[tuple[str, int, str]]
 ) -> None:

@@ -42,7 +42,7 @@ def contents(memory: WorkingMemoryService) -> dict[str, str]:
 
 
 @given(stored=st.dictionaries(names, values, max_size=4))
-@examples(max_examples=50, deadline=None)
+@examples(max_examples=50)
 def test_any_json_values_come_back_exactly(stored: dict[str, Any]) -> None:
     owner = Owner(account_id=Account.objects.create(name=str(uuid7())).id, agent_id="ana")
     memory = WorkingMemoryService(owner)

@@ -1,7 +1,5 @@
 """Alerts: each is on while it is so, and a healthy installation has none."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,7 +29,7 @@ from memory.services.conversation_queue import EXTRACTION
 from memory_project import redis
 from tests.memory.episodes import draft, store
 from tests.memory.maintenance.jobs import describe_job, describing
-from tests.redis_away import redis_away
+from tests.redis_elsewhere import own_redis, redis_away
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "just_migrated")]
 
@@ -248,29 +246,17 @@ def test_the_last_runs_of_jobs_are_read_off_an_index_however_many_there_are() ->
     assert "Sort Key: job_runs" not in plan
 
 
-@contextmanager
-def redis_set(**values: str) -> Iterator[None]:
-    client = redis.client()
-    names = {name: name.replace("_", "-") for name in values}
-    before = {name: str(client.config_get(name)[name]) for name in names.values()}
-    for name, value in values.items():
-        client.config_set(names[name], value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            client.config_set(name, value)
-
-
 def test_a_redis_that_would_drop_the_ledger_is_told() -> None:
-    with redis_set(maxmemory_policy="allkeys-lru"):
+    with own_redis():
+        assert alerts() == {}
+        redis.client().config_set("maxmemory-policy", "allkeys-lru")
         assert list(alerts()) == ["redis_evicts"]
-    assert alerts() == {}
 
 
 def test_a_redis_that_is_nearly_full_is_told() -> None:
-    used = redis.client().info("memory")["used_memory"]
-    with redis_set(maxmemory=str(used + 1_000)):
+    with own_redis():
+        used = redis.client().info("memory")["used_memory"]
+        redis.client().config_set("maxmemory", used + 1_000)
         assert [alert.name for alert in find_alerts_of_redis()] == ["redis_nearly_full"]
 
 

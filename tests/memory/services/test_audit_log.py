@@ -31,7 +31,7 @@ from memory.tiers.audit_reads import waiting
 from memory_project.redis import SHARED_KEYS, client
 from tests.memory.audits import drop_partitions, make_partition, partitions, told_read, told_reads
 from tests.memory.maintenance.workers import environment
-from tests.redis_away import redis_away
+from tests.redis_elsewhere import redis_away
 
 STREAM = SHARED_KEYS["audit_reads"]
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
@@ -208,7 +208,7 @@ def test_a_run_of_one_account_leaves_the_others(owner: Owner) -> None:
 
 
 @given(counts=st.lists(st.integers(0, 4), min_size=1, max_size=3), kept=st.integers(0, 3), removed=st.integers(0, 3))
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8)
 def test_the_freshest_records_of_a_conversation_are_never_touched(
     owner: Owner, monkeypatch: pytest.MonkeyPatch, counts: list[int], kept: int, removed: int
 ) -> None:

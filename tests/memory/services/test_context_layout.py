@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.models import Kind
@@ -164,7 +164,7 @@ def test_no_working_memory_begins_a_line_that_is_not_indented(hostile: str) -> N
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=80))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_text_makes_a_second_line_or_turns_the_writing(text: str) -> None:
     line = one_line(text)
 
@@ -236,7 +236,7 @@ def check(laid: Laid, whole: Material, max_tokens: int, count: Callable[[str], i
 
 
 @given(whole=materials(), max_tokens=st.integers(1, 600), count=st.sampled_from([estimate_tokens, superadditive, len]))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80)
 def test_a_context_never_has_more_than_its_tokens_and_items_are_what_stands_in_it(
     whole: Material, max_tokens: int, count: Callable[[str], int]
 ) -> None:
@@ -244,7 +244,7 @@ def test_a_context_never_has_more_than_its_tokens_and_items_are_what_stands_in_i
 
 
 @given(whole=materials(), max_tokens=st.integers(1, 600))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20)
 def test_it_never_has_more_as_the_local_tokenizer_counts_nor_as_is_estimated(
     local: LocalEmbeddings, whole: Material, max_tokens: int
 ) -> None:

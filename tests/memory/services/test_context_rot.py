@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
@@ -70,7 +70,7 @@ def read(owner: Owner, now: datetime) -> Sequence[str]:
     return [found.text for found in visible_entries(owner, now=now).order_by("id")]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(
     age_days=st.one_of(st.floats(0, 3_000), st.sampled_from((11.3, 44.8, 44.95, 67.2, 67.4))),
     access_count=st.one_of(st.sampled_from((0, 3, 10)), st.integers(0, 2**31 - 1)),

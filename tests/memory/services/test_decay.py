@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 from django.db import connection, transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
@@ -28,9 +28,7 @@ from tests.memory.turns import talk
 pytestmark = pytest.mark.django_db
 
 SOON = timedelta(hours=1)
-SQL_TO_PYTHON = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
-)
+SQL_TO_PYTHON = settings(max_examples=25, derandomize=True)
 
 
 def day(number: float) -> datetime:

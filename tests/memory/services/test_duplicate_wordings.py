@@ -58,7 +58,7 @@ def exchanged(word: str) -> st.SearchStrategy[list[str]]:
     return st.one_of(pairs).flatmap(st.permutations)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(rewritten())
 def test_what_says_the_same_is_worded_alike(texts: tuple[str, str]) -> None:
     are_same = says_the_same(*texts)
@@ -85,7 +85,6 @@ def test_long_texts_are_worded_alike_to_the_letter() -> None:
     assert wording(f"{long}{long}It hums.") != wording(f"{long}{long}it hums")
 
 
-@settings(deadline=None)
 @given(st.text(max_size=40))
 @example("'")
 @example("...")

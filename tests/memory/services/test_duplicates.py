@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.errors import Conflict, NotFound
@@ -350,7 +350,7 @@ def test_what_is_new_is_looked_at_again_once_it_is_embedded_anew(owner: Owner, t
     assert list(dates) == [two[1].id, two[0].id]
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10)
 @given(counts=st.lists(st.integers(0, 1_000), min_size=2, max_size=6), size=st.integers(1, 7))
 def test_reads_are_kept_in_whatever_order_and_merged_once(owner: Owner, counts: list[int], size: int) -> None:
     context = context_of(owner, f"notes {Memory.objects.count()}")

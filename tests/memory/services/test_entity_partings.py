@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 from django.db import transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.errors import Unprocessable
@@ -139,7 +139,7 @@ def walk(owner: Owner, ends: Iterable[tuple[int, str, int]], history: Sequence[A
 
 
 @given(ends=links, history=histories, last=st.permutations(range(len(MADE))))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 def test_what_was_merged_comes_apart_in_any_order(
     owner: Owner, ends: set[tuple[int, str, int]], history: list[Any], last: list[int]
 ) -> None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
@@ -158,7 +158,7 @@ def test_importance_moves_and_the_content_stays_at_its_version(owner: Owner, row
     ]
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 @given(moves=st.lists(st.tuples(st.booleans(), st.floats(0, 1, exclude_min=True)), max_size=8))
 def test_importance_stays_within_its_bounds_whatever_moves_it(
     owner: Owner, row: ContextEntry, moves: list[tuple[bool, float]]

@@ -10,7 +10,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from django.db import IntegrityError, connection, transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory import conf
@@ -125,7 +125,7 @@ def test_a_value_too_large_is_refused_and_nothing_changed(owner: Owner, row: Con
     assert contents(row) == ["first"]
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(steps=st.lists(st.sampled_from("abc") | st.integers(1, 4), max_size=7))
 def test_whatever_was_done_every_content_is_readable_in_order(owner: Owner, steps: list[str | int]) -> None:
     (row,) = keep(owner, context_of(owner, str(uuid4())), entry("a"))

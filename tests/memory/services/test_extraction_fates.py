@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 from django.db import connection
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory import conf
@@ -127,7 +127,7 @@ def test_what_came_in_is_what_was_learnt_merged_refused_and_failed(owner: Owner)
     turns = tell(user, "I sing.", "I live in Lisbon.").turns
     met: set[str] = set()
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=60)
     @given(EXTRACTIONS, st.booleans(), st.sampled_from(["prefer_new", "prefer_old", "flag_review"]))
     def account_for(extraction: Extraction, has_user: bool, policy: str) -> None:
         holder = user if has_user else Owner(account_id=owner.account_id, agent_id="a")

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.db import transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.errors import Conflict, MemoryServiceError, Unprocessable
@@ -298,11 +298,7 @@ def told(fact: Fact) -> tuple[Any, ...]:
     return fact.text, fact.confidence, fact.valid_from, fact.valid_to
 
 
-@settings(
-    max_examples=15,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=15)
 @given(first=sayings(), history=steps, asked=st.lists(moments, min_size=10, max_size=16, unique=True))
 def test_any_two_moments_are_answered_as_by_a_list_of_beliefs(
     owner: Owner, first: dict[str, Any], history: list[tuple[int, tuple[Any, ...]]], asked: list[tuple[int, int | None]]

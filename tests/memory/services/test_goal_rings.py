@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.errors import Conflict, NotFound, Unprocessable
@@ -192,7 +192,7 @@ class Naive:
         return True
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(history=st.lists(STEPS, max_size=20))
 def test_any_history_of_goals_ends_as_a_naive_model_of_it(owner: Owner, history: list[tuple[Any, ...]]) -> None:
     goals = [aim(replace(owner, user_id="")) for _ in range(GOALS)]

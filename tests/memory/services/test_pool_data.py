@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.db.models import F, Func, IntegerField
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 LATER = NOW + timedelta(hours=1)
 CHANGES = (write_data, merge_data)
-with_database = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+with_database = settings(max_examples=50)
 
 
 def write(owner: Owner, data: Any, path: str = "") -> int:

@@ -4,7 +4,7 @@ policies then and now, and any request."""
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.errors import Forbidden, Unprocessable
@@ -93,7 +93,7 @@ def too_deep(text: str, limit: ReasoningTier) -> list[str]:
     return [word for word, tier in TELLTALES.items() if word in text and is_deeper(tier, limit)]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 @given(case=cases, request=asked, target=st.sampled_from(["goal_id", "record_id", "episode_id", "decision"]))
 def test_a_replay_is_never_deeper_than_stored_allowed_or_asked_for(
     case: Case, request: ReplayRequest, target: str
@@ -123,7 +123,7 @@ def named(request: ReplayRequest, target: str, record: TurnRecord) -> ReplayRequ
     return ReplayRequest(**{target: values[target]}, **fields)  # type: ignore[arg-type]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15)
 @given(case=cases)
 def test_what_else_tells_of_a_record_is_never_deeper_than_stored_or_allowed(case: Case) -> None:
     owner, record = set_up(case)

@@ -34,7 +34,7 @@ def pieces(draw: st.DrawFn) -> list[Piece]:
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(pieces(), st.integers(200, 2_000))
 def test_a_packet_never_has_more_tokens_than_asked_for(told: list[Piece], max_tokens: int) -> None:
     for count in (token_counter(), estimate_tokens):
@@ -44,7 +44,7 @@ def test_a_packet_never_has_more_tokens_than_asked_for(told: list[Piece], max_to
         assert lay_out_packet(list(reversed(told)), max_tokens, count=count) == laid
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(pieces())
 def test_what_is_told_passes_for_no_section(told: list[Piece]) -> None:
     laid = lay_out_packet(told, 50_000, count=estimate_tokens)

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.db import transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.models import ContextEntry, ContextEntryVersion, PersistentContext, SnapshotEntry
@@ -133,7 +133,7 @@ def restore(owner: Owner, context: PersistentContext, snapshot_id: UUID) -> Rest
 
 
 @pytest.mark.django_db
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 @given(before=histories, between=histories, after=histories)
 def test_a_restore_equals_the_snapshot_after_any_history(owner: Owner, before: Any, between: Any, after: Any) -> None:
     context, taken = context_of(owner, str(uuid4())), list[tuple[UUID, set[Any]]]()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
@@ -252,7 +252,7 @@ turns_sent = st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d"]), st.boolea
 
 
 @given(calls=st.lists(turns_sent, max_size=4))
-@hypothesis_settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@hypothesis_settings(max_examples=30)
 def test_however_it_is_sent_the_log_is_what_a_list_would_be(owner: Owner, calls: list[list[tuple[str, bool]]]) -> None:
     Conversation.objects.all().delete()
     expected: list[str] = []

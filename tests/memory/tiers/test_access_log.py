@@ -1,5 +1,6 @@
 """The access log's stream: bounded, in one round trip, and honest about what it lost."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
@@ -10,7 +11,7 @@ from memory import conf
 from memory.owner import Owner
 from memory.tiers import access_log
 from memory.tiers.access_log import LOST_LINES, UNTOLD, Line
-from tests.redis_away import redis_away
+from tests.redis_elsewhere import redis_away
 from tests.round_trips import counted_commands
 
 pytestmark = pytest.mark.usefixtures("empty_redis")
@@ -21,7 +22,9 @@ OWNER = Owner(account_id=uuid4(), agent_id="reader", actor="key:abc")
 
 
 @pytest.fixture(autouse=True)
-def _nothing_untold() -> None:
+def _nothing_untold() -> Iterator[None]:
+    UNTOLD.take()
+    yield
     UNTOLD.take()
 
 

@@ -38,7 +38,7 @@ def exactly(value: Any) -> str:
 
 
 @given(stored=st.lists(values, max_size=3), appended=st.lists(values, min_size=1, max_size=3))
-@examples(max_examples=100, deadline=None)
+@examples(max_examples=100)
 def test_elements_are_added_to_a_list_exactly(stored: list[Any], appended: list[Any]) -> None:
     memory = some_memory()
     memory.store("list", stored)
@@ -49,7 +49,7 @@ def test_elements_are_added_to_a_list_exactly(stored: list[Any], appended: list[
 
 
 @given(stored=texts, appended=st.lists(texts, min_size=1, max_size=3))
-@examples(max_examples=100, deadline=None)
+@examples(max_examples=100)
 def test_text_is_joined_to_a_text_exactly(stored: str, appended: list[str]) -> None:
     memory = some_memory()
     memory.store("text", stored)

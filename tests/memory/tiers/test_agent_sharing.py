@@ -39,7 +39,7 @@ def memory_of(account_id: UUID, agent_id: str, **narrowing: str) -> WorkingMemor
 
 
 @given(key=names, value=values)
-@examples(max_examples=100, deadline=None)
+@examples(max_examples=100)
 def test_what_is_shared_is_read_exactly(key: str, value: Any) -> None:
     account_id = uuid7()
     memory_of(account_id, "ana").share_with_agent("ben", key, value)

@@ -62,7 +62,7 @@ def expire_now(account_id: UUID, key: str) -> None:
 
 
 @given(key=names, value=values)
-@examples(max_examples=100, deadline=None)
+@examples(max_examples=100)
 def test_any_json_value_comes_back_as_it_went_in(key: str, value: Any) -> None:
     memory = some_memory()
 

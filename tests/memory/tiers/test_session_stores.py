@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
@@ -256,7 +256,7 @@ def test_another_history_under_the_same_numbers_replaces_the_old_one(store: Sess
 
 
 @given(pieces=st.data())
-@examples(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(max_examples=40)
 def test_any_order_of_appends_gives_the_same_buffer(store: SessionStore, log: Log, pieces: st.DataObject) -> None:
     cuts = sorted(pieces.draw(st.sets(st.integers(1, 11))))
     stretches = [log.turns[begin:end] for begin, end in zip([0, *cuts], [*cuts, 12], strict=True)]

@@ -18,7 +18,7 @@ from tests.memory.tiers.test_working import names, values
 
 
 @given(key=names, value=values)
-@examples(max_examples=100, deadline=None)
+@examples(max_examples=100)
 def test_any_json_value_comes_back_as_it_went_in(key: str, value: Any) -> None:
     session = SessionMemory(some_place())
 

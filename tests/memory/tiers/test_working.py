@@ -55,7 +55,7 @@ def key_of(account_id: UUID) -> str:
 
 
 @given(data=st.dictionaries(names, values, max_size=5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_json_value_comes_back_as_it_went_in(data: dict[str, Any]) -> None:
     memory = WorkingMemory(Owner(account_id=uuid7(), agent_id="ana"))
 
@@ -283,7 +283,7 @@ operations = st.tuples(st.just("set"), st.dictionaries(few_names, st.integers(0,
 
 
 @given(calls=st.lists(st.tuples(st.sampled_from(["", "ana", "ben"]), operations), max_size=12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_it_agrees_with_a_naive_model(calls: list[tuple[str, tuple[str, Any]]]) -> None:
     account_id, naive = uuid7(), Naive()
 

@@ -158,7 +158,7 @@ PIECES = [
 QUESTIONS = st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(max_size=100)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(QUESTIONS)
 def test_a_gist_has_words_and_is_read_alike_again(text: str) -> None:
     query = read(text)
@@ -169,7 +169,7 @@ def test_a_gist_has_words_and_is_read_alike_again(text: str) -> None:
     assert find_names(query, moment()) == query
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(QUESTIONS)
 def test_nothing_is_left_to_leave_out(text: str) -> None:
     query = read(text)

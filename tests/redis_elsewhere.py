@@ -1,0 +1,50 @@
+"""Redis elsewhere: as it is while its server is down, and one of a test's own."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from django.test import override_settings
+
+from memory_project import redis
+from memory_project.embedded.places import temporary_place
+from memory_project.embedded.redis import ValkeyServer, store_url
+from memory_project.http.throttling import KeyThrottle
+
+PREFIX = "agent-memory-test-redis-"
+
+
+@contextmanager
+def redis_away() -> Iterator[None]:
+    """Nobody is at Redis' address until the block ends, however it ends; then requests are counted again, too."""
+    with redis_at("unix:///nowhere/at/all.sock"):
+        yield
+
+
+@contextmanager
+def own_redis() -> Iterator[None]:
+    """An empty server for this block alone: what CONFIG SET changes, it changes for the tests beside this one, too."""
+    with ExitStack() as stack:
+        place = temporary_place(PREFIX)
+        stack.callback(shutil.rmtree, place.base, ignore_errors=True)
+        valkey = ValkeyServer(place)
+        stack.callback(valkey.stop)
+        valkey.start()
+        stack.enter_context(redis_at(store_url(valkey.socket())))
+        yield
+
+
+@contextmanager
+def redis_at(url: str) -> Iterator[None]:
+    with override_settings(REDIS_URL=url):
+        forget_connections()
+        try:
+            yield
+        finally:
+            forget_connections()
+            KeyThrottle.asks_again_at = 0.0
+
+
+def forget_connections() -> None:
+    redis.client.cache_clear()
+    redis.script.cache_clear()
