@@ -56,9 +56,9 @@ def counted_files(folder: str) -> list[Path]:
     return [*own.glob("*.db"), *own.parent.glob(f"{WORKER}*/*.db")]
 
 
-def all_counted_files(data_dir: Path) -> list[Path]:
-    """What all web servers and workers on this data counted."""
-    return sorted((data_dir / FOLDER).glob("*/*.db"))
+def all_counted_files(data_dir: Path, measure: str) -> list[Path]:
+    """What all web servers and workers on this data counted of a measure: "counter" or "histogram"."""
+    return sorted((data_dir / FOLDER).glob(f"*/{measure}*.db"))
 
 
 def is_running(pid: int) -> bool:

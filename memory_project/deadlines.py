@@ -41,9 +41,16 @@ class Questions:
 
     def _answer(self, question: Callable[[], Answer], answer: "Future[Answer]") -> None:
         try:
-            answer.set_result(question())
+            told = self._ask_and_let_go(question)
         except Exception as err:  # noqa: BLE001  raised again where the answer is awaited
             answer.set_exception(err)
+        else:
+            answer.set_result(told)
+
+    def _ask_and_let_go(self, question: Callable[[], Answer]) -> Answer:
+        """Before the answer is told: who has it may ask again."""
+        try:
+            return question()
         finally:
             connections.close_all()
             self._free.release()

@@ -6,7 +6,8 @@ figure: one line below, and its name in MEASURES.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from math import isinf
 from pathlib import Path
@@ -66,6 +67,8 @@ OUTCOMES: Mapping[str, Sequence[str]] = {
 }
 """The counters of which samples are taken, as `/metrics` names them, and what they are counted by."""
 
+TRIES = 3
+
 Buckets = Mapping[float, float]
 """Of a histogram: how many observations were at most so much; the last bound is infinity."""
 
@@ -74,23 +77,26 @@ class CountedTogether(Collector):
     """The figures of this web server's processes, and of the workers beside it, added up."""
 
     def collect(self) -> Iterable[Metric]:
-        folder = os.environ[VARIABLE]
-        try:
-            return merged(counted_files(folder))
-        except FileNotFoundError:  # a server that starts clears those of dead ones
-            return merged(counted_files(folder))
+        return merged(lambda: counted_files(os.environ[VARIABLE]))
 
 
-def merged(files: Sequence[Path]) -> Iterable[Metric]:
+def merged(find: Callable[[], Sequence[Path]]) -> Sequence[Metric]:
+    """Of the files that are found, and found again where one is gone meanwhile: a server that starts clears some."""
+    for _ in range(TRIES - 1):
+        with suppress(FileNotFoundError):
+            return merged_files(find())
+    return merged_files(find())
+
+
+def merged_files(files: Sequence[Path]) -> Sequence[Metric]:
     read: Any = MultiProcessCollector
-    metrics: Iterable[Metric] = read.merge([str(file) for file in files])
-    return metrics
+    # one that was only just made is empty
+    return list(read.merge([str(file) for file in files if file.stat().st_size]))
 
 
 def recall_buckets(data_dir: Path) -> Buckets:
     """Of RECALL_SECONDS, as all servers and workers on this data counted; as this process did, where none shares."""
-    histograms = [file for file in all_counted_files(data_dir) if file.name.startswith("histogram")]
-    return buckets_of(merged(histograms) if histograms else RECALL_SECONDS.collect())
+    return buckets_of(merged(lambda: all_counted_files(data_dir, "histogram")) or RECALL_SECONDS.collect())
 
 
 def buckets_of(metrics: Iterable[Metric]) -> Buckets:
@@ -100,8 +106,8 @@ def buckets_of(metrics: Iterable[Metric]) -> Buckets:
 
 def outcome_counts(data_dir: Path) -> Mapping[tuple[str, str], float]:
     """Of OUTCOMES, by counter and outcome, counted as those of recall; 0 of an outcome that there was not."""
-    counters = [file for file in all_counted_files(data_dir) if file.name.startswith("counter")]
-    metrics = merged(counters) if counters else [metric for measure in MEASURES for metric in measure.collect()]
+    own = (metric for measure in MEASURES for metric in measure.collect())
+    metrics = merged(lambda: all_counted_files(data_dir, "counter")) or own
     found = {
         (sample.name, sample.labels.get("outcome")): sample.value for metric in metrics for sample in metric.samples
     }

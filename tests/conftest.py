@@ -11,6 +11,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
+from memory import conf
 from memory.models import Account
 from memory.owner import Owner
 from memory.services.accounts import READ_WRITE_OPERATE, issue_key
@@ -41,8 +42,18 @@ def pytest_configure() -> None:
     empty_after_commits()
     # else each client lists all static files before its first request, which takes longer than most tests
     settings.WHITENOISE_AUTOREFRESH = True
+    wait_for_a_busy_machine()
     # while thousands of tests are collected there is nothing to collect, and a quarter of the time goes into looking
     gc.disable()
+
+
+def wait_for_a_busy_machine() -> None:
+    """What is late here is so for want of a processor; tests of what is done about it set a time of their own."""
+    options = settings.DATABASES["default"]["OPTIONS"]
+    options["pool"] |= {"max_size": 25, "timeout": 30}
+    settings.REDIS_TIMEOUT_SECONDS = 30.0
+    settings.CACHES["default"]["OPTIONS"] |= {"SOCKET_TIMEOUT": 30.0, "SOCKET_CONNECT_TIMEOUT": 30.0}
+    conf.RECALL_DEADLINE_MS = 60_000
 
 
 def pytest_collection_finish() -> None:
@@ -55,8 +66,6 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     """Databases are copied, not migrated each."""
     template.wait_until_made()
     connection.settings_dict["TEST"]["TEMPLATE"] = template.NAME
-    # what waits here for a connection waits for a busy machine
-    connection.settings_dict["OPTIONS"]["pool"] |= {"max_size": 25, "timeout": 30}
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ come. A table of an old day that is no partition any more is what a killed worke
 Partitions hold all accounts, so a run that one account asked for does the same as any other.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
@@ -122,12 +123,15 @@ def detach(cursor: CursorWrapper, table: DayTable) -> None:
     """Nobody waits for it. In somebody's transaction, where that cannot be, new readers wait until it ends."""
     if not table.is_attached:
         return
-    how = "FINALIZE" if table.is_half_detached else "" if connection.in_atomic_block else "CONCURRENTLY"
-    cursor.execute("SELECT set_config('lock_timeout', %s, false)", [LOCK_TIMEOUT])
-    try:
-        cursor.execute(statement(f"ALTER TABLE {PARENT} DETACH PARTITION {{table}} {how}", table))
-    finally:
-        cursor.execute("SELECT set_config('lock_timeout', '0', false)")
+    is_local = connection.in_atomic_block
+    how = "FINALIZE" if table.is_half_detached else "" if is_local else "CONCURRENTLY"
+    with transaction.atomic() if is_local else nullcontext():
+        cursor.execute("SELECT set_config('lock_timeout', %s, %s)", [LOCK_TIMEOUT, is_local])
+        try:
+            cursor.execute(statement(f"ALTER TABLE {PARENT} DETACH PARTITION {{table}} {how}", table))
+        finally:
+            if not is_local:
+                cursor.execute("SELECT set_config('lock_timeout', '0', false)")
 
 
 def statement(text: str, table: DayTable) -> str:

@@ -24,6 +24,10 @@ from memory.retrieval.vectors import expression_of_index
 LOCK = 0x766563746F72  # "vector": builds on one table wait for each other anyway, so one lock is enough
 POLL_SECONDS = 0.2
 ROWS_PER_LIST = 50
+# nothing else of it is: a lock that was not given up would stay on a connection that others are given
+CANCEL_BUILD = """
+SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+WHERE pid = %s AND state = 'active' AND starts_with(query, 'CREATE INDEX')"""
 MIN_BUILD_MEMORY_KB, MAX_BUILD_MEMORY_KB = 65_536, 1_048_576
 
 
@@ -172,8 +176,9 @@ def build_index(indexed: Indexed, method: Method) -> Generator[IndexProgress, No
             while not wait([build], timeout=POLL_SECONDS).done:
                 yield from read_progress(pid)
         finally:
-            if not build.done():
-                run_query("SELECT pg_cancel_backend(%s)", pid.result())
+            while not build.done():
+                run_query(CANCEL_BUILD, pid.result())
+                wait([build], timeout=POLL_SECONDS)
     return build.result()
 
 

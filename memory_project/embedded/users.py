@@ -37,20 +37,26 @@ class ServerUser:
             os.chown(path, self.uid, self.gid)
 
     def run(self, command: Sequence[str], *, seconds: float) -> "subprocess.CompletedProcess[str]":
-        """Run something short as that user, outside of any folder and without our environment."""
+        """Run something short as that user, outside of any folder and without our environment.
+
+        Raises EmbeddedServerError when it takes longer.
+        """
         switch = self.must_switch
-        return subprocess.run(  # noqa: S603  our own command lines
-            command,
-            cwd="/",
-            env=dict(ENVIRONMENT),
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            user=self.uid if switch else None,
-            group=self.gid if switch else None,
-            extra_groups=[] if switch else None,
-        )
+        try:
+            return subprocess.run(  # noqa: S603  our own command lines
+                command,
+                cwd="/",
+                env=dict(ENVIRONMENT),
+                check=False,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                user=self.uid if switch else None,
+                group=self.gid if switch else None,
+                extra_groups=[] if switch else None,
+            )
+        except subprocess.TimeoutExpired as err:
+            raise EmbeddedServerError(f"{command[0]} took longer than {seconds:.0f} s; try again.") from err
 
     def _succeeds(self, command: Sequence[str]) -> bool:
         try:

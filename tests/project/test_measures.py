@@ -1,6 +1,7 @@
 """What processes count: shared by web servers and workers, and told by quantiles."""
 
 import os
+import shutil
 import subprocess
 import sys
 from math import inf
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from memory_project.counters import VARIABLE, WORKER, share_counters, share_worker_counters
+from memory_project.counters import VARIABLE, WORKER, all_counted_files, share_counters, share_worker_counters
 from memory_project.embedded.places import PROJECT
-from memory_project.measures import CountedTogether, outcome_counts, quantile, recall_buckets, since
+from memory_project.measures import CountedTogether, merged, outcome_counts, quantile, recall_buckets, since
 
 BOUNDS = (0.01, 0.1, 1.0, inf)
 COUNT = """
@@ -62,6 +63,29 @@ def test_a_server_that_starts_clears_what_dead_ones_counted(tmp_path: Path) -> N
 
     assert {folder.name for folder in parent.iterdir()} == {str(os.getppid()), f"{WORKER}{os.getpid()}", "kept"}
     assert environ == {VARIABLE: str(parent / str(os.getppid()))}
+
+
+def test_what_is_cleared_while_it_is_read_is_left_out(tmp_path: Path) -> None:
+    count_elsewhere("share_worker_counters", tmp_path, 10)
+    (dead,) = (tmp_path / "metrics").iterdir()
+    count_elsewhere("share_worker_counters", tmp_path, 100)
+
+    def find_and_clear() -> list[Path]:
+        found = all_counted_files(tmp_path, "counter")
+        shutil.rmtree(dead, ignore_errors=True)
+        return found
+
+    samples = {sample.name: sample.value for metric in merged(find_and_clear) for sample in metric.samples}
+
+    assert samples["memory_embedded_texts_total"] == 100
+
+
+def test_a_file_that_was_only_just_made_counts_nothing(tmp_path: Path) -> None:
+    count_elsewhere("share_worker_counters", tmp_path, 10)
+    for folder in (tmp_path / "metrics").iterdir():
+        (folder / "counter_1.db").touch()
+
+    assert outcome_counts(tmp_path)["memory_embedding_cache_lookups_total", "hit"] == 10
 
 
 def test_who_names_a_folder_has_that_one(tmp_path: Path) -> None:

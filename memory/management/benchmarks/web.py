@@ -106,5 +106,6 @@ def stop(process: "subprocess.Popen[bytes]") -> None:
     try:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
+        # its workers, too, or they go on answering
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -1,0 +1,46 @@
+"""Questions under a deadline: so many at a time, and whoever has an answer may ask again."""
+
+from concurrent.futures import Future
+from threading import Event
+
+import pytest
+
+from memory_project.deadlines import Deadline, Questions
+
+PATIENCE_SECONDS = 60
+
+
+def test_too_many_at_once_are_refused_at_once() -> None:
+    questions, released = Questions("the store", most_at_once=1), Event()
+    hanging = questions.ask(lambda: released.wait(PATIENCE_SECONDS))
+
+    with pytest.raises(TimeoutError, match="earlier questions are unanswered"):
+        Deadline(0).wait_for(questions.ask(lambda: "not asked"))
+
+    released.set()
+    assert Deadline(PATIENCE_SECONDS).wait_for(hanging)
+
+
+@pytest.mark.parametrize("divisor", [1, 0])
+def test_whoever_has_the_answer_may_ask_again(divisor: int) -> None:
+    questions, again = Questions("the store", most_at_once=1), Future[str]()
+
+    def ask_again(_answer: "Future[float]") -> None:
+        again.set_result(questions.ask(lambda: "answered").result(PATIENCE_SECONDS))
+
+    released = Event()
+    first = questions.ask(lambda: released.wait(PATIENCE_SECONDS) / divisor)
+    first.add_done_callback(ask_again)
+    released.set()
+
+    assert again.result(PATIENCE_SECONDS) == "answered"
+
+
+def test_an_answer_that_is_late_is_not_waited_for() -> None:
+    released = Event()
+    hanging = Questions("the store", most_at_once=1).ask(lambda: released.wait(PATIENCE_SECONDS))
+
+    with pytest.raises(TimeoutError):
+        Deadline(0.01).wait_for(hanging)
+
+    released.set()

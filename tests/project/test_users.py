@@ -1,0 +1,21 @@
+"""What runs as the servers' user, in short: it succeeds, or it is said why not."""
+
+import os
+
+import pytest
+
+from memory_project.embedded.errors import EmbeddedServerError
+from memory_project.embedded.users import ServerUser
+
+OURSELVES = ServerUser(uid=os.geteuid(), gid=os.getegid(), must_switch=False)
+
+
+def test_it_has_none_of_our_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_SECRET_KEY", "tulip")
+
+    assert "tulip" not in OURSELVES.run(["/usr/bin/env"], seconds=60).stdout
+
+
+def test_what_takes_too_long_is_told_in_a_sentence() -> None:
+    with pytest.raises(EmbeddedServerError, match=r"^/bin/sleep took longer than 0 s; try again\.$"):
+        OURSELVES.run(["/bin/sleep", "60"], seconds=0.1)
