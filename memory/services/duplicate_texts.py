@@ -40,6 +40,7 @@ LONGEST = 1_000
 """Characters: embedders read about so much."""
 
 TOKEN = re.compile(r"\S+")
+THEMSELVES = re.compile(r"\W*I(?:['’]\w+)?\W*")
 SENTENCE_ENDS = re.compile(r"[.!?:;…]\W*$")
 QUOTES = "`\"“«'"
 HISSING = ("s", "x", "z", "ch", "sh")
@@ -135,7 +136,7 @@ def capitalized(text: str) -> Iterator[tuple[str, bool]]:
             or "\n" in text[max(0, token.start() - 2) : token.start()]
         )
         before = token[0] if any(map(str.isalnum, token[0])) else f"{before}{token[0]}" if before else ""
-        if any(map(is_capital, token[0])) and not re.match(r"\W*I(?:\W|$)", token[0]):
+        if any(map(is_capital, token[0])) and not THEMSELVES.fullmatch(token[0]):
             yield from ((word, is_first) for word in words_in(token[0]))
 
 
@@ -144,11 +145,11 @@ def is_capital(sign: str) -> bool:
 
 
 def acronyms(text: str) -> Iterator[str]:
-    """Words of capitals alone, unless all are."""
+    """Words of capitals alone, unless all are. `I'M` is none of them."""
     if text.isupper():
         return
     for token in TOKEN.findall(text):
-        if token.isupper() and sum(map(str.isalpha, token)) > 1:
+        if token.isupper() and sum(map(str.isalpha, token)) > 1 and not THEMSELVES.fullmatch(token):
             yield from words_in(token)
 
 
@@ -181,9 +182,13 @@ def may_stand_for(one: str, other: str) -> bool:
 
 
 def are_inflected(one: str, other: str) -> bool:
-    """Whether one is the other with an English -s. Other endings tell of a time (-ed), or make other words (-ing)."""
+    """Whether one is the other with an English -s. Other endings tell of a time (-ed), or make other words (-ing).
+
+    A filler that stands here is a name.
+    """
     shorter, longer = sorted((one, other), key=len)
-    return len(shorter) >= SHORTEST_STEM and shorter not in OWN_PLURALS and longer == with_s(shorter)
+    has_none = len(shorter) < SHORTEST_STEM or shorter in OWN_PLURALS or not FILLERS.isdisjoint((one, other))
+    return not has_none and longer == with_s(shorter)
 
 
 def with_s(word: str) -> str:

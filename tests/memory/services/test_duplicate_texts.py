@@ -33,6 +33,8 @@ SAME = (
     ("Das Haus liegt am Fluss.", "„Das Haus“ liegt am Fluss"),
     ("会議は火曜日です。", "会議は火曜日です"),
     ("ana lives in berlin", "ana lives in the berlin"),
+    ("I'M late", "I'M late."),
+    ("I/O is slow", "I/O is slow."),
 )
 
 OTHER = (
@@ -60,6 +62,7 @@ OTHER = (
     ("Ana manages Ben.", "Ben manages Ana."),
     ("the cat chased the dog", "the dog chased the cat"),
     ("The API is slow.", "The api is slow."),
+    ("The I/O is slow.", "The i/o is slow."),
     ("We build it in C++.", "We build it in C#."),
     ('Press "stop" to halt.', 'Press "pause" to halt.'),
     ("Ana is in Berlin.", "Ana is not in Berlin."),

@@ -60,6 +60,7 @@ def exchanged(word: str) -> st.SearchStrategy[list[str]]:
 
 @settings(max_examples=500)
 @given(rewritten())
+@example(("Ana Just just just the x.", "Ana Just just justs the x"))
 def test_what_says_the_same_is_worded_alike(texts: tuple[str, str]) -> None:
     are_same = says_the_same(*texts)
     event(f"say the same: {are_same}")
@@ -89,6 +90,7 @@ def test_long_texts_are_worded_alike_to_the_letter() -> None:
 @example("'")
 @example("...")
 @example("the")
+@example("I'M late")
 def test_any_text_has_one(text: str) -> None:
     """Also without a word; within what a column of 64 bits holds."""
     assert -(2**63) <= wording(text) < 2**63
