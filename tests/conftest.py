@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -49,10 +50,11 @@ def pytest_configure() -> None:
 
 def wait_for_a_busy_machine() -> None:
     """What is late here is so for want of a processor; tests of what is done about it set a time of their own."""
-    options = settings.DATABASES["default"]["OPTIONS"]
-    options["pool"] |= {"max_size": 25, "timeout": 30}
+    database: Any = settings.DATABASES["default"]
+    database["OPTIONS"]["pool"] |= {"max_size": 25, "timeout": 30}
     settings.REDIS_TIMEOUT_SECONDS = 30.0
-    settings.CACHES["default"]["OPTIONS"] |= {"SOCKET_TIMEOUT": 30.0, "SOCKET_CONNECT_TIMEOUT": 30.0}
+    cache: Any = settings.CACHES["default"]
+    cache["OPTIONS"] |= {"SOCKET_TIMEOUT": 30.0, "SOCKET_CONNECT_TIMEOUT": 30.0}
     conf.RECALL_DEADLINE_MS = 60_000
 
 

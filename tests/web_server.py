@@ -17,10 +17,10 @@ import pytest
 from django.db import connection
 
 from memory_project.supervisor.parts import Address, parts_at
+from tests.beside import PATIENCE_SECONDS
 
 PROJECT = Path(__file__).resolve().parent.parent
 LISTENING = re.compile(r"Listening at: http://127\.0\.0\.1:(\d+)")
-PATIENCE_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +95,15 @@ def serve(environ: dict[str, str] | None = None) -> Generator[WebServer]:
         yield WebServer(port=_port_from(process.stderr), pid=process.pid)
     finally:
         process.terminate()
-        process.wait(PATIENCE_SECONDS)
-        process.stderr.close()
+        try:
+            process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            # or it would stay for the rest of the run
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            process.stderr.close()
 
 
 SharedServers = Callable[[dict[str, str]], WebServer]

@@ -110,7 +110,7 @@ flush(100)
 """
 
 
-def wait_until(condition: Callable[[], bool], *, seconds: float = 20) -> None:
+def wait_until(condition: Callable[[], bool], *, seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -125,7 +125,7 @@ def test_a_flush_killed_between_insert_and_delete_doubles_nothing(place: Place) 
         process = start_python(FLUSH_IN_DATABASE, settings.DATABASES["default"]["NAME"], REDIS_URL=url)
         wait_until(lambda: Injection.objects.count() == 2)
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     assert (pending(), Injection.objects.count()) == (2, 2)
 
     flush(100)

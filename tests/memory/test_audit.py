@@ -18,7 +18,7 @@ from memory.audit import compose, needed_level, record, write_entry
 from memory.models import Account, AuditEntry
 from memory.owner import Owner
 from memory_project.ids import uuid7
-from tests.beside import over_own_connection
+from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.memory.audits import drop_partitions, make_partition, partition_of, partitions, settle
 
 pytestmark = pytest.mark.django_db
@@ -254,7 +254,7 @@ def test_writers_without_a_partition_do_not_wait_for_each_other_before_they_comm
         beside = start_beside(change)
         record(owner, operation="store", memory_type="t")
 
-    beside.result(timeout=10)
+    beside.result(PATIENCE_SECONDS)
     assert set(AuditEntry.objects.values_list("operation", flat=True)) == {"store", "update"}
 
 
@@ -287,7 +287,7 @@ def test_a_partition_is_made_while_another_transaction_writes(owner: Owner) -> N
         record(owner, operation="store", memory_type="t")
         made = other.submit(over_own_connection, lambda: make_partition(datetime(2031, 5, 6, tzinfo=UTC)))
 
-        assert made.result(timeout=10) is None
+        assert made.result(PATIENCE_SECONDS) is None
 
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE memory_audit_log_20310506")

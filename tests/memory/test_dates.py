@@ -195,8 +195,8 @@ def test_any_text_yields_ordered_spans_within_it(text: str, at: datetime, tense:
     "word", ["in ", "1 ", "the ", "2023-", "on the 1 of ", "a couple of ", " ", "for about ", "1/"]
 )
 def test_a_megabyte_takes_time_in_proportion(word: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
 
     find_dates(word * (1_000_000 // len(word)), at=AT)
 
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 30

@@ -15,7 +15,7 @@ from memory.models.accounts import LANGUAGES
 from memory.owner import Owner
 from memory.services.languages import count_in_others, read_anew, set_language
 from memory_project.ids import uuid7
-from tests.beside import Start, do_beside
+from tests.beside import PATIENCE_SECONDS, Start, do_beside
 from tests.memory.episodes import draft, store
 from tests.memory.words import RECOUNT, SUMS, read_rows, texts_by_words
 
@@ -161,7 +161,7 @@ def test_who_corrects_a_row_meanwhile_loses_nothing(owner: Owner, start_beside: 
     with transaction.atomic():
         Memory.objects.filter(id=rows[0].id).update(text="Das Boot am Ufer")
         reading = start_beside(lambda: list(read_anew(owner, "german")))
-    reading.result(10)
+    reading.result(PATIENCE_SECONDS)
 
     assert set(Memory.objects.values_list("text", "language")) == {
         ("Das Boot am Ufer", "german"),

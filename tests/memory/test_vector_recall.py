@@ -23,7 +23,7 @@ from tests.memory.vectors import INDEXED, MODEL, WIDTH, Clusters, build, fill
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ROWS_OF_AGENTS = {"small": 60, "medium": 600, "large": 6_000, "others": 13_340}
-QUESTIONS = 12
+QUESTIONS = 24
 K = 10
 CENTRE: Embedding = np.eye(WIDTH, dtype=np.float32)[0]
 

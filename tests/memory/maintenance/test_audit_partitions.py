@@ -13,7 +13,7 @@ from memory.maintenance.audit_partitions import run
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, AuditEntry, JobRun
 from memory.owner import Owner
-from tests.beside import over_own_connection, wait_until_somebody_waits
+from tests.beside import PATIENCE_SECONDS, over_own_connection, wait_until_somebody_waits
 from tests.memory.audits import drop_partitions, entered, make_partition, partition_of, partitions
 
 pytestmark = pytest.mark.django_db
@@ -144,7 +144,7 @@ def test_what_a_killed_worker_began_to_detach_is_dropped_by_the_next_run(account
                 " AND datname = current_database() AND pid <> pg_backend_pid()"
             )
         with pytest.raises(Exception, match="cancel"):
-            begun.result(timeout=10)
+            begun.result(PATIENCE_SECONDS)
 
     done = keep_partitions(now=datetime.now(UTC))
 
@@ -154,16 +154,19 @@ def test_what_a_killed_worker_began_to_detach_is_dropped_by_the_next_run(account
 
 @pytest.mark.django_db(transaction=True)
 def test_dropping_an_old_day_waits_for_writers_and_stops_none(account: Account, owner: Owner) -> None:
+    now = datetime.now(UTC)
+    # the days ahead, which may be others than when the database was made
+    keep_partitions(now=now)
     entered(account, PAST)
     with ThreadPoolExecutor(2) as others:
         with transaction.atomic():
             record(owner, operation="store", memory_type="t")
-            dropping = others.submit(over_own_connection, lambda: keep_partitions(now=datetime.now(UTC)))
+            dropping = others.submit(over_own_connection, lambda: keep_partitions(now=now))
             wait_until_somebody_waits()
             newcomer = others.submit(over_own_connection, lambda: record(owner, operation="delete", memory_type="t"))
-            newcomer.result(timeout=10)
+            newcomer.result(PATIENCE_SECONDS)
             record(owner, operation="update", memory_type="t")
-        done = dropping.result(timeout=20)
+        done = dropping.result(PATIENCE_SECONDS)
 
     assert (done.status, done.figures) == ("completed", {"partitions_dropped": 1, "entries_dropped": 1})
     assert set(AuditEntry.objects.values_list("operation", flat=True)) == {"store", "delete", "update"}
@@ -177,9 +180,32 @@ def test_a_transaction_that_stays_open_leaves_the_old_day_to_the_next_run(
     entered(account, PAST)
     with transaction.atomic(), ThreadPoolExecutor(1) as other:
         record(owner, operation="store", memory_type="t")
-        late = other.submit(over_own_connection, lambda: keep_partitions(now=datetime.now(UTC))).result(timeout=20)
+        keeping = other.submit(over_own_connection, lambda: keep_partitions(now=datetime.now(UTC)))
+        late = keeping.result(PATIENCE_SECONDS)
 
     done = keep_partitions(now=datetime.now(UTC))
 
     assert (late.status, late.failed) == ("incomplete", 1)
     assert (done.status, done.figures["partitions_dropped"]) == ("completed", 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_within_a_transaction_an_old_day_in_use_is_left_as_well(
+    account: Account, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.maintenance.audit_partitions.LOCK_TIMEOUT", "100ms")
+    entered(account, PAST)
+
+    def keep_within_a_transaction() -> JobRun:
+        with transaction.atomic():
+            kept = keep_partitions(now=datetime.now(UTC))
+            # which goes on
+            record(owner, operation="delete", memory_type="t")
+            return kept
+
+    with transaction.atomic(), ThreadPoolExecutor(1) as other:
+        record(owner, operation="store", memory_type="t")
+        late = other.submit(over_own_connection, keep_within_a_transaction).result(PATIENCE_SECONDS)
+
+    assert (late.status, late.failed) == ("incomplete", 1)
+    assert set(AuditEntry.objects.values_list("operation", flat=True)) == {"store", "delete"}

@@ -1,7 +1,6 @@
 """The job that gives pending memories their vector: batch by batch, to the end of what is due."""
 
 import pytest
-from django.db import connection
 from werkzeug import Response
 
 from memory import conf
@@ -9,6 +8,7 @@ from memory.maintenance import JOBS
 from memory.maintenance.runner import run_at_once
 from memory.models import JobRun, Memory, Vector
 from memory.owner import Owner
+from tests.beside import over_own_connection
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import draft, store
 from tests.memory.maintenance.jobs import clock
@@ -41,8 +41,7 @@ def test_a_batch_that_is_erased_while_it_is_embedded_does_not_end_the_run(
     def erase_one_batch(texts: list[str]) -> Response:
         batches.append(texts)
         if len(batches) == erased + 1:
-            Memory.objects.filter(text__in=texts).delete()
-        connection.close()
+            over_own_connection(Memory.objects.filter(text__in=texts).delete)
         return embedding_server.answer_well(texts)
 
     embedding_server.answer = erase_one_batch

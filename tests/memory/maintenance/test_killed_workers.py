@@ -20,6 +20,7 @@ from memory.tasks import run_job, sweep_jobs
 from memory_project.celery import app
 from memory_project.ids import uuid7
 from tests.api_client import ServiceClient
+from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.memory.maintenance.jobs import NOW, clock, describe_job, describing, descriptions, make_agents, queue_run
 from tests.memory.maintenance.workers import Worker, wait_until, worker_started
 
@@ -35,9 +36,9 @@ def _empty_queue() -> Iterator[None]:
     app.control.purge()
 
 
-def start_slow_worker(stack: ExitStack, folder: Path, name: str) -> Worker:
-    variables = {"SLOW_WORKER_FOLDER": str(folder), "MEMORY_JOB_LEASE_SECONDS": "2"}
-    return stack.enter_context(worker_started(folder, name, include=SLOW, **variables))
+def start_slow_worker(stack: ExitStack, folder: Path, name: str, **variables: str) -> Worker:
+    worker = worker_started(folder, name, include=SLOW, SLOW_WORKER_FOLDER=str(folder), **variables)
+    return stack.enter_context(worker)
 
 
 def finished(run: JobRun) -> bool:
@@ -52,7 +53,7 @@ def test_a_worker_killed_in_mid_batch_leaves_nothing_half_done_and_another_goes_
     run = queue_run()
     (tmp_path / "gate-b").touch()
     with ExitStack() as stack:
-        doomed = start_slow_worker(stack, tmp_path, "doomed")
+        doomed = start_slow_worker(stack, tmp_path, "doomed", MEMORY_JOB_LEASE_SECONDS="2")
         run_job.delay("describe")
         wait_until((tmp_path / "begun-b").exists)
         doomed.kill()
@@ -113,11 +114,10 @@ def test_a_run_is_claimed_by_one_of_many_at_once() -> None:
     together, claimed = Barrier(6), list[JobRun | None]()
 
     def claim() -> None:
-        together.wait()
+        together.wait(PATIENCE_SECONDS)
         claimed.append(JobRun.objects.claim(leased_by="somebody", lease=timedelta(minutes=1)))
-        connection.close()
 
-    threads = [Thread(target=claim) for _ in range(together.parties)]
+    threads = [Thread(target=over_own_connection, args=[claim]) for _ in range(together.parties)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -149,9 +149,8 @@ def test_an_entry_logged_while_its_partition_is_made_is_not_lost(account: Accoun
             told: dict[str, Any] = {"id": uuid7(), "timestamp": NOW}
             write_entry(compose(owner, operation="store", memory_type="t", affected_ids=[], **told), needed="writes")
             logged.append(told["id"])
-        connection.close()
 
-    writers = [Thread(target=log_entries) for _ in range(2)]
+    writers = [Thread(target=over_own_connection, args=[log_entries]) for _ in range(2)]
     for writer in writers:
         writer.start()
     wait_until(lambda: len(logged) > 20)

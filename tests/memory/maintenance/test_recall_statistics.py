@@ -14,7 +14,7 @@ from memory.models import Account, Memory, TermCount
 from memory.models.writer import delete_memories
 from memory.owner import Owner
 from memory.services.languages import read_anew, set_language
-from tests.beside import over_own_connection
+from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.words import RECOUNT, SUMS, found_by_words, read_rows
 
@@ -198,14 +198,14 @@ def test_what_is_appended_while_others_fold_is_not_lost(owner: Owner) -> None:
     together = Barrier(4)
 
     def write(number: int) -> None:
-        together.wait()
+        together.wait(PATIENCE_SECONDS)
         for place in range(15):
             [stored] = store_each(owner, f"pump word{number}x{place}")
             if place % 3 == 0:
                 delete_memories([stored])
 
     def keep_folding(_number: int) -> None:
-        together.wait()
+        together.wait(PATIENCE_SECONDS)
         for _ in range(10):
             fold(size=5)
 

@@ -1,17 +1,18 @@
 """Large accounts get a vector index, keep it while they shrink a little, and are answered by it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from threading import Event
 
 import numpy as np
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from memory import conf
-from memory.maintenance import JOBS, Batch, Report
+from memory.maintenance import JOBS, Batch, Report, vector_indexes
 from memory.maintenance.runner import run_at_once
 from memory.maintenance.vector_indexes import run
 from memory.models import Account, JobRun, Memory, Vector
@@ -21,9 +22,11 @@ from memory.retrieval.vectors import INDEX_PREFIX
 from memory.services import account_indexes
 from memory.services.account_indexes import AccountVectors, find_changes
 from memory.services.vector_index import LOCK, Hnsw, create_statement, drop_indexes
+from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.memory.crowds import analyze
 from tests.memory.episodes import NOW
 from tests.memory.maintenance.jobs import clock
+from tests.memory.maintenance.workers import wait_until
 from tests.memory.nested_vectors import (
     MODEL,
     PLAIN_MODEL,
@@ -40,8 +43,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 WIDTH = 384
 LARGE = 6_000
-QUESTIONS = 10
+QUESTIONS = 20
 BATCH = Batch(size=1)
+BUILDING = """
+SELECT EXISTS (
+    SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND state = 'active' AND starts_with(query, 'CREATE INDEX')
+)"""
 
 
 @pytest.fixture
@@ -182,31 +190,44 @@ def test_another_build_is_let_go_first(shelf: Shelf) -> None:
     assert (waited.changed, waited.failed, existing()) == (0, 0, [])
 
 
-def test_a_build_that_lost_its_lease_leaves_the_rest_to_who_took_it_over(shelf: Shelf) -> None:
-    with somebody_writing() as end_writing:
+def test_a_build_that_lost_its_lease_is_given_up_and_left_to_who_took_it_over(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_indexes, "RENEW_SECONDS", 0.0)
+    lost = Event()
 
-        def lose() -> None:
-            end_writing()
+    def lose() -> None:
+        if is_building():
+            lost.set()
             raise InterruptedError
 
+    with ThreadPoolExecutor(1) as others:
+        with transaction.atomic():
+            write_nothing()
+            running = others.submit(over_own_connection, lambda: run(now=NOW, batch=replace(BATCH, renew=lose)))
+            assert lost.wait(PATIENCE_SECONDS)
+            # the build waits for this transaction: it ends by being given up, or not at all
+            wait_until(lambda: not is_building())
         with pytest.raises(InterruptedError):
-            run(now=NOW, batch=Batch(size=1, renew=lose))
+            running.result(PATIENCE_SECONDS)
 
+    given_up = existing()
     run(now=NOW, batch=BATCH)
-    assert (len(existing()), find_changes()) == (1, [])
+    assert (given_up, len(existing()), find_changes()) == ([], 1, [])
 
 
-@contextmanager
-def somebody_writing() -> Iterator[Callable[[], None]]:
-    """A transaction that builds have to wait for; answers with what ends it."""
-    other = connection.copy()
-    try:
-        with other.cursor() as cursor:
-            cursor.execute("BEGIN")
-            cursor.execute("UPDATE memory_vectors SET live = live WHERE false")
-            yield lambda: cursor.execute("ROLLBACK")
-    finally:
-        other.close()
+def is_building() -> bool:
+    with connection.cursor() as cursor:
+        # else a transaction sees one state of it
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute(BUILDING)
+        return bool(cursor.fetchone()[0])
+
+
+def write_nothing() -> None:
+    """Builds have to wait for the end of this transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE memory_vectors SET live = live WHERE false")
 
 
 def test_the_runner_renews_the_lease_of_a_batch_that_asks_it_to(account: Account) -> None:

@@ -18,6 +18,7 @@ from memory.services.agent_working import load_from_database, persist_to_databas
 from memory.tiers.agent_working import SavedValues, WorkingMemoryService
 from memory_project.ids import uuid7
 from memory_project.redis import AgentPlace, agent_key, client
+from tests.memory.expiries import left_of
 from tests.memory.tiers.test_agent_working import NARROWINGS
 from tests.memory.tiers.test_working import names, values
 from tests.round_trips import counted_commands
@@ -83,8 +84,8 @@ def test_each_value_has_the_time_left_that_it_had(owner: Owner, memory: WorkingM
     load_from_database(owner)
 
     left = {stored.name: stored.ttl_ms for stored in memory.snapshot()}
-    assert 39_500 < left["short"] <= saved["short"] <= 40_500
-    assert 399_900 < left["long"] <= saved["long"] <= 400_900
+    assert 20_500 < left["short"] <= saved["short"] <= 40_500
+    assert 380_900 < left["long"] <= saved["long"] <= 400_900
 
 
 def test_saving_says_how_many_and_when(owner: Owner, memory: WorkingMemoryService) -> None:
@@ -130,7 +131,8 @@ def test_loading_overwrites_what_it_brings_and_leaves_the_rest(owner: Owner, mem
     load_from_database(owner)
 
     assert contents(memory) == {"changed": '"saved"', "added": "1"}
-    assert memory.expiries() == {"changed": 500, "added": 50}
+    assert memory.expiries()["changed"] in left_of(500)
+    assert memory.expiries()["added"] in left_of(50)
 
 
 def test_what_was_saved_can_be_loaded_again(owner: Owner, memory: WorkingMemoryService) -> None:
@@ -247,7 +249,8 @@ def test_a_stored_value_is_shared_in_one_round_trip(
     with django_assert_num_queries(0), counted_commands() as commands:
         shared = share_value(owner, "key", target_agent_id="ben")
 
-    assert (shared.value, shared.ttl_seconds, len(commands)) == ({"plan": 1.0}, 100, 1)
+    assert (shared.value, len(commands)) == ({"plan": 1.0}, 1)
+    assert shared.ttl_seconds in left_of(100)
     assert Agent.objects.get().agent_id == owner.agent_id
 
 

@@ -30,7 +30,7 @@ from memory.services.entries import EntryDraft
 from memory.services.keyed_entries import find_keyed
 from memory.services.router import MemoryRouter
 from memory.services.short_term import ShortTermDraft, read_entry, store_entry
-from tests.beside import Start, over_own_connection
+from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
 from tests.embedding_server import EmbeddingServer
 from tests.memory.contexts import keep
 from tests.memory.episodes import NOW
@@ -288,7 +288,7 @@ def test_one_that_waits_for_another_keeps_what_was_written_meanwhile(owner: Owne
         store_entry(owner, ShortTermDraft(memory_key="k", memory_value="new", session_id="s1"), now=NOW)
         consolidating = start_beside(lambda: consolidate(owner))
 
-    consolidating.result(20)
+    consolidating.result(PATIENCE_SECONDS)
     assert kept(owner) == "new"
     assert ContextEntry.objects.get().embed_after is not None
 

@@ -19,6 +19,7 @@ from memory.services.context_layout import Limits, Material, lay_out
 from memory.services.layouts import one_line
 from memory.tokens import estimate_tokens
 from memory_project.redis import Place
+from tests.beside import PATIENCE_SECONDS
 from tests.embedding_server import EmbeddingServer
 from tests.memory.context import request_for
 from tests.memory.episodes import NOW
@@ -178,7 +179,7 @@ def ask_together(owner: Owner, *questions: dict[str, Any]) -> list[Context]:
     together = Barrier(len(questions))
 
     def ask(question: dict[str, Any]) -> Context:
-        together.wait(30)
+        together.wait(PATIENCE_SECONDS)
         try:
             return inject(owner, **question)
         finally:

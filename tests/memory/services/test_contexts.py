@@ -26,6 +26,7 @@ from memory.services.contexts import (
     revoke_context,
     unarchive_context,
 )
+from tests.beside import PATIENCE_SECONDS
 from tests.memory.contexts import context_of
 from tests.memory.episodes import NOW
 
@@ -240,7 +241,7 @@ def test_of_grants_at_once_none_is_lost(owner: Owner, context: PersistentContext
     together = Barrier(8)
 
     def let_in(number: int) -> None:
-        together.wait(30)
+        together.wait(PATIENCE_SECONDS)
         try:
             grant = Grant(agent_id=f"agent-{number}", level=Level.READ)
             grant_context(owner, context.id, grant, expected=None, now=NOW)
@@ -259,7 +260,7 @@ def test_an_agents_own_context_is_made_once_however_many_ask(owner: Owner) -> No
     together = Barrier(6)
 
     def ask(_agent: int) -> object:
-        together.wait(30)
+        together.wait(PATIENCE_SECONDS)
         try:
             return own_context(owner, now=NOW).id
         finally:

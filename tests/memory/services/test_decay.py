@@ -23,6 +23,8 @@ from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW, draft, store
 from tests.memory.facts import know, tell, versions_of
+from tests.memory.heap import hot_updates
+from tests.memory.heap import room_beside_rows as room_beside_rows
 from tests.memory.turns import talk
 
 pytestmark = pytest.mark.django_db
@@ -165,6 +167,7 @@ def test_who_tells_of_a_faded_entity_again_loses_nothing_of_its_base(owner: Owne
     assert saliences(ana.id) == [0.9]
 
 
+@pytest.mark.usefixtures("room_beside_rows")
 def test_fading_is_no_change_of_a_memory(owner: Owner, episodes: Sequence[UUID]) -> None:
     columns = ("version", "updated_at", "last_accessed", "embed_after", "text")
     before = list(Memory.objects.order_by("id").values(*columns))
@@ -182,13 +185,6 @@ def rows_beside() -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT ctid::text FROM memory_vectors UNION ALL SELECT ctid::text FROM memory_terms ORDER BY 1")
         return list(cursor.fetchall())
-
-
-def hot_updates() -> int:
-    """Updates of memories in this transaction that touched no index (heap-only tuples)."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_get_xact_tuples_hot_updated('memories'::regclass)")
-        return int(cursor.fetchone()[0])
 
 
 def test_it_is_one_statement_for_as_many_as_there_are(

@@ -28,7 +28,7 @@ from memory.services.entities import (
     visible_entities,
 )
 from memory.services.entity_changes import EntityChanges, change_entity, remove_entity
-from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
+from tests.beside import PATIENCE_SECONDS, Start, do_beside, over_own_connection
 from tests.memory.entities import entities_of, entity_draft, entity_of, meet
 from tests.memory.episodes import MODEL, NOTHING, NOW, WIDTH, direction
 
@@ -522,6 +522,11 @@ def test_an_entity_that_is_written_to_is_deleted_afterwards(owner: Owner, start_
     assert not EntityName.objects.exists()
 
 
+def refer_to(owner: Owner, entity: Entity) -> list[Entity]:
+    with transaction.atomic():
+        return lock_entities(owner, [entity.id])
+
+
 @pytest.mark.django_db(transaction=True)
 def test_an_entity_that_is_referred_to_is_deleted_afterwards(owner: Owner, start_beside: Start) -> None:
     first = entity_of(owner)
@@ -529,8 +534,8 @@ def test_an_entity_that_is_referred_to_is_deleted_afterwards(owner: Owner, start
     with transaction.atomic():
         lock_entities(owner, [first.id])
         deleting = start_beside(lambda: remove_entity(owner, first.id, now=NOW))
-        # who adds to it does not wait for who refers to it
-        over_own_connection(lambda: lock_entities(owner, [first.id]))
+        # who refers to it as well waits for neither
+        assert do_beside(lambda: refer_to(owner, first)) == [first]
 
     deleting.result(PATIENCE_SECONDS)
     with transaction.atomic():

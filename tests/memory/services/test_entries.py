@@ -36,6 +36,7 @@ from memory.services.entries import (
     remove_entry,
     visible_entries,
 )
+from tests.beside import PATIENCE_SECONDS
 from tests.memory.contexts import context_of, entry, keep, rewrite
 from tests.memory.episodes import NOW
 
@@ -191,7 +192,7 @@ def test_of_boosts_at_once_none_is_lost(owner: Owner, row: ContextEntry) -> None
     together = Barrier(8)
 
     def boost(_agent: int) -> None:
-        together.wait(30)
+        together.wait(PATIENCE_SECONDS)
         try:
             for _again in range(5):
                 boost_importance(owner, row.id, by=0.01, now=NOW)
@@ -211,7 +212,7 @@ def test_one_key_stored_by_many_at_once_is_one_entry(owner: Owner, context: Pers
     together = Barrier(6)
 
     def store(agent: int) -> None:
-        together.wait(30)
+        together.wait(PATIENCE_SECONDS)
         try:
             keep(owner, context, EntryDraft(key="k", value=agent))
         finally:

@@ -29,6 +29,7 @@ from memory.services.entries import (
 )
 from memory.services.entry_searches import EntryQuestion, find_entries
 from memory.services.memories import OwnVector
+from tests.beside import PATIENCE_SECONDS
 from tests.memory.contexts import context_of, entry, keep, rewrite
 from tests.memory.episodes import MODEL, NOTHING, NOW, WIDTH, direction
 
@@ -180,7 +181,7 @@ def test_of_two_edits_of_one_version_one_wins_and_the_other_changes_nothing(owne
     together = Barrier(2)
 
     def edit(content: str) -> str:
-        together.wait(30)
+        together.wait(PATIENCE_SECONDS)
         try:
             change = Edit(content=content)
             update_content(owner, row.id, edit=change, embedded=NOTHING, expected=frozenset({1}), now=NOW)

@@ -29,6 +29,7 @@ from memory.services.pools import (
     pool_statistics,
     revoke_access,
 )
+from tests.beside import PATIENCE_SECONDS
 from tests.memory.pools import NOW, make_pool, make_team
 
 pytestmark = pytest.mark.django_db
@@ -334,7 +335,7 @@ def at_once(count: int, act: Callable[[int], object]) -> list[object]:
     together = Barrier(count)
 
     def one(number: int) -> object:
-        together.wait(30)
+        together.wait(PATIENCE_SECONDS)
         try:
             return act(number)
         except MemoryServiceError as err:

@@ -14,7 +14,10 @@ from pytest_django import DjangoAssertNumQueries
 from memory.models import Account, Memory
 from memory.owner import Owner
 from memory.services.reinforcement import reinforce
+from tests.beside import PATIENCE_SECONDS
 from tests.memory.episodes import NOW
+from tests.memory.heap import hot_updates
+from tests.memory.heap import room_beside_rows as room_beside_rows
 from tests.memory.turns import say, talk, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
@@ -82,6 +85,7 @@ def test_an_older_read_takes_no_time_back(owner: Owner) -> None:
     assert (row.access_count, row.last_accessed) == (2, LATER)
 
 
+@pytest.mark.usefixtures("room_beside_rows")
 def test_counting_rewrites_rows_and_none_of_their_indexes(owner: Owner) -> None:
     ids = ids_of(owner)
     before = hot_updates()
@@ -89,13 +93,6 @@ def test_counting_rewrites_rows_and_none_of_their_indexes(owner: Owner) -> None:
     reinforce(owner, ids, now=NOW)
 
     assert hot_updates() - before == len(ids)
-
-
-def hot_updates() -> int:
-    """Updates of memories in this transaction that touched no index (heap-only tuples)."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_get_xact_tuples_hot_updated('memories'::regclass)")
-        return int(cursor.fetchone()[0])
 
 
 def test_counting_changes_neither_version_nor_words(owner: Owner) -> None:
@@ -114,7 +111,7 @@ def test_twenty_recalls_of_the_same_rows_at_once_count_exactly_and_wait_for_each
     together = Barrier(20)
 
     def read(client: int) -> None:
-        together.wait(30)
+        together.wait(PATIENCE_SECONDS)
         try:
             for _number in range(5):
                 # half of them in the opposite order

@@ -10,7 +10,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from pytest_django import Settings
 
 from memory import conf
@@ -24,7 +24,7 @@ from memory.services.summaries import request_summary, summarize_due
 from memory.services.summary_queue import claim_due
 from memory.services.turns import get_conversation
 from memory.tiers.session_stores import session_store
-from tests.beside import over_own_connection
+from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.embedding_server import EmbeddingServer
 from tests.language_model_server import Asked, LanguageModelServer
 from tests.memory.episodes import NOW
@@ -38,6 +38,8 @@ pytestmark = [
 
 LEASE = timedelta(seconds=conf.SUMMARY_LEASE_SECONDS)
 UNDONE = WorkedBatch(claimed=1, stored=0, failed=0, stopped=False)
+DONE = (11, 1)
+"""The small conversation: its summary is stored, and its usage kept."""
 
 
 def meanwhile(server: LanguageModelServer, act: Callable[[], object]) -> None:
@@ -58,7 +60,7 @@ def test_conversations_that_another_worker_is_claiming_are_passed_over(owner: Ow
 
     with ThreadPoolExecutor(1) as others, transaction.atomic():
         first = claim()
-        second = others.submit(over_own_connection, claim).result(5)
+        second = others.submit(over_own_connection, claim).result(PATIENCE_SECONDS)
 
     assert (len(first), len(second)) == (3, 3)
     assert not {each.conversation.id for each in first} & {each.conversation.id for each in second}
@@ -72,12 +74,12 @@ def test_workers_at_once_summarize_each_stretch_once(owner: Owner, monkeypatch: 
     together = Barrier(4)
 
     def work() -> list[WorkedBatch]:
-        together.wait(20)
+        together.wait(PATIENCE_SECONDS)
         return list(iter(partial(summarize_due, now=NOW, limit=2), NOTHING_DUE))
 
     with ThreadPoolExecutor(4) as workers:
         working = [workers.submit(over_own_connection, work) for _ in range(4)]
-        done = [batch for worker in working for batch in worker.result(60)]
+        done = [batch for worker in working for batch in worker.result(PATIENCE_SECONDS)]
 
     assert sum(batch.stored for batch in done) == sum(batch.claimed for batch in done) == len(summaries())
     assert len({(row.conversation_id, row.metadata["last_index"]) for row in summaries()}) == len(summaries())
@@ -118,9 +120,9 @@ def test_a_worker_that_outstays_its_lease_stores_nothing_over_its_heir(
 def test_a_lease_lasts_while_piece_after_piece_is_digested(
     owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conf, "SUMMARY_LEASE_SECONDS", 1)
+    monkeypatch.setattr(conf, "SUMMARY_LEASE_SECONDS", 3)
     monkeypatch.setattr(conf, "SUMMARY_INPUT_TOKENS", 1_000)
-    say(owner, turn("word " * 2_500))
+    say(owner, turn("word " * 1_250))
     request_summary(owner, "c1", now=NOW)
     began, ahead = time.monotonic(), list[timedelta]()
 
@@ -130,38 +132,48 @@ def test_a_lease_lasts_while_piece_after_piece_is_digested(
         ahead.append(until - NOW - timedelta(seconds=time.monotonic() - began))
 
     def answer(asked: Asked) -> Any:
-        time.sleep(0.3)
+        time.sleep(0.9)
         over_own_connection(look)
         return language_model_server.answer_well(asked)
 
     language_model_server.answer = answer
 
     assert summarize() == ONE_STORED
-    assert len(ahead) == 8
+    assert len(ahead) == 4
     # renewed every third, never for longer than a lease
-    assert timedelta(seconds=0.1) < min(ahead) < max(ahead) < timedelta(seconds=1.1)
+    assert timedelta(seconds=0.3) < min(ahead) < max(ahead) < timedelta(seconds=3.3)
 
 
 def test_who_is_done_does_not_wait_for_a_message_in_pieces(
-    owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
+    owner: Owner, language_model_server: LanguageModelServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "SUMMARY_INPUT_TOKENS", 1_000)
+    # the worker looks at all of them each third of it
+    monkeypatch.setattr(conf, "SUMMARY_LEASE_SECONDS", 6 * PATIENCE_SECONDS)
     say(owner, turn("word " * 2_500))
     talk(owner, 11, conversation_id="small")
     for conversation_id in ("c1", "small"):
         request_summary(owner, conversation_id, now=NOW)
     seen: list[tuple[int, int]] = []
 
-    def answer(asked: Asked) -> Any:
-        time.sleep(0.05)
+    def look() -> bool:
         seen.append(over_own_connection(lambda: (progress("small")[1], ModelUsage.objects.count())))
+        return seen[-1] == DONE
+
+    def answer(asked: Asked) -> Any:
+        # the server answers one at a time: the small one has its answer once the last piece is asked for
+        is_last = len(language_model_server.requests) == 8 + 1
+        deadline = time.monotonic() + (PATIENCE_SECONDS if is_last else 0.1)
+        while not look() and time.monotonic() < deadline:
+            time.sleep(0.05)
         return language_model_server.answer_well(asked)
 
     language_model_server.answer = answer
+    settings.LANGUAGE_MODEL_TIMEOUT_SECONDS = 2 * PATIENCE_SECONDS
+    language_model.cache_clear()
 
     assert summarize().stored == 2
-    # stored, and its usage kept
-    assert seen[-1] == (11, 1)
+    assert seen[-1] == DONE
 
 
 def test_messages_that_arrive_meanwhile_are_kept_and_numbered_on(
@@ -243,14 +255,16 @@ def test_an_embedder_is_asked_outside_the_transaction(owner: Owner, embedding_se
     talk(owner, 50)
     locked: list[bool] = []
 
-    def look(texts: list[str]) -> Any:
+    def look() -> None:
         rows = Conversation.objects.select_for_update(nowait=True)
         with transaction.atomic():
             locked.append(not rows.filter(conversation_id="c1").exists())
-        connection.close()
+
+    def answer(texts: list[str]) -> Any:
+        over_own_connection(look)
         return embedding_server.answer_well(texts)
 
-    embedding_server.answer = look
+    embedding_server.answer = answer
     summarize()
 
     assert locked == [False]

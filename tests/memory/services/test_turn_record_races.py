@@ -40,7 +40,7 @@ def test_turns_told_by_many_at_once_are_numbered_without_gaps(owner: Owner, clie
     goal = aim(owner)
 
     def tell(_client: int) -> None:
-        together.wait(30)
+        together.wait(PATIENCE_SECONDS)
         try:
             put_record(owner, client_id=client_id, goal_id=goal.id)
         finally:

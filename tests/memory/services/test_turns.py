@@ -18,6 +18,7 @@ from memory.models import Account, AuditEntry, Conversation, Participant, Turn, 
 from memory.owner import Owner
 from memory.services.conversations import find_conversation
 from memory.services.turns import TurnDraft, get_conversation, get_recent_turns
+from tests.beside import PATIENCE_SECONDS
 from tests.memory.episodes import NOW
 from tests.memory.turns import say, talk, told, turn
 
@@ -275,7 +276,7 @@ def test_ten_clients_appending_at_once_lose_and_reorder_nothing(owner: Owner) ->
     together = Barrier(10)
 
     def append(client: int) -> None:
-        together.wait(30)
+        together.wait(PATIENCE_SECONDS)
         try:
             for number in range(10):
                 say(owner, turn(f"{client}:{number}", client_id=f"{client}:{number}"))
@@ -299,7 +300,7 @@ def test_one_turn_sent_by_many_at_once_is_stored_once(owner: Owner) -> None:
     together = Barrier(8)
 
     def send(_client: int) -> None:
-        together.wait(30)
+        together.wait(PATIENCE_SECONDS)
         try:
             say(owner, turn("hello", client_id="m-1"))
         finally:

@@ -3,15 +3,17 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import partial
 from uuid import uuid4
 
 import pytest
-from django.db import IntegrityError, connection
+from django.db import IntegrityError
 from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, ModelUsage
 from memory.providers.language_models import Usage
 from memory.services.usage import record_usage
+from tests.beside import over_own_connection
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ONE = Usage(model="small", prompt_tokens=1_000, completion_tokens=200, cost=Decimal("0.00036"))
@@ -104,11 +106,10 @@ def test_threads_that_record_at_once_lose_nothing() -> None:
     def record_often(models: list[Usage]) -> None:
         for _ in range(50):
             record_usage(account.id, use="summary", usages=models, now=NOW)
-        connection.close()
 
     with ThreadPoolExecutor() as pool:
         # in opposite orders, which must not deadlock either
-        list(pool.map(record_often, [[ONE, LARGE], [LARGE, ONE]]))
+        list(pool.map(over_own_connection, [partial(record_often, models) for models in ([ONE, LARGE], [LARGE, ONE])]))
 
     assert rows() == [
         ("summary", "large", 100, 0, 700, 300, Decimal(50)),

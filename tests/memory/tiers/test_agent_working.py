@@ -19,6 +19,7 @@ from memory.tiers.base import TierStats
 from memory.tiers.named_values import StoredText
 from memory_project.ids import uuid7
 from memory_project.redis import AgentPlace, agent_key, client
+from tests.memory.expiries import left_of
 from tests.memory.tiers.test_working import names, values
 from tests.round_trips import counted_commands
 
@@ -96,15 +97,17 @@ def test_what_is_stored_replaces_value_and_expiry(memory: WorkingMemoryService) 
     memory.store("key", "old", ttl_seconds=50)
     memory.store("key", "new", ttl_seconds=500)
 
-    assert (memory.retrieve("key"), ttl_of(memory, "key")) == ("new", 500)
+    assert memory.retrieve("key") == "new"
+    assert ttl_of(memory, "key") in left_of(500)
 
 
 def test_a_value_lives_for_the_default_unless_it_says(memory: WorkingMemoryService) -> None:
     memory.store("default", 1)
     memory.store("longest", 1, ttl_seconds=MOST_TTL_SECONDS)
 
-    assert ttl_of(memory, "default") == conf.AGENT_MEMORY_TTL_SECONDS == 3_600
-    assert ttl_of(memory, "longest") == 604_800
+    assert conf.AGENT_MEMORY_TTL_SECONDS == 3_600
+    assert ttl_of(memory, "default") in left_of(3_600)
+    assert ttl_of(memory, "longest") in left_of(604_800)
 
 
 @pytest.mark.parametrize("ttl_seconds", [0, -1, MOST_TTL_SECONDS + 1])
@@ -121,7 +124,8 @@ def test_each_value_expires_by_itself(account_id: UUID, memory: WorkingMemorySer
     expire_now(account_id, "short")
 
     assert (memory.retrieve("short"), memory.exists("short"), memory.retrieve("long")) == (None, False, 2)
-    assert memory.expiries() == {"long": 500}
+    assert memory.keys() == ["long"]
+    assert memory.expiries()["long"] in left_of(500)
 
 
 def test_time_alone_makes_a_value_expire(account_id: UUID, memory: WorkingMemoryService) -> None:
@@ -140,7 +144,7 @@ def test_reading_does_not_renew(memory: WorkingMemoryService, account_id: UUID) 
     memory.retrieve("key")
     memory.append("list", 1)
 
-    assert ttl_of(memory, "key") == 40
+    assert ttl_of(memory, "key") in left_of(40)
 
 
 def test_a_removed_value_is_gone(memory: WorkingMemoryService) -> None:
