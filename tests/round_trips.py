@@ -8,6 +8,9 @@ from redis.client import Monitor
 
 from memory_project.redis import client
 
+GREETINGS = ("HELLO ", "AUTH ", "SELECT ", "CLIENT SETINFO ", "CLIENT SETNAME ")
+"""What a new connection begins with: it belongs to no call."""
+
 
 @contextmanager
 def counted_commands() -> Iterator[list[str]]:
@@ -23,8 +26,7 @@ def counted_commands() -> Iterator[list[str]]:
         own = str(client().connection_pool.connection_kwargs.get("db", 0))
         seen_here = [seen for seen in until(end, monitor) if str(seen["db"]) == own]
         sent = [seen["command"] for seen in seen_here if seen["client_type"] != "lua"]
-        # a new connection's greetings belong to no call
-        sent = [command for command in sent if not command.startswith("CLIENT SETINFO")]
+        sent = [command for command in sent if not command.startswith(GREETINGS)]
     first = next(index for index, command in enumerate(sent) if begin in command)
     commands += sent[first + 1 :]
 

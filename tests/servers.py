@@ -20,10 +20,12 @@ from memory_project.embedded.locks import is_locked
 from memory_project.embedded.places import temporary_place
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
-from tests.template import being_made
+from tests.template import being_made, wait_until_made
 
 SOCKET_VARIABLE = "MEMORY_TEST_VALKEY_SOCKET"
 PREFIX = "agent-memory-test-"
+MODELS = "models"
+"""The folder of graphs within the data."""
 # one whose servers are only about to start
 YOUNG_SECONDS = 300
 
@@ -34,9 +36,24 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is not None:
         use_databases_of(int(worker.removeprefix("gw")))
+        use_data_of(worker)
     elif not (early_config.known_args_namespace.help or early_config.known_args_namespace.version):
         start_servers(early_config)
     return (yield)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Wait for the databases' template here, not in the time of the first test that has a database."""
+    if not session.config.option.collectonly and any(map(has_database, session.items)):
+        wait_until_made()
+
+
+def has_database(item: pytest.Item) -> bool:
+    """As far as can be told beforehand."""
+    fixtures = {"db", "transactional_db", "django_db_setup"}
+    return item.get_closest_marker("django_db") is not None or not fixtures.isdisjoint(
+        getattr(item, "fixturenames", ())
+    )
 
 
 def start_servers(config: pytest.Config) -> None:
@@ -59,7 +76,7 @@ def servers_in_environment() -> Iterator[None]:
             stack.callback(server.stop)
             server.start()
         data = place.base / "data"
-        data.mkdir()
+        (data / MODELS).mkdir(parents=True)
         os.environ |= {
             "DATABASE_URL": postgres.url(),
             "MEMORY_DATA_DIR": str(data),
@@ -82,10 +99,23 @@ def sweep_abandoned() -> None:
 
 
 def use_databases_of(worker: int) -> None:
-    """PostgreSQL's test databases are apart by pytest-django; Valkey's by number, two to a worker."""
+    """PostgreSQL's test databases are apart by pytest-django; Valkey's by number, two to a worker.
+
+    Database 0 is nobody's: every connection begins there, whichever it then selects.
+    """
     socket = Path(os.environ[SOCKET_VARIABLE])
-    os.environ["REDIS_URL"] = store_url(socket, database=2 * worker)
-    os.environ["CELERY_BROKER_URL"] = broker_url(socket, database=2 * worker + 1)
+    os.environ["REDIS_URL"] = store_url(socket, database=2 * worker + 2)
+    os.environ["CELERY_BROKER_URL"] = broker_url(socket, database=2 * worker + 3)
+
+
+def use_data_of(worker: str) -> None:
+    """A folder of its own: a server that starts clears away what dead ones counted. The model's graph is everyone's."""
+    shared = Path(os.environ["MEMORY_DATA_DIR"])
+    own = shared / worker
+    own.mkdir(exist_ok=True)
+    with suppress(FileExistsError):
+        (own / MODELS).symlink_to(shared / MODELS)
+    os.environ["MEMORY_DATA_DIR"] = str(own)
 
 
 def main() -> int:

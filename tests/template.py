@@ -4,26 +4,31 @@
 """
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psycopg
 
 NAME = "template_memory"
 IN_THE_MAKING = f"{NAME}_in_the_making"
-PATIENCE_SECONDS = 100
+PATIENCE_SECONDS = 300
 LOOK_SECONDS = 0.1
 
 
 @contextmanager
 def being_made() -> Iterator[None]:
     """In a process of its own, which ends with the block at the latest."""
-    with subprocess.Popen([sys.executable, "-m", "tests.template"]) as maker:
-        yield
-        maker.terminate()
+    with subprocess.Popen([sys.executable, "-m", "tests.template"], start_new_session=True) as maker:
+        try:
+            yield
+        finally:
+            with suppress(ProcessLookupError):
+                # what migrates as well
+                os.killpg(maker.pid, signal.SIGTERM)
 
 
 def make() -> None:

@@ -83,7 +83,8 @@ def make_hub(owner: Owner, *, neighbours: int = HUB_LINKS, others: int = OTHER_L
         cursor.execute("ANALYZE memories")
         cursor.execute(LINK_HUB, given)
         cursor.execute(LINK_LEAVES, given)
-        cursor.execute("ANALYZE memories, memory_links")
+        # those that a walk looks into as well: what is known of them may be of tests before
+        cursor.execute("ANALYZE memories, memory_links, entities, facts, conversation_participants")
         cursor.execute("SELECT md5('leaf 1')::uuid")
         leaf: UUID = cursor.fetchone()[0]
     return hub.id, leaf

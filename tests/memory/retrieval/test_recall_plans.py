@@ -21,7 +21,7 @@ from memory.retrieval.queries import Query, Scope, Window
 from memory.retrieval.recallers import RECALLERS
 from memory.retrieval.surroundings import read_links
 from memory.retrieval.vectors import expression_of_index, name_of_index
-from tests.memory.crowds import analyze, crowd
+from tests.memory.crowds import analyze, crowd, prefer_indexes
 from tests.memory.episodes import MODEL, NOW, WIDTH
 from tests.memory.gatherings import Sent, asked, explain, gathered, moment, steps_of
 
@@ -54,9 +54,7 @@ def test_no_large_table_is_read_as_a_whole(account: Account, stranger: Account) 
     _first, agent, *_ = crowd(account, rows=OWN_ROWS)
     crowd(stranger, rows=OTHER_ROWS)
     analyze()
-    with connection.cursor() as cursor:
-        # so small a table may well be cheaper to read whole, by how the sample of it came out
-        cursor.execute("SET LOCAL random_page_cost = 1.1")
+    prefer_indexes()
 
     for owner, query in product(owners_like(agent), (replace(QUESTION, **fields) for fields in FILTERS)):
         with Sent() as sent:
@@ -87,6 +85,7 @@ def test_filters_by_time_and_scope_are_conditions_on_vectors_themselves(account:
     crowd(stranger, rows=OTHER_ROWS)
     index_vectors(account)
     analyze()
+    prefer_indexes()
 
     for owner, fields in product((agent, Owner(account_id=account.id)), FILTERS):
         with Sent() as sent:
@@ -120,6 +119,7 @@ def test_what_others_have_waiting_is_looked_at_no_further_than_it_matters(accoun
     _first, agent, *_ = crowd(account, rows=OWN_ROWS)
     Memory.objects.exclude(agent_id=agent.agent_id).update(embed_after=NOW, user_id="ben")
     analyze()
+    prefer_indexes()
     owner = replace(agent if has_agent else Owner(account_id=account.id), user_id="ana")
 
     with Sent() as sent:

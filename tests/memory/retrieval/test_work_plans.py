@@ -10,7 +10,7 @@ from memory.models import Account
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.retrieval import replay, resume
-from tests.memory.crowds import analyze
+from tests.memory.crowds import analyze, prefer_indexes
 from tests.memory.episodes import NOW
 from tests.memory.gatherings import Sent, explain, steps_of
 from tests.memory.goals import aim
@@ -60,6 +60,7 @@ def work(owner: Owner) -> Owner:
     with connection.cursor() as cursor:
         cursor.execute(WORK, {"now": NOW, "records": RECORDS})
     analyze()
+    prefer_indexes()
     return owner
 
 
