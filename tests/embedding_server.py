@@ -13,9 +13,20 @@ from werkzeug import Request, Response
 
 from memory.models.binary import Embedding
 from memory.providers.embeddings import embedding_provider
+from memory.providers.endpoints import Endpoint, open_client
 
 WIDTH = 8
 MODEL = "served-model"
+
+
+def load_client() -> None:
+    """Modules and certificates that it loads at its first use: else within the deadline of some test's request."""
+    with open_client(Endpoint(model=MODEL)) as client:
+        for resource in (client.embeddings, client.chat.completions):
+            assert resource.with_streaming_response
+
+
+load_client()
 
 
 def vector_of(text: str) -> Embedding:
@@ -62,7 +73,7 @@ def embedding_server(httpserver: HTTPServer, settings: Settings) -> Iterator[Emb
     settings.OPENAI_API_KEY = "test-key"
     settings.OPENAI_BASE_URL = httpserver.url_for("/v1")
     settings.EMBEDDING_MODEL, settings.EMBEDDING_DIMENSIONS = MODEL, WIDTH
-    settings.EMBEDDING_TIMEOUT_SECONDS = 1.0
+    settings.EMBEDDING_TIMEOUT_SECONDS = 20.0
     embedding_provider.cache_clear()
     cache.clear()
     yield server

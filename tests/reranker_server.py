@@ -81,7 +81,7 @@ def reranker_server(httpserver: HTTPServer, settings: Settings) -> Iterator[Rera
     settings.RERANK_URL = httpserver.url_for("/rerank")
     settings.RERANK_SHAPE = "cohere"
     settings.RERANK_MODEL, settings.RERANK_API_KEY = MODEL, KEY
-    settings.RERANK_TIMEOUT_SECONDS = 1.0
+    settings.RERANK_TIMEOUT_SECONDS = 20.0
     reranking_provider.cache_clear()
     yield server
     server.released.set()

@@ -35,6 +35,13 @@ def of_memory(commands: list[str]) -> list[str]:
     return [command for command in commands if ":value:rate:" not in command]
 
 
+def time_left(value: dict[str, Any], *, of: int) -> int:
+    """What a value that was just stored has left of its time: hardly less."""
+    left: int = value["ttl_seconds"]
+    assert of - 5 <= left <= of
+    return left
+
+
 def query_of(narrowing: dict[str, str]) -> str:
     return "?" + "&".join(f"{name}={value}" for name, value in narrowing.items())
 
@@ -46,14 +53,18 @@ def test_a_value_comes_back_as_it_was_sent(api: ServiceClient, value: Any) -> No
     found = api.get(f"{PATH}/key")
 
     assert (stored.status_code, found.status_code) == (200, 200)
-    assert repr(stored.json()) == repr(found.json()) == repr({"key": "key", "value": value, "ttl_seconds": 60})
+    sent = {"key": "key", "value": value, "ttl_seconds": 60}
+    assert repr(stored.json()) == repr(sent)
+    assert repr(found.json()) == repr(sent | {"ttl_seconds": time_left(found.json(), of=60)})
 
 
 def test_keys_are_listed_in_order(api: ServiceClient) -> None:
     for key, seconds in (("b", 20), ("a", 10)):
         api.put(f"{PATH}/{key}", {"value": key, "ttl_seconds": seconds})
 
-    assert api.get(PATH).json() == {"keys": [{"key": "a", "ttl_seconds": 10}, {"key": "b", "ttl_seconds": 20}]}
+    keys = api.get(PATH).json()["keys"]
+    lefts = [time_left(each, of=seconds) for each, seconds in zip(keys, (10, 20), strict=True)]
+    assert keys == [{"key": key, "ttl_seconds": left} for key, left in zip("ab", lefts, strict=True)]
 
 
 def test_head_tells_whether_there_is_one(api: ServiceClient) -> None:
@@ -220,7 +231,7 @@ def test_a_shared_value_is_read_as_it_was_by_its_target_alone(api: ServiceClient
     read = api.get(f"{SHARED}/key")
 
     assert (shared.status_code, shared.json()) == (200, {"key": "key", "target_agent_id": "ben", "ttl_seconds": 60})
-    assert repr(read.json()) == repr({"key": "key", "value": [1.0], "ttl_seconds": 60})
+    assert repr(read.json()) == repr({"key": "key", "value": [1.0], "ttl_seconds": time_left(read.json(), of=60)})
     assert api.get("/agents/carl/shared-memory/ana/key").status_code == 404
     assert api.get("/agents/ana/shared-memory/ben/key").status_code == 404
 
@@ -230,7 +241,8 @@ def test_a_shared_value_may_live_longer(api: ServiceClient) -> None:
 
     shared = api.post(f"{PATH}/key/share", {"target_agent_id": "ben", "ttl_seconds": 600})
 
-    assert shared.json()["ttl_seconds"] == api.get(f"{SHARED}/key").json()["ttl_seconds"] == 600
+    assert shared.json()["ttl_seconds"] == 600
+    assert time_left(api.get(f"{SHARED}/key").json(), of=600)
 
 
 def test_taken_back_it_is_not_read_any_more(api: ServiceClient) -> None:

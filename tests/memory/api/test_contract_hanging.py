@@ -17,6 +17,11 @@ from tests.web_server import Answer, WebServer, database_url, serve, until
 
 SOCKET_OF_POSTGRESQL = ".s.PGSQL.5432"
 
+# bounds in these tests are below twice the time that is allowed once, and else below that time
+REDIS_SECONDS = 3.0
+CHECK_SECONDS = 2.5
+"""Of a check of health, and of the figures of a store."""
+
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
@@ -42,7 +47,8 @@ def valkey(folder: Path) -> Iterator[Valve]:
 @pytest.fixture
 def web(postgresql: Valve, valkey: Valve, folder: Path) -> Iterator[WebServer]:
     redis_url = f"unix://{folder}/valkey.sock?{urlsplit(os.environ['REDIS_URL']).query}"
-    with serve({"DATABASE_URL": database_url(sockets=folder), "REDIS_URL": redis_url}) as server:
+    own = {"REDIS_URL": redis_url, "REDIS_TIMEOUT_SECONDS": str(REDIS_SECONDS)}
+    with serve({"DATABASE_URL": database_url(sockets=folder)} | own) as server:
         assert until(lambda: server.request("GET", "/health/ready"), 200).status == 200
         yield server
 
@@ -69,8 +75,8 @@ def test_a_redis_that_hangs_is_waited_for_once(web: WebServer, key: str, valkey:
 
     assert (first.status, second.status) == (503, 503)
     assert json.loads(first.body)["code"] == "redis_unavailable"
-    assert first_seconds < 3.5
-    assert second_seconds < 0.5
+    assert first_seconds < 2 * REDIS_SECONDS - 0.1
+    assert second_seconds < 1.5
     assert until(ask, 200).status == 200
 
 
@@ -80,7 +86,7 @@ def test_ready_does_not_wait_for_a_redis_that_hangs(web: WebServer, valkey: Valv
 
     assert (ready.status, json.loads(ready.body)["checks"]["postgresql"]) == (503, "ok")
     assert json.loads(ready.body)["checks"]["redis"] != "ok"
-    assert seconds < 3.5
+    assert seconds < 2 * CHECK_SECONDS - 0.1
 
 
 def test_ready_does_not_wait_for_a_postgresql_that_hangs(web: WebServer, postgresql: Valve) -> None:
@@ -92,9 +98,9 @@ def test_ready_does_not_wait_for_a_postgresql_that_hangs(web: WebServer, postgre
     for ready, seconds in answers:
         checks = json.loads(ready.body)["checks"]
         assert (ready.status, checks["postgresql"] == "ok", checks["redis"]) == (503, False, "ok")
-        assert seconds < 3.5
+        assert seconds < 2 * CHECK_SECONDS - 0.1
     assert live.status == 200
-    assert live_seconds < 0.5
+    assert live_seconds < 1.5
     assert until(lambda: web.request("GET", "/health/ready"), 200).status == 200
 
 
@@ -105,4 +111,4 @@ def test_metrics_do_not_wait_for_a_postgresql_that_hangs(web: WebServer, postgre
     assert figures.status == 200
     assert b'memory_store_up{store="postgresql"} 0.0' in figures.body
     assert b'memory_store_up{store="redis"} 1.0' in figures.body
-    assert seconds < 3.5
+    assert seconds < 2 * CHECK_SECONDS - 0.1

@@ -1,6 +1,7 @@
 """`Idempotency-Key`: sent again, answered the same, written once."""
 
 import threading
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -129,8 +130,9 @@ WHERE datname = current_database() AND locktype = 'advisory' AND objsubid = 1 AN
 
 def wait_for_lock_holder() -> None:
     """Until the first request holds its lock."""
+    give_up_at = time.monotonic() + 30
     with connection.cursor() as cursor:
-        for _attempt in range(2_000):
+        while time.monotonic() < give_up_at:
             cursor.execute(HOLDERS)
             if cursor.fetchone()[0]:
                 return

@@ -19,7 +19,8 @@ from memory_project import redis
 from tests.memory.turns import talk
 from tests.web_server import WebServer, database_url, serve, until
 
-NAME = "outage-test"
+# of this process: the servers are those of all tests that run beside it
+NAME = f"outage-test-{os.getpid()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,9 +85,9 @@ def test_much_beyond_the_text_is_refused(client: ServiceClient) -> None:
 
 
 def test_a_moment_five_minutes_ahead_is_the_last_that_is_taken(client: ServiceClient) -> None:
-    now = datetime.now(UTC)
-
-    answers = [say(client, turn(timestamp=(now + timedelta(seconds=each)).isoformat())) for each in (290, 310)]
+    answers = [
+        say(client, turn(timestamp=(datetime.now(UTC) + timedelta(seconds=each)).isoformat())) for each in (290, 310)
+    ]
 
     assert [answer.status_code for answer in answers] == [201, 400]
     assert list(answers[1].json()["errors"]) == ["turns.0.timestamp"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memory.extraction.orders import gives_orders
 from tests.memory.extraction.injections import ORDERS, Injection
+from tests.memory.pace import takes_the_square
 
 SAMPLE = Path(settings.BASE_DIR) / "docs" / "sample" / "conversations.jsonl"
 
@@ -57,12 +58,9 @@ def test_nobody_gives_orders_in_the_sample() -> None:
     assert not list(filter(gives_orders, texts))
 
 
-@pytest.mark.parametrize(
-    "text", ["ignore " * 10_000, "<system " * 10_000, "x" * 100_000, "fact " * 20_000, "[" * 50_000]
-)
-@pytest.mark.timeout(5)
-def test_long_texts_are_looked_through_in_no_time(text: str) -> None:
-    gives_orders(text)
+@pytest.mark.parametrize("unit", ["ignore ", "<system ", "x", "fact ", "["])
+def test_a_long_text_takes_as_long_as_it_is(unit: str) -> None:
+    assert not takes_the_square(gives_orders, lambda length: unit * (length // len(unit)), 5_000)
 
 
 @given(st.text(st.characters(exclude_categories=())))

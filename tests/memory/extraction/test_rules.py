@@ -365,9 +365,9 @@ def test_no_pattern_takes_long_over_any_sentence() -> None:
     for name, pattern in patterns():
         for word in WORDS:
             text = (word * MOST_SENTENCE_CHARACTERS)[:MOST_SENTENCE_CHARACTERS]
-            began = time.perf_counter()
+            began = time.thread_time()
             pattern.search(text)
-            assert time.perf_counter() - began < 0.5, (name, word)
+            assert time.thread_time() - began < 0.5, (name, word)
 
 
 @pytest.mark.parametrize("text", ["I bought a car yesterday. ", "Rita Bell, ", '"', " ", "My friend Al and "])

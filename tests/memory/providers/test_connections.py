@@ -18,7 +18,7 @@ from memory.providers.rerankers.http import SHAPES, HttpReranker, RerankEndpoint
 from tests.dripping_server import DrippingServer
 from tests.memory.providers.recipes import Recipe
 
-GENEROUS_SECONDS = 1.0
+GENEROUS_SECONDS = 3.5
 
 
 def embed(url: str, *, timeout: float, deadline: float) -> None:
@@ -51,7 +51,7 @@ def left_after(seconds: float) -> Iterator[None]:
 
 
 @every_provider
-@pytest.mark.parametrize(("timeout", "deadline"), [(5, 0.3), (0.3, 5)], ids=["deadline", "timeout"])
+@pytest.mark.parametrize(("timeout", "deadline"), [(5, 0.3), (0.3, 30)], ids=["deadline", "timeout"])
 def test_who_drips_headers_is_left_in_time(
     dripping_server: DrippingServer, ask: Callable[..., None], timeout: float, deadline: float
 ) -> None:

@@ -196,13 +196,13 @@ def test_a_wait_beyond_the_deadline_or_patience_is_not_begun(
 
 
 def test_a_silent_server_is_left_at_the_deadline(httpserver: HTTPServer, release: Event) -> None:
-    serve(httpserver, lambda _: Response(str(release.wait(10))))
+    serve(httpserver, lambda _: Response(str(release.wait(30))))
     began = time.monotonic()
 
     with pytest.raises(ProviderUnavailable):
         endpoint(httpserver).embed(["a"], deadline_seconds=0.3)
 
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 4
 
 
 def test_a_request_has_its_own_timeout_without_a_deadline(httpserver: HTTPServer, release: Event) -> None:
@@ -223,7 +223,7 @@ def test_a_server_that_drips_is_left_at_the_deadline(httpserver: HTTPServer, rel
     with pytest.raises(ProviderUnavailable, match="in time"):
         endpoint(httpserver).embed(["a"], deadline_seconds=0.4)
 
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 4
 
 
 def test_attempts_end_with_the_deadline(httpserver: HTTPServer) -> None:
@@ -233,7 +233,7 @@ def test_attempts_end_with_the_deadline(httpserver: HTTPServer) -> None:
     with pytest.raises(ProviderUnavailable):
         endpoint(httpserver, max_attempts=1000, backoff_seconds=0.05).embed(["a"], deadline_seconds=0.5)
 
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 4
 
 
 def test_a_server_that_is_not_there_is_unavailable() -> None:

@@ -113,7 +113,7 @@ def test_a_silent_server_is_left_at_the_deadline(server: LanguageModelServer) ->
     with pytest.raises(ProviderUnavailable):
         ask(deadline_seconds=0.3, usages=usages)
 
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 4
     assert told(usages) == [UNCOUNTED]
 
 
@@ -124,7 +124,7 @@ def test_a_server_that_drips_is_left_at_the_deadline(server: LanguageModelServer
     with pytest.raises(ProviderUnavailable, match="in time"):
         ask(deadline_seconds=0.4)
 
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 4
 
 
 def test_a_slow_answer_within_the_timeout_is_taken(server: LanguageModelServer) -> None:
@@ -156,10 +156,11 @@ def test_past_the_deadline_nothing_is_asked_and_nothing_metered(server: Language
 
 def test_mending_is_under_the_same_deadline(server: LanguageModelServer) -> None:
     server.answer_next(writing("Sure!"))
-    server.dawdle(1.0)
+    # less than the time that a request has
+    server.dawdle(4.0)
 
     with pytest.raises(ProviderUnavailable):
-        ask(deadline_seconds=0.5)
+        ask(deadline_seconds=2)
 
     assert len(server.requests) == 2
 

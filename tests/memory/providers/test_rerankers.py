@@ -167,7 +167,7 @@ def test_a_slow_server_is_left_at_the_deadline(reranker_server: RerankerServer, 
     with pytest.raises(ProviderUnavailable):
         score(seconds=0.3)
 
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 4
 
 
 def test_past_the_deadline_nothing_is_asked(reranker_server: RerankerServer) -> None:

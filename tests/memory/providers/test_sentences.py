@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.providers.sentences import is_question, split_sentences, tokenize
+from tests.memory.pace import takes_the_square
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
 
@@ -42,12 +43,13 @@ def test_sentences_are_slices_of_the_text_and_lose_only_white_space(text: str) -
 
 
 @pytest.mark.parametrize("unit", [".", '."', '".', "a. ", "?!", "'", "a'", "。", "\n", "\u0301"])
-@pytest.mark.timeout(10)
 def test_hostile_repetition_costs_linear_time(unit: str) -> None:
     text = unit * 200_000 + "a"
 
     assert "".join(split_sentences(text)).replace(" ", "") == "".join(text.split())
     assert len(tokenize(text)) <= len(text)
+    for read in (split_sentences, tokenize):
+        assert not takes_the_square(read, lambda length: unit * (length // len(unit)) + "a", 25_000)
 
 
 @pytest.mark.parametrize(

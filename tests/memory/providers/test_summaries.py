@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -109,21 +110,24 @@ def test_a_script_without_spaces_is_ranked_by_pairs_of_characters() -> None:
     assert "ポンプは三月十四日に壊れました。" in summary.text
 
 
-@pytest.mark.timeout(10)
 def test_ten_thousand_messages_are_ranked_from_end_to_end() -> None:
+    began = time.process_time()
     messages = said(*(f"Sensor {index} reads {index * 7 % 101} bar at gate {index % 89}." for index in range(10_000)))
 
     quoted = [int(sentence.text.split()[1]) for sentence in summarize(messages, 400).sentences]
 
+    assert time.process_time() - began < 10
     assert quoted == sorted(quoted)
     assert quoted[0] < 2_000
     assert quoted[-1] > 8_000
 
 
-@pytest.mark.timeout(10)
 @pytest.mark.parametrize("content", ["a\u0301" * 200_000, "\ud800 \x00" * 50_000, "\u202e. " * 50_000, "ﷺ" * 50_000])
 def test_hostile_unicode_costs_no_more_than_its_length(content: str) -> None:
+    began = time.process_time()
+
     assert estimate_tokens(summarize(said(content), 50).text) <= 50
+    assert time.process_time() - began < 10
 
 
 def test_the_same_conversation_gives_the_same_summary_in_another_process() -> None:

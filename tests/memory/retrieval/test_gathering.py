@@ -149,7 +149,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Recaller:
 def test_a_recaller_that_takes_all_the_time_has_its_say_and_drops_those_after_it(owner: Owner, slow: Recaller) -> None:
     node(owner, "found late")
     node(owner, "pinned", pinned=True)
-    soon = moment(owner, deadline=Deadline.after(0.3))
+    soon = moment(owner, deadline=Deadline.after(2))
 
     some = gather(owner, EVER, NOWHERE, [slow, RECALLERS["temporal"], RECALLERS["pinned"]], soon)
 
