@@ -52,8 +52,10 @@ class Questions:
         try:
             return question()
         finally:
-            connections.close_all()
-            self._free.release()
+            try:
+                connections.close_all()
+            finally:
+                self._free.release()
 
 
 # a scrape and two probes at a time

@@ -14,9 +14,11 @@ from contextlib import contextmanager, suppress
 import psycopg
 
 NAME = "template_memory"
+FAILED = f"{NAME}_failed"
 IN_THE_MAKING = f"{NAME}_in_the_making"
 PATIENCE_SECONDS = 300
 LOOK_SECONDS = 0.1
+MADE = "SELECT datname FROM pg_database WHERE datname = ANY(%s)"
 
 
 @contextmanager
@@ -39,16 +41,16 @@ def make() -> None:
         environment = os.environ | {"DATABASE_URL": url.replace("/memory?", f"/{IN_THE_MAKING}?")}
         migrate = [sys.executable, "manage.py", "migrate", "--verbosity=0", "--skip-checks"]
         # a process of its own, whose connections end with it
-        subprocess.run(migrate, env=environment, check=True)
-        server.execute(f"ALTER DATABASE {IN_THE_MAKING} RENAME TO {NAME}".encode())
+        failed = subprocess.run(migrate, env=environment, check=False).returncode
+        server.execute(f"ALTER DATABASE {IN_THE_MAKING} RENAME TO {FAILED if failed else NAME}".encode())
 
 
 def wait_until_made() -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
-        while server.execute("SELECT FROM pg_database WHERE datname = %s", [NAME]).rowcount == 0:
-            assert time.monotonic() < deadline, "the databases' template is not made: see above what failed"
+        while not (made := server.execute(MADE, [[NAME, FAILED]]).fetchall()) and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
+    assert made == [(NAME,)], "the databases' template is not made: see above what failed"
 
 
 if __name__ == "__main__":

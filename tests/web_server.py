@@ -98,7 +98,7 @@ def serve(environ: dict[str, str] | None = None) -> Generator[WebServer]:
         try:
             process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
-            # or it would stay for the rest of the run
+            # its workers end when they see that it is gone
             process.kill()
             process.wait()
             raise

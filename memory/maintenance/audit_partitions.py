@@ -6,7 +6,8 @@ come. A table of an old day that is no partition any more is what a killed worke
 Partitions hold all accounts, so a run that one account asked for does the same as any other.
 """
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -22,6 +23,7 @@ PARENT = "memory_audit_log"
 
 # for transactions that stay open: the next run goes on where this one gave up
 LOCK_TIMEOUT = "30s"
+SET_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', %s, false)"
 
 DAYS = """
 SELECT to_date(right(c.relname, 8), 'YYYYMMDD'), i.inhrelid IS NOT NULL, coalesce(i.inhdetachpending, false)
@@ -123,15 +125,25 @@ def detach(cursor: CursorWrapper, table: DayTable) -> None:
     """Nobody waits for it. In somebody's transaction, where that cannot be, new readers wait until it ends."""
     if not table.is_attached:
         return
-    is_local = connection.in_atomic_block
-    how = "FINALIZE" if table.is_half_detached else "" if is_local else "CONCURRENTLY"
-    with transaction.atomic() if is_local else nullcontext():
-        cursor.execute("SELECT set_config('lock_timeout', %s, %s)", [LOCK_TIMEOUT, is_local])
+    how = "FINALIZE" if table.is_half_detached else "" if connection.in_atomic_block else "CONCURRENTLY"
+    with impatience(cursor):
+        cursor.execute(statement(f"ALTER TABLE {PARENT} DETACH PARTITION {{table}} {how}", table))
+
+
+@contextmanager
+def impatience(cursor: CursorWrapper) -> Iterator[None]:
+    """Locks are waited for LOCK_TIMEOUT. A transaction that is somebody's is as it was then, also after an error."""
+    if connection.in_atomic_block:
+        with transaction.atomic():
+            cursor.execute(SET_LOCK_TIMEOUT, [LOCK_TIMEOUT])
+            yield
+            cursor.execute(SET_LOCK_TIMEOUT, ["0"])
+    else:
+        cursor.execute(SET_LOCK_TIMEOUT, [LOCK_TIMEOUT])
         try:
-            cursor.execute(statement(f"ALTER TABLE {PARENT} DETACH PARTITION {{table}} {how}", table))
+            yield
         finally:
-            if not is_local:
-                cursor.execute("SELECT set_config('lock_timeout', '0', false)")
+            cursor.execute(SET_LOCK_TIMEOUT, ["0"])
 
 
 def statement(text: str, table: DayTable) -> str:

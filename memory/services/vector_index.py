@@ -166,8 +166,8 @@ def names_of_indexes(indexed: Indexed, *, valid: bool) -> list[str]:
 def build_index(indexed: Indexed, method: Method) -> Generator[IndexProgress, None, BuiltIndex]:
     """Build beside live traffic, then drop what served before; yields how far it is, several times a second.
 
-    Closing the generator, or an interruption, cancels the build. Raises Conflict when another build is on,
-    Unprocessable when the method refuses that many rows.
+    Closing the generator, or an interruption, cancels the build; what is dropped then is dropped first. Raises
+    Conflict when another build is on, Unprocessable when the method refuses that many rows.
     """
     pid: Future[int] = Future()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="vector-index") as executor:

@@ -17,8 +17,8 @@ BROKER_DATABASE = 1
 SETTINGS = (
     *("--port", "0"),
     *("--unixsocketperm", "700"),
-    # two for each process of a parallel test run
-    *("--databases", "64"),
+    # two for each process of a parallel test run, and the first two
+    *("--databases", "128"),
     *("--maxmemory-policy", "noeviction"),
     *("--save", ""),
     *("--daemonize", "no"),

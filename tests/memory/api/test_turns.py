@@ -1,9 +1,9 @@
 """`/conversations/{id}/turns` in JSON: append to the log, read it page by page."""
 
 import json
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from tests.api_client import ServiceClient, segment
 from tests.embedding_server import EmbeddingServer
 from tests.memory.api.turn_requests import TURNS, contents, log, numbered, say, turn
 from tests.round_trips import counted_commands
-from tests.web_server import Answer, WebServer, serve
+from tests.web_server import WebServer, serve, until
 
 pytestmark = pytest.mark.django_db
 
@@ -301,18 +301,11 @@ def append(web: WebServer, key: str, client: int, count: int) -> list[int]:
     indexes = []
     for number in range(count):
         body = {"agent_id": f"agent-{client}", "turns": [turn(f"{client} says {number}")]}
-        indexes.append(json.loads(ask_patiently(web, key, json.dumps(body).encode()).body)["turns"][0]["index"])
+        post = partial(web.request, "POST", f"/api/v1{TURNS}", key=key, body=json.dumps(body).encode())
+        # a server that has only just started opens one connection after the other, and may be late for the last
+        answer = post() if number else until(post, 201)
+        indexes.append(json.loads(answer.body)["turns"][0]["index"])
     return indexes
-
-
-def ask_patiently(web: WebServer, key: str, body: bytes) -> Answer:
-    """Again where all connections are in use: nothing was written then."""
-    for _attempt in range(20):
-        answer = web.request("POST", f"/api/v1{TURNS}", key=key, body=body)
-        if answer.status != 503:
-            break
-        time.sleep(int(answer.headers["retry-after"]))
-    return answer
 
 
 @pytest.mark.django_db(transaction=True)

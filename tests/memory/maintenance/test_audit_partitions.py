@@ -207,5 +207,8 @@ def test_within_a_transaction_an_old_day_in_use_is_left_as_well(
         record(owner, operation="store", memory_type="t")
         late = other.submit(over_own_connection, keep_within_a_transaction).result(PATIENCE_SECONDS)
 
+    done = keep_partitions(now=datetime.now(UTC))
+
     assert (late.status, late.failed) == ("incomplete", 1)
+    assert (done.status, done.figures["partitions_dropped"]) == ("completed", 1)
     assert set(AuditEntry.objects.values_list("operation", flat=True)) == {"store", "delete"}

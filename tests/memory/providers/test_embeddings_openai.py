@@ -196,13 +196,20 @@ def test_a_wait_beyond_the_deadline_or_patience_is_not_begun(
 
 
 def test_a_silent_server_is_left_at_the_deadline(httpserver: HTTPServer, release: Event) -> None:
-    serve(httpserver, lambda _: Response(str(release.wait(30))))
+    asked: list[Request] = []
+
+    def hang(request: Request) -> Response:
+        asked.append(request)
+        return Response(str(release.wait(30)))
+
+    serve(httpserver, hang)
     began = time.monotonic()
 
     with pytest.raises(ProviderUnavailable):
         endpoint(httpserver).embed(["a"], deadline_seconds=0.3)
 
     assert time.monotonic() - began < 4
+    assert len(asked) == 1
 
 
 def test_a_request_has_its_own_timeout_without_a_deadline(httpserver: HTTPServer, release: Event) -> None:
