@@ -10,6 +10,9 @@ from django.db import connections
 
 Answer = TypeVar("Answer")
 
+TURN_SECONDS = 0.5
+"""How long a question waits for its turn: the ones before it take milliseconds, or the store hangs."""
+
 
 class Deadline:
     """A moment, some seconds from now."""
@@ -30,9 +33,9 @@ class Questions:
         self._free = BoundedSemaphore(most_at_once)
 
     def ask(self, question: Callable[[], Answer]) -> "Future[Answer]":
-        """Begin to ask; with too many unanswered, the answer is a TimeoutError at once."""
+        """Begin to ask; with as many unanswered for TURN_SECONDS, the answer is a TimeoutError."""
         answer: Future[Answer] = Future()
-        if not self._free.acquire(blocking=False):
+        if not self._free.acquire(timeout=TURN_SECONDS):
             answer.set_exception(TimeoutError("earlier questions are unanswered"))
             return answer
         # a daemon: nobody who stops waits for a store that hangs

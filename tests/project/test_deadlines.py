@@ -1,16 +1,28 @@
-"""Questions under a deadline: so many at a time, and whoever has an answer may ask again."""
+"""Questions under a deadline: so many at a time, each in its turn, and whoever has an answer may ask again."""
 
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
 
 import pytest
 
+from memory_project import deadlines
 from memory_project.deadlines import Deadline, Questions
 
 PATIENCE_SECONDS = 60
 
 
-def test_too_many_at_once_are_refused_at_once() -> None:
+def test_more_than_may_ask_at_once_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "TURN_SECONDS", PATIENCE_SECONDS)
+    questions = Questions("the store", most_at_once=2)
+
+    def ask(number: int) -> int:
+        return Deadline(PATIENCE_SECONDS).wait_for(questions.ask(lambda: number))
+
+    with ThreadPoolExecutor(8) as clients:
+        assert list(clients.map(ask, range(40))) == list(range(40))
+
+
+def test_behind_questions_that_hang_nobody_waits_long() -> None:
     questions, released = Questions("the store", most_at_once=1), Event()
     hanging = questions.ask(lambda: released.wait(PATIENCE_SECONDS))
 
