@@ -132,7 +132,7 @@ def detach(cursor: CursorWrapper, table: DayTable) -> None:
 
 @contextmanager
 def impatience(cursor: CursorWrapper) -> Iterator[None]:
-    """Locks are waited for LOCK_TIMEOUT. A transaction that is somebody's is as it was then, also after an error."""
+    """Locks are waited for LOCK_TIMEOUT. Somebody's transaction stays usable, also after an error."""
     if connection.in_atomic_block:
         with transaction.atomic():
             cursor.execute(SET_LOCK_TIMEOUT, [LOCK_TIMEOUT])
