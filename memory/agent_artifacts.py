@@ -7,14 +7,14 @@ from uuid import UUID
 
 from memory.agent_tiers import AgentPart
 from memory.models import Artifact
-from memory.services.access import Versions
-from memory.services.artifact_changes import change_artifact, changed_text, delete_artifact
-from memory.services.artifact_rows import find_artifact
-from memory.services.artifact_views import ArtifactLineage, ArtifactView, artifact_lineage, view_artifact
-from memory.services.artifacts import ArtifactDraft, Kept, complete_draft, keep_artifact, listed_artifacts
-from memory.services.embedding import embed_texts
-from memory.services.reasoning import read_policy
-from memory.services.work_episodes import (
+from memory.services.accounts.access import Versions
+from memory.services.artifacts.change import change_artifact, changed_text, delete_artifact
+from memory.services.artifacts.rows import find_artifact
+from memory.services.artifacts.store import ArtifactDraft, Kept, complete_draft, keep_artifact, listed_artifacts
+from memory.services.artifacts.view import ArtifactLineage, ArtifactView, artifact_lineage, view_artifact
+from memory.services.embedding.embed import embed_texts
+from memory.services.records.reasoning import read_policy
+from memory.services.work_episodes.read import (
     EpisodeView,
     ExpandedEpisode,
     expand_work_episode,

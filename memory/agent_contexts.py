@@ -20,19 +20,9 @@ from memory.models import (
 from memory.owner import Owner
 from memory.retrieval.entries import EntriesFound
 from memory.retrieval.learnings import LearningsFound
-from memory.services.access import Versions
-from memory.services.access_log import Action, log_reads
-from memory.services.contexts import (
-    Grant,
-    archive_context,
-    change_context,
-    find_context,
-    grant_context,
-    revoke_context,
-    unarchive_context,
-)
-from memory.services.embedding import embed_texts
-from memory.services.entries import (
+from memory.services.accounts.access import Versions
+from memory.services.contexts.access_log import Action, log_reads
+from memory.services.contexts.entries import (
     Edit,
     EntryDraft,
     boost_importance,
@@ -47,10 +37,17 @@ from memory.services.entries import (
     touched,
     update_content,
 )
-from memory.services.entry_searches import EntryQuestion, find_entries
-from memory.services.learnings import LearningDraft, find_learning, remove_learning, visible_learnings
-from memory.services.memories import OwnVector
-from memory.services.snapshots import (
+from memory.services.contexts.manage import (
+    Grant,
+    archive_context,
+    change_context,
+    find_context,
+    grant_context,
+    revoke_context,
+    unarchive_context,
+)
+from memory.services.contexts.search import EntryQuestion, find_entries
+from memory.services.contexts.snapshots import (
     Preview,
     Restored,
     create_snapshot,
@@ -59,12 +56,15 @@ from memory.services.snapshots import (
     snapshots,
     texts_to_restore,
 )
+from memory.services.embedding.embed import embed_texts
+from memory.services.learnings.publish import LearningDraft, find_learning, remove_learning, visible_learnings
+from memory.services.memories.store import OwnVector
 
 
 class AgentContext(AgentPart):
     """A persistent context, by its id: what it holds, its snapshots, who is let in.
 
-    >>> from memory.services.contexts import ContextDraft
+    >>> from memory.services.contexts.manage import ContextDraft
     >>> context = memory.create_context(ContextDraft(name="garden"))
     >>> garden = memory.context_of(context.id)
     >>> [entry] = garden.store([EntryDraft(content="The roses were cut in March.", entry_type="fact")])

@@ -20,9 +20,9 @@ from memory.identity import holder
 from memory.models import Goal
 from memory.owner import Owner
 from memory.retrieval.goals import GoalsFound, GoalTree, goal_tree
-from memory.services.access import Versions
-from memory.services.embedding import embed_texts
-from memory.services.goals import (
+from memory.services.accounts.access import Versions
+from memory.services.embedding.embed import embed_texts
+from memory.services.goals.plan import (
     Completed,
     GoalDraft,
     GoalView,
@@ -36,8 +36,8 @@ from memory.services.goals import (
     get_goal,
     unblock_goal,
 )
-from memory.services.memories import OwnVector
-from memory.services.sessions import join_session, open_session
+from memory.services.memories.store import OwnVector
+from memory.services.sessions.open import join_session, open_session
 from memory.tiers.session import SessionMemory
 
 logger = logging.getLogger(__name__)

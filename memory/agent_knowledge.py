@@ -18,17 +18,17 @@ from memory.retrieval.candidates import Bundle
 from memory.retrieval.graph import Graph
 from memory.retrieval.queries import Query
 from memory.retrieval.strategies import StrategiesFound
-from memory.services.embedding import embed_texts
-from memory.services.entities import EntityDraft, Resolved, upsert_entity
-from memory.services.extraction import request_extraction
-from memory.services.fact_changes import correct_fact, promote_fact, reject_fact, retract_fact, supersede_fact
-from memory.services.facts import FactDraft, Learnt, learn_fact, visible_facts
-from memory.services.goals import Completed, GoalView
-from memory.services.memories import OwnVector
+from memory.services.embedding.embed import embed_texts
+from memory.services.entities.learn import EntityDraft, Resolved, upsert_entity
+from memory.services.entities.relate import RelationshipDraft, create_relationship, explore_graph
+from memory.services.extraction.extract import request_extraction
+from memory.services.facts.learn import FactDraft, Learnt, learn_fact, visible_facts
+from memory.services.facts.supersede import correct_fact, promote_fact, reject_fact, retract_fact, supersede_fact
+from memory.services.goals.plan import Completed, GoalView
+from memory.services.memories.store import OwnVector
 from memory.services.profiles import ProfileChanges, get_profile, update_profile
-from memory.services.recall import RecallRequest, conclude, recall
-from memory.services.relationships import RelationshipDraft, create_relationship, explore_graph
-from memory.services.strategies import StrategyDraft, find_strategies, learn_strategy, reinforce_strategy
+from memory.services.recall.recall import RecallRequest, conclude, recall
+from memory.services.strategies.learn import StrategyDraft, find_strategies, learn_strategy, reinforce_strategy
 from memory.services.tools import InvocationDraft, ToolStats, get_tool_stats, record_invocation
 
 

@@ -30,23 +30,23 @@ from memory.retrieval.episodes import EpisodesFound
 from memory.retrieval.queries import Query
 from memory.retrieval.timeline import Place, Remembered, Stretch, read_timeline
 from memory.retrieval.turns import TurnsFound
-from memory.services import turns
-from memory.services.accounts import find_account
-from memory.services.context import Context, ContextRequest, conclude_context, gather_context
-from memory.services.contexts import ContextDraft, create_context, own_context
-from memory.services.conversations import Opening, end_conversation
-from memory.services.episodes import EpisodeDraft
-from memory.services.hybrid_memory import MemoryManager
-from memory.services.memories import OwnVector
-from memory.services.pools import PoolDraft
-from memory.services.recall import RecallRequest
-from memory.services.replay import ReplayRequest, Slice, conclude_replay, replay
-from memory.services.resume import ResumePacket, ResumeRequest, conclude_resume, resume_work
-from memory.services.searches import find_turns
-from memory.services.storage import StorageService
-from memory.services.summaries import request_summary
-from memory.services.turns import StoredTurns
-from memory.services.workflow_runs import RunDraft, start_run
+from memory.services.accounts.register import find_account
+from memory.services.contexts.manage import ContextDraft, create_context, own_context
+from memory.services.conversations.lifecycle import Opening, end_conversation
+from memory.services.memories.store import OwnVector
+from memory.services.pools.manage import PoolDraft
+from memory.services.pools.workflow_runs import RunDraft, start_run
+from memory.services.prompt_context.build import Context, ContextRequest, conclude_context, gather_context
+from memory.services.recall.recall import RecallRequest
+from memory.services.recall.search import find_turns
+from memory.services.replay.replay import ReplayRequest, Slice, conclude_replay, replay
+from memory.services.resume.resume import ResumePacket, ResumeRequest, conclude_resume, resume_work
+from memory.services.router.concerns import StorageService
+from memory.services.sessions.hybrid import MemoryManager
+from memory.services.summaries.store import EpisodeDraft
+from memory.services.summaries.summarize import request_summary
+from memory.services.turns import store as turns
+from memory.services.turns.store import StoredTurns
 from memory.tiers.agent_working import WorkingMemoryService
 from memory.tiers.working import WorkingMemory
 
@@ -79,12 +79,12 @@ class AgentMemory(AgentKnowledge):
     >>> plan = memory.create_pool(PoolDraft(pool_id="plan", data={"steps": {"one": "look"}}))
     >>> memory.pool("plan").merge({"steps": {"two": "dig"}}).version
     2
-    >>> from memory.services.entries import EntryDraft
+    >>> from memory.services.contexts.entries import EntryDraft
     >>> memory.factual.store(EntryDraft(key="mat", content="The key is under the mat.")).content_version
     1
     >>> [hit.key for hit in memory.factual.search("Where is the key?").hits]
     ['mat']
-    >>> from memory.services.facts import FactDraft
+    >>> from memory.services.facts.learn import FactDraft
     >>> memory.learn_fact(FactDraft(claim="Ana keeps her key under the mat.", certainty="explicit")).fact.confidence
     0.95
     >>> [fact.text for fact in memory.remember("Where does Ana keep the key?").facts]

@@ -12,12 +12,12 @@ from memory.extraction.imported import parse_time
 from memory.extraction.messages import MalformedMessage, read_message
 from memory.models import Turn
 from memory.owner import Owner
-from memory.services import turns
-from memory.services.conversations import Opening
-from memory.services.embedding import embed_texts
-from memory.services.hybrid_memory import MemoryManager
-from memory.services.sessions import join_session, open_session
-from memory.services.turns import StoredTurns, TurnDraft
+from memory.services.conversations.lifecycle import Opening
+from memory.services.embedding.embed import embed_texts
+from memory.services.sessions.hybrid import MemoryManager
+from memory.services.sessions.open import join_session, open_session
+from memory.services.turns import store as turns
+from memory.services.turns.store import StoredTurns, TurnDraft
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import SessionTurn
 from memory_project.redis import Place

@@ -22,12 +22,10 @@ from memory.models import (
 )
 from memory.owner import Owner
 from memory.retrieval.entries import EntriesFound
-from memory.services import short_term
-from memory.services.access import Versions
-from memory.services.consolidation import Consolidated
-from memory.services.memories import OwnVector
-from memory.services.pool_data import PoolData
-from memory.services.pools import (
+from memory.services.accounts.access import Versions
+from memory.services.memories.store import OwnVector
+from memory.services.pools.data import PoolData
+from memory.services.pools.manage import (
     PoolDraft,
     PoolStatistics,
     delete_pool,
@@ -36,11 +34,13 @@ from memory.services.pools import (
     pool_statistics,
     revoke_access,
 )
-from memory.services.router import MemoryRouter, Routed, RoutedTierStats
-from memory.services.shared_context_pools import cache_result, cached_keys, find_cached, forget_cached, post, postings
-from memory.services.short_term import ShortTermDraft
-from memory.services.storage import StorageService
-from memory.services.workflow_runs import change_run, create_run_pool, find_run, run_pools
+from memory.services.pools.share import cache_result, cached_keys, find_cached, forget_cached, post, postings
+from memory.services.pools.workflow_runs import change_run, create_run_pool, find_run, run_pools
+from memory.services.router.concerns import StorageService
+from memory.services.router.route import MemoryRouter, Routed, RoutedTierStats
+from memory.services.short_term import keep as short_term
+from memory.services.short_term.keep import ShortTermDraft
+from memory.services.short_term.promote import Consolidated
 from memory.tiers.base import Written
 
 Clock = Callable[[datetime | None], datetime]
@@ -270,7 +270,7 @@ class AgentToolCache(AgentPart):
 class AgentWorkflowRun(AgentPart):
     """A workflow run, by its id: its agents, its end, the pools that they share.
 
-    >>> from memory.services.workflow_runs import RunDraft
+    >>> from memory.services.pools.workflow_runs import RunDraft
     >>> run = memory.start_run(RunDraft(workflow_run_id="run-1", agents=["builder"]))
     >>> board = memory.workflow_run("run-1").create_pool(PoolDraft(pool_id="board", pool_type="blackboard"))
     >>> memory.blackboard("board").post({"found": "key"}).position

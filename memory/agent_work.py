@@ -11,10 +11,10 @@ from django.db.models import QuerySet
 from memory.agent_tiers import AgentPart
 from memory.extraction.turn_slots import Slots
 from memory.models import TurnRecord
-from memory.services.embedding import embed_texts
-from memory.services.record_references import Named
-from memory.services.record_views import RecordView, get_record, records_of_conversation
-from memory.services.turn_records import RecordDraft, Recorded, add_slots, delete_record, prepare_record, record_turn
+from memory.services.embedding.embed import embed_texts
+from memory.services.records.record import RecordDraft, Recorded, add_slots, delete_record, prepare_record, record_turn
+from memory.services.records.references import Named
+from memory.services.records.view import RecordView, get_record, records_of_conversation
 
 
 class AgentRecords(AgentPart):

@@ -23,7 +23,7 @@ from memory.providers.language_models import MODEL_SETTINGS, language_model
 from memory.providers.rerankers import reranking_provider
 from memory.retrieval.ranking import learnt_weights
 from memory.retrieval.techniques import choose_plan
-from memory.services.alerts import find_alerts_of_redis, find_alerts_of_rows
+from memory.services.operations.alerts import find_alerts_of_redis, find_alerts_of_rows
 from memory_project import encryption, tracing
 
 DATABASE = "default"

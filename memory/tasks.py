@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from memory.maintenance import JOBS, Job, runner
 from memory.models import JobRun
-from memory.services.jobs import schedule_overdue_run, schedule_run
+from memory.services.operations.jobs import schedule_overdue_run, schedule_run
 from memory_project.celery import app
 from memory_project.nudges import nudges
 

@@ -44,6 +44,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "memory",
     "ledger",
+    "lab",
 ]
 
 MIDDLEWARE = [
@@ -82,7 +83,7 @@ TEMPLATES = [
     },
 ]
 
-AT_WEB_START = ["memory.services.embedding.warm_up"]
+AT_WEB_START = ["memory.services.embedding.embed.warm_up"]
 WEB_WORKERS = knobs.whole_number("MEMORY_WEB_WORKERS", 2, low=1, high=64)
 WEB_THREADS = knobs.whole_number("MEMORY_WEB_THREADS", 8, low=1, high=256)
 CLIENT_TIMEOUT_SECONDS = knobs.seconds("MEMORY_CLIENT_TIMEOUT_SECONDS", 30.0, low=0.1, high=3_600)
@@ -198,7 +199,7 @@ SPECTACULAR_SETTINGS = {
         "CompressionLevelEnum": "memory.models.CompressionLevel",
         "AccessLevelEnum": "memory.models.Level",
         "MemoryTierEnum": "memory.api.memories.TIERS",
-        "ReplayedKindEnum": "memory.services.replay_offers.PIECE_KINDS",
+        "ReplayedKindEnum": "memory.services.replay.candidates.PIECE_KINDS",
         "NoteEnum": "memory.api.resume.NOTES",
         "ReasoningTierEnum": "memory.api.turn_records.TIERS",
         "ProvenanceEnum": "memory.api.turn_records.PROVENANCES",

@@ -15,7 +15,7 @@ from hypothesis import settings as hypothesis_settings
 from memory import conf
 from memory.models import Account
 from memory.owner import Owner
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory.tiers.access_log import UNTOLD
 from memory_project import redis
 from tests import template

@@ -10,7 +10,7 @@ from django.core.management import call_command
 from pytest_django.live_server_helper import LiveServer
 
 from memory.models import Account
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 
 SAMPLE = Path(__file__).parent.parent / "docs" / "sample"
 QUESTIONS = json.loads((SAMPLE / "questions.json").read_text())

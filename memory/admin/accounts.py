@@ -16,10 +16,10 @@ from memory.admin.base import AuditedAdmin, refuse_taken, staff_owner
 from memory.admin.fields import ExternalIdField
 from memory.models import Account, Agent, Team, TeamMember
 from memory.models.accounts import DEFAULT_TRACE_TOKENS
-from memory.services.accounts import add_member, remove_member
-from memory.services.administration import change_row
-from memory.services.audit_log import set_audit_level
-from memory.services.reasoning_policies import MOST_TRACE_TOKENS, set_policy
+from memory.services.accounts.register import add_member, remove_member
+from memory.services.audit.log import set_audit_level
+from memory.services.audit.staff_writes import change_row
+from memory.services.records.reasoning_policy import MOST_TRACE_TOKENS, set_policy
 from memory_project.admin_lists import AccountFilter
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from memory.admin.documents import show_json
 from memory.admin.filters import OperationFilter, RecentFilter
 from memory.admin.text import mark_invisible
 from memory.models import Account, AuditEntry
-from memory.services.audit_log import erase_payloads
+from memory.services.audit.log import erase_payloads
 from memory_project.admin_lists import AccountFilter
 
 

@@ -17,7 +17,7 @@ from memory.admin.fields import JSONObjectField
 from memory.errors import MemoryServiceError
 from memory.models import Account
 from memory.owner import Owner
-from memory.services.administration import change_row, create_row, delete_row
+from memory.services.audit.staff_writes import change_row, create_row, delete_row
 from memory_project.admin_lists import BoundedPaginator
 from memory_project.http.problems import REDIS_ERRORS
 

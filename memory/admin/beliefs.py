@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from memory.admin.text import EXCERPT_CHARACTERS, mark_invisible, shorten
 from memory.models import Fact, FactReview, FactVersion, Link
-from memory.services.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
+from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
 
 MOST_VERSIONS = 100
 MOST_QUOTES = 20

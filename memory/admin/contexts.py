@@ -21,8 +21,8 @@ from memory.admin.grants import GrantsField, show_grants
 from memory.admin.text import mark_invisible, shorten
 from memory.errors import MemoryServiceError
 from memory.models import AccessControl, ContextSnapshot, Memory, PersistentContext
-from memory.services.context_deletion import delete_context
-from memory.services.contexts import (
+from memory.services.contexts.delete import delete_context
+from memory.services.contexts.manage import (
     CHANGEABLE,
     ContextDraft,
     archive_context,

@@ -12,7 +12,8 @@ from django.db import transaction
 from memory.admin.fields import JSONObjectField
 from memory.models import Conversation
 from memory.owner import Owner
-from memory.services.conversation_corrections import (
+from memory.services.conversations.lifecycle import change_conversation, end_conversation
+from memory.services.conversations.staff_edits import (
     CONSOLIDATE,
     SUMMARIZE,
     archive_conversation,
@@ -21,7 +22,6 @@ from memory.services.conversation_corrections import (
     retry_summary,
     unarchive_conversation,
 )
-from memory.services.conversations import change_conversation, end_conversation
 from memory.tasks import nudge_job, run_soon
 
 TITLE_CHARACTERS = 200

@@ -31,14 +31,14 @@ from memory.admin.transcripts import Window, choose_window, read_turns
 from memory.errors import MemoryServiceError
 from memory.models import Conversation, Kind, Memory, Participant
 from memory.owner import Owner
-from memory.services.conversation_corrections import (
+from memory.services.conversations.queue import EXTRACTION, SUMMARIES
+from memory.services.conversations.staff_edits import (
     CONSOLIDATE,
     ask_for_extraction,
     delete_conversation,
     delete_conversation_and_episodes,
     retry_failed,
 )
-from memory.services.conversation_queue import EXTRACTION, SUMMARIES
 from memory.tasks import run_soon
 from memory_project.admin_lists import AccountFilter
 from memory_project.http.problems import REDIS_ERRORS

@@ -31,8 +31,8 @@ from memory.admin.charts import (
     tell_seconds,
 )
 from memory.maintenance import JOBS, Job
-from memory.services.alerts import ago, find_alerts
-from memory.services.trends import (
+from memory.services.operations.alerts import ago, find_alerts
+from memory.services.operations.trends import (
     BACKLOG,
     BY_KIND,
     BY_TIER,

@@ -16,8 +16,8 @@ from memory.admin.text import EXCERPT_CHARACTERS, shorten
 from memory.admin.vectors import link_to_memory
 from memory.errors import MemoryServiceError
 from memory.models import ContextEntry, Fact, Learning, Link, Memory, Strategy
-from memory.services.duplicate_merges import undo_merge
-from memory.services.links import DUPLICATE_OF, NOT_DUPLICATE_OF
+from memory.services.duplicates.merge import undo_merge
+from memory.services.memories.links import DUPLICATE_OF, NOT_DUPLICATE_OF
 
 MERGED_MODELS: frozenset[type[Memory]] = frozenset({Memory, Fact, ContextEntry, Learning, Strategy})
 """Whose pages tell of merges and have the action."""

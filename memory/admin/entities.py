@@ -31,9 +31,9 @@ from memory.admin.text import mark_invisible, shorten
 from memory.models import Entity
 from memory.models.entities import LONGEST_NAME, LONGEST_TYPE
 from memory.retrieval.entities import search_entities
-from memory.services.corrections import correct_memory
-from memory.services.entity_changes import EntityChanges, remove_entity
-from memory.services.entity_corrections import correct_entity
+from memory.services.entities.change import EntityChanges, remove_entity
+from memory.services.entities.staff_edits import correct_entity
+from memory.services.memories.correct import correct_memory
 from memory_project.admin_lists import AccountFilter
 
 SAID = ("name", "type", "aliases", "description", "properties", "salience")

@@ -23,7 +23,7 @@ from memory.admin.entity_pages import count_links
 from memory.admin.text import EXCERPT_CHARACTERS, mark_invisible, shorten
 from memory.errors import MemoryServiceError
 from memory.models import Entity, Kind, Link
-from memory.services.entity_merges import merge_entities, split_entity
+from memory.services.entities.merge import merge_entities, split_entity
 
 MOST_MERGED = 20
 """Entities at once."""

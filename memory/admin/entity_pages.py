@@ -19,7 +19,7 @@ from memory.errors import NotFound
 from memory.extraction.knowledge import RELATIONSHIP_TYPES
 from memory.models import Entity, Kind, Link
 from memory.retrieval.graph import Bounds, walk_graph
-from memory.services.links import ABOUT, MENTIONS
+from memory.services.memories.links import ABOUT, MENTIONS
 
 MOST_NEIGHBOURS = 100
 MOST_FACTS = 50

@@ -27,9 +27,9 @@ from memory.admin.text import mark_invisible, shorten
 from memory.errors import MemoryServiceError
 from memory.models import ContextEntry
 from memory.retrieval.entries import search_entries
-from memory.services.embedding import embed_texts
-from memory.services.entries import EntryDraft, find_version, restore_version, store_entries
-from memory.services.entry_corrections import forget_versions
+from memory.services.contexts.entries import EntryDraft, find_version, restore_version, store_entries
+from memory.services.contexts.staff_edits import forget_versions
+from memory.services.embedding.embed import embed_texts
 
 TYPES = ("entry_type", "memory_type", "source_type")
 WEIGHTS = ("importance", "confidence")

@@ -13,7 +13,7 @@ from memory.admin.documents import MOST_CHARACTERS
 from memory.admin.text import mark_invisible
 from memory.admin.transcripts import over_lines
 from memory.models import ContextEntry, ContextEntryVersion
-from memory.services.entries import entry_versions
+from memory.services.contexts.entries import entry_versions
 
 PAGE_VERSIONS = 100
 

@@ -19,8 +19,8 @@ from memory.models import Account, EpisodicMemory
 from memory.owner import GLOBAL_CHANNEL
 from memory.retrieval.episodes import search_episodes
 from memory.retrieval.search import Found, MemoryQuery
-from memory.services.embedding import Embedded, embed_texts
-from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.embedding.embed import Embedded, embed_texts
+from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory_project.admin_lists import chosen_account
 
 MOST_FOUND = 50

@@ -20,7 +20,7 @@ from memory.admin.diffs import compare
 from memory.admin.text import EXCERPT_CHARACTERS, mark_invisible, shorten
 from memory.errors import MemoryServiceError
 from memory.models import Fact, FactReview
-from memory.services.fact_reviews import Spans, decide_review
+from memory.services.facts.review import Spans, decide_review
 from memory_project.admin_lists import AccountFilter
 
 Status = FactReview.Status

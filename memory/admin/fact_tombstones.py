@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from memory.admin.base import ReadOnlyAdmin, describe_deletion, staff_owner
 from memory.admin.text import mark_invisible
 from memory.models import FactTombstone
-from memory.services.fact_tombstones import lift_tombstone
+from memory.services.facts.tombstones import lift_tombstone
 from memory_project.admin_lists import AccountFilter
 
 

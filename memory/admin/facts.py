@@ -31,10 +31,10 @@ from memory.models import Fact
 from memory.models.facts import Temporal, true_at
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.retrieval.facts import search_facts
-from memory.services.corrections import correct_memory
-from memory.services.embedding import embed_texts
-from memory.services.fact_changes import correct_fact, promote_fact, reject_fact, retract_fact, supersede_fact
-from memory.services.facts import LONGEST_CLAIM, FactDraft
+from memory.services.embedding.embed import embed_texts
+from memory.services.facts.learn import LONGEST_CLAIM, FactDraft
+from memory.services.facts.supersede import correct_fact, promote_fact, reject_fact, retract_fact, supersede_fact
+from memory.services.memories.correct import correct_memory
 from memory_project.admin_lists import AccountFilter
 
 BELIEFS = {

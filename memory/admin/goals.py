@@ -21,8 +21,8 @@ from memory.admin.memories import LONG_COLUMNS, MemoryForm, MemoryPages
 from memory.admin.text import mark_invisible
 from memory.models import Account, Goal
 from memory.owner import Owner
-from memory.services.goal_corrections import erase_goal
-from memory.services.goals import LARGEST_PRIORITY, block_goal, complete_goal, unblock_goal
+from memory.services.goals.plan import LARGEST_PRIORITY, block_goal, complete_goal, unblock_goal
+from memory.services.goals.staff_edits import erase_goal
 from memory_project.admin_lists import AccountFilter, chosen_account
 
 MOST_ACCOUNTS = 50

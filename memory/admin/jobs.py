@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from memory.admin.base import BoundedAdmin, staff_name, staff_owner
 from memory.maintenance import JOBS
 from memory.models import JobRun
-from memory.services.jobs import request_installation_run, request_run
+from memory.services.operations.jobs import request_installation_run, request_run
 from memory.tasks import nudge_job
 from memory_project.admin_lists import AccountFilter
 

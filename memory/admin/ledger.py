@@ -11,7 +11,7 @@ from ledger.models import ITEM_KEY_LENGTH, VALUE_LENGTH
 from memory.admin.base import staff_owner
 from memory.admin.live import Desk, LivePages
 from memory.models import LedgerAccount
-from memory.services.live_corrections import evict_item, mark_item
+from memory.services.working_memory.staff_edits import evict_item, mark_item
 from memory_project.redis import Place
 
 

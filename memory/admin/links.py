@@ -15,7 +15,7 @@ from memory.admin.vectors import link_to_memory
 from memory.models import Link, Memory
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.models.links import STRUCTURAL_TYPES
-from memory.services.goal_corrections import delete_goal_link
+from memory.services.goals.staff_edits import delete_goal_link
 from memory_project.admin_lists import AccountFilter, read_uuid
 
 WHERE_OWN_LINKS_ARE_MADE = "links of this type come of what is done on the pages of goals, facts and entities."

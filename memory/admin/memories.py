@@ -22,7 +22,7 @@ from memory.admin.filters import VectorFilter
 from memory.admin.text import EXCERPT_CHARACTERS, name_invisible, shorten
 from memory.models import Kind, Link, Memory, Vector
 from memory.retrieval.words import with_words
-from memory.services.corrections import MARKS, correct_memory, delete_memories, embed_again, mark_memories
+from memory.services.memories.correct import MARKS, correct_memory, delete_memories, embed_again, mark_memories
 from memory_project.admin_lists import AccountFilter, chosen_account, read_uuid
 
 MARKED = ("archived", "quarantined", "pinned", "buried")

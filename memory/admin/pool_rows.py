@@ -16,8 +16,8 @@ from memory.admin.base import ReadOnlyAdmin, describe_deletion, staff_owner
 from memory.admin.documents import beginning_of, show_json
 from memory.admin.text import mark_invisible, shorten
 from memory.models import BlackboardPosting, ToolCacheEntry
-from memory.services.administration import delete_row
-from memory.services.shared_context_pools import forget_cached
+from memory.services.audit.staff_writes import delete_row
+from memory.services.pools.share import forget_cached
 from memory_project.admin_lists import AccountFilter
 
 OF_POOL = "pool__id__exact"

@@ -22,8 +22,8 @@ from memory.admin.grants import GrantsField, show_grants
 from memory.admin.text import mark_invisible
 from memory.errors import MemoryServiceError
 from memory.models import AccessControl, MemoryPool
-from memory.services.pool_data import OF_ROWS, write_data
-from memory.services.pools import SCOPE_OF, PoolDraft, change_pool, create_pool, delete_expired, delete_pool
+from memory.services.pools.data import OF_ROWS, write_data
+from memory.services.pools.manage import SCOPE_OF, PoolDraft, change_pool, create_pool, delete_expired, delete_pool
 from memory_project.admin_lists import AccountFilter
 from memory_project.ids import version_tag
 

@@ -15,8 +15,8 @@ from memory.admin.base import BoundedAdmin, ServedForm, describe_deletion, staff
 from memory.admin.documents import beginning_of, show_json
 from memory.admin.fields import ExternalIdField, JSONObjectField, JSONTextsField
 from memory.admin.text import mark_invisible, shorten
+from memory.json_documents import comparable_json
 from memory.models import UserProfile
-from memory.services.json_documents import comparable_json
 from memory.services.profiles import DOCUMENTS, ProfileChanges, delete_profile, write_profile
 from memory_project.admin_lists import AccountFilter
 

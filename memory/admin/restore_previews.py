@@ -13,7 +13,7 @@ from django.urls import reverse
 from memory.admin.diffs import EXCERPT, Diff, compare
 from memory.admin.text import mark_invisible, shorten
 from memory.models import ContextEntry, ContextEntryVersion, ContextSnapshot, SnapshotEntry
-from memory.services.snapshots import Preview, Step
+from memory.services.contexts.snapshots import Preview, Step
 
 MOST_SHOWN = 100
 """Entries of each sort."""

@@ -15,8 +15,7 @@ from memory.admin.restore_previews import show_preview
 from memory.admin.text import mark_invisible, shorten
 from memory.errors import MemoryServiceError
 from memory.models import ContextSnapshot
-from memory.services.embedding import embed_texts
-from memory.services.snapshots import (
+from memory.services.contexts.snapshots import (
     Restored,
     create_snapshot,
     delete_snapshot,
@@ -24,6 +23,7 @@ from memory.services.snapshots import (
     restore_snapshot,
     texts_to_restore,
 )
+from memory.services.embedding.embed import embed_texts
 from memory_project.admin_lists import AccountFilter
 
 

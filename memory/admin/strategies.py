@@ -25,7 +25,7 @@ from memory.models import Conversation, Strategy, StrategyTool, StrategyUse
 from memory.owner import Owner
 from memory.retrieval.strategies import search_strategies
 from memory.scoring import success_rate
-from memory.services.strategies import reinforce_strategy
+from memory.services.strategies.learn import reinforce_strategy
 from memory_project.admin_lists import AccountFilter, read_uuid
 
 MOST_TOOLS_NAMED = 100

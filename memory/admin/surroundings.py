@@ -12,7 +12,7 @@ from ledger import store
 from memory.admin.text import mark_invisible
 from memory.admin.transcripts import Window, pretty
 from memory.models import Conversation, EpisodicMemory, Participant, TurnRecord
-from memory.services.conversation_queue import EXTRACTION, SUMMARIES, Queue
+from memory.services.conversations.queue import EXTRACTION, SUMMARIES, Queue
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import place_of
 from memory.tiers.working import stored_fields

@@ -20,7 +20,7 @@ from memory.admin.tools import tell_latency, tell_success
 from memory.admin.transcripts import Piece, folded, plain
 from memory.models import CompressionLevel, Kind, Link, ToolInvocation, TurnRecord, TurnSlot
 from memory.reasoning import is_deeper
-from memory.services.links import PRODUCED, USED
+from memory.services.memories.links import PRODUCED, USED
 from memory_project.fields import VerbatimJSONField
 
 TEXT_CHARACTERS = 3_000

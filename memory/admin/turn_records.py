@@ -17,7 +17,7 @@ from memory.admin.text import mark_invisible, shorten
 from memory.admin.turn_cards import Sight, read_turn_cards, tell_level
 from memory.models import TurnRecord, TurnSlot
 from memory.retrieval.words import with_words
-from memory.services.turn_records import delete_record
+from memory.services.records.record import delete_record
 from memory_project.admin_lists import AccountFilter, chosen_account, read_uuid
 
 

@@ -16,7 +16,7 @@ from memory.admin.memories import LONG_COLUMNS, MemoryForm, MemoryPages
 from memory.admin.text import mark_invisible
 from memory.admin.transcripts import show_whole
 from memory.models import Turn
-from memory.services.corrections import MARKS, mark_memories
+from memory.services.memories.correct import MARKS, mark_memories
 
 
 class TurnForm(MemoryForm):

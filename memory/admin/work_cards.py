@@ -16,7 +16,7 @@ from memory.admin.transcripts import Piece, plain
 from memory.admin.turn_cards import MARKS, TEXT_CHARACTERS, Sight, tell_level
 from memory.models import Link, WorkEpisode
 from memory.reasoning import is_deeper
-from memory.services.links import DERIVED_FROM, PRODUCED
+from memory.services.memories.links import DERIVED_FROM, PRODUCED
 
 LINES = 10
 MOST_LINKS = 1_000

@@ -19,7 +19,7 @@ from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
 from memory.admin.text import mark_invisible, shorten
 from memory.errors import MemoryServiceError
 from memory.models import MemoryPool, WorkflowRun
-from memory.services.workflow_runs import RunDraft, change_run, start_run
+from memory.services.pools.workflow_runs import RunDraft, change_run, start_run
 from memory_project.admin_lists import AccountFilter
 
 Status = WorkflowRun.Status

@@ -13,7 +13,7 @@ from memory.admin.live import Desk, LivePages
 from memory.errors import TooLarge
 from memory.models import WorkingMemoryAccount
 from memory.owner import Owner
-from memory.services.live_corrections import clear_working_memory, correct_field, delete_field
+from memory.services.working_memory.staff_edits import clear_working_memory, correct_field, delete_field
 from memory.tiers.base import NAME_LENGTH, from_json
 from memory.tiers.working import StoredField, scan_conversations, stored_fields
 from memory_project.redis import Place

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from memory.api.fields import Moment
 from memory.api.views import OwnerViewSet
 from memory.models import ContextAccessLog
-from memory.services.access_log import access_logs
+from memory.services.contexts.access_log import access_logs
 from memory_project.http.serializers import ActingFields, ExternalId
 
 CONDITIONS = {

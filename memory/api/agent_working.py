@@ -16,8 +16,8 @@ from memory import conf
 from memory.api.views import OwnerViewSet
 from memory.errors import NotFound
 from memory.owner import Owner
-from memory.services.accounts import note_agent
-from memory.services.agent_working import load_from_database, persist_to_database, share_value
+from memory.services.accounts.register import note_agent
+from memory.services.working_memory.persist import load_from_database, persist_to_database, share_value
 from memory.tiers.agent_working import MOST_TTL_SECONDS, SavedValues, WorkingMemoryService
 from memory.tiers.named_values import StoredValue
 from memory_project.http.serializers import ExternalId, StrictSerializer, WholeNumber

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from memory.api.views import OwnerViewSet
 from memory.models import Agent
-from memory.services.accounts import create_agent, describe_agent, find_agent
+from memory.services.accounts.register import create_agent, describe_agent, find_agent
 from memory_project.http.serializers import ExternalId, StrictSerializer, Text
 
 LONGEST_DESCRIPTION = 10_000

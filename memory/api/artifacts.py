@@ -15,11 +15,9 @@ from memory.api.vectors import EmbeddingField
 from memory.api.views import OwnerViewSet
 from memory.models import Artifact, Link
 from memory.owner import Owner
-from memory.services.artifact_changes import change_artifact, changed_text, delete_artifact
-from memory.services.artifact_rows import description_of, find_artifact
-from memory.services.artifact_uris import LONGEST_URI, refusal_of
-from memory.services.artifact_views import ArtifactLineage, ArtifactView, Linked, artifact_lineage, view_artifact
-from memory.services.artifacts import (
+from memory.services.artifacts.change import change_artifact, changed_text, delete_artifact
+from memory.services.artifacts.rows import description_of, find_artifact
+from memory.services.artifacts.store import (
     LONGEST_DIGEST,
     LONGEST_LABEL,
     LONGEST_TITLE,
@@ -31,7 +29,9 @@ from memory.services.artifacts import (
     keep_artifact,
     listed_artifacts,
 )
-from memory.services.embedding import embed_texts
+from memory.services.artifacts.uris import LONGEST_URI, refusal_of
+from memory.services.artifacts.view import ArtifactLineage, ArtifactView, Linked, artifact_lineage, view_artifact
+from memory.services.embedding.embed import embed_texts
 from memory_project.http.conditional import etag_of
 from memory_project.http.paths import LONGEST_ID
 from memory_project.http.serializers import BoundedList, ExternalId, Text

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from memory.api.fields import Moment
 from memory.api.views import OwnerViewSet
 from memory.models import AuditEntry
-from memory.services.audit_log import entries_of
+from memory.services.audit.log import entries_of
 from memory_project.http.serializers import ActingFields, ExternalId, Text
 
 LATELY = timedelta(days=7)

@@ -15,8 +15,8 @@ from memory.api.recall_fields import MOST_TOKENS, RecallFields, recall_request
 from memory.api.views import ConcludedResponse, OwnerViewSet
 from memory.models import Kind, TurnSlot
 from memory.retrieval.candidates import Candidate
-from memory.services.context import ContextRequest, conclude_context, gather_context
-from memory.services.searches import LONGEST_QUERY
+from memory.services.prompt_context.build import ContextRequest, conclude_context, gather_context
+from memory.services.recall.search import LONGEST_QUERY
 from memory_project.http.serializers import ExternalId, Flag, WholeNumber
 
 FEWEST_TOKENS = 100

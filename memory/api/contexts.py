@@ -14,7 +14,7 @@ from memory.api.conversations import yes_or_no
 from memory.api.fields import Metadata, Prose
 from memory.api.views import OwnerViewSet
 from memory.models import Level, PersistentContext
-from memory.services.contexts import (
+from memory.services.contexts.manage import (
     ContextDraft,
     Grant,
     archive_context,

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from memory.api.views import OwnerViewSet
 from memory.models import Conversation
-from memory.services.conversation_lineage import Related, conversation_lineage
+from memory.services.conversations.lineage import Related, conversation_lineage
 from memory_project.http.serializers import ActingFields
 
 

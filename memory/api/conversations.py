@@ -16,17 +16,17 @@ from memory.api.jobs import RunAccepted
 from memory.api.views import OwnerViewSet
 from memory.models import Conversation, Participant
 from memory.owner import Owner
-from memory.services.conversations import (
+from memory.services.conversations.lifecycle import (
     Opening,
     change_conversation,
     create_conversation,
     end_conversation,
     find_conversation,
 )
-from memory.services.extraction import request_extraction
-from memory.services.hybrid_memory import MemoryManager
-from memory.services.jobs import request_run
-from memory.services.summaries import request_summary
+from memory.services.extraction.extract import request_extraction
+from memory.services.operations.jobs import request_run
+from memory.services.sessions.hybrid import MemoryManager
+from memory.services.summaries.summarize import request_summary
 from memory.tasks import nudge_job, run_soon
 from memory_project.http.paths import LONGEST_ID
 from memory_project.http.serializers import ActingFields, ExternalId, Text

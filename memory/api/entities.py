@@ -15,11 +15,11 @@ from memory.api.vectors import EmbeddingField
 from memory.api.views import OwnerViewSet
 from memory.models import Entity
 from memory.models.entities import LONGEST_NAME, LONGEST_TYPE
-from memory.services.embedding import embed_texts
-from memory.services.entities import MOST_ALIASES, EntityDraft, texts_to_embed, upsert_entity
-from memory.services.entity_changes import EntityChanges, change_entity, find_own, remove_entity
-from memory.services.entity_lists import list_entities, read_entity
-from memory.services.entity_merges import merge_entities, split_entity
+from memory.services.embedding.embed import embed_texts
+from memory.services.entities.change import EntityChanges, change_entity, find_own, remove_entity
+from memory.services.entities.learn import MOST_ALIASES, EntityDraft, texts_to_embed, upsert_entity
+from memory.services.entities.list import list_entities, read_entity
+from memory.services.entities.merge import merge_entities, split_entity
 from memory_project.http.paths import LONGEST_ID
 from memory_project.http.serializers import BoundedList, ExternalId, FiniteFloat, Text
 

@@ -39,10 +39,8 @@ from memory.models import ContextEntry, ContextEntryVersion
 from memory.models.entries import effective_relevance
 from memory.owner import Owner
 from memory.retrieval.entries import EntryHit
-from memory.services.access_log import Action, log_reads
-from memory.services.contexts import find_context
-from memory.services.embedding import embed_texts
-from memory.services.entries import (
+from memory.services.contexts.access_log import Action, log_reads
+from memory.services.contexts.entries import (
     boost_importance,
     entries_of_context,
     entry_versions,
@@ -55,9 +53,11 @@ from memory.services.entries import (
     touched,
     update_content,
 )
-from memory.services.entry_searches import EntryQuestion, note_search, recall_entries
-from memory.services.keyed_entries import keyed_identity
-from memory.services.searches import LONGEST_QUERY
+from memory.services.contexts.keys import keyed_identity
+from memory.services.contexts.manage import find_context
+from memory.services.contexts.search import EntryQuestion, note_search, recall_entries
+from memory.services.embedding.embed import embed_texts
+from memory.services.recall.search import LONGEST_QUERY
 from memory.tiers.access_log import Touched
 from memory_project.http.conditional import etag_of
 from memory_project.http.pagination import Scored

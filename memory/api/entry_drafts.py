@@ -11,8 +11,8 @@ from memory.api.fields import Metadata, OwnerFields, Prose
 from memory.api.vectors import EmbeddingField
 from memory.models import ContextEntry
 from memory.owner import Owner
-from memory.services.entries import NOT_GIVEN, Edit, EntryDraft, text_of
-from memory.services.memories import Admission
+from memory.services.contexts.entries import NOT_GIVEN, Edit, EntryDraft, text_of
+from memory.services.memories.store import Admission
 from memory_project.http.serializers import ActingFields, BoundedList, ExternalId, FiniteFloat, StrictSerializer
 
 LONGEST_CONTENT = 100_000

@@ -14,10 +14,10 @@ from memory.api.views import OwnerViewSet
 from memory.models import EpisodicMemory
 from memory.owner import Owner
 from memory.retrieval.episodes import EpisodeHit
-from memory.services.embedding import embed_texts
-from memory.services.episodes import EpisodeDraft, episodes_of_conversation, store_episodes
-from memory.services.memories import OwnVector, admit_vector
-from memory.services.searches import LONGEST_QUERY, find_episodes
+from memory.services.embedding.embed import embed_texts
+from memory.services.memories.store import OwnVector, admit_vector
+from memory.services.recall.search import LONGEST_QUERY, find_episodes
+from memory.services.summaries.store import EpisodeDraft, episodes_of_conversation, store_episodes
 from memory_project.http.serializers import BoundedList, ExternalId, WholeNumber
 
 LONGEST_SUMMARY = 100_000

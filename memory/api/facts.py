@@ -18,8 +18,10 @@ from memory.api.vectors import EmbeddingField
 from memory.api.views import OwnerViewSet
 from memory.models import Certainty, Fact, FactVersion, Temporal
 from memory.owner import Owner
-from memory.services.embedding import embed_texts
-from memory.services.fact_changes import (
+from memory.services.embedding.embed import embed_texts
+from memory.services.facts.learn import LONGEST_CLAIM, FactDraft, find_fact, learn_fact
+from memory.services.facts.list import about_entity, list_facts, read_history, said_in
+from memory.services.facts.supersede import (
     CORRECTABLE,
     correct_fact,
     promote_fact,
@@ -27,8 +29,6 @@ from memory.services.fact_changes import (
     retract_fact,
     supersede_fact,
 )
-from memory.services.fact_lists import about_entity, list_facts, read_history, said_in
-from memory.services.facts import LONGEST_CLAIM, FactDraft, find_fact, learn_fact
 from memory_project.http.conditional import etag_of
 from memory_project.http.paths import LONGEST_ID
 from memory_project.http.serializers import BoundedList, ExternalId, Text

@@ -19,9 +19,9 @@ from memory.api.views import OwnerViewSet
 from memory.models import Goal, Link
 from memory.models.goals import SUBGOAL_OF
 from memory.owner import Owner
-from memory.services.access import Versions
-from memory.services.embedding import embed_texts
-from memory.services.goals import (
+from memory.services.accounts.access import Versions
+from memory.services.embedding.embed import embed_texts
+from memory.services.goals.plan import (
     LARGEST_PRIORITY,
     GoalDraft,
     GoalView,

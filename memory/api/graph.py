@@ -14,7 +14,7 @@ from memory import conf
 from memory.api.fields import Count, OwnerFields
 from memory.api.views import OwnerViewSet
 from memory.retrieval.graph import DEEPEST, Edge, Node
-from memory.services.relationships import explore_graph
+from memory.services.entities.relate import explore_graph
 from memory_project.http.serializers import Text
 
 MOST_STARTS = 50

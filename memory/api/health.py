@@ -13,7 +13,7 @@ from redis import RedisError
 
 from memory.maintenance import JOBS
 from memory.models import Conversation, Memory
-from memory.services.alerts import MOST_COUNTED, find_alerts_of_redis, find_alerts_of_rows, look_for_workers
+from memory.services.operations.alerts import MOST_COUNTED, find_alerts_of_redis, find_alerts_of_rows, look_for_workers
 from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
 from memory_project.redis import client
 

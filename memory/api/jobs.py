@@ -14,7 +14,7 @@ from memory.api.views import OwnerViewSet
 from memory.errors import NotFound
 from memory.maintenance import find_job
 from memory.models import JobRun
-from memory.services.jobs import request_run
+from memory.services.operations.jobs import request_run
 from memory.tasks import nudge_job
 from memory_project.http.serializers import Flag, StrictSerializer
 

@@ -15,8 +15,8 @@ from memory.api.vectors import EmbeddingField
 from memory.api.views import OwnerViewSet
 from memory.models import Learning
 from memory.retrieval.learnings import LearningHit
-from memory.services.embedding import embed_texts
-from memory.services.learnings import (
+from memory.services.embedding.embed import embed_texts
+from memory.services.learnings.publish import (
     LearningDraft,
     find_learning,
     find_learnings,
@@ -25,7 +25,7 @@ from memory.services.learnings import (
     visible_learnings,
     vote_on_learning,
 )
-from memory.services.searches import LONGEST_QUERY
+from memory.services.recall.search import LONGEST_QUERY
 from memory_project.http.paths import LONGEST_ID
 from memory_project.http.serializers import ActingFields, ExternalId, Flag, WholeNumber
 

@@ -11,7 +11,7 @@ from memory.api.entries import EntrySearch, FoundEntries, answer_search
 from memory.api.short_term import TimeToLive
 from memory.api.views import OwnerViewSet
 from memory.models import AgentShortTermMemory, ContextEntry
-from memory.services.router import TIERS, MemoryRouter
+from memory.services.router.route import TIERS, MemoryRouter
 from memory.tiers.base import Written
 from memory_project.http.serializers import ActingFields, ExternalId
 

@@ -17,7 +17,13 @@ from redis import RedisError
 
 from memory.api.metrics_rows import read_rows
 from memory.maintenance import JOBS
-from memory.services.alerts import ALERTS_OF_REDIS, ALERTS_OF_ROWS, Alert, find_alerts_of_redis, find_alerts_of_rows
+from memory.services.operations.alerts import (
+    ALERTS_OF_REDIS,
+    ALERTS_OF_ROWS,
+    Alert,
+    find_alerts_of_redis,
+    find_alerts_of_rows,
+)
 from memory.tiers import access_log, audit_reads
 from memory_project.counters import VARIABLE
 from memory_project.deadlines import POSTGRESQL, REDIS, Deadline

@@ -11,9 +11,9 @@ from django.db.models import Sum
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from memory.models import Conversation, Memory, ModelUsage
-from memory.services.conversation_queue import EXTRACTION, SUMMARIES, Queue
-from memory.services.samples import FIGURES, latest_samples
-from memory.services.statistics import count_waiting
+from memory.services.conversations.queue import EXTRACTION, SUMMARIES, Queue
+from memory.services.operations.samples import FIGURES, latest_samples
+from memory.services.operations.statistics import count_waiting
 from memory_project.ids import first_uuid7
 
 TO_SUMMARIZE = "Conversations to be summarized, now or when they fall idle."

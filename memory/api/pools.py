@@ -13,7 +13,7 @@ from memory.api.access import AccessControlAnswer, AccessControlFields, GrantBod
 from memory.api.fields import Moment
 from memory.api.views import OwnerViewSet
 from memory.models import MemoryPool
-from memory.services.pools import (
+from memory.services.pools.manage import (
     SCOPE_OF,
     PoolDraft,
     change_pool,

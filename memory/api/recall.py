@@ -14,8 +14,8 @@ from memory.api.recall_fields import MOST_TOKENS, RecallFields, recall_request
 from memory.api.views import ConcludedResponse, OwnerViewSet
 from memory.models import Goal, Kind, TurnSlot
 from memory.retrieval.candidates import Bundle, Candidate, Metric, OpenGoal
-from memory.services.recall import conclude, recall
-from memory.services.searches import LONGEST_QUERY
+from memory.services.recall.recall import conclude, recall
+from memory.services.recall.search import LONGEST_QUERY
 from memory_project.http.serializers import Flag, WholeNumber
 
 

@@ -13,8 +13,8 @@ from memory.models import Kind, TurnSlot
 from memory.owner import Owner
 from memory.retrieval.queries import Mode, Posture, Query, Scope
 from memory.retrieval.techniques import NAMES
-from memory.services.recall import RecallRequest
-from memory.services.turns import CLOCK_SKEW
+from memory.services.recall.recall import RecallRequest
+from memory.services.turns.store import CLOCK_SKEW
 from memory_project.http.serializers import BoundedList, ExternalId, FiniteFloat, Flag, WholeNumber
 
 DEFAULT_TOP_K = 10

@@ -12,10 +12,10 @@ from memory.api.fields import Metadata, Moment, OwnerFields, Prose
 from memory.extraction.turn_slots import Action, Call, Observation, Outcome, Point, Rationale, Reasoning, Slots
 from memory.models import TurnRecord, TurnSlot
 from memory.reasoning import Provenance, ReasoningTier
-from memory.services.record_references import MOST_NAMED
+from memory.services.records.record import CLOCK_SKEW, RecordDraft
+from memory.services.records.references import MOST_NAMED
+from memory.services.records.slots import LONGEST_TEXT
 from memory.services.tools import LARGEST_NUMBER, LARGEST_VALUE_BYTES
-from memory.services.turn_records import CLOCK_SKEW, RecordDraft
-from memory.services.turn_slots import LONGEST_TEXT
 from memory_project.http.serializers import (
     Abridged,
     BoundedList,

@@ -15,7 +15,7 @@ from memory.api.fields import Metadata, OwnerFields
 from memory.api.views import OwnerViewSet
 from memory.models import Link
 from memory.models.links import STRUCTURAL_TYPES
-from memory.services.relationships import (
+from memory.services.entities.relate import (
     TYPE_SHAPE,
     RelationshipDraft,
     create_relationship,

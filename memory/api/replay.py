@@ -14,7 +14,8 @@ from memory.api.views import ConcludedResponse, OwnerViewSet
 from memory.models import ApiKey, CompressionLevel, TurnSlot
 from memory.reasoning import Provenance, ReasoningTier
 from memory.retrieval.queries import LONGEST_QUERY, Posture
-from memory.services.replay import (
+from memory.services.replay.candidates import PIECE_KINDS, Piece
+from memory.services.replay.replay import (
     DEEP_POSTURES,
     DEFAULT_TOKENS,
     FEWEST_TOKENS,
@@ -24,7 +25,6 @@ from memory.services.replay import (
     conclude_replay,
     replay,
 )
-from memory.services.replay_offers import PIECE_KINDS, Piece
 from memory_project.http.problems import Problem
 from memory_project.http.serializers import ExternalId, WholeNumber
 

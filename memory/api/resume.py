@@ -14,9 +14,9 @@ from memory.api.replay import ReplayAnswer, represent_slice
 from memory.api.views import ConcludedResponse, OwnerViewSet
 from memory.extraction.work_notes import NoteKind
 from memory.models import Goal, Kind, TurnRecord
-from memory.services.resume import RESUME_TOKENS, ResumePacket, ResumeRequest, conclude_resume, resume_work
-from memory.services.resume_pieces import Piece, Section
-from memory.services.searches import LONGEST_QUERY
+from memory.services.recall.search import LONGEST_QUERY
+from memory.services.resume.pieces import Piece, Section
+from memory.services.resume.resume import RESUME_TOKENS, ResumePacket, ResumeRequest, conclude_resume, resume_work
 from memory_project.http.serializers import BoundedList, ExternalId, Flag, WholeNumber
 
 FEWEST_TOKENS = 200

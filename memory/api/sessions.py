@@ -20,9 +20,9 @@ from memory.errors import NotFound
 from memory.extraction.messages import message_of
 from memory.models import Turn
 from memory.retrieval.episodes import EpisodeHit
-from memory.services.hybrid_memory import MemoryManager
-from memory.services.searches import LONGEST_QUERY
-from memory.services.sessions import join_session, open_session
+from memory.services.recall.search import LONGEST_QUERY
+from memory.services.sessions.hybrid import MemoryManager
+from memory.services.sessions.open import join_session, open_session
 from memory.tiers.session import SessionMemory, most_seconds
 from memory.tiers.session_stores import SessionTurn
 from memory_project.http.serializers import ActingFields, ExternalId, WholeNumber

@@ -16,8 +16,8 @@ from memory.api.pools import JsonObject, PoolAnswer, represent_pool
 from memory.api.views import OwnerViewSet
 from memory.models import BlackboardPosting, ToolCacheEntry
 from memory.models.pools import OF_WORKFLOWS
-from memory.services.pools import PoolDraft
-from memory.services.shared_context_pools import (
+from memory.services.pools.manage import PoolDraft
+from memory.services.pools.share import (
     MOST_TTL_SECONDS,
     cache_result,
     cached_keys,
@@ -26,7 +26,7 @@ from memory.services.shared_context_pools import (
     post,
     postings,
 )
-from memory.services.workflow_runs import POOL_SCOPES, create_run_pool, run_pools
+from memory.services.pools.workflow_runs import POOL_SCOPES, create_run_pool, run_pools
 from memory_project.http.serializers import ActingFields, ExternalId, WholeNumber
 
 

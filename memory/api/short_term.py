@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from memory import conf
 from memory.api.views import OwnerViewSet
 from memory.models import AgentShortTermMemory
-from memory.services.short_term import (
+from memory.services.short_term.keep import (
     MOST_TTL_SECONDS,
     ShortTermDraft,
     delete_entry_by_id,

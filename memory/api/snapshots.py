@@ -11,8 +11,7 @@ from rest_framework.response import Response
 
 from memory.api.views import OwnerViewSet
 from memory.models import ContextSnapshot
-from memory.services.embedding import embed_texts
-from memory.services.snapshots import (
+from memory.services.contexts.snapshots import (
     Preview,
     Step,
     create_snapshot,
@@ -24,6 +23,7 @@ from memory.services.snapshots import (
     snapshots,
     texts_to_restore,
 )
+from memory.services.embedding.embed import embed_texts
 from memory_project.http.serializers import ActingFields, ExternalId, Text
 
 LONGEST_NAME = 200

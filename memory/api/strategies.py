@@ -18,9 +18,9 @@ from memory.api.views import OwnerViewSet
 from memory.models import Strategy
 from memory.retrieval.strategies import StrategyHit
 from memory.scoring import success_rate
-from memory.services.embedding import embed_texts
-from memory.services.searches import LONGEST_QUERY
-from memory.services.strategies import (
+from memory.services.embedding.embed import embed_texts
+from memory.services.recall.search import LONGEST_QUERY
+from memory.services.strategies.learn import (
     MOST_TOOLS,
     StrategyDraft,
     find_strategies,

@@ -11,7 +11,7 @@ from memory.api.views import OwnerViewSet
 from memory.errors import Forbidden
 from memory.models import Team, TeamMember
 from memory.owner import Owner
-from memory.services.accounts import add_member, create_team, delete_team, find_team, remove_member
+from memory.services.accounts.register import add_member, create_team, delete_team, find_team, remove_member
 from memory_project.http.serializers import ExternalId, StrictSerializer
 
 

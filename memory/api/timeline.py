@@ -14,7 +14,7 @@ from memory.api.graph import Listed, listed
 from memory.api.views import OwnerViewSet
 from memory.models import Kind, Memory
 from memory.retrieval.timeline import SUMMARY_CHARACTERS, Remembered, Stretch, read_timeline
-from memory.services.memories import MEMORY_TYPES
+from memory.services.memories.store import MEMORY_TYPES
 from memory_project.http.pagination import Cursor, Position, decode_position, read_size
 from memory_project.http.serializers import ActingFields, ExternalId
 

@@ -19,8 +19,8 @@ from memory.errors import Unprocessable
 from memory.extraction.messages import BEYOND_TEXT, MalformedMessage, read_message
 from memory.models import Turn
 from memory.models.turns import ROLES
-from memory.services.memories import Admission
-from memory.services.turns import CLOCK_SKEW, TurnDraft
+from memory.services.memories.store import Admission
+from memory.services.turns.store import CLOCK_SKEW, TurnDraft
 from memory_project.http.paths import CONTROL, LONGEST_ID
 from memory_project.http.problems import Problem
 from memory_project.http.serializers import MOST_NAMED, ExternalId, StrictSerializer, Text, WholeNumber

@@ -19,18 +19,9 @@ from memory.api.views import OwnerViewSet
 from memory.models import CompressionLevel, TurnRecord, TurnSlot
 from memory.owner import Owner
 from memory.reasoning import Provenance, ReasoningTier
-from memory.services.embedding import embed_texts
-from memory.services.reasoning import BUDGET, POLICY, KeptReasoning, ToldSlot, read_policy
-from memory.services.record_references import Named, NamedArtifact
-from memory.services.record_views import (
-    RecordView,
-    get_record,
-    listed_view,
-    records_of_conversation,
-    view_of,
-    with_slots,
-)
-from memory.services.turn_records import (
+from memory.services.embedding.embed import embed_texts
+from memory.services.records.reasoning import BUDGET, POLICY, KeptReasoning, ToldSlot, read_policy
+from memory.services.records.record import (
     Prepared,
     Recorded,
     add_slots,
@@ -38,6 +29,15 @@ from memory.services.turn_records import (
     listed_records,
     prepare_record,
     record_turn,
+)
+from memory.services.records.references import Named, NamedArtifact
+from memory.services.records.view import (
+    RecordView,
+    get_record,
+    listed_view,
+    records_of_conversation,
+    view_of,
+    with_slots,
 )
 from memory_project.http.serializers import ActingFields, ExternalId
 

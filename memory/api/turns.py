@@ -22,10 +22,10 @@ from memory.api.views import OwnerViewSet
 from memory.extraction.messages import message_of
 from memory.models import Turn
 from memory.providers.embeddings import embedding_provider
-from memory.services.conversations import Opening
-from memory.services.embedding import Embedded, embed_texts
-from memory.services.memories import Admission
-from memory.services.turns import StoredTurns, TurnDraft, store_turn_stream, store_turns, turns_of_conversation
+from memory.services.conversations.lifecycle import Opening
+from memory.services.embedding.embed import Embedded, embed_texts
+from memory.services.memories.store import Admission
+from memory.services.turns.store import StoredTurns, TurnDraft, store_turn_stream, store_turns, turns_of_conversation
 from memory.tasks import run_soon
 from memory_project.http.bodies import is_stream
 from memory_project.http.problems import Problem

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from memory.audit import is_verbose
 from memory.owner import GLOBAL_CHANNEL, Owner
-from memory.services.audit_log import keeps_reads, record_read
+from memory.services.audit.log import keeps_reads, record_read
 from memory_project.http.views import ServiceViewSet
 
 logger = logging.getLogger(__name__)

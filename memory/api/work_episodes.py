@@ -12,8 +12,8 @@ from rest_framework.response import Response
 from memory.api.views import OwnerViewSet
 from memory.models import CompressionLevel, TurnRecord, TurnSlot, WorkEpisode
 from memory.reasoning import ReasoningTier
-from memory.services.reasoning import ToldSlot, read_policy
-from memory.services.work_episodes import (
+from memory.services.records.reasoning import ToldSlot, read_policy
+from memory.services.work_episodes.read import (
     EpisodeView,
     ExpandedEpisode,
     ExpandedRecord,

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from memory.api.fields import Metadata
 from memory.api.views import OwnerViewSet
 from memory.models import WorkflowRun
-from memory.services.workflow_runs import MOST_AGENTS, RunDraft, change_run, find_run, start_run
+from memory.services.pools.workflow_runs import MOST_AGENTS, RunDraft, change_run, find_run, start_run
 from memory_project.http.serializers import ActingFields, BoundedList, ExternalId, Text
 
 LONGEST_NAME = 200

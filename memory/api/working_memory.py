@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.api.views import OwnerViewSet
-from memory.services.accounts import note_agent
+from memory.services.accounts.register import note_agent
 from memory.tiers.base import NAME_LENGTH
 from memory.tiers.working import WorkingMemory
 from memory_project.http.serializers import ActingFields, BoundedList, StrictSerializer, Text

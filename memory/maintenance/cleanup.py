@@ -19,7 +19,7 @@ from memory.maintenance.forgetting import forget_rows
 from memory.maintenance.stages import run_stages
 from memory.models import ContextAccessLog, Conversation, JobRun
 from memory.owner import Owner
-from memory.services.conversation_corrections import archive_locked
+from memory.services.conversations.staff_edits import archive_locked
 
 ACTOR = "job:cleanup"
 

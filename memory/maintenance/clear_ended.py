@@ -5,7 +5,7 @@ from uuid import UUID
 
 from memory.maintenance.base import Batch, Report
 from memory.models import Conversation
-from memory.services.conversations import clear_live_side
+from memory.services.conversations.lifecycle import clear_live_side
 
 
 def run(*, now: datetime, batch: Batch) -> Report:

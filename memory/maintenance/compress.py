@@ -9,10 +9,10 @@ from datetime import datetime
 from uuid import UUID
 
 from memory.maintenance.base import Batch, Report
-from memory.services.compression import Stretch, Worked
-from memory.services.compression_archive import archive_episodes
-from memory.services.compression_merges import merge_records
-from memory.services.compression_slots import compress_slots
+from memory.services.compression.archive import archive_episodes
+from memory.services.compression.compress import Stretch, Worked
+from memory.services.compression.merge import merge_records
+from memory.services.compression.slots import compress_slots
 
 ARCHIVE = "archive"
 STAGES: Mapping[str, Callable[[Stretch], Worked]] = {

@@ -4,8 +4,8 @@ from datetime import datetime
 
 from memory.maintenance.base import Batch, Report
 from memory.maintenance.queues import run_queue
-from memory.services.conversation_queue import EXTRACTION
-from memory.services.extraction import extract_due
+from memory.services.conversations.queue import EXTRACTION
+from memory.services.extraction.extract import extract_due
 
 
 def run(*, now: datetime, batch: Batch) -> Report:

@@ -4,7 +4,7 @@ from datetime import datetime
 from uuid import UUID
 
 from memory.maintenance.base import Batch, Report
-from memory.services.context_rot import Place, archive_stale, find_stale
+from memory.services.contexts.rot import Place, archive_stale, find_stale
 
 
 def run(*, now: datetime, batch: Batch) -> Report:

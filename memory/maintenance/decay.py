@@ -13,7 +13,7 @@ from uuid import UUID
 from memory.maintenance.base import Batch, Report, Run
 from memory.maintenance.stages import run_stages
 from memory.models import Kind
-from memory.services.decay import (
+from memory.services.memories.decay import (
     CONFIDENCE,
     FIRST,
     SALIENCE,

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from memory.maintenance.base import Batch, Report
 from memory.models import JobRun
-from memory.services.duplicates import Stretch, deduplicate, look_for_duplicates
+from memory.services.duplicates.deduplicate import Stretch, deduplicate, look_for_duplicates
 
 NAME = "deduplicate"
 MARGIN = timedelta(hours=1)

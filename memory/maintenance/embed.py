@@ -4,7 +4,7 @@ from datetime import datetime
 
 from memory.maintenance.base import Batch, Report
 from memory.models import Memory
-from memory.services.embedding_queue import embed_pending
+from memory.services.embedding.queue import embed_pending
 
 
 def run(*, now: datetime, batch: Batch) -> Report:

@@ -11,7 +11,7 @@ from memory.maintenance.base import Batch, Report, Run
 from memory.maintenance.forgetting import forget_rows
 from memory.maintenance.stages import run_stages
 from memory.models import AgentShortTermMemory, IdempotentRequest, MemoryPool, ToolCacheEntry
-from memory.services.shared_context_pools import delete_expired_results
+from memory.services.pools.share import delete_expired_results
 
 
 def forget_entries(*, now: datetime, batch: Batch) -> Report:

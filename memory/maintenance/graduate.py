@@ -10,7 +10,7 @@ from memory.maintenance.base import Batch, Report
 from memory.models import AgentShortTermMemory
 from memory.models.short_term import ShortTermQuerySet
 from memory.owner import Owner
-from memory.services.consolidation import promote_in_batches
+from memory.services.short_term.promote import promote_in_batches
 
 logger = logging.getLogger(__name__)
 

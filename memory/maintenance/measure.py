@@ -10,7 +10,7 @@ from datetime import datetime
 from memory.maintenance.base import Batch, Report, Run
 from memory.maintenance.forgetting import forget_rows
 from memory.maintenance.stages import run_stages
-from memory.services.samples import outdated_samples, store_samples, take_samples
+from memory.services.operations.samples import outdated_samples, store_samples, take_samples
 
 
 def sample(*, now: datetime, batch: Batch) -> Report:

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from memory.maintenance.base import Batch, Report
 from memory.maintenance.stages import run_stages
-from memory.services.pattern_sources import Position, Source, Stretch, next_conversations, next_goals
-from memory.services.patterns import look_at
+from memory.services.strategies.patterns import look_at
+from memory.services.strategies.sources import Position, Source, Stretch, next_conversations, next_goals
 
 
 def run(*, now: datetime, batch: Batch) -> Report:

@@ -4,7 +4,7 @@ from datetime import datetime
 from uuid import UUID
 
 from memory.maintenance.base import Batch, Report
-from memory.services.promotions import Thresholds, find_prominent, promote_each
+from memory.services.facts.globalize import Thresholds, find_prominent, promote_each
 
 
 def run(*, now: datetime, batch: Batch) -> Report:

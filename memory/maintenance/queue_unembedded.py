@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, Q
 from memory.maintenance.base import Batch, Report
 from memory.models import Memory, Vector
 from memory.providers.embeddings import embedding_provider
-from memory.services.work_corrections import WORK
+from memory.services.work_episodes.staff_edits import WORK
 
 IS_STOOD_FOR = Q(kind__in=sorted(WORK), archived=True)
 

@@ -6,7 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from memory.maintenance.base import Batch, Report
-from memory.services.conversation_queue import Queue, WorkedBatch
+from memory.services.conversations.queue import Queue, WorkedBatch
 
 
 class WorkDue(Protocol):

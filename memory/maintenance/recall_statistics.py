@@ -4,7 +4,7 @@ from datetime import datetime
 from uuid import UUID
 
 from memory.maintenance.base import Batch, Report
-from memory.services.recall_statistics import Stretch, changed_account, fold_terms, rehearse_folding
+from memory.services.recall.term_statistics import Stretch, changed_account, fold_terms, rehearse_folding
 
 
 def run(*, now: datetime, batch: Batch) -> Report:

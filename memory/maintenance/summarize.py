@@ -4,8 +4,8 @@ from datetime import datetime
 
 from memory.maintenance.base import Batch, Report
 from memory.maintenance.queues import run_queue
-from memory.services.conversation_queue import SUMMARIES
-from memory.services.summaries import summarize_due
+from memory.services.conversations.queue import SUMMARIES
+from memory.services.summaries.summarize import summarize_due
 
 
 def run(*, now: datetime, batch: Batch) -> Report:

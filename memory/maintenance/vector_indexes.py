@@ -9,7 +9,7 @@ from django.db import DatabaseError
 
 from memory.errors import Conflict
 from memory.maintenance.base import Batch, Report
-from memory.services.account_indexes import Change, find_changes, make_change
+from memory.services.embedding.account_indexes import Change, find_changes, make_change
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from memory.maintenance.base import Batch, Report
-from memory.services.access_log import look_at_lines, write_lines
+from memory.services.contexts.access_log import look_at_lines, write_lines
 
 
 def run(*, now: datetime, batch: Batch) -> Report:

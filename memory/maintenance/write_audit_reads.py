@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from memory.maintenance.base import Batch, Report
-from memory.services.audit_log import look_at_reads, write_reads
+from memory.services.audit.log import look_at_reads, write_reads
 
 
 def run(*, now: datetime, batch: Batch) -> Report:

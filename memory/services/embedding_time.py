@@ -5,7 +5,7 @@ from time import monotonic
 
 from memory.models.binary import Embedding
 from memory.providers.embeddings import embedding_provider
-from memory.services.embedding import WRITE_TEXTS, Embedded, embed_texts
+from memory.services.embedding.embed import WRITE_TEXTS, Embedded, embed_texts
 
 
 class EmbeddingTime:

@@ -19,7 +19,7 @@ from memory.audit import record
 from memory.errors import NotFound, TooLarge, Unprocessable
 from memory.models import Tool, ToolInvocation
 from memory.owner import Owner
-from memory.services.conversations import is_id, join_conversation
+from memory.services.conversations.lifecycle import is_id, join_conversation
 from memory_project.encryption import SealBroken, unseal
 from memory_project.ids import uuid7
 

@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
 
-from memory.management.simulation.equations import Done
-from memory.management.simulation.month import told_by
-from memory.management.simulation.timetable import Due
+from lab.simulation.equations import Done
+from lab.simulation.month import told_by
+from lab.simulation.timetable import Due
 from memory.models import Account, JobRun
 from memory.tasks import nudge_job
 from memory_project.embedded.postgres import PostgresServer

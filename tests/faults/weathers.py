@@ -13,9 +13,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from memory.management.simulation.digests import differences, digest_of, told_state
-from memory.management.simulation.month import Doer, Month, Step, do_at_once, first_day_of
-from memory.management.simulation.script import Extent
+from lab.simulation.digests import differences, digest_of, told_state
+from lab.simulation.month import Doer, Month, Step, do_at_once, first_day_of
+from lab.simulation.script import Extent
 from memory.models import Account
 from tests.faults.servers import Servers
 from tests.faults.storms import storm_raised

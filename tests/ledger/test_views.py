@@ -8,7 +8,7 @@ import pytest
 from ledger.journal import flush
 from ledger.models import Injection
 from memory.models import Account, ApiKey
-from memory.services.accounts import issue_key
+from memory.services.accounts.register import issue_key
 from tests.api_client import ServiceClient, segment
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("kept")]

@@ -4,7 +4,7 @@ from typing import Any
 
 from memory.models import Artifact
 from memory.owner import Owner
-from memory.services.artifacts import ArtifactDraft, Kept, keep_artifact
+from memory.services.artifacts.store import ArtifactDraft, Kept, keep_artifact
 from tests.memory.episodes import NOTHING, NOW
 
 

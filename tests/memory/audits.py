@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import connection
 
 from memory.models import Account, AuditEntry
-from memory.services.audit_log import write_reads
+from memory.services.audit.log import write_reads
 
 
 def told_reads() -> list[AuditEntry]:

@@ -11,7 +11,7 @@ from memory.maintenance.runner import run_at_once
 from memory.models import Account, JobRun, Link, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.turn_records import Recorded
+from memory.services.records.record import Recorded
 from tests.memory.episodes import NOW
 from tests.memory.records import put_record
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from memory import conf
 from memory.retrieval.queries import Query
-from memory.services.context import ContextRequest
-from memory.services.memories import OwnVector
-from memory.services.recall import RecallRequest
+from memory.services.memories.store import OwnVector
+from memory.services.prompt_context.build import ContextRequest
+from memory.services.recall.recall import RecallRequest
 
 
 def request_for(

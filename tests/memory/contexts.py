@@ -7,9 +7,9 @@ from typing import Any
 
 from memory.models import ContextEntry, PersistentContext
 from memory.owner import Owner
-from memory.services.contexts import ContextDraft, create_context
-from memory.services.entries import Edit, EntryDraft, store_entries, update_content
-from memory.services.memories import OwnVector
+from memory.services.contexts.entries import Edit, EntryDraft, store_entries, update_content
+from memory.services.contexts.manage import ContextDraft, create_context
+from memory.services.memories.store import OwnVector
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 

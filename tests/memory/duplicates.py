@@ -11,7 +11,7 @@ from memory.maintenance import Batch, Report, deduplicate
 from memory.models import Link, Memory
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
-from memory.services.links import DUPLICATE_OF, NewLink, insert_links
+from memory.services.memories.links import DUPLICATE_OF, NewLink, insert_links
 from tests.memory.episodes import MODEL, NOW, WIDTH
 
 NEAR, FAR = 0.3, 0.5

@@ -4,8 +4,8 @@ from typing import Any
 
 from memory.models import Entity
 from memory.owner import Owner
-from memory.services.entities import EntityDraft, Resolved, upsert_entities, upsert_entity
-from memory.services.memories import OwnVector
+from memory.services.entities.learn import EntityDraft, Resolved, upsert_entities, upsert_entity
+from memory.services.memories.store import OwnVector
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 

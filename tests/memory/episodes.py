@@ -9,9 +9,9 @@ from memory.models import EpisodicMemory
 from memory.models.binary import Embedding
 from memory.owner import Owner
 from memory.retrieval.search import MemoryQuery
-from memory.services.embedding import Embedded
-from memory.services.episodes import EpisodeDraft, store_episodes
-from memory.services.memories import OwnVector
+from memory.services.embedding.embed import Embedded
+from memory.services.memories.store import OwnVector
+from memory.services.summaries.store import EpisodeDraft, store_episodes
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 MODEL = "test-model"

@@ -5,8 +5,8 @@ from typing import Any
 
 from memory.models import Fact, FactVersion
 from memory.owner import Owner
-from memory.services.facts import FactDraft, Learnt, find_fact, learn_fact, visible_facts
-from memory.services.memories import OwnVector
+from memory.services.facts.learn import FactDraft, Learnt, find_fact, learn_fact, visible_facts
+from memory.services.memories.store import OwnVector
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 CLAIM = "Ana lives in Berlin."

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from memory.models import Goal
 from memory.owner import Owner
-from memory.services.goals import GoalDraft, add_goal, complete_goal
-from memory.services.memories import OwnVector
+from memory.services.goals.plan import GoalDraft, add_goal, complete_goal
+from memory.services.memories.store import OwnVector
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 

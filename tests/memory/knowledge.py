@@ -7,9 +7,9 @@ from typing import Any
 
 from memory.models import Conversation, Entity, Fact, Link
 from memory.owner import Owner
-from memory.services.conversation_queue import WorkedBatch
-from memory.services.extraction import extract_due
-from memory.services.turns import StoredTurns
+from memory.services.conversations.queue import WorkedBatch
+from memory.services.extraction.extract import extract_due
+from memory.services.turns.store import StoredTurns
 from tests.memory.turns import say, turn
 
 SAID_AT = datetime(2026, 2, 4, 12, tzinfo=UTC)

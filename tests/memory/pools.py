@@ -6,7 +6,7 @@ from typing import Any
 
 from memory.models import Account, MemoryPool, Team, TeamMember
 from memory.owner import Owner
-from memory.services.pools import PoolDraft, create_pool
+from memory.services.pools.manage import PoolDraft, create_pool
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

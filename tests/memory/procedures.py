@@ -7,8 +7,8 @@ from django.db import connection
 
 from memory.models import Strategy, ToolInvocation
 from memory.owner import Owner
-from memory.services.memories import OwnVector
-from memory.services.strategies import StrategyDraft, learn_strategy
+from memory.services.memories.store import OwnVector
+from memory.services.strategies.learn import StrategyDraft, learn_strategy
 from memory.services.tools import InvocationDraft, record_invocation
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 

@@ -8,7 +8,7 @@ from memory.extraction.turn_slots import Action, Observation, Outcome, Point, Ra
 from memory.models import Account, CompressionLevel, Goal, Kind, Memory, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
 from memory.reasoning import DEPTHS, ReasoningTier
-from memory.services.memories import store_memories
+from memory.services.memories.store import store_memories
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.records import put_record
 

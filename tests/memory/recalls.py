@@ -5,7 +5,7 @@ from typing import Any
 from memory.owner import Owner
 from memory.retrieval.candidates import Bundle, Candidate
 from memory.retrieval.queries import Query
-from memory.services.recall import RecallRequest, recall
+from memory.services.recall.recall import RecallRequest, recall
 from tests.memory.episodes import NOW
 
 UNREAD = ("-names", "-self_query", "-query_expansion", "-hyde")

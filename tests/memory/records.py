@@ -4,7 +4,7 @@ from typing import Any
 
 from memory.extraction.turn_slots import Action, Observation, Outcome, Slots
 from memory.owner import Owner
-from memory.services.turn_records import RecordDraft, Recorded, prepare_record, record_turn
+from memory.services.records.record import RecordDraft, Recorded, prepare_record, record_turn
 from tests.memory.episodes import NOTHING, NOW
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from memory.errors import NotFound
-from memory.services.router import TIERS, MemoryRouter
+from memory.services.router.route import TIERS, MemoryRouter
 from memory.tiers.base import Written
 from tests.memory.episodes import NOW
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from memory.models import Conversation, EpisodicMemory, Link
 from memory.owner import Owner
-from memory.services.conversation_queue import WorkedBatch
-from memory.services.conversations import join_conversation
-from memory.services.embedding import embed_texts
-from memory.services.episodes import EpisodeDraft, store_episodes
-from memory.services.summaries import summarize_due
+from memory.services.conversations.lifecycle import join_conversation
+from memory.services.conversations.queue import WorkedBatch
+from memory.services.embedding.embed import embed_texts
+from memory.services.summaries.store import EpisodeDraft, store_episodes
+from memory.services.summaries.summarize import summarize_due
 from tests.memory.episodes import NOW
 
 NOTHING_DUE = WorkedBatch(claimed=0, stored=0, failed=0, stopped=False)

@@ -10,7 +10,7 @@ from memory.agent_artifacts import AgentArtifacts, AgentWorkEpisodes
 from memory.agent_memory import AgentMemory
 from memory.errors import NotFound, StaleVersion
 from memory.owner import Owner
-from memory.services.artifacts import ArtifactDraft
+from memory.services.artifacts.store import ArtifactDraft
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim
 from tests.memory.records import put_record

@@ -12,10 +12,10 @@ from memory.errors import NotFound
 from memory.extraction.messages import MalformedMessage, read_message
 from memory.models import Account, AuditEntry, Conversation
 from memory.owner import Owner
-from memory.services.conversation_queue import SUMMARIES
-from memory.services.conversations import Opening
-from memory.services.episodes import EpisodeDraft
-from memory.services.turns import TurnDraft
+from memory.services.conversations.lifecycle import Opening
+from memory.services.conversations.queue import SUMMARIES
+from memory.services.summaries.store import EpisodeDraft
+from memory.services.turns.store import TurnDraft
 from memory_project.ids import uuid7
 from tests.memory.episodes import NOW
 

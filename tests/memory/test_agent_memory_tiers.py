@@ -13,12 +13,12 @@ from memory.agent_memory import AgentMemory
 from memory.errors import Conflict, Forbidden, NotFound, StaleVersion
 from memory.models import Account, AuditEntry, ContextAccessLog, Level
 from memory.owner import Owner
-from memory.services.access_log import write_lines
-from memory.services.contexts import ContextDraft
-from memory.services.entries import Edit, EntryDraft
-from memory.services.learnings import LearningDraft
-from memory.services.pools import PoolDraft
-from memory.services.workflow_runs import RunDraft
+from memory.services.contexts.access_log import write_lines
+from memory.services.contexts.entries import Edit, EntryDraft
+from memory.services.contexts.manage import ContextDraft
+from memory.services.learnings.publish import LearningDraft
+from memory.services.pools.manage import PoolDraft
+from memory.services.pools.workflow_runs import RunDraft
 from memory.tiers.base import Written
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW

@@ -10,7 +10,7 @@ from memory.agent_memory import AgentMemory
 from memory.errors import NotFound
 from memory.extraction.turn_slots import Action, Observation, Slots
 from memory.owner import Owner
-from memory.services.turn_records import RecordDraft
+from memory.services.records.record import RecordDraft
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim
 

@@ -15,7 +15,7 @@ from memory.models import Account, Conversation
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import language_model
 from memory.retrieval import ranking
-from memory.services.alerts import ALERTS
+from memory.services.operations.alerts import ALERTS
 from memory_project import redis
 from tests.redis_elsewhere import own_redis
 

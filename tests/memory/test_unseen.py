@@ -6,7 +6,7 @@ import pytest
 
 from memory.identity import normalize_claim
 from memory.providers.material import encode_line
-from memory.services.layouts import one_line
+from memory.services.prompt_context.fence import one_line
 from memory.unseen import UNSEEN, drop_unseen
 
 HIDDEN = (

@@ -16,7 +16,7 @@ from memory.retrieval.episodes import search_episodes
 from memory.retrieval.search import MemoryQuery
 from memory.retrieval.statements import where_of
 from memory.retrieval.vectors import nearest_ctes
-from memory.services.vector_index import Hnsw, IvfFlat, build_index, drop_all_indexes, names_of_indexes
+from memory.services.embedding.vector_index import Hnsw, IvfFlat, build_index, drop_all_indexes, names_of_indexes
 from tests.memory.episodes import NOW
 from tests.memory.vectors import INDEXED, MODEL, WIDTH, Clusters, build, fill
 

@@ -7,8 +7,8 @@ from typing import Any
 from memory.extraction.messages import read_message
 from memory.models import Turn
 from memory.owner import Owner
-from memory.services.memories import OwnVector
-from memory.services.turns import StoredTurns, TurnDraft, store_turns
+from memory.services.memories.store import OwnVector
+from memory.services.turns.store import StoredTurns, TurnDraft, store_turns
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 

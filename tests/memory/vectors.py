@@ -9,9 +9,9 @@ from memory.models import EpisodicMemory, Memory
 from memory.models.binary import Embedding
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
-from memory.services.embedding import Embedded
-from memory.services.episodes import EpisodeDraft, store_episodes
-from memory.services.vector_index import BuiltIndex, Indexed, Method, build_index
+from memory.services.embedding.embed import Embedded
+from memory.services.embedding.vector_index import BuiltIndex, Indexed, Method, build_index
+from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory_project.ids import uuid7
 from tests.memory.episodes import NOW
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from memory.models import CompressionLevel, Kind, Memory, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
-from memory.services.turn_records import Recorded
+from memory.services.records.record import Recorded
 from tests.memory.graphs import link, store_node
 
 M = TypeVar("M", bound=Memory)

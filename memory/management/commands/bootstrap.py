@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from memory.models import Account
-from memory.services.accounts import READ_WRITE_OPERATE, ensure_agent, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, ensure_agent, issue_key
 
 FIRST_ACCOUNT = "default"
 FIRST_AGENT = "assistant"

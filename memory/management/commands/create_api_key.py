@@ -8,7 +8,7 @@ from django.db import ProgrammingError
 from django.utils import timezone
 
 from memory.models import Account, ApiKey
-from memory.services.accounts import READ_ONLY, READ_WRITE_OPERATE, expiry_after, issue_key
+from memory.services.accounts.register import READ_ONLY, READ_WRITE_OPERATE, expiry_after, issue_key
 from memory_project.http.paths import CONTROL, LONGEST_ID
 
 LONGEST_LIFE_DAYS = 36_500

@@ -18,7 +18,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from memory.errors import NotFound
 from memory.management.commands.run_job import zoned_time
 from memory.models import Account
-from memory.services.exports import Exported, Selection, Write, export_conversations, selected_conversations
+from memory.services.conversations.export import (
+    Exported,
+    Selection,
+    Write,
+    export_conversations,
+    selected_conversations,
+)
 
 INTERRUPTED = 130
 READER_LEFT = 141

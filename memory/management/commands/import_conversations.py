@@ -24,7 +24,7 @@ from memory.extraction.imported import BadLine, Item
 from memory.extraction.locomo import read_locomo
 from memory.models import Account
 from memory.owner import Owner
-from memory.services.imports import EMBED_SECONDS, Imported, import_conversations, rehearse_import
+from memory.services.conversations.import_files import EMBED_SECONDS, Imported, import_conversations, rehearse_import
 
 INTERRUPTED = 130
 UNITS = {"jsonl": "line", "locomo": "sample", "chatgpt": "conversation", "claude": "conversation"}

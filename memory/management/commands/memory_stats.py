@@ -15,9 +15,15 @@ from rich.table import Table
 
 from memory.maintenance import JOBS
 from memory.models import Account, MetricSample
-from memory.services.alerts import Alert, find_alerts
-from memory.services.samples import latest_samples
-from memory.services.statistics import Knowledge, PendingEmbeddings, RedisFigures, Statistics, gather_statistics
+from memory.services.operations.alerts import Alert, find_alerts
+from memory.services.operations.samples import latest_samples
+from memory.services.operations.statistics import (
+    Knowledge,
+    PendingEmbeddings,
+    RedisFigures,
+    Statistics,
+    gather_statistics,
+)
 
 WIDTH = 100
 

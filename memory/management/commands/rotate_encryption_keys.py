@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from memory.services.sealing import (
+from memory.services.operations.reseal import (
     Rotated,
     SealedTable,
     count_rows,

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from memory.errors import NotFound, Unprocessable
 from memory.models.accounts import DEFAULT_LANGUAGE, LANGUAGES
 from memory.owner import Owner
-from memory.services.accounts import find_account
-from memory.services.languages import check_language, count_in_others, read_anew, set_language
+from memory.services.accounts.language import check_language, count_in_others, read_anew, set_language
+from memory.services.accounts.register import find_account
 
 INTERRUPTED = 130
 

@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 from memory.errors import NotFound, Unprocessable
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.accounts import find_account
-from memory.services.reasoning_policies import (
+from memory.services.accounts.register import find_account
+from memory.services.records.reasoning_policy import (
     MOST_TRACE_TOKENS,
     check_policy,
     count_traces,

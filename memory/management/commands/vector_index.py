@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from memory.errors import MemoryServiceError, Unprocessable
 from memory.providers.embeddings import embedding_provider
-from memory.services.vector_index import (
+from memory.services.embedding.vector_index import (
     BuiltIndex,
     Hnsw,
     Indexed,

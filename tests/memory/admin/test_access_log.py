@@ -9,7 +9,7 @@ from django.test import Client
 
 from memory.models import Account, ContextAccessLog, ContextEntry, PersistentContext
 from memory.owner import Owner
-from memory.services.corrections import delete_memories
+from memory.services.memories.correct import delete_memories
 from memory_project.ids import uuid7
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import list_url, page_url, shown

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from memory.models import Account, Agent, ApiKey, AuditEntry, IdempotentRequest, Team, TeamMember
-from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
 

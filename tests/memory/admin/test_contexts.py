@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from memory.models import Account, AuditEntry, ContextEntry, ContextSnapshot, PersistentContext
 from memory.owner import Owner
-from memory.services.contexts import change_context
-from memory.services.snapshots import create_snapshot
+from memory.services.contexts.manage import change_context
+from memory.services.contexts.snapshots import create_snapshot
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
 from tests.memory.contexts import context_of, entry, keep

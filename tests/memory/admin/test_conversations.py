@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from ledger import store as ledger
 from memory.models import Account, Conversation, EpisodicMemory, Turn
 from memory.owner import Owner
-from memory.services.conversations import Opening
-from memory.services.turns import store_turns
+from memory.services.conversations.lifecycle import Opening
+from memory.services.turns.store import store_turns
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import place_of
 from memory.tiers.working import WorkingMemory

@@ -18,8 +18,8 @@ from memory.models import (
     PersistentContext,
 )
 from memory.owner import Owner
-from memory.services.embedding import embed_texts
-from memory.services.entries import boost_importance, store_entries
+from memory.services.contexts.entries import boost_importance, store_entries
+from memory.services.embedding.embed import embed_texts
 from tests.memory.admin.pages import add_url, form_values, list_url, page_url, shown
 from tests.memory.contexts import context_of, entry, keep, rewrite
 from tests.memory.episodes import NOW

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from memory.models import AuditEntry, ContextEntry, ContextEntryVersion, Memory, PersistentContext, SnapshotEntry
 from memory.owner import Owner
-from memory.services.snapshots import create_snapshot
+from memory.services.contexts.snapshots import create_snapshot
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import choose, list_url, page_url, queries_of, shown
 from tests.memory.contexts import context_of, entry, keep, rewrite

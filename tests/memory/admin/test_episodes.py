@@ -9,8 +9,8 @@ from pytest_django import Settings
 from memory.models import Account
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
-from memory.services.embedding import embed_texts
-from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.embedding.embed import embed_texts
+from memory.services.summaries.store import EpisodeDraft, store_episodes
 from tests.memory.admin.pages import list_url, shown
 from tests.memory.episodes import NOW, draft, store
 

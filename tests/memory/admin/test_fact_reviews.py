@@ -9,8 +9,8 @@ from django.urls import reverse
 
 from memory.models import AuditEntry, Fact, FactReview, Turn
 from memory.owner import Owner
-from memory.services.fact_changes import reject_fact
-from memory.services.fact_reviews import open_review
+from memory.services.facts.review import open_review
+from memory.services.facts.supersede import reject_fact
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import list_url, page_url, queries_of, shown
 from tests.memory.entities import entity_of

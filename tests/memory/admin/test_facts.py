@@ -8,9 +8,9 @@ from django.test import Client
 
 from memory.models import Account, AuditEntry, Fact, FactTombstone, FactVersion, Turn, Vector
 from memory.owner import Owner
-from memory.services.embedding import embed_texts
-from memory.services.fact_changes import correct_fact, supersede_fact
-from memory.services.facts import FactDraft, learn_fact
+from memory.services.embedding.embed import embed_texts
+from memory.services.facts.learn import FactDraft, learn_fact
+from memory.services.facts.supersede import correct_fact, supersede_fact
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
 from tests.memory.entities import entity_of

@@ -8,7 +8,7 @@ from django.test import Client
 from memory.admin import fading
 from memory.models import Account, Fact, Kind, Memory
 from memory.owner import Owner
-from memory.services.decay import CONFIDENCE, SALIENCE, Slice, fade
+from memory.services.memories.decay import CONFIDENCE, SALIENCE, Slice, fade
 from tests.memory.admin.pages import form_values, list_url, page_url, shown
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOW

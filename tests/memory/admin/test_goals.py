@@ -10,7 +10,7 @@ from django.test import Client
 from memory.admin import goal_trees
 from memory.models import Account, AuditEntry, Goal, Link, Memory
 from memory.owner import Owner
-from memory.services.goals import GoalDraft, add_goal
+from memory.services.goals.plan import GoalDraft, add_goal
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, queries_of, shown
 from tests.memory.episodes import NOTHING

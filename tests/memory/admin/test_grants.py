@@ -8,7 +8,7 @@ from django.test import Client
 from memory.admin.grants import MOST_ROWS
 from memory.models import AccessControl, Account, Agent, AuditEntry, MemoryPool
 from memory.owner import Owner
-from memory.services.pools import grant_access
+from memory.services.pools.manage import grant_access
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import form_values, page_url, shown
 from tests.memory.pools import NOW, make_pool

@@ -38,12 +38,12 @@ from memory.models import (
     WorkflowRun,
 )
 from memory.owner import Owner
-from memory.services.fact_reviews import open_review
-from memory.services.fact_tombstones import bury
-from memory.services.goals import GoalDraft, add_goal
+from memory.services.contexts.snapshots import create_snapshot
+from memory.services.facts.review import open_review
+from memory.services.facts.tombstones import bury
+from memory.services.goals.plan import GoalDraft, add_goal
 from memory.services.profiles import ProfileChanges, update_profile
-from memory.services.snapshots import create_snapshot
-from memory.services.strategies import StrategyDraft, learn_strategy
+from memory.services.strategies.learn import StrategyDraft, learn_strategy
 from memory.services.tools import InvocationDraft, record_invocations
 from memory_project.admin_lists import MOST_COUNTED, BoundedPaginator
 from memory_project.ids import uuid7

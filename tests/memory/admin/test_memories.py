@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from memory.models import Account, AuditEntry, EpisodicMemory, Memory, Vector
 from memory.owner import Owner
 from memory.retrieval.queries import Query
-from memory.services.memories import OwnVector
-from memory.services.recall import RecallRequest, recall
+from memory.services.memories.store import OwnVector
+from memory.services.recall.recall import RecallRequest, recall
 from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
 from tests.memory.episodes import MODEL, NOW, direction, draft, store
 

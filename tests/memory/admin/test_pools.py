@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 
 from memory.models import AccessControl, Account, AuditEntry, BlackboardPosting, MemoryPool, ToolCacheEntry, WorkflowRun
 from memory.owner import Owner
-from memory.services.pool_data import write_data
-from memory.services.pools import PoolDraft, create_pool
-from memory.services.shared_context_pools import cache_result, post
+from memory.services.pools.data import write_data
+from memory.services.pools.manage import PoolDraft, create_pool
+from memory.services.pools.share import cache_result, post
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
 from tests.memory.pools import make_team

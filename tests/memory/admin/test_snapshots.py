@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from memory.admin.restore_previews import MOST_SHOWN
 from memory.models import AuditEntry, ContextEntry, ContextEntryVersion, ContextSnapshot, PersistentContext
 from memory.owner import Owner
-from memory.services.corrections import correct_memory
-from memory.services.entries import boost_importance, remove_entry
-from memory.services.snapshots import create_snapshot
+from memory.services.contexts.entries import boost_importance, remove_entry
+from memory.services.contexts.snapshots import create_snapshot
+from memory.services.memories.correct import correct_memory
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
 from tests.memory.contexts import context_of, entry, held, keep, rewrite

@@ -8,9 +8,9 @@ from django.test import Client
 
 from memory.models import Account, AuditEntry, Strategy, StrategyTool, StrategyUse, Vector
 from memory.owner import Owner
-from memory.services.embedding import embed_texts
-from memory.services.memories import OwnVector
-from memory.services.strategies import StrategyDraft, learn_strategy
+from memory.services.embedding.embed import embed_texts
+from memory.services.memories.store import OwnVector
+from memory.services.strategies.learn import StrategyDraft, learn_strategy
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import form_values, list_url, page_url, queries_of, shown
 from tests.memory.episodes import MODEL, NOTHING, direction

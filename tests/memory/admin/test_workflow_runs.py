@@ -7,7 +7,7 @@ from django.test import Client
 
 from memory.models import Account, AuditEntry, MemoryPool, WorkflowRun
 from memory.owner import Owner
-from memory.services.workflow_runs import RunDraft, start_run
+from memory.services.pools.workflow_runs import RunDraft, start_run
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, queries_of, shown
 from tests.memory.pools import NOW

@@ -12,7 +12,7 @@ from memory import conf
 from memory.maintenance import Batch, write_access_log
 from memory.models import Account, ContextAccessLog, Memory, PersistentContext
 from memory.owner import Owner
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory.tiers.access_log import UNTOLD
 from tests.api_client import ServiceClient
 from tests.memory.contexts import context_of, entry, keep

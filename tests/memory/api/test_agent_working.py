@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 from memory import conf
 from memory.models import Account, Agent, SavedWorkingMemory
 from memory.owner import Owner
-from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.accounts.register import READ_ONLY, issue_key
 from memory.tiers.agent_working import WorkingMemoryService
 from memory_project import redis
 from tests.api_client import ServiceClient, segment

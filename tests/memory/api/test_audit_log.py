@@ -13,8 +13,8 @@ from django.utils import timezone
 from memory.api.audit_log import narrowed
 from memory.models import Account, AuditEntry
 from memory.owner import Owner
-from memory.services.accounts import issue_key
-from memory.services.audit_log import entries_of
+from memory.services.accounts.register import issue_key
+from memory.services.audit.log import entries_of
 from tests.api_client import ServiceClient
 from tests.memory.audits import entered, told_reads
 

@@ -8,10 +8,10 @@ from django.utils import timezone
 from ledger import store as ledger
 from memory.models import Account, ApiKey, Memory
 from memory.owner import Owner
-from memory.services.accounts import issue_key
-from memory.services.context_layout import NOTICE
-from memory.services.embedding import embed_texts
-from memory.services.episodes import EpisodeDraft, store_episodes
+from memory.services.accounts.register import issue_key
+from memory.services.embedding.embed import embed_texts
+from memory.services.prompt_context.layout import NOTICE
+from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.tiers.working import WorkingMemory
 from memory.tokens import estimate_tokens
 from memory_project.redis import Place

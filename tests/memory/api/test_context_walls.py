@@ -9,8 +9,8 @@ import pytest
 
 from memory.models import Account, ContextAccessLog, ContextEntry, PersistentContext
 from memory.owner import Owner
-from memory.services.accounts import issue_key
-from memory.services.entry_searches import EntryQuestion, find_entries
+from memory.services.accounts.register import issue_key
+from memory.services.contexts.search import EntryQuestion, find_entries
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW

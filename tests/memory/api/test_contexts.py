@@ -7,7 +7,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, PersistentContext
-from memory.services.accounts import issue_key
+from memory.services.accounts.register import issue_key
 from tests.api_client import ServiceClient
 
 pytestmark = pytest.mark.django_db

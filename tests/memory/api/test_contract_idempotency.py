@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from memory.models import Account, Agent, IdempotentRequest
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory_project.http.credentials import Credential
 from memory_project.http.idempotency import Attempt
 from tests.api_client import ServiceClient

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from memory.models import Account, ApiKey
-from memory.services.accounts import READ_ONLY, READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_ONLY, READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient
 
 HEADERS = [

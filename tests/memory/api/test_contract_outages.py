@@ -14,7 +14,7 @@ from django.db import connection
 
 from memory.models import Account
 from memory.owner import Owner
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory_project import redis
 from tests.memory.turns import talk
 from tests.web_server import WebServer, database_url, serve, until

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory.models import Account, Agent
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory.tiers.base import NAME_LENGTH
 from memory_project.http.paths import ExternalIdConverter, external_path, path_info, raw_path_of
 from tests.api_client import ServiceClient, segment

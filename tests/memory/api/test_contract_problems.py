@@ -11,7 +11,7 @@ from django.test import Client
 from memory import errors
 from memory.api.problems import STATUS_OF, answer_problem
 from memory.models import Account
-from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.accounts.register import READ_ONLY, issue_key
 from memory_project.http.problems import CONTENT_TYPE
 from memory_project.http.request_ids import RequestIdFilter
 from tests.api_client import ServiceClient

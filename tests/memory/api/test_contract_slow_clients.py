@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 import pytest
 
 from memory.models import Account, Agent
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from tests.web_server import SharedServers, WebServer
 
 DEADLINE_SECONDS = 2

@@ -5,8 +5,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Conversation
 from memory.owner import Owner
-from memory.services import conversation_lineage as lineages
-from memory.services.conversation_lineage import conversation_lineage
+from memory.services.conversations import lineage as lineages
+from memory.services.conversations.lineage import conversation_lineage
 from tests.api_client import ServiceClient
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 from ledger import store as ledger
 from memory.models import Account, ApiKey, Conversation, JobRun
 from memory.owner import Owner
-from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.accounts.register import READ_ONLY, issue_key
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import Place
 from tests.api_client import ServiceClient, segment

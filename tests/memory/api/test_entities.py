@@ -9,9 +9,9 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, Entity, EntityName, Link
 from memory.owner import Owner
-from memory.services.accounts import READ_ONLY, issue_key
-from memory.services.corrections import mark_memories
-from memory.services.links import MENTIONS
+from memory.services.accounts.register import READ_ONLY, issue_key
+from memory.services.memories.correct import mark_memories
+from memory.services.memories.links import MENTIONS
 from tests.api_client import ServiceClient
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
 from tests.hostile import HostileBody, each_hostile_body

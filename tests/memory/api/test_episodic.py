@@ -7,7 +7,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, ApiKey, AuditEntry, EpisodicMemory, Memory, Vector
-from memory.services.accounts import issue_key
+from memory.services.accounts.register import issue_key
 from tests.api_client import ServiceClient, segment
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
 

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from memory.models import Account, AuditEntry, Fact, FactTombstone
-from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
 from tests.hostile import HostileBody, each_hostile_body

@@ -8,7 +8,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, Goal, Link
-from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
 from tests.hostile import HostileBody, each_hostile_body

@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 from memory import conf
 from memory.models import Account, Entity, Kind, Memory
 from memory.owner import Owner
-from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.memory.graphs import entity, link, node
 

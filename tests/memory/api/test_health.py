@@ -15,8 +15,8 @@ from memory.maintenance import JOBS, Batch, measure
 from memory.models import Account, Conversation, JobRun
 from memory.owner import Owner
 from memory.providers.language_models import Usage
-from memory.services.alerts import ALERTS
-from memory.services.usage import record_usage
+from memory.services.operations.alerts import ALERTS
+from memory.services.operations.usage import record_usage
 from memory_project import measures, redis
 from tests.memory.episodes import draft, store
 from tests.redis_elsewhere import own_redis

@@ -6,7 +6,7 @@ import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from memory.models import Account, ApiKey, AuditEntry, JobRun
-from memory.services.accounts import issue_key
+from memory.services.accounts.register import issue_key
 from tests.api_client import ServiceClient
 
 ClientFor = Callable[[str], ServiceClient]

@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, Learning, LearningVote
 from memory.scoring import wilson_lower_bound
-from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
 from tests.hostile import HostileBody, each_hostile_body

@@ -6,7 +6,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, AgentShortTermMemory, ContextEntry, MemoryPool
-from memory.services.accounts import READ_ONLY, READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_ONLY, READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient, segment
 from tests.embedding_server import EmbeddingServer, vector_of
 from tests.round_trips import counted_commands

@@ -11,7 +11,7 @@ import pytest
 
 from memory import conf
 from memory.models import Account, MemoryPool, WorkflowRun
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient
 from tests.hostile import HostileBody, each_hostile_body
 from tests.memory.pools import NOW, pool_etag

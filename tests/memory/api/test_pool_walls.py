@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from memory.models import Account, MemoryPool, Team, WorkflowRun
 from memory.owner import Owner
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
-from memory.services.pools import own_pool
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
+from memory.services.pools.manage import own_pool
 from tests.api_client import ServiceClient
 from tests.memory.pools import NOW, make_team
 

@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, UserProfile
 from memory.owner import Owner
-from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.accounts.register import READ_ONLY, issue_key
 from memory.services.profiles import learn_preferences
 from tests.api_client import ServiceClient, segment
 from tests.hostile import HOSTILE_SEGMENTS, HostileBody, each_hostile_body

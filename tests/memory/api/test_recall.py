@@ -13,7 +13,7 @@ from memory import conf
 from memory.api.views import ConcludedResponse
 from memory.models import Account, Memory
 from memory.owner import Owner
-from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer, vector_of
 from tests.memory.audits import told_read

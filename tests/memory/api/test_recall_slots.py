@@ -8,7 +8,7 @@ from memory.extraction.turn_slots import Action, Outcome, Point, Rationale, Reas
 from memory.models import Account, Kind
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.turn_records import Recorded
+from memory.services.records.record import Recorded
 from tests.api_client import ServiceClient
 from tests.memory.records import put_record
 from tests.memory.turns import say, turn

@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, Link
 from memory.owner import Owner
-from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.hostile import HostileBody, each_hostile_body
 from tests.memory.graphs import entity, link

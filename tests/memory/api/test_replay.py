@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory.models import Account, ApiKey, AuditEntry, Goal, IdempotentRequest, Memory, TurnRecord
 from memory.owner import Owner
-from memory.services.accounts import READ_ONLY, issue_key
+from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.memory.goals import aim
 from tests.memory.procedures import everything_stored

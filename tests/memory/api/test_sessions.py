@@ -11,11 +11,11 @@ from memory import conf
 from memory.extraction.messages import read_message
 from memory.models import Account, Conversation
 from memory.owner import Owner
-from memory.services.accounts import READ_ONLY, issue_key
-from memory.services.corrections import mark_memories
-from memory.services.embedding import embed_texts
-from memory.services.episodes import EpisodeDraft, store_episodes
-from memory.services.turns import TurnDraft
+from memory.services.accounts.register import READ_ONLY, issue_key
+from memory.services.embedding.embed import embed_texts
+from memory.services.memories.correct import mark_memories
+from memory.services.summaries.store import EpisodeDraft, store_episodes
+from memory.services.turns.store import TurnDraft
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import place_of
 from memory_project import redis

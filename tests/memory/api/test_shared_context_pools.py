@@ -7,7 +7,7 @@ import pytest
 
 from memory import conf
 from memory.models import Account, BlackboardPosting, ToolCacheEntry
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient, segment
 from tests.memory.pools import pool_etag
 

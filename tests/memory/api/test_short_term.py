@@ -9,7 +9,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, AgentShortTermMemory
-from memory.services.accounts import READ_ONLY, READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_ONLY, READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ import pytest
 
 from memory.models import AccessControl, Account, ContextEntryVersion, ContextSnapshot, PersistentContext
 from memory.owner import Owner
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.memory.contexts import context_of, entry, keep

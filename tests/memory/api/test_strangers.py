@@ -9,8 +9,8 @@ import pytest
 from memory.extraction.turn_slots import Action, Outcome, Slots
 from memory.models import Account, EpisodicMemory, JobRun
 from memory.owner import Owner
-from memory.services.contexts import ContextDraft, create_context
-from memory.services.snapshots import create_snapshot
+from memory.services.contexts.manage import ContextDraft, create_context
+from memory.services.contexts.snapshots import create_snapshot
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.memory.artifacts import kept as kept_artifact

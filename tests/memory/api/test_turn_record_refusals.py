@@ -6,8 +6,8 @@ from uuid import uuid4
 import pytest
 
 from memory.models import Conversation, TurnRecord
+from memory.services.records.slots import LONGEST_TEXT
 from memory.services.tools import LARGEST_VALUE_BYTES
-from memory.services.turn_slots import LONGEST_TEXT
 from tests.api_client import ServiceClient
 from tests.hostile import HOSTILE_IDS, HostileBody, each_hostile_body
 

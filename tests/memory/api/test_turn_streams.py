@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from memory import conf
 from memory.models import Account, Conversation, JobRun, Turn
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory_project.http.problems import Problem
 from memory_project.http.streams import disk_space, lines_of, write_array
 from tests.api_client import ServiceClient

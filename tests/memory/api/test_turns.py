@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from memory import conf
 from memory.models import Account, Conversation, JobRun, Turn, Vector
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient, segment
 from tests.embedding_server import EmbeddingServer
 from tests.memory.api.turn_requests import TURNS, contents, log, numbered, say, turn

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memory.models import Account, WorkflowRun
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient, segment
 
 RUN_ID = "night/run %2F ü"

@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from memory import conf
 from memory.models import Account, ApiKey
-from memory.services.accounts import issue_key
+from memory.services.accounts.register import issue_key
 from tests.api_client import ServiceClient, segment
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]

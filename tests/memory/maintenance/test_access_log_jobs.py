@@ -9,7 +9,7 @@ from memory import conf
 from memory.maintenance import JOBS, Batch, Report
 from memory.models import Account, ContextAccessLog, PersistentContext
 from memory.owner import Owner
-from memory.services.access_log import Action, log_reads, log_writes
+from memory.services.contexts.access_log import Action, log_reads, log_writes
 from memory.tiers.access_log import waiting
 from tests.memory.contexts import context_of
 

@@ -10,8 +10,8 @@ from memory import conf
 from memory.maintenance import Batch, cleanup
 from memory.models import Account, AuditEntry, Memory, Turn, Vector
 from memory.owner import Owner
-from memory.services.conversations import find_conversation
-from memory.services.turns import get_conversation
+from memory.services.conversations.lifecycle import find_conversation
+from memory.services.turns.store import get_conversation
 from tests.memory.episodes import NOW
 from tests.memory.turns import say, talk, turn
 

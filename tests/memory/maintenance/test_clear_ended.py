@@ -7,7 +7,7 @@ import pytest
 from memory.maintenance import Batch, clear_ended
 from memory.models import Conversation
 from memory.owner import Owner
-from memory.services.conversations import find_conversation
+from memory.services.conversations.lifecycle import find_conversation
 from memory.tiers.working import WorkingMemory
 from tests.memory.episodes import NOW
 from tests.memory.turns import talk

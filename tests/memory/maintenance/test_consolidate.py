@@ -15,7 +15,7 @@ from memory.maintenance import JOBS, Batch, consolidate
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, Conversation, Fact, FactVersion, JobRun, Link, Memory
 from memory.owner import Owner
-from memory.services.conversation_queue import EXTRACTION
+from memory.services.conversations.queue import EXTRACTION
 from memory.tasks import sweep_jobs
 from memory_project.celery import app
 from tests.beside import does_somebody_wait

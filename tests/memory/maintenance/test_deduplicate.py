@@ -15,9 +15,9 @@ from memory.maintenance.runner import run_at_once
 from memory.models import Account, JobRun, Kind, Link, Memory, Vector
 from memory.models.binary import binary_cursor
 from memory.owner import Owner
-from memory.services.duplicate_search import fresh_rows, nearest
-from memory.services.duplicate_wordings import word_unworded
-from memory.services.memories import OwnVector, store_memories
+from memory.services.duplicates.search import fresh_rows, nearest
+from memory.services.duplicates.wording import word_unworded
+from memory.services.memories.store import OwnVector, store_memories
 from tests.memory.duplicates import live, merged, run
 from tests.memory.duplicates import test_model as test_model
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction

@@ -15,7 +15,7 @@ from memory.models import (
     WorkflowRun,
 )
 from memory.owner import Owner
-from memory.services.short_term import ShortTermDraft, store_entry
+from memory.services.short_term.keep import ShortTermDraft, store_entry
 from tests.memory.episodes import NOW
 
 pytestmark = pytest.mark.django_db

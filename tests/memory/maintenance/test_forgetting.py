@@ -9,7 +9,7 @@ from memory.maintenance import Batch, Run
 from memory.maintenance.cleanup import forget_runs
 from memory.maintenance.expire import forget_answers
 from memory.models import Account, IdempotentRequest, JobRun
-from memory.services.accounts import READ_WRITE_OPERATE, issue_key
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 
 pytestmark = pytest.mark.django_db
 

@@ -8,9 +8,9 @@ import pytest
 from memory.maintenance import Batch, expire, graduate
 from memory.models import Account, AgentShortTermMemory, AuditEntry, ContextEntry
 from memory.owner import Owner
-from memory.services.contexts import archive_context, own_context
-from memory.services.keyed_entries import find_keyed
-from memory.services.short_term import ShortTermDraft, store_entry
+from memory.services.contexts.keys import find_keyed
+from memory.services.contexts.manage import archive_context, own_context
+from memory.services.short_term.keep import ShortTermDraft, store_entry
 from tests.memory.episodes import NOW
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]

@@ -14,8 +14,8 @@ from memory.maintenance import JOBS, Batch, Report, runner
 from memory.maintenance.measure import run
 from memory.models import Account, Conversation, JobRun, Link, Memory, MetricSample
 from memory.owner import Owner
-from memory.services import samples
-from memory.services.samples import count_working_keys, take_samples
+from memory.services.operations import samples
+from memory.services.operations.samples import count_working_keys, take_samples
 from memory_project import redis
 from memory_project.measures import EMBEDDING_REQUESTS, FAILED, OUTCOMES, RECALL_SECONDS
 from tests.memory.episodes import draft, store

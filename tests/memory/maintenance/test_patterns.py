@@ -8,7 +8,7 @@ from memory.maintenance import Batch, Report, patterns
 from memory.models import Account, Conversation, Strategy
 from memory.owner import Owner
 from tests.memory.goals import aim, finish
-from tests.memory.services.test_patterns import LATER, work, work_for
+from tests.memory.services.strategies.test_patterns import LATER, work, work_for
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 

@@ -8,7 +8,7 @@ from memory.maintenance import Batch, promote
 from memory.models import Account, Fact
 from memory.owner import Owner
 from tests.memory.episodes import NOW
-from tests.memory.services.test_promotions import prominent
+from tests.memory.services.facts.test_globalize import prominent
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("embedding_server")]
 

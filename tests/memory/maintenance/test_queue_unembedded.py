@@ -8,8 +8,8 @@ from memory.maintenance import Batch
 from memory.maintenance.queue_unembedded import run
 from memory.models import Memory, Vector
 from memory.owner import Owner
-from memory.services.embedding_queue import embed_pending
-from memory.services.searches import find_episodes
+from memory.services.embedding.queue import embed_pending
+from memory.services.recall.search import find_episodes
 from tests.embedding_server import MODEL, EmbeddingServer
 from tests.memory.episodes import NOW, draft, store
 

@@ -13,7 +13,7 @@ from memory.maintenance import JOBS, Batch, Report, recall_statistics
 from memory.models import Account, Memory, TermCount
 from memory.models.writer import delete_memories
 from memory.owner import Owner
-from memory.services.languages import read_anew, set_language
+from memory.services.accounts.language import read_anew, set_language
 from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.words import RECOUNT, SUMS, found_by_words, read_rows

@@ -14,7 +14,7 @@ from memory.maintenance import Batch, Report
 from memory.maintenance.runner import run_at_once, run_waiting
 from memory.models import Account, JobRun
 from memory.models.jobs import SCHEDULE
-from memory.services.jobs import schedule_overdue_run, schedule_run
+from memory.services.operations.jobs import schedule_overdue_run, schedule_run
 from tests.memory.maintenance.jobs import (
     NOW,
     clock,

@@ -16,8 +16,8 @@ from memory.maintenance import JOBS, Batch, summarize
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, Conversation, JobRun, Link, Memory
 from memory.owner import Owner
-from memory.services.conversation_queue import SUMMARIES
-from memory.services.summaries import request_summary
+from memory.services.conversations.queue import SUMMARIES
+from memory.services.summaries.summarize import request_summary
 from memory.tasks import sweep_jobs
 from memory_project.celery import app
 from tests.beside import does_somebody_wait

@@ -19,9 +19,9 @@ from memory.models import Account, JobRun, Memory, Vector
 from memory.owner import Owner
 from memory.retrieval.queries import Mode
 from memory.retrieval.vectors import INDEX_PREFIX
-from memory.services import account_indexes
-from memory.services.account_indexes import AccountVectors, find_changes
-from memory.services.vector_index import LOCK, Hnsw, create_statement, drop_indexes
+from memory.services.embedding import account_indexes
+from memory.services.embedding.account_indexes import AccountVectors, find_changes
+from memory.services.embedding.vector_index import LOCK, Hnsw, create_statement, drop_indexes
 from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.memory.crowds import analyze
 from tests.memory.episodes import NOW

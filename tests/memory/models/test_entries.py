@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory.models import ContextEntry, Memory
 from memory.models.entries import effective_relevance
 from memory.owner import Owner
-from memory.services.entry_versions import change_child
+from memory.services.contexts.versions import change_child
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
 

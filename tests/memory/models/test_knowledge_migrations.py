@@ -9,9 +9,9 @@ from django.db.migrations.executor import MigrationExecutor
 
 from memory.models import Conversation, Entity, Fact, Link, Strategy, Turn
 from memory.owner import Owner
-from memory.services.embedding import embed_texts
-from memory.services.entities import EntityDraft, upsert_entity
-from memory.services.facts import FactDraft, learn_fact
+from memory.services.embedding.embed import embed_texts
+from memory.services.entities.learn import EntityDraft, upsert_entity
+from memory.services.facts.learn import FactDraft, learn_fact
 from tests.memory.episodes import NOW
 from tests.memory.knowledge import tell
 from tests.memory.procedures import learn

@@ -14,11 +14,11 @@ from memory.models import AccessControl, Account, Memory, PersistentContext
 from memory.owner import Owner
 from memory.retrieval.entries import search_entries
 from memory.retrieval.episodes import search_episodes
-from memory.services.accounts import add_member, create_team, remove_member
-from memory.services.contexts import Grant, archive_context, revoke_context, unarchive_context
-from memory.services.entries import EntryDraft, remove_entry
-from memory.services.entry_searches import EntryQuestion, find_entries
-from memory.services.memories import OwnVector
+from memory.services.accounts.register import add_member, create_team, remove_member
+from memory.services.contexts.entries import EntryDraft, remove_entry
+from memory.services.contexts.manage import Grant, archive_context, revoke_context, unarchive_context
+from memory.services.contexts.search import EntryQuestion, find_entries
+from memory.services.memories.store import OwnVector
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import MODEL, NOW, direction, draft, query, store
 

@@ -15,7 +15,7 @@ from memory.retrieval.orientation import orient
 from memory.retrieval.plans import Orientation, Recaller
 from memory.retrieval.queries import Query, Window
 from memory.retrieval.recallers import RECALLERS
-from memory.services.fact_changes import correct_fact
+from memory.services.facts.supersede import correct_fact
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 from tests.memory.facts import day, know

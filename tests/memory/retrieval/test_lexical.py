@@ -8,7 +8,7 @@ from memory.models import Account, Memory
 from memory.owner import Owner
 from memory.retrieval.lexical import MOST_MATCHES, MOST_SCORED, MOST_TERMS
 from memory.retrieval.queries import Query
-from memory.services.recall import RecallRequest, recall
+from memory.services.recall.recall import RecallRequest, recall
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.words import (
     count_terms,

@@ -23,7 +23,7 @@ from memory.retrieval.orientation import (
 from memory.retrieval.plans import Orientation
 from memory.retrieval.queries import Query
 from memory.retrieval.vectors import name_of_index
-from memory.services.entity_merges import merge_entities
+from memory.services.entities.merge import merge_entities
 from tests.memory.entities import entity_of
 from tests.memory.episodes import MODEL, NOW, WIDTH, direction
 from tests.memory.gatherings import asked, moment

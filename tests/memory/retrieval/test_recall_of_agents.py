@@ -16,10 +16,10 @@ from memory.retrieval.plans import Plan
 from memory.retrieval.queries import Query
 from memory.retrieval.ranking import PREFIX, Weights, rank_by
 from memory.retrieval.techniques import choose_plan
-from memory.services.embedding import Embedded, embed_texts
-from memory.services.facts import FactDraft, learn_fact
-from memory.services.recall import RecallRequest, recall
-from memory.services.turns import TurnDraft, store_turns
+from memory.services.embedding.embed import Embedded, embed_texts
+from memory.services.facts.learn import FactDraft, learn_fact
+from memory.services.recall.recall import RecallRequest, recall
+from memory.services.turns.store import TurnDraft, store_turns
 from tests.memory.episodes import NOW
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]

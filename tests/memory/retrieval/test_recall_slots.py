@@ -15,8 +15,8 @@ from memory.reasoning import ReasoningTier, is_deeper
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.graph import walk_graph
 from memory.retrieval.queries import Query, Scope
-from memory.services.recall import RecallRequest, recall
-from memory.services.turn_records import Recorded
+from memory.services.recall.recall import RecallRequest, recall
+from memory.services.records.record import Recorded
 from tests.memory.episodes import MODEL, NOW, direction
 from tests.memory.goals import aim
 from tests.memory.graphs import store_node

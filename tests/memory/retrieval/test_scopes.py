@@ -18,7 +18,7 @@ from memory.retrieval.orientation import orient
 from memory.retrieval.plans import Orientation
 from memory.retrieval.queries import Posture, Query, Scope
 from memory.retrieval.scopes import MEMBERS, Place, check_scopes
-from memory.services.conversations import Opening, create_conversation
+from memory.services.conversations.lifecycle import Opening, create_conversation
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import MODEL, NOW, direction
 from tests.memory.gatherings import asked, gathered, moment

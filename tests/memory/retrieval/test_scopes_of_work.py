@@ -11,7 +11,7 @@ from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Posture, Scope
-from memory.services.conversations import Opening, create_conversation
+from memory.services.conversations.lifecycle import Opening, create_conversation
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim

@@ -11,9 +11,9 @@ from memory.retrieval.candidates import Bundle
 from memory.retrieval.gathering import TEXT_CHARACTERS
 from memory.retrieval.orientation import orient
 from memory.retrieval.queries import Query
-from memory.services.fact_changes import correct_fact
-from memory.services.facts import LONGEST_CLAIM
-from memory.services.recall import RecallRequest, recall
+from memory.services.facts.learn import LONGEST_CLAIM
+from memory.services.facts.supersede import correct_fact
+from memory.services.recall.recall import RecallRequest, recall
 from tests.memory.episodes import NOTHING, NOW, draft, store
 from tests.memory.facts import day, know
 from tests.memory.gatherings import asked, gathered, moment

@@ -13,7 +13,7 @@ from memory.models.writer import insert_memories
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.retrieval.timeline import Remembered, Stretch, read_timeline
-from memory.services.fact_changes import retract_fact, supersede_fact
+from memory.services.facts.supersede import retract_fact, supersede_fact
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.crowds import analyze, crowd
 from tests.memory.episodes import NOTHING, NOW, draft, store

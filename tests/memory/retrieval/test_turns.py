@@ -16,11 +16,11 @@ from memory.models.binary import Embedding
 from memory.owner import Owner
 from memory.retrieval.search import MemoryQuery
 from memory.retrieval.turns import search_turns
-from memory.services.embedding import embed_texts
-from memory.services.memories import OwnVector
-from memory.services.searches import find_turns
-from memory.services.turns import store_turns
-from memory.services.vector_index import Hnsw, drop_all_indexes
+from memory.services.embedding.embed import embed_texts
+from memory.services.embedding.vector_index import Hnsw, drop_all_indexes
+from memory.services.memories.store import OwnVector
+from memory.services.recall.search import find_turns
+from memory.services.turns.store import store_turns
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW, query
 from tests.memory.turns import say, turn

@@ -14,8 +14,8 @@ from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.retrieval.queries import Mode, Query, Scope
 from memory.retrieval.vectors import expression_of_index, is_unsupported, least_seen, name_of_index
-from memory.services.memories import OwnVector
-from memory.services.recall import RecallRequest, recall
+from memory.services.memories.store import OwnVector
+from memory.services.recall.recall import RecallRequest, recall
 from tests.memory.crowds import analyze, crowd
 from tests.memory.episodes import NOW
 from tests.memory.nested_vectors import (

@@ -10,16 +10,16 @@ from memory.extraction.messages import read_message
 from memory.extraction.turn_slots import Action, Call, Observation, Outcome, Point, Rationale, Reasoning, Slots
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.artifacts import ArtifactDraft, complete_draft, keep_artifact
-from memory.services.conversations import Opening, create_conversation
-from memory.services.embedding import Embedded
-from memory.services.facts import FactDraft, learn_fact
-from memory.services.goals import GoalDraft, add_goal, block_goal, complete_goal
+from memory.services.artifacts.store import ArtifactDraft, complete_draft, keep_artifact
+from memory.services.conversations.lifecycle import Opening, create_conversation
+from memory.services.embedding.embed import Embedded
+from memory.services.facts.learn import FactDraft, learn_fact
+from memory.services.goals.plan import GoalDraft, add_goal, block_goal, complete_goal
 from memory.services.profiles import ProfileChanges, update_profile
-from memory.services.resume import ResumePacket, ResumeRequest, resume_work
-from memory.services.strategies import StrategyDraft, learn_strategy
-from memory.services.turn_records import RecordDraft, prepare_record, record_turn
-from memory.services.turns import TurnDraft, store_turns
+from memory.services.records.record import RecordDraft, prepare_record, record_turn
+from memory.services.resume.resume import ResumePacket, ResumeRequest, resume_work
+from memory.services.strategies.learn import StrategyDraft, learn_strategy
+from memory.services.turns.store import TurnDraft, store_turns
 from tests.memory.scenarios.stories import Story
 
 BETWEEN_STEPS = timedelta(minutes=2)

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from memory.services.strategies import strategy_text
+from memory.services.strategies.learn import strategy_text
 
 NAMES = ("incident", "migration", "purchase", "refactoring", "research")
 

@@ -8,9 +8,9 @@ import pytest
 from memory.errors import Forbidden
 from memory.models import AccessControl, Level
 from memory.owner import Owner
-from memory.services.access_log import access_logs
-from memory.services.contexts import ContextDraft, archive_context, create_context, lock_context
-from memory.services.pools import PoolDraft, create_pool, delete_pool, lock_pool
+from memory.services.contexts.access_log import access_logs
+from memory.services.contexts.manage import ContextDraft, archive_context, create_context, lock_context
+from memory.services.pools.manage import PoolDraft, create_pool, delete_pool, lock_pool
 from tests.memory.episodes import NOW
 
 pytestmark = pytest.mark.django_db

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from memory.errors import StaleVersion
-from memory.services.access import Versions, check_version
+from memory.services.accounts.access import Versions, check_version
 
 ROW, OTHER = UUID("01890000-0000-7000-8000-0000deadbeef"), UUID("01890000-0000-7000-8000-000000000000")
 

@@ -12,8 +12,8 @@ from pytest_django import DjangoAssertNumQueries
 from memory import conf
 from memory.models import Account, Conversation, Turn
 from memory.owner import Owner
-from memory.services.conversations import end_conversation, find_conversation
-from memory.services.turns import get_conversation
+from memory.services.conversations.lifecycle import end_conversation, find_conversation
+from memory.services.turns.store import get_conversation
 from memory.tiers.session_buffer import RedisBuffer
 from memory.tiers.session_stores import HybridStore, place_of, rows_for_buffer, session_turn
 from memory.tiers.session_turns import entry_of, fitting_entries

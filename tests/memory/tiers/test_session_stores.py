@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memory import conf
 from memory.models import Conversation
 from memory.owner import Owner
-from memory.services.turns import StoredTurns
+from memory.services.turns.store import StoredTurns
 from memory.tiers import session_stores
 from memory.tiers.session_stores import (
     HybridStore,

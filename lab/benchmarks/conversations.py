@@ -1,0 +1,98 @@
+"""Conversations: a turn stored, the latest messages read. Vectors are given, so no text is embedded."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from django.db import connection
+
+from lab.benchmarks.measure import Way
+from lab.benchmarks.scratch import CONVERSATION, Scratch, clustered_vectors
+from lab.benchmarks.web import KeepAliveClient, encode
+from memory import conf
+from memory.extraction.messages import read_message
+from memory.models.binary import Embedding, binary_cursor, half_vector
+from memory.services.conversations.lifecycle import find_conversation
+from memory.services.embedding.embed import Embedded
+from memory.services.memories.store import OwnVector
+from memory.services.sessions.hybrid import MemoryManager
+from memory.services.turns.store import TurnDraft, store_turns
+from memory.tiers.session_stores import place_of
+from memory_project.ids import uuid7
+from memory_project.redis import client as redis_client
+from memory_project.redis import session_key
+
+TURNS = f"/api/v1/conversations/{CONVERSATION}/turns"
+MESSAGES = f"/api/v1/conversations/{CONVERSATION}/messages"
+VECTORS = 50
+TEXT = "The seal of the pump in the north field is on order and arrives by Friday."
+
+MAKE_LOG = """
+CREATE TABLE IF NOT EXISTS bench_log (
+    id uuid PRIMARY KEY, turn_index bigint GENERATED ALWAYS AS IDENTITY, role text, content text, embedding halfvec
+)
+"""
+APPEND = "INSERT INTO bench_log (id, role, content, embedding) VALUES (%s, 'user', %s, %s)"
+
+
+@contextmanager
+def bare_log() -> Iterator[None]:
+    """A table with a turn's least columns, to compare with."""
+    with connection.cursor() as cursor:
+        cursor.execute(MAKE_LOG)
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS bench_log")
+
+
+def store_one_turn(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
+    vectors = clustered_vectors(VECTORS, scratch.width)
+    bodies = [encode(turn_body(scratch, vector)) for vector in vectors]
+
+    def insert_bare(number: int) -> None:
+        with binary_cursor() as cursor:
+            parameters: list[Any] = [uuid7(), TEXT, half_vector(vectors[number % VECTORS])]
+            cursor.execute(APPEND, parameters)
+
+    return [
+        Way(name="psycopg, one INSERT", run=insert_bare),
+        Way(name="in process", run=append_one(scratch, vectors, now=now)),
+        Way(name="over HTTP", run=lambda number: client.request("POST", TURNS, bodies[number % VECTORS])),
+    ]
+
+
+def append_one(scratch: Scratch, vectors: Embedding, *, now: datetime) -> Callable[[int], object]:
+    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    message = read_message({"role": "user", "content": TEXT})
+
+    def append(number: int) -> object:
+        own = OwnVector(model=scratch.model, vector=vectors[number % VECTORS])
+        draft = TurnDraft(message=message, own=own)
+        return store_turns(scratch.owner(), CONVERSATION, drafts=[draft], embedded=nothing, now=now)
+
+    return append
+
+
+def turn_body(scratch: Scratch, vector: Embedding) -> dict[str, Any]:
+    embedding = {"embedding": np.round(vector, 6).tolist(), "embedding_model": scratch.model}
+    return {"agent_id": scratch.owner().agent_id, "turns": [{"role": "user", "content": TEXT, **embedding}]}
+
+
+def read_messages(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
+    """Of a buffer with as many messages as a context takes in."""
+    append = append_one(scratch, clustered_vectors(VECTORS, scratch.width), now=now)
+    for number in range(conf.MAX_CONTEXT_MESSAGES):
+        append(number)
+    owner = scratch.owner()
+    key = session_key(place_of(find_conversation(owner, CONVERSATION)), "turns")
+    manager, path = MemoryManager(owner), f"{MESSAGES}?agent_id={owner.agent_id}"
+    latest = -conf.MAX_CONTEXT_MESSAGES
+    return [
+        Way(name="redis-py, LRANGE", run=lambda _round: redis_client().lrange(key, latest, -1)),
+        Way(name="in process", run=lambda _round: manager.find_memory(CONVERSATION).get_messages()),
+        Way(name="over HTTP", run=lambda _round: client.request("GET", path)),
+    ]

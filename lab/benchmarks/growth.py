@@ -1,0 +1,363 @@
+"""How the time of each job grows with the rows that it has to look at: ten times as many may take twelve times as long.
+
+Rows are made by the database, in an account of its own that is emptied behind each job. Of jobs that do a row in a
+transaction of its own, only a share of the rows is to be worked on; all are to be looked at.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from django.core.management.base import CommandError
+from django.db import connection, transaction
+from django.utils import timezone
+
+from lab.benchmarks.bulk import id_of, insert_rows
+from lab.benchmarks.scratch import Scratch, scratch_account
+from lab.benchmarks.told import put_told
+from ledger import store as ledger
+from ledger.journal import has_every_ledger
+from ledger.models import Injection
+from memory.extraction.messages import read_message
+from memory.maintenance import JOBS
+from memory.maintenance.runner import run_at_once
+from memory.models import (
+    AgentShortTermMemory,
+    ContextAccessLog,
+    ContextEntry,
+    Conversation,
+    Fact,
+    JobRun,
+    Kind,
+    Link,
+    Memory,
+    TermCount,
+    TurnRecord,
+    Vector,
+)
+from memory.services.audit.log import record_read
+from memory.services.contexts.access_log import Action, log_reads
+from memory.services.contexts.manage import own_context
+from memory.services.embedding.embed import Embedded
+from memory.services.summaries.summarize import request_summary
+from memory.services.turns.store import TurnDraft, store_turns
+from memory_project.redis import Place
+
+MOST_TIMES = 12.0
+"""That ten times as many rows may take."""
+SHARE = 100
+"""One row of so many is to be worked on, where each takes a transaction."""
+AT_ONCE = 500
+DAY = timedelta(days=1)
+EMPTIED = ("memory_links", "memory_vectors", "turn_records", "context_access_logs", "agent_short_term_memories")
+
+Fill = Callable[[Scratch, int, datetime], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """Seconds of a job over fewer and over more rows."""
+
+    job: str
+    rows: str
+    sizes: Sequence[int]
+    seconds: Sequence[float]
+    changed: Sequence[int]
+
+    @property
+    def times(self) -> float:
+        """As long, for ten times as many."""
+        return self.seconds[-1] / self.seconds[0]
+
+
+def measure_growth(jobs: Iterable[str], sizes: Sequence[int]) -> Iterator[Growth]:
+    """Of each of the jobs, that there is a filling for."""
+    for job in jobs:
+        rows, fill = FILLINGS[job]
+        if job == "restore_ledgers" and has_every_ledger():
+            continue  # whose ledgers they are, they stay
+        told = [run_over(job, fill, size) for size in sizes]
+        yield Growth(
+            job=job,
+            rows=rows,
+            sizes=sizes,
+            seconds=[seconds for seconds, _ in told],
+            changed=[changed for _, changed in told],
+        )
+
+
+def run_over(job: str, fill: Fill, size: int) -> tuple[float, int]:
+    """Seconds, and rows changed. Raises CommandError where the run did not come to a good end."""
+    now = timezone.now()
+    with scratch_account("growth") as scratch:
+        try:
+            fill(scratch, size, now)
+            with connection.cursor() as cursor:
+                cursor.execute("VACUUM ANALYZE")
+            began = time.perf_counter()
+            run = JobRun(job=job, account=scratch.account, requested_by="bench", at=now)
+            run = run_at_once(JOBS[job], run, clock=timezone.now)
+            seconds = time.perf_counter() - began
+            if run.status != JobRun.Status.COMPLETED:
+                raise CommandError(f"{job} is {run.status}: {run.error or run.failed}")
+            return seconds, run.changed
+        finally:
+            empty(scratch)
+
+
+def empty(scratch: Scratch) -> None:
+    """What Django would collect row by row."""
+    with connection.cursor() as cursor:
+        for table in (kind._meta.db_table for kind in Memory.__subclasses__()):
+            cursor.execute(
+                f"DELETE FROM {table} USING memories m WHERE m.id = memory_ptr_id AND m.account_id = %s",  # noqa: S608
+                [scratch.account.id],
+            )
+        for table in (*EMPTIED, "memories", "conversations", "injections", "memory_terms"):
+            cursor.execute(f"DELETE FROM {table} WHERE account_id = %s", [scratch.account.id])  # noqa: S608
+
+
+def literal(moment: datetime) -> str:
+    return f"'{moment.isoformat()}'::timestamptz"
+
+
+def put_memories(scratch: Scratch, kind: Kind, count: int, *, now: datetime, **columns: str) -> None:
+    """Of one agent, in turn of many texts."""
+    given = {
+        "id": id_of(scratch, kind),
+        "kind": f"'{kind.value}'",
+        "identity": "'bench:' || n",
+        "agent_id": f"'{scratch.owner().agent_id}'",
+        "text": "'The pump number ' || n || ' in field ' || n % 97 || ' was serviced.'",
+        "content_hash": "md5(n::text)",
+        "event_time": literal(now),
+        "created_at": literal(now),
+        "updated_at": literal(now),
+    }
+    insert_rows(scratch, Memory, count, **given | columns)
+
+
+def put_facts(scratch: Scratch, count: int, now: datetime, *, age: timedelta = DAY * 30, **columns: str) -> None:
+    """Inferred ones, that nobody read since."""
+    written = literal(now - age)
+    put_memories(scratch, Kind.FACT, count, now=now, updated_at=written, created_at=written, **columns)
+    insert_rows(
+        scratch,
+        Fact,
+        count,
+        memory_ptr_id=id_of(scratch, Kind.FACT),
+        certainty="'inferred'",
+        recorded_at=written,
+    )
+
+
+def fill_facts_with_vectors(scratch: Scratch, count: int, now: datetime) -> None:
+    """A share says what another says."""
+    with transaction.atomic():
+        put_told(count, again_each=SHARE)
+        put_facts(scratch, count, now, text="(SELECT text FROM told WHERE number = n)")
+        insert_rows(
+            scratch,
+            Vector,
+            count,
+            memory_id=id_of(scratch, Kind.FACT),
+            kind="'fact'",
+            agent_id=f"'{scratch.owner().agent_id}'",
+            channel="'_global'",
+            model=f"'{scratch.model}'",
+            width=str(scratch.width),
+            vector="(SELECT vector FROM told WHERE number = n)",
+        )
+
+
+def fill_facts_with_index(scratch: Scratch, count: int, now: datetime) -> None:
+    fill_facts_with_vectors(scratch, count, now)
+    run_at_once(JOBS["vector_indexes"], JobRun(job="vector_indexes", account=scratch.account), clock=timezone.now)
+
+
+def fill_pending(scratch: Scratch, count: int, now: datetime) -> None:
+    put_facts(scratch, count, now, embed_after=literal(now - DAY))
+
+
+def fill_prominent(scratch: Scratch, count: int, now: datetime) -> None:
+    """Often read ones of a project; a share was learnt in two conversations."""
+    put_facts(scratch, count, now, channel="'atlas'", access_count="6", conversation_id="'one'")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE facts SET confidence = 0.95, certainty = 'explicit' FROM memories m"
+            " WHERE m.id = memory_ptr_id AND m.account_id = %s",
+            [scratch.account.id],
+        )
+    put_memories(scratch, Kind.TURN, count // SHARE, now=now, conversation_id="'other'")
+    insert_rows(
+        scratch,
+        Link,
+        count // SHARE,
+        source_id=id_of(scratch, Kind.FACT, "n * 100"),
+        target_id=id_of(scratch, Kind.TURN),
+        type="'DERIVED_FROM'",
+    )
+
+
+def fill_entries(scratch: Scratch, count: int, now: datetime) -> None:
+    """A share is stale."""
+    context = own_context(scratch.owner(), now=now)
+    written = f"{literal(now)} - CASE WHEN n % {SHARE} = 0 THEN interval '100 days' ELSE interval '20 days' END"
+    put_memories(
+        scratch,
+        Kind.CONTEXT_ENTRY,
+        count,
+        now=now,
+        context_id=f"'{context.id}'::uuid",
+        updated_at=written,
+        created_at=written,
+    )
+    insert_rows(scratch, ContextEntry, count, memory_ptr_id=id_of(scratch, Kind.CONTEXT_ENTRY))
+
+
+def put_short_term(scratch: Scratch, count: int, now: datetime, **columns: str) -> None:
+    given = {
+        "agent_id": f"'{scratch.owner().agent_id}'",
+        "session_id": "'s' || n % 10",
+        "memory_key": "'key ' || n",
+        "memory_value": "to_json(n::text)",
+        "ttl_seconds": "3600",
+        "expires_at": literal(now - DAY),
+    }
+    insert_rows(scratch, AgentShortTermMemory, count, **given | columns)
+
+
+def fill_waiting_entries(scratch: Scratch, count: int, now: datetime) -> None:
+    """A share waits for promotion."""
+    put_short_term(scratch, count, now, access_count=f"CASE WHEN n % {SHARE} = 0 THEN 3 ELSE 1 END")
+
+
+def fill_old_lines(scratch: Scratch, count: int, now: datetime) -> None:
+    insert_rows(scratch, ContextAccessLog, count, action="'read'", accessed_at=literal(now - DAY * 4_000))
+
+
+def put_conversations(scratch: Scratch, count: int, now: datetime, **columns: str) -> None:
+    """Ended, cleared, looked through."""
+    given = {
+        "id": id_of(scratch, "conversation"),
+        "conversation_id": "'c' || n",
+        "agent_id": f"'{scratch.owner().agent_id}'",
+        "started_at": literal(now - DAY),
+        "ended_at": literal(now - DAY),
+        "cleared_at": literal(now - DAY),
+        "patterns_extracted_at": literal(now - DAY),
+    }
+    insert_rows(scratch, Conversation, count, **given | columns)
+
+
+def share(due: str, otherwise: str) -> str:
+    return f"CASE WHEN n % {SHARE} = 0 THEN {due} ELSE {otherwise} END"
+
+
+def fill_uncleared(scratch: Scratch, count: int, now: datetime) -> None:
+    put_conversations(scratch, count, now, cleared_at=share("NULL", literal(now - DAY)))
+
+
+def fill_successes(scratch: Scratch, count: int, now: datetime) -> None:
+    looked_at = share("NULL", literal(now - DAY))
+    put_conversations(scratch, count, now, outcome="'success'", patterns_extracted_at=looked_at)
+
+
+def fill_unread(scratch: Scratch, count: int, now: datetime) -> None:
+    """A share has two turns that nobody looked through."""
+    put_conversations(scratch, count, now)
+    put_talks(scratch, count // SHARE, now)
+
+
+def fill_unsummarized(scratch: Scratch, count: int, now: datetime) -> None:
+    """Somebody asked for a summary of a share."""
+    fill_unread(scratch, count, now)
+    for number in range(count // SHARE):
+        request_summary(scratch.owner(), f"talk-{number}", now=now - DAY)
+
+
+def put_talks(scratch: Scratch, count: int, now: datetime) -> None:
+    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    texts = ("I live in Rome and work for Acme.", "Noted.")
+    for number in range(count):
+        drafts = [TurnDraft(message=read_message({"role": "user", "content": text})) for text in texts]
+        store_turns(scratch.owner(), f"talk-{number}", drafts=drafts, embedded=nothing, now=now - DAY)
+
+
+def fill_records(scratch: Scratch, count: int, now: datetime) -> None:
+    """Old ones, ten of each conversation: as fresh as none that may be compressed."""
+    put_conversations(scratch, count // 10, now)
+    insert_rows(
+        scratch,
+        TurnRecord,
+        count,
+        log_id=id_of(scratch, "conversation", "(1 + (n - 1) / 10)"),
+        conversation_id="'c' || 1 + (n - 1) / 10",
+        number="(n - 1) % 10",
+        event_time=literal(now - DAY * 30),
+    )
+
+
+def fill_terms(scratch: Scratch, count: int, now: datetime) -> None:
+    insert_rows(scratch, TermCount, count, term="CASE WHEN n % 10 = 0 THEN '' ELSE 'word' || n % 5003 END", docs="1")
+
+
+def put_marks(scratch: Scratch, count: int, now: datetime) -> None:
+    """Into one ledger: a Redis that is new restores each at its first mark, which empties the journal."""
+    place = Place(account_id=scratch.account.id, conversation_id="talk")
+    for start in range(0, count, AT_ONCE):
+        ledger.mark_many(place, {f"skill:{start + number}": "injected" for number in range(AT_ONCE)})
+
+
+def fill_injections(scratch: Scratch, count: int, now: datetime) -> None:
+    insert_rows(
+        scratch,
+        Injection,
+        count,
+        conversation_id="'c' || n / 20",
+        item_key="'skill:' || n",
+        value="'injected'",
+        event="'marked'",
+        at=literal(now),
+        stream_id="lpad(n::text, 20, '0') || '-' || lpad('0', 20, '0')",
+    )
+
+
+def put_reads(scratch: Scratch, count: int, now: datetime) -> None:
+    context = own_context(scratch.owner(), now=now)
+    for _start in range(0, count, AT_ONCE):
+        read = [(context.id, uuid4()) for _ in range(AT_ONCE)]
+        log_reads(scratch.owner(), read, action=Action.READ, now=now)
+
+
+def put_audited_reads(scratch: Scratch, count: int, now: datetime) -> None:
+    owner = replace(scratch.owner(), audit_level="reads")
+    for _read in range(count):
+        record_read(owner, memory_type="semantic", affected_ids=[scratch.account.id], result_count=1)
+
+
+FILLINGS: Mapping[str, tuple[str, Fill]] = {
+    "cleanup": ("old lines of the access log", fill_old_lines),
+    "clear_ended": ("ended conversations, 1 % not cleared", fill_uncleared),
+    "compress": ("old structured turns", fill_records),
+    "consolidate": ("conversations, 1 % with unread turns", fill_unread),
+    "context_rot": ("entries, 1 % stale", fill_entries),
+    "decay": ("inferred facts, all unread", put_facts),
+    "deduplicate": ("facts with vectors, 1 % told again", fill_facts_with_index),
+    "embed": ("facts without a vector", fill_pending),
+    "expire": ("expired short-term entries", put_short_term),
+    "graduate": ("expired short-term entries, 1 % to promote", fill_waiting_entries),
+    "journal_injections": ("marks in the ledger", put_marks),
+    "measure": ("facts", put_facts),
+    "patterns": ("ended conversations, 1 % not looked at", fill_successes),
+    "promote": ("read facts of a project, 1 % prominent", fill_prominent),
+    "queue_unembedded": ("facts that lack a vector", put_facts),
+    "recall_statistics": ("rows of counts", fill_terms),
+    "restore_ledgers": ("injections", fill_injections),
+    "summarize": ("conversations, 1 % to summarize", fill_unsummarized),
+    "vector_indexes": ("vectors", fill_facts_with_vectors),
+    "write_access_log": ("reads of entries", put_reads),
+    "write_audit_reads": ("audited reads", put_audited_reads),
+}

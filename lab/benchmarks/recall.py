@@ -1,0 +1,172 @@
+"""Recall: over one conversation, by vectors alone for owners of 1,000, and over a large account.
+
+Questions bring their vectors, so none is embedded. The bare way is the least that could be done: one exact statement
+over the agent's own rows.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from io import StringIO
+from typing import Any
+
+import numpy as np
+from django.core.management import call_command
+from django.db import connection
+
+from lab.benchmarks.measure import Way
+from lab.benchmarks.scratch import BATCH_ROWS, Scratch, agent_name, clustered_vectors
+from lab.benchmarks.web import KeepAliveClient, encode
+from memory.extraction.messages import read_message
+from memory.models.binary import Embedding, binary_cursor, half_vector
+from memory.owner import Owner
+from memory.retrieval.queries import Query
+from memory.services.embedding.embed import Embedded
+from memory.services.memories.store import OwnVector
+from memory.services.recall.recall import RecallRequest, recall
+from memory.services.summaries.store import EpisodeDraft, store_episodes
+from memory.services.turns.store import TurnDraft, store_turns
+
+RECALL = "/api/v1/recall"
+READER = "reader"
+LIBRARIAN = "librarian"
+TURNS = 600
+TOP_K = 10
+QUESTIONS = 50
+WORDS = 20
+WORDS_ASKED = 8
+VOCABULARY = 20_000
+
+NEAREST = """
+SELECT m.id, m.kind, m.text, m.event_time, m.conversation_id, m.channel, 1 - near.distance AS similarity FROM (
+    SELECT memory_id, vector <=> %s AS distance FROM memory_vectors
+    WHERE account_id = %s AND agent_id = %s AND model = %s AND live ORDER BY distance LIMIT %s
+) AS near JOIN memories m ON m.id = near.memory_id ORDER BY near.distance
+"""
+
+
+def zipf_texts(count: int, words: int, *, seed: int) -> list[str]:
+    """Texts whose words are as unequal as those of a language."""
+    random = np.random.default_rng(seed)
+    shares = 1 / np.arange(1, VOCABULARY + 1)
+    drawn = random.choice(VOCABULARY, size=(count, words), p=shares / shares.sum())
+    return [" ".join(f"w{word}" for word in row) for row in drawn]
+
+
+def recall_conversation(scratch: Scratch, *, now: datetime) -> list[Way]:
+    """All stages over a conversation of 600 turns."""
+    owner = Owner(account_id=scratch.account.id, agent_id=READER)
+    fill_turns(scratch, owner, now=now)
+    return in_process(scratch, owner, now=now)
+
+
+def recall_large(scratch: Scratch, memories: int, *, now: datetime) -> list[Way]:
+    """All stages over everything that the account has, once `vector_indexes` has seen it."""
+    librarian = Owner(account_id=scratch.account.id, agent_id=LIBRARIAN)
+    fill_library(scratch, librarian, memories, now=now)
+    return in_process(scratch, Owner(account_id=scratch.account.id), now=now)
+
+
+def in_process(scratch: Scratch, owner: Owner, *, now: datetime) -> list[Way]:
+    requests = make_requests(scratch)
+    bare = bare_search(scratch, owner)
+    return [
+        Way(name="psycopg, by meaning", run=bare),
+        Way(name="in process", run=lambda number: recall(owner, requests[number % QUESTIONS], now=now)),
+    ]
+
+
+def make_requests(scratch: Scratch) -> list[RecallRequest]:
+    vectors = clustered_vectors(QUESTIONS, scratch.width)
+    texts = zipf_texts(QUESTIONS, WORDS_ASKED, seed=11)
+    return [
+        RecallRequest(query=Query(text=text, top_k=TOP_K), own=OwnVector(model=scratch.model, vector=vector))
+        for text, vector in zip(texts, vectors, strict=True)
+    ]
+
+
+def recall_by_vectors(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
+    """By vectors alone, of agents with 1,000 episodes each, in turn."""
+    vectors = clustered_vectors(QUESTIONS, scratch.width)
+    requests = [
+        RecallRequest(
+            query=Query(text="which pump?", top_k=TOP_K),
+            techniques=["vector"],
+            own=OwnVector(model=scratch.model, vector=vector),
+        )
+        for vector in vectors
+    ]
+    bodies = [encode(recall_body(scratch, number, vector)) for number, vector in enumerate(vectors)]
+    searches = [bare_search(scratch, scratch.owner(number)) for number in range(QUESTIONS)]
+    return [
+        Way(name="psycopg", run=lambda number: searches[number % QUESTIONS](number)),
+        Way(
+            name="in process",
+            run=lambda number: recall(scratch.owner(number), requests[number % QUESTIONS], now=now),
+        ),
+        Way(name="over HTTP", run=lambda number: client.request("POST", RECALL, bodies[number % QUESTIONS])),
+    ]
+
+
+def recall_body(scratch: Scratch, number: int, vector: Embedding) -> dict[str, Any]:
+    return {
+        "agent_id": agent_name(number),
+        "query": "which pump?",
+        "techniques": ["vector"],
+        "top_k": TOP_K,
+        "query_embedding": np.round(vector, 6).tolist(),
+        "embedding_model": scratch.model,
+    }
+
+
+def bare_search(scratch: Scratch, owner: Owner) -> Callable[[int], None]:
+    vectors = clustered_vectors(QUESTIONS, scratch.width)
+    agent_id = owner.agent_id or LIBRARIAN
+
+    def search(number: int) -> None:
+        vector = half_vector(vectors[number % QUESTIONS])
+        with binary_cursor() as cursor:
+            parameters: list[Any] = [vector, owner.account_id, agent_id, scratch.model, TOP_K]
+            cursor.execute(NEAREST, parameters)
+            cursor.fetchall()
+
+    return search
+
+
+def fill_turns(scratch: Scratch, owner: Owner, *, now: datetime) -> None:
+    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    texts, vectors = zipf_texts(TURNS, WORDS, seed=3), clustered_vectors(TURNS, scratch.width)
+    drafts = [
+        TurnDraft(
+            message=read_message({"role": "user", "content": text}), own=OwnVector(model=scratch.model, vector=vector)
+        )
+        for text, vector in zip(texts, vectors, strict=True)
+    ]
+    store_turns(owner, READER, drafts=drafts, embedded=nothing, now=now)
+    analyze()
+
+
+def fill_library(scratch: Scratch, owner: Owner, count: int, *, now: datetime) -> None:
+    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    for start, some in batches(clustered_vectors(count, scratch.width)):
+        texts = zipf_texts(len(some), WORDS, seed=start + 1)
+        drafts = [
+            EpisodeDraft(
+                conversation_id=f"library-{start}", summary=text, own=OwnVector(model=scratch.model, vector=vector)
+            )
+            for text, vector in zip(texts, some, strict=True)
+        ]
+        store_episodes(owner, drafts=drafts, embedded=nothing, now=now)
+    analyze()
+    for name in ("recall_statistics", "vector_indexes"):
+        call_command("run_job", name, account=scratch.account.name, json=True, stdout=StringIO())
+
+
+def batches(vectors: Embedding) -> Iterator[tuple[int, Embedding]]:
+    for start in range(0, len(vectors), BATCH_ROWS):
+        yield start, vectors[start : start + BATCH_ROWS]
+
+
+def analyze() -> None:
+    """Or the planner would go by what it knew before there was anything."""
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE memories, memory_vectors, memory_terms, turns, episodic_memories")

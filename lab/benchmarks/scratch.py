@@ -1,0 +1,146 @@
+"""An account made for measuring, and deleted with everything that was stored in it, wherever that is."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import uuid4
+
+import numpy as np
+
+from ledger import store as ledger
+from ledger.journal import JOURNAL, RESTORED, next_entries
+from memory.models import Account, Conversation, Memory
+from memory.models.binary import Embedding
+from memory.owner import Owner
+from memory.providers.embeddings import embedding_provider
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
+from memory.services.embedding.embed import Embedded
+from memory.services.memories.store import OwnVector
+from memory.services.summaries.store import EpisodeDraft, store_episodes
+from memory.tiers import access_log, read_counts
+from memory.tiers.session import SessionMemory
+from memory.tiers.session_stores import place_of
+from memory.tiers.working import WorkingMemory
+from memory_project.redis import Place, client, conversation_key
+
+ACTOR = "command:bench"
+CONVERSATION = "bench"
+AGENTS = 10
+BATCH_ROWS = 1_000
+CLUSTERS = 200
+SPREAD = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scratch:
+    """Where to measure: an account, a key of it that is bound to no agent, and what its vectors are of."""
+
+    account: Account
+    secret: str
+    model: str
+    width: int
+
+    @property
+    def place(self) -> Place:
+        return Place(account_id=self.account.id, conversation_id=CONVERSATION)
+
+    def owner(self, number: int = 0) -> Owner:
+        """The agents in turn."""
+        return Owner(account_id=self.account.id, agent_id=agent_name(number), actor=ACTOR)
+
+
+def agent_name(number: int) -> str:
+    return f"agent-{number % AGENTS}"
+
+
+@contextmanager
+def scratch_account(purpose: str = "bench") -> Iterator[Scratch]:
+    """Named after its purpose, and deleted with all that is in it, also on Ctrl-C."""
+    provider = embedding_provider()
+    account = Account(name=f"{purpose}-{uuid4().hex[:12]}")
+    try:
+        # inside, or an interruption right behind it would leave the account
+        account.save(force_insert=True)
+        secret = issue_key(account, scopes=READ_WRITE_OPERATE, name=purpose, actor=ACTOR).secret
+        yield Scratch(account=account, secret=secret, model=provider.model, width=provider.width)
+    finally:
+        with undisturbed():
+            delete_everything(account)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """A Ctrl-C in here is not heard: signals reach the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def delete_everything(account: Account) -> None:
+    """Rows and what is in Redis. Entries of the audit log stay, as they do whatever is deleted."""
+    place = Place(account_id=account.id, conversation_id=CONVERSATION)
+    WorkingMemory(Owner(account_id=account.id)).clear(CONVERSATION)
+    ledger.end(place)
+    for conversation in Conversation.objects.filter(account=account):
+        SessionMemory(place_of(conversation)).clear_session()
+    delete_journal(account)
+    delete_access_log(account)
+    for number in range(AGENTS):
+        client().delete(read_counts.key_of(Owner(account_id=account.id, agent_id=agent_name(number))))
+    client().srem(RESTORED, conversation_key(ledger.KEY_NAME, place))
+    Memory.objects.filter(account=account).delete()
+    account.delete()
+
+
+def delete_journal(account: Account) -> None:
+    """What is not yet rows; rows go with the account."""
+    cursor, is_last = "", False
+    while not is_last:
+        entries, cursor = next_entries(BATCH_ROWS, after=cursor, account_id=account.id)
+        is_last = not cursor
+        if entries:
+            client().xdel(JOURNAL, *(at for at, _entry in entries))
+
+
+def delete_access_log(account: Account) -> None:
+    """Lines that are not yet rows."""
+    cursor, is_last = "", False
+    while not is_last:
+        lines, cursor = access_log.next_lines(BATCH_ROWS, after=cursor, account_id=account.id)
+        is_last = not cursor
+        if lines:
+            access_log.forget(lines)
+
+
+def clustered_vectors(count: int, width: int) -> Embedding:
+    """Seeded, of unit length, around common centres as texts on common topics have them."""
+    random = np.random.default_rng(7)
+    centres = random.normal(size=(CLUSTERS, width))
+    rows = centres[random.integers(CLUSTERS, size=count)] + SPREAD * random.normal(size=(count, width))
+    unit: Embedding = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return unit
+
+
+def fill_episodes(scratch: Scratch, count: int, *, now: datetime) -> None:
+    """Episodes with vectors of one's own, as many for each agent."""
+    vectors = clustered_vectors(count, scratch.width)
+    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    for number, some in enumerate(np.array_split(vectors, AGENTS)):
+        for start in range(0, len(some), BATCH_ROWS):
+            drafts = [
+                EpisodeDraft(
+                    conversation_id=CONVERSATION,
+                    summary=f"Episode {row} of agent {number}: the pump in field {row % 97} was serviced.",
+                    own=OwnVector(model=scratch.model, vector=vector),
+                )
+                for row, vector in enumerate(some[start : start + BATCH_ROWS], start=start)
+            ]
+            store_episodes(scratch.owner(number), drafts=drafts, embedded=nothing, now=now)

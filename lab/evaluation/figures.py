@@ -1,0 +1,119 @@
+"""Answers added up: how good they were on average, of all questions, of each type, of each sample."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from lab.evaluation.asking import CONTEXT_TOKENS, WORDS, Answer
+from lab.evaluation.datasets import ADVERSARIAL
+from lab.evaluation.metrics import bootstrap_interval, hit_at, ndcg_at, recall_at, reciprocal_rank
+
+MEASURES: Mapping[str, Callable[[Answer], float]] = {
+    "recall@5": lambda answer: recall_at(answer.ranked, answer.answers, 5),
+    "recall@10": lambda answer: recall_at(answer.ranked, answer.answers, 10),
+    "recall@20": lambda answer: recall_at(answer.ranked, answer.answers, 20),
+    "hit@10": lambda answer: hit_at(answer.ranked, answer.answers, 10),
+    "MRR": lambda answer: reciprocal_rank(answer.ranked, answer.answers),
+    "nDCG@10": lambda answer: ndcg_at(answer.ranked, answer.answers, 10),
+    f"{WORDS} words": lambda answer: recall_at(answer.within_words, answer.answers, len(answer.within_words)),
+    f"{CONTEXT_TOKENS:,} tokens": lambda answer: recall_at(
+        answer.within_context, answer.answers, len(answer.within_context)
+    ),
+}
+"""Each the share of a question, by the name under which it is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """Over questions, with its bootstrap interval (95 %)."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Questions that have something in common, and how they were answered, by measure."""
+
+    name: str
+    questions: int
+    figures: Mapping[str, Mean]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Milliseconds of a recall: in all, and without embedding the question."""
+
+    p50_ms: float
+    p95_ms: float
+    search_p50_ms: float
+    search_p95_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What an evaluation came to. `apart` are adversarial questions, which none of the others counts."""
+
+    all: Group | None
+    types: Sequence[Group]
+    samples: Sequence[Group]
+    apart: Group | None
+    pace: Pace
+    degraded: Mapping[str, int]
+    """Recalls, by what kept them from being better."""
+
+
+def report_on(answers: Sequence[Answer]) -> Report:
+    """There is at least one."""
+    counted = [answer for answer in answers if answer.question.type != ADVERSARIAL]
+    apart = [answer for answer in answers if answer.question.type == ADVERSARIAL]
+    return Report(
+        all=group_of("all", counted) if counted else None,
+        types=groups_of(counted, lambda answer: answer.question.type),
+        samples=groups_of(counted, lambda answer: answer.sample),
+        apart=group_of(ADVERSARIAL, apart) if apart else None,
+        pace=pace_of(answers),
+        degraded=Counter(code for answer in answers for code in answer.degraded),
+    )
+
+
+def groups_of(answers: Sequence[Answer], name_of: Callable[[Answer], str]) -> list[Group]:
+    """In the order of names."""
+    names = sorted({name_of(answer) for answer in answers})
+    return [group_of(name, [answer for answer in answers if name_of(answer) == name]) for name in names]
+
+
+def group_of(name: str, answers: Sequence[Answer]) -> Group:
+    figures = {measure: mean_of([score(answer) for answer in answers]) for measure, score in MEASURES.items()}
+    return Group(name=name, questions=len(answers), figures=figures)
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    low, high = bootstrap_interval(values)
+    return Mean(mean=sum(values) / len(values), low=low, high=high)
+
+
+def pace_of(answers: Sequence[Answer]) -> Pace:
+    took = [(answer.took_ms, answer.took_ms - answer.embedding_ms) for answer in answers]
+    (p50, search_p50), (p95, search_p95) = np.percentile(took, (50, 95), axis=0)
+    return Pace(p50_ms=float(p50), p95_ms=float(p95), search_p50_ms=float(search_p50), search_p95_ms=float(search_p95))
+
+
+def json_of(report: Report, answers: Sequence[Answer], keys: Mapping[Any, str]) -> dict[str, Any]:
+    """The report, and every question with the ranks of its answers: None for what is not among the results."""
+    return asdict(report) | {"questions": [told(answer, keys) for answer in answers]}
+
+
+def told(answer: Answer, keys: Mapping[Any, str]) -> dict[str, Any]:
+    ranks = {memory: rank for rank, memory in enumerate(answer.ranked, start=1)}
+    return {
+        "sample": answer.sample,
+        "type": answer.question.type,
+        "text": answer.question.text,
+        "ranks": {keys[memory]: ranks.get(memory) for memory in sorted(answer.answers, key=lambda each: keys[each])},
+        "found": [keys.get(memory, "") for memory in answer.ranked[:10]],
+    }

@@ -1,0 +1,150 @@
+"""Samples stored in a scratch account, through the services that serve HTTP: once, however often they are asked."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.core.management.base import CommandError
+from django.db import connection, transaction
+
+from lab.evaluation.datasets import Note, Sample
+from memory.errors import MemoryServiceError
+from memory.models import Account, Conversation, Strategy
+from memory.models.binary import Embedding
+from memory.owner import Owner
+from memory.services.contexts.entries import EntryDraft, store_entries
+from memory.services.contexts.manage import own_context
+from memory.services.embedding.embed import Embedded, embed_texts
+from memory.services.entities.learn import EntityDraft, upsert_entity
+from memory.services.facts.learn import FactDraft, learn_fact
+from memory.services.goals.plan import GoalDraft, add_goal, complete_goal
+from memory.services.recall.term_statistics import Stretch, fold_terms
+from memory.services.strategies.learn import StrategyDraft, learn_strategy, reinforce_strategy
+from memory.services.summaries.store import EpisodeDraft, store_episodes
+from memory.services.turns.store import store_turns
+
+ACTOR = "command:evaluate_recall"
+TEXTS_AT_ONCE = 64
+"""So that a progress bar moves, and Ctrl-C need not wait."""
+EMBED_SECONDS = 300.0
+TERMS_AT_ONCE = 5_000
+TABLES = (
+    *("memories", "memory_vectors", "memory_terms", "memory_links", "conversations", "turns", "episodic_memories"),
+    *(
+        "conversation_participants",
+        "facts",
+        "entities",
+        "entity_names",
+        "goals",
+        "strategies",
+        "context_entries",
+        "persistent_contexts",
+    ),
+)
+"""That recall reads."""
+
+Advance = Callable[[int], None]
+"""Told how many more memories are embedded, or stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A sample that can be asked: for whom, and when, where a question does not say."""
+
+    sample: Sample
+    owner: Owner
+    asked_at: datetime
+
+
+def load_samples(samples: list[Sample], account: Account, *, now: datetime, advance: Advance) -> Iterator[Loaded]:
+    """Embed and store them; each sample is an agent. Raises CommandError where one cannot be stored as it is."""
+    for sample in samples:
+        owner = Owner(account_id=account.id, agent_id=sample.name, user_id=sample.user_id, actor=ACTOR)
+        asked_at = sample.asked_at or now
+        embedded = embed_sample(sample, advance)
+        try:
+            store_sample(owner, sample, embedded, now=asked_at, advance=advance)
+        except MemoryServiceError as err:
+            raise CommandError(f"sample {sample.name!a} cannot be stored: {err}") from err
+        yield Loaded(sample=sample, owner=owner, asked_at=asked_at)
+    settle(account)
+
+
+def steps_of(samples: list[Sample]) -> int:
+    """How far `advance` will be told to go."""
+    return sum(len(each.texts) + sum(len(talk.turns) for talk in each.talks) + len(each.notes) for each in samples)
+
+
+def embed_sample(sample: Sample, advance: Advance) -> Embedded:
+    """All its texts. Raises CommandError where the embedder fails: what has no vector would be judged unfairly."""
+    model, width, vectors = "", 0, dict[str, Embedding]()
+    for start in range(0, len(sample.texts), TEXTS_AT_ONCE):
+        texts = sample.texts[start : start + TEXTS_AT_ONCE]
+        some = embed_texts(texts, deadline_seconds=EMBED_SECONDS)
+        if some.error:
+            raise CommandError(f"The embedder failed ({some.error}): without vectors there is nothing to evaluate.")
+        model, width = some.model, some.width
+        vectors |= some.vectors
+        advance(len(texts))
+    return Embedded(model=model, width=width, vectors=vectors)
+
+
+def store_sample(owner: Owner, sample: Sample, embedded: Embedded, *, now: datetime, advance: Advance) -> None:
+    """As of `now`, what does not say when it was told."""
+    for talk in sample.talks:
+        # at once: between the two a worker could take it
+        with transaction.atomic():
+            said = store_turns(owner, talk.conversation_id, drafts=talk.turns, embedded=embedded, now=now)
+            keep_workers_away(said.conversation)
+        advance(len(talk.turns))
+    for note in sample.notes:
+        stored = store_note(owner, note, embedded, now=note.told_at or now)
+        if stored != note.draft.id:
+            raise CommandError(f"sample {sample.name!a}: {note.key!a} says the same as another memory")
+        advance(1)
+    # afterwards: nothing can be added that waits for a goal that is closed
+    for note in sample.notes:
+        if note.outcome:
+            complete_goal(owner, note.draft.id, status=note.outcome, now=note.told_at or now)
+
+
+def keep_workers_away(conversation: Conversation) -> None:
+    """Summaries and facts that a worker makes of it would be judged, too."""
+    Conversation.objects.filter(pk=conversation.pk).update(summarize_after=None, extract_after=None)
+
+
+def store_note(owner: Owner, note: Note, embedded: Embedded, *, now: datetime) -> UUID | None:
+    """The id of the row that says it, which is another one's where that says so already."""
+    match note.draft:
+        case EntityDraft() as draft:
+            return upsert_entity(owner, draft, embedded=embedded, now=now).entity.id
+        case FactDraft() as draft:
+            return learn_fact(owner, draft, embedded=embedded, now=now).fact.id
+        case EpisodeDraft() as draft:
+            return store_episodes(owner, drafts=[draft], embedded=embedded, now=now)[0].id
+        case EntryDraft() as draft:
+            context = own_context(owner, now=now)
+            return store_entries(owner, context.id, drafts=[draft], embedded=embedded, now=now)[0].id
+        case GoalDraft() as draft:
+            return add_goal(owner, draft, embedded=embedded, now=now).id
+        case StrategyDraft() as draft:
+            return store_strategy(owner, draft, note, embedded, now=now)
+
+
+def store_strategy(owner: Owner, draft: StrategyDraft, note: Note, embedded: Embedded, *, now: datetime) -> UUID:
+    strategy: Strategy = learn_strategy(owner, draft, embedded=embedded, now=now)
+    for success in (*[True] * note.successes, *[False] * note.failures):
+        reinforce_strategy(owner, strategy.id, success=success, now=now)
+    return strategy.id
+
+
+def settle(account: Account) -> None:
+    """Have statistics as a running service would have them in a while."""
+    mark, goes_on = 0, True
+    while goes_on:
+        mark = fold_terms(Stretch(account_id=account.id, after=mark, size=TERMS_AT_ONCE)).mark
+        goes_on = bool(mark)
+    with connection.cursor() as cursor:
+        # or the planner would go by what it knew before there was anything
+        cursor.execute(f"ANALYZE {', '.join(TABLES)}")

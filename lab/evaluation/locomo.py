@@ -1,0 +1,82 @@
+"""Samples out of LoCoMo's file (Maharana et al. 2024): every session a conversation, every turn a memory.
+
+A turn is `Speaker: text [shares caption]`, at its session's time. Labels of evidence that are joined or misspelt are
+put right; one that points nowhere is left out, and so is a question that none is left of.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_core import from_json
+
+from lab.evaluation.datasets import ADVERSARIAL, BadDatasetError, Question, Sample, Talk
+from memory.extraction.imported import BadLine, ImportedConversation, Lenient, reason_of, refuse_blank
+from memory.extraction.locomo import read_locomo
+from memory.services.turns.store import TurnDraft
+
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: ADVERSARIAL}
+LABEL = re.compile(r"D:?0*([0-9]+):0*([0-9]+)")
+
+
+class _Question(Lenient):
+    question: Annotated[str, AfterValidator(refuse_blank)]
+    evidence: list[str] = []
+    category: Annotated[int, Field(ge=min(CATEGORIES), le=max(CATEGORIES))]
+
+
+class _Sample(Lenient):
+    sample_id: str
+    qa: list[_Question]
+
+
+def read_samples(document: bytes) -> list[Sample]:
+    """Raises BadDatasetError, whose places count samples from 1 on."""
+    talks: dict[int, list[ImportedConversation]] = {}
+    for item in read_locomo(document):
+        if isinstance(item, BadLine):
+            raise BadDatasetError(f"sample {item.number}: {item.reason}")
+        talks.setdefault(item.number, []).append(item)
+    # it was read once already: it is a list
+    values: Sequence[object] = from_json(document)
+    return [read_sample(number, value, talks.get(number, ())) for number, value in enumerate(values, start=1)]
+
+
+def read_sample(number: int, value: object, sessions: Sequence[ImportedConversation]) -> Sample:
+    try:
+        told = _Sample.model_validate(value)
+    except ValidationError as err:
+        raise BadDatasetError(f"sample {number}: {reason_of(err)}") from err
+    ids: dict[str, UUID] = {}
+    talks = [Talk(conversation_id=each.conversation_id, turns=list(draft_turns(each, ids))) for each in sessions]
+    return Sample(
+        name=told.sample_id,
+        talks=talks,
+        questions=[question for each in told.qa if (question := question_of(each, ids)).answers],
+        ids=ids,
+    )
+
+
+def draft_turns(session: ImportedConversation, ids: dict[str, UUID]) -> Iterator[TurnDraft]:
+    """Its turns, whose ids are entered by their labels."""
+    for told in session.messages:
+        message = replace(told.message, text=f"{told.message.name}: {told.message.text}", payload=None)
+        draft = TurnDraft(message=message, timestamp=told.timestamp, client_id=told.client_id)
+        if told.client_id:
+            ids.setdefault(next(read_labels([told.client_id]), told.client_id), draft.id)
+        yield draft
+
+
+def question_of(told: _Question, ids: dict[str, UUID]) -> Question:
+    answers = dict.fromkeys(label for label in read_labels(told.evidence) if label in ids)
+    return Question(text=told.question, answers=list(answers), type=CATEGORIES[told.category])
+
+
+def read_labels(told: Iterable[str]) -> Iterator[str]:
+    """`D8:6; D9:17` is two, `D:11:26` is D11:26, `D30:05` is D30:5."""
+    for text in told:
+        for match in LABEL.finditer(text):
+            yield f"D{match[1]}:{match[2]}"

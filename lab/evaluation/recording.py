@@ -1,0 +1,111 @@
+"""What the ranker had to choose from: the signals of all candidates of each question, recorded as a recall goes by.
+
+From then on weights can be learnt, and judged, without asking again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab.evaluation.asking import Way, ask
+from lab.evaluation.datasets import Question
+from lab.evaluation.learning import Numbers
+from lab.evaluation.loading import Loaded
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.fusion import DEVIATIONS_A_FOLD
+from memory.retrieval.plans import Plan, Setting
+from memory.retrieval.ranking import compute_signals, learned
+from memory.retrieval.ranking.signals import SIGNALS
+from memory.retrieval.ranking.tables import make_table
+
+LEARNED = learned.__name__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """One question and its candidates, one row each: newest first, which is what a recall makes of draws.
+
+    `signals` has the columns of SIGNALS; `offset` is what scorers' factors add to the weighted sum of them.
+    """
+
+    sample: str
+    question: Question
+    answers: int
+    """How many there are, found or not."""
+    signals: Numbers
+    offset: Numbers
+    is_turn: NDArray[np.bool_]
+    is_answer: NDArray[np.bool_]
+
+    @property
+    def is_of_turns(self) -> bool:
+        """Whether turns were all that there was to choose from."""
+        return bool(self.is_turn.all())
+
+    @property
+    def can_teach(self) -> bool:
+        return bool(self.is_answer.any())
+
+
+@dataclass(slots=True)
+class Recorder:
+    """The shipped fusion, which keeps what it was given."""
+
+    candidates: Sequence[Candidate] = ()
+    signals: Numbers = field(default_factory=lambda: np.zeros((0, len(SIGNALS))))
+    is_turn: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    def fuse(self, candidates: Sequence[Candidate], setting: Setting) -> None:
+        self.candidates = candidates
+        if candidates:
+            table = make_table(candidates, setting)
+            self.signals, self.is_turn = compute_signals(table, list(SIGNALS)), table.is_turn
+        learned(candidates, setting)
+
+
+def record_all(loaded: Sequence[Loaded], plan: Plan) -> Iterator[Recorded]:
+    """Every question that is counted, in order, asked once through the plan with the learned ranker as its fusion."""
+    for each in loaded:
+        for question in counted(each):
+            yield record(each, question, plan)
+
+
+def counted(loaded: Loaded) -> list[Question]:
+    return loaded.sample.counted
+
+
+def record(loaded: Loaded, question: Question, plan: Plan) -> Recorded:
+    recorder = Recorder()
+    # a reranker would have the last word, and teach nothing about the signals
+    plan = replace(plan, fusion=LEARNED, fuse=recorder.fuse, reranks=False)
+    ask(loaded, question, Way(plan=plan, context_tokens=0))
+    answers = loaded.sample.answers_of(question)
+    rows = newest_first(recorder.candidates)
+    return Recorded(
+        sample=loaded.sample.name,
+        question=question,
+        answers=len(answers),
+        signals=recorder.signals[rows],
+        offset=factors_of(recorder.candidates, plan)[rows],
+        is_turn=recorder.is_turn[rows],
+        is_answer=np.array([candidate.id in answers for candidate in recorder.candidates], dtype=np.bool_)[rows],
+    )
+
+
+def newest_first(candidates: Sequence[Candidate]) -> NDArray[np.intp]:
+    def moment(row: int) -> tuple[object, UUID]:
+        return candidates[row].event_time, candidates[row].id
+
+    return np.array(sorted(range(len(candidates)), key=moment, reverse=True), dtype=np.intp)
+
+
+def factors_of(candidates: Sequence[Candidate], plan: Plan) -> Numbers:
+    """Of each the logarithm of its scorers' product, on the scale of the weighted sums (`DEVIATIONS_A_FOLD`)."""
+    factors = [[candidate.signals.get(name, 1.0) for name in plan.scorers] for candidate in candidates]
+    told: Numbers = DEVIATIONS_A_FOLD * np.log(np.array(factors).reshape(len(candidates), len(plan.scorers))).sum(
+        axis=1
+    )
+    return told

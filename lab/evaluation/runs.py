@@ -1,0 +1,140 @@
+"""One evaluation from the file's samples to its answers, in an account that is gone afterwards."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.utils import timezone
+
+from lab.benchmarks.scratch import scratch_account
+from lab.evaluation.ablation import (
+    SHIPPED,
+    Ablation,
+    Row,
+    ablate_signals,
+    ask_through,
+    other_plans,
+    row_of_answers,
+    rows_by_plan,
+    steps_of_signals,
+)
+from lab.evaluation.asking import Answer, Way, ask_all
+from lab.evaluation.budgets import Spent, add_up, plans_to_compare, spend_all
+from lab.evaluation.datasets import Sample
+from lab.evaluation.loading import Loaded, load_samples, steps_of
+from lab.evaluation.progress import collect, open_bar
+from lab.evaluation.ranker import (
+    NOTHING,
+    count_untaught,
+    learn_weights,
+    untaught_when_held_out,
+    with_weights,
+    without,
+)
+from lab.evaluation.recording import Recorded, counted, record_all
+from memory.retrieval.techniques import choose_plan
+
+PURPOSE = "evaluation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to find out besides how questions asked this way are answered."""
+
+    techniques: Sequence[str] = ()
+    leaves_one_out: bool = False
+    ablates: bool = False
+    spends: bool = False
+    """Whether answers within several budgets of tokens are compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """`left_out` are answers by weights that were learnt on the other samples, `fitted` by such as were on all.
+
+    `untaught` of those left out are as `count_untaught` says.
+    """
+
+    answers: Sequence[Answer]
+    left_out: Sequence[Answer] = ()
+    untaught: int = 0
+    fitted: Sequence[Answer] = ()
+    ablation: Ablation | None = None
+    budgets: Sequence[Spent] = ()
+
+
+def evaluate(samples: list[Sample], wanted: Wanted) -> Evaluation:
+    """Load, ask, and delete again, whatever happens."""
+    with scratch_account(PURPOSE) as scratch:
+        with open_bar("loading", steps_of(samples)) as advance:
+            loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
+        answers = ask_each("asking", loaded, Way(techniques=wanted.techniques))
+        recorded = record_each(loaded, wanted.techniques) if wanted.leaves_one_out or wanted.ablates else []
+        return Evaluation(
+            answers=answers,
+            left_out=leave_each_out(loaded, recorded, wanted) if wanted.leaves_one_out else [],
+            untaught=untaught_by_the_others(loaded, recorded) if wanted.leaves_one_out else 0,
+            fitted=ask_fitted(loaded, recorded, wanted) if wanted.leaves_one_out else [],
+            ablation=ablate(loaded, recorded, answers, wanted) if wanted.ablates else None,
+            budgets=spend_each(loaded, wanted) if wanted.spends else [],
+        )
+
+
+def ask_each(name: str, loaded: Sequence[Loaded], way: Way) -> list[Answer]:
+    return collect(name, sum(len(each.sample.questions) for each in loaded), ask_all(loaded, way))
+
+
+def record_each(loaded: Sequence[Loaded], techniques: Sequence[str]) -> list[Recorded]:
+    return collect("recording", questions_of(loaded), record_all(loaded, choose_plan(techniques)))
+
+
+def leave_each_out(loaded: Sequence[Loaded], recorded: Sequence[Recorded], wanted: Wanted) -> list[Answer]:
+    """Each sample, asked with what all others teach."""
+    answers = []
+    for each in loaded:
+        _own, others = divide(recorded, each)
+        # shipped weights may know the sample that is left out
+        weights = learn_weights(others, kept=NOTHING).weights
+        plan = with_weights(choose_plan(wanted.techniques), weights)
+        answers += ask_each(f"without {each.sample.name}", [each], Way(plan=plan))
+    return answers
+
+
+def untaught_by_the_others(loaded: Sequence[Loaded], recorded: Sequence[Recorded]) -> int:
+    return sum(count_untaught(*divide(recorded, each)) for each in loaded)
+
+
+def divide(recorded: Sequence[Recorded], loaded: Loaded) -> tuple[list[Recorded], list[Recorded]]:
+    """Its questions, and those of all others."""
+    own = [question for question in recorded if question.sample == loaded.sample.name]
+    return own, without(own, recorded)
+
+
+def ask_fitted(loaded: Sequence[Loaded], recorded: Sequence[Recorded], wanted: Wanted) -> list[Answer]:
+    plan = with_weights(choose_plan(wanted.techniques), learn_weights(recorded).weights)
+    return ask_each("fitted", loaded, Way(plan=plan))
+
+
+def ablate(
+    loaded: Sequence[Loaded], recorded: Sequence[Recorded], answers: Sequence[Answer], wanted: Wanted
+) -> Ablation:
+    with open_bar("signals", steps_of_signals(recorded)) as advance:
+        signals, alone, without = ablate_signals(recorded, advance=advance)
+    techniques, untaught = ablate_techniques(loaded, answers, wanted), untaught_when_held_out(recorded)
+    return Ablation(signals=signals, alone=alone, without=without, techniques=techniques, untaught=untaught)
+
+
+def ablate_techniques(loaded: Sequence[Loaded], answers: Sequence[Answer], wanted: Wanted) -> list[Row]:
+    plans = other_plans(wanted.techniques, worked=frozenset[str]().union(*(each.worked for each in answers)))
+    asked = collect("techniques", len(plans) * questions_of(loaded), ask_through(loaded, plans))
+    return [row_of_answers(SHIPPED, answers), *rows_by_plan(asked)]
+
+
+def spend_each(loaded: Sequence[Loaded], wanted: Wanted) -> list[Spent]:
+    plans = plans_to_compare(wanted.techniques)
+    shares = collect("budgets", len(plans) * questions_of(loaded), spend_all(loaded, plans))
+    return add_up([share for some in shares for share in some])
+
+
+def questions_of(loaded: Sequence[Loaded]) -> int:
+    """That are counted."""
+    return sum(len(counted(each)) for each in loaded)

@@ -1,0 +1,129 @@
+"""Measure what the service costs over the servers beneath it."""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import asdict
+from io import StringIO
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+from django.db import connection
+from django.utils import timezone
+from rich.console import Console
+from rich.table import Table
+
+from lab.benchmarks.cases import all_cases
+from lab.benchmarks.conversations import bare_log
+from lab.benchmarks.growth import FILLINGS, MOST_TIMES, Growth, measure_growth
+from lab.benchmarks.measure import Measured, measure
+from lab.benchmarks.scratch import fill_episodes, scratch_account
+from lab.benchmarks.web import KeepAliveClient, web_server
+
+EPISODES = 10_000
+GROWN = (10_000, 100_000)
+QUICK_ROUNDS, FULL_ROUNDS = 300, 3_000
+WIDTH = 100
+
+
+class Command(BaseCommand):
+    help = (
+        "Measure working memory, ledger and episodic search over HTTP against the same work done by redis-py and "
+        "psycopg, turn by turn in one run. Works in an account of its own, which it deletes with all that is in it."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        extent = parser.add_mutually_exclusive_group()
+        extent.add_argument("--quick", dest="rounds", action="store_const", const=QUICK_ROUNDS, default=QUICK_ROUNDS)
+        extent.add_argument(
+            "--full", dest="rounds", action="store_const", const=FULL_ROUNDS, help="ten times the rounds"
+        )
+        parser.add_argument(
+            "--memories", type=int, default=0, help="recall over an account of as many as well (100,000: minutes)"
+        )
+        parser.add_argument(
+            "--jobs",
+            nargs="*",
+            metavar="NAME",
+            choices=FILLINGS,
+            help="only how the time of jobs grows from 10,000 rows to 100,000, of all unless some are named (minutes)",
+        )
+        parser.add_argument("--migrate", action="store_true", help="migrate first, on servers that are new")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["migrate"]:
+            call_command("migrate", verbosity=0, skip_checks=True)
+        if options["jobs"] is not None:
+            self.tell_growth(options["jobs"] or FILLINGS, as_json=options["json"])
+            return
+        measured = measure_all(options["rounds"], memories=options["memories"])
+        if options["json"]:
+            figures = {
+                "rounds": options["rounds"],
+                "episodes": EPISODES,
+                "measured": [asdict(each) for each in measured],
+            }
+            self.stdout.write(json.dumps(figures))
+            return
+        console = Console(width=WIDTH, highlight=False)
+        with console.capture() as capture:
+            console.print(draw(measured, rounds=options["rounds"]))
+        self.stdout.write(capture.get())
+
+    def tell_growth(self, jobs: Iterable[str], *, as_json: bool) -> None:
+        """As it comes: some jobs take minutes."""
+        for growth in measure_growth(jobs, GROWN):
+            self.stdout.write(json.dumps(asdict(growth)) if as_json else tell_growth(growth))
+
+
+def tell_growth(growth: Growth) -> str:
+    seconds = "".join(f"{each:10.2f} s" for each in growth.seconds)
+    verdict = "" if growth.times <= MOST_TIMES else f"  more than {MOST_TIMES:.0f}"
+    return f"{growth.job:<20}{growth.rows:<46}{seconds}{growth.times:8.1f} ×{verdict}"
+
+
+def measure_all(rounds: int, *, memories: int) -> list[Measured]:
+    try:
+        return measure_in_scratch(rounds, memories=memories)
+    finally:
+        if memories:
+            # the account's vector index outlives it, until somebody looks
+            call_command("run_job", "vector_indexes", json=True, stdout=StringIO())
+
+
+def measure_in_scratch(rounds: int, *, memories: int) -> list[Measured]:
+    now = timezone.now()
+    with scratch_account() as scratch, bare_log(), web_server() as address:
+        fill_episodes(scratch, EPISODES, now=now)
+        with connection.cursor() as cursor:
+            # or the planner would go by what it knew before there was anything
+            cursor.execute("ANALYZE memories, episodic_memories, memory_vectors")
+        with closing(KeepAliveClient(address, scratch.secret)) as client:
+            return [
+                row
+                for case in all_cases(scratch, client, memories=memories, now=now)
+                for row in measure(case, rounds=rounds)
+            ]
+
+
+def draw(measured: Iterable[Measured], *, rounds: int) -> Table:
+    table = Table(title=f"{rounds:,} rounds, one connection, {EPISODES:,} episodes with vectors", title_justify="left")
+    table.add_column("")
+    table.add_column("way")
+    for column in ("p50 ms", "p95 ms", "p50 ×", "p95 ×"):
+        table.add_column(column, justify="right")
+    former = ""
+    for each in measured:
+        if former and each.case != former:
+            table.add_section()
+        table.add_row(
+            each.case if each.case != former else "",
+            each.way,
+            *(f"{value:.2f}" for value in (each.p50_ms, each.p95_ms)),
+            *(f"{value:.1f}" for value in (each.p50_ratio, each.p95_ratio)),
+        )
+        former = each.case
+    return table

@@ -1,0 +1,160 @@
+"""`manage.py evaluate_recall`: how well recall finds what answers the questions of a file."""
+
+import json
+import random
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import RenderableType
+
+from lab.evaluation.charts import draw_chart
+from lab.evaluation.datasets import Sample
+from lab.evaluation.figures import json_of, report_on
+from lab.evaluation.files import FORMATS, open_file
+from lab.evaluation.output import render
+from lab.evaluation.runs import Evaluation, Wanted, evaluate
+from lab.evaluation.tables import FITTED, LEFT_OUT, draw, draw_ablation, draw_budgets, tell_untaught
+from memory.errors import Unprocessable
+from memory.retrieval.techniques import choose_plan
+
+INTERRUPTED = 130
+SEED = 17
+
+EPILOG = """
+Every sample of the file is loaded as an agent of a scratch account, through the services that serve HTTP, and asked
+through the pipeline behind /recall and /context. The account is deleted afterwards, also on Ctrl-C. The servers of
+`make up` have to run; what its worker would add in the background is kept away. Vectors of the texts stay in the cache
+until they expire, so that the same file is loaded faster the next time.
+
+formats:
+  locomo   LoCoMo's list of samples: every turn a memory. Adversarial questions are reported apart
+  native   memories of all kinds: {"samples": [{"name", "user"?, "asked_at"?,
+           "conversations"?: [{"id", "time"?, "turns": [{"key", "text", "speaker"?, "role"?, "time"?}]}],
+           "memories"?: [{"key", "kind", "text", "time"?, …}],
+           "questions": [{"text", "answers": [keys], "type", "asked_at"?}]}]}
+
+  manage.py evaluate_recall questions.json
+  manage.py evaluate_recall locomo10.json --techniques lexical,-diversity --questions 100
+  manage.py evaluate_recall locomo10.json --leave-one-out --ablate --plot ablation.svg
+"""
+
+
+def positive(text: str) -> int:
+    """Argparse's type."""
+    if (number := int(text)) < 1:
+        raise ValueError(text)
+    return number
+
+
+class Command(BaseCommand):
+    help = "Load a set of questions into a scratch account, ask them, and say how many of their answers were found."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EPILOG
+        parser.add_argument("file", type=Path, metavar="FILE")
+        parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in the file")
+        parser.add_argument("--techniques", default="", help="as in a request, with commas between: lexical,-diversity")
+        parser.add_argument("--questions", type=positive, help="ask no more than so many, drawn from all of them")
+        parser.add_argument(
+            "--leave-one-out",
+            action="store_true",
+            help="ask each sample by weights learnt on the others, too; and all by weights learnt on all",
+        )
+        parser.add_argument(
+            "--ablate", action="store_true", help="say what each signal brings, and each technique (asks many times)"
+        )
+        parser.add_argument("--plot", type=Path, metavar="SVG", help="where to draw what --ablate says of signals")
+        parser.add_argument(
+            "--budgets", action="store_true", help="compare fusions, words and meaning within equal numbers of tokens"
+        )
+        parser.add_argument("--json", action="store_true", help="print one JSON object, with the ranks of all answers")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        samples = thin_out(open_file(options["file"], options["format"]), options["questions"])
+        wanted = wanted_of(options, samples)
+        try:
+            evaluation = evaluate(samples, wanted)
+        except KeyboardInterrupt:
+            self.stderr.write("Interrupted; what was loaded is deleted.")
+            sys.exit(INTERRUPTED)
+        if options["json"]:
+            self.stdout.write(json.dumps(told(evaluation, samples)))
+        else:
+            self.stdout.write(render(draw_all(evaluation)))
+        if options["plot"] is not None and evaluation.ablation is not None:
+            options["plot"].write_text(draw_chart(evaluation.ablation), encoding="utf-8")
+
+
+def wanted_of(options: dict[str, Any], samples: Sequence[Sample]) -> Wanted:
+    """Raises CommandError for options that go with no other, and with no such file."""
+    if options["plot"] is not None and not options["ablate"]:
+        raise CommandError("--plot draws what --ablate says: ask for both")
+    asked = sum(bool(sample.counted) for sample in samples)
+    if not asked:
+        raise CommandError("there is no question but adversarial ones, which nothing answers: no average is of them")
+    if options["leave_one_out"] and asked < 2:
+        raise CommandError("--leave-one-out learns on the other samples: two of them have to have questions")
+    return Wanted(
+        techniques=read_techniques(options["techniques"]),
+        leaves_one_out=options["leave_one_out"],
+        ablates=options["ablate"],
+        spends=options["budgets"],
+    )
+
+
+def draw_all(evaluation: Evaluation) -> Iterator[RenderableType]:
+    yield from draw(report_on(evaluation.answers))
+    if evaluation.left_out:
+        yield from draw(report_on(evaluation.left_out), LEFT_OUT)
+        yield from tell_untaught(evaluation.untaught)
+        yield from draw(report_on(evaluation.fitted), FITTED)
+    if evaluation.ablation is not None:
+        yield from draw_ablation(evaluation.ablation)
+    if evaluation.budgets:
+        yield draw_budgets(evaluation.budgets)
+
+
+def told(evaluation: Evaluation, samples: Sequence[Sample]) -> dict[str, Any]:
+    """The report, and under names of their own what was asked for besides."""
+    keys = {memory: key for sample in samples for key, memory in sample.ids.items()}
+    document = json_of(report_on(evaluation.answers), evaluation.answers, keys)
+    if evaluation.left_out:
+        left_out = json_of(report_on(evaluation.left_out), evaluation.left_out, keys)
+        document["left_out"] = left_out | {"untaught": evaluation.untaught}
+        document["fitted"] = json_of(report_on(evaluation.fitted), evaluation.fitted, keys)
+    if evaluation.ablation is not None:
+        document["ablation"] = asdict(evaluation.ablation)
+    if evaluation.budgets:
+        document["budgets"] = [asdict(each) for each in evaluation.budgets]
+    return document
+
+
+def read_techniques(told: str) -> list[str]:
+    """Raises CommandError for techniques that there are not."""
+    names = [name.strip() for name in told.split(",") if name.strip()]
+    try:
+        choose_plan(names)
+    except Unprocessable as err:
+        raise CommandError(str(err)) from err
+    return names
+
+
+def thin_out(samples: list[Sample], most: int | None) -> list[Sample]:
+    """With no more than `most` questions, the same ones every time."""
+    places = [(sample.name, place) for sample in samples for place in range(len(sample.questions))]
+    if most is None or most >= len(places):
+        return samples
+    drawn = set(random.Random(SEED).sample(places, most))  # noqa: S311 - nothing secret
+    return [
+        replace(
+            sample,
+            questions=[each for place, each in enumerate(sample.questions) if (sample.name, place) in drawn],
+        )
+        for sample in samples
+    ]

@@ -1,0 +1,180 @@
+"""`manage.py learn_ranking`: weights of the ranker's signals, learnt anew from questions whose answers are known."""
+
+import json
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from lab.benchmarks.scratch import scratch_account
+from lab.evaluation.ablation import Row, row_of
+from lab.evaluation.datasets import Sample
+from lab.evaluation.files import FORMATS, open_file
+from lab.evaluation.loading import load_samples, steps_of
+from lab.evaluation.output import render
+from lab.evaluation.progress import open_bar
+from lab.evaluation.ranker import (
+    L2,
+    PLACES,
+    Learnt,
+    Lesson,
+    found_by,
+    found_when_held_out,
+    learn_weights,
+    untaught_when_held_out,
+)
+from lab.evaluation.recording import Recorded
+from lab.evaluation.runs import record_each
+from lab.evaluation.tables import draw_columns, draw_weights, tell_untaught
+from memory.retrieval.ranking import WEIGHTS, Weights, learnt_weights
+
+INTERRUPTED = 130
+PURPOSE = "learning"
+DIGITS = 3
+"""Of a weight: more are noise."""
+
+RESTART = "The weights are written: restart web servers and workers that run, which go by what they read at start."
+
+EPILOG = """
+Every file is loaded into a scratch account and asked once, through the pipeline behind /recall, as evaluate_recall does
+it; nothing of it stays. `turns` are learnt from questions for which turns are all that there is to choose from,
+`others` from all the rest, with the weights of turns as they are then. Where no question teaches anything about a
+weight, it stays what it was; what is held out is judged without it.
+
+Weights are read once a process: web servers and workers that run have to be restarted before they go by new ones.
+
+  manage.py learn_ranking conversations.json
+  manage.py learn_ranking conversations.json docs/sample/recall.json --write
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lessons:
+    """What was learnt, from how many samples, and recall@10 as shipped, fitted, and of what was held out.
+
+    `untaught` of those are as `count_untaught` says.
+    """
+
+    learnt: Learnt
+    samples: int
+    untaught: int
+    rows: Sequence[Row]
+
+
+class Command(BaseCommand):
+    help = "Learn the weights of the ranker's signals from files of questions, and say how good they are."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EPILOG
+        parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+        parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in each file")
+        parser.add_argument("--l2", type=cost, default=L2, help=f"how much large weights cost (default: {L2})")
+        place = parser.add_mutually_exclusive_group()
+        place.add_argument(
+            "--write", dest="place", action="store_const", const=WEIGHTS, help="write them where recall reads them"
+        )
+        place.add_argument("--write-to", dest="place", type=Path, metavar="FILE", help="write them elsewhere")
+        parser.add_argument("--date", type=date.fromisoformat, help="when they were learnt (default: today)")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        files = [open_file(path, options["format"]) for path in options["files"]]
+        try:
+            recorded = [each for samples in files for each in record_file(samples)]
+            lessons = learn_from(recorded, l2=options["l2"])
+        except KeyboardInterrupt:
+            self.stderr.write("Interrupted; what was loaded is deleted.")
+            sys.exit(INTERRUPTED)
+        document = document_of(lessons, l2=options["l2"], day=options["date"] or timezone.now().date())
+        if options["place"] is not None:
+            write_weights(options["place"], document)
+        self.stdout.write(
+            json.dumps(document | {"figures": [asdict(row) for row in lessons.rows]})
+            if options["json"]
+            else show(lessons)
+        )
+        if options["place"] == WEIGHTS:
+            # not into what may be JSON
+            self.stderr.write(RESTART)
+
+
+def cost(text: str) -> float:
+    """Argparse's type: without any cost, weights of what is never observed are anything."""
+    if not 0 < (number := float(text)) < float("inf"):
+        raise ValueError(text)
+    return number
+
+
+def record_file(samples: list[Sample]) -> list[Recorded]:
+    """An account of its own for each file: words count as they do where nothing else is."""
+    with scratch_account(PURPOSE) as scratch:
+        with open_bar("loading", steps_of(samples)) as advance:
+            loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
+        return record_each(loaded, ())
+
+
+def learn_from(recorded: Sequence[Recorded], *, l2: float) -> Lessons:
+    """Raises CommandError where no answer is among the candidates."""
+    if not any(each.can_teach for each in recorded):
+        raise CommandError("No answer was among the candidates of any question: there is nothing to learn from.")
+    learnt = learn_weights(recorded, l2=l2)
+    judged = {
+        "as shipped": judge(recorded, learnt_weights()),
+        "fitted": judge(recorded, learnt.weights),
+        "held out": found_when_held_out(recorded, l2=l2),
+    }
+    rows = [row_of(name, [(each.question.type, found) for each, found in some]) for name, some in judged.items()]
+    samples = len({each.sample for each in recorded})
+    return Lessons(learnt=learnt, samples=samples, untaught=untaught_when_held_out(recorded), rows=rows)
+
+
+def judge(recorded: Sequence[Recorded], weights: Weights) -> list[tuple[Recorded, float]]:
+    return [(each, found_by(weights, each)) for each in recorded]
+
+
+def document_of(lessons: Lessons, *, l2: float, day: date) -> dict[str, Any]:
+    """As the file has it; weights that round to nothing are left out. No sample is named."""
+    learnt = lessons.learnt
+    return {
+        "turns": rounded(learnt.turns),
+        "others": rounded(learnt.others),
+        "learnt": {
+            "date": day.isoformat(),
+            "samples": lessons.samples,
+            "l2": l2,
+            "questions": {"turns": learnt.turns.questions, "others": learnt.others.questions},
+            "kept": {"turns": list(learnt.turns.kept), "others": list(learnt.others.kept)},
+            "untaught": lessons.untaught,
+            "nll": {
+                name: None if lesson.nll is None else round(lesson.nll, DIGITS)
+                for name, lesson in (("turns", learnt.turns), ("others", learnt.others))
+            },
+            f"recall@{PLACES}": {row.name: round(row.all, DIGITS) for row in lessons.rows},
+        },
+    }
+
+
+def rounded(lesson: Lesson) -> dict[str, float]:
+    weights = {name: round(weight, DIGITS) for name, weight in lesson.weights.items()}
+    return {name: weight for name, weight in weights.items() if weight}
+
+
+def write_weights(path: Path, document: dict[str, Any]) -> None:
+    try:
+        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    except OSError as err:
+        raise CommandError(f"{path} cannot be written: {err.strerror}") from err
+    learnt_weights.cache_clear()
+
+
+def show(lessons: Lessons) -> str:
+    title = f"recall@{PLACES}, as far as weights and scorers decide"
+    tables = [draw_weights(lessons.learnt), draw_columns(title, lessons.rows)]
+    return render([*tables, *tell_untaught(lessons.untaught)])

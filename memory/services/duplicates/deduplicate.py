@@ -1,0 +1,178 @@
+"""Near-duplicates (P11): memories that mean the same to MEMORY_DUPLICATE_SIMILARITY, and say the same, become one.
+
+Facts that are believed, entries of contexts without a key, learnings and strategies. Not the log (turns, and their
+slots), since what was said twice was said twice; not summaries, goals and artifacts, each of which is of something
+that happened; entities have their own merging (`entity_merges`).
+
+Only within one place: one holder, kind, channel and context, and as far trusted; facts of the same entities and the
+same time, entries of the same types and value, strategies for the same type of task by the same tools
+(`duplicate_subjects`). Only what says the same, whatever the vectors say (`duplicate_texts`); by that it is found, for
+each memory whose vector is new (`duplicate_search`). Archived, linked and united, and undone by staff
+(`duplicate_merges`); whoever is told again what was merged finds the one that stands for it (`duplicate_standing`).
+
+What comes to be of one place without a new vector (a fact gets another entity, a memory another holder) is not looked
+at again.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby
+from uuid import UUID
+
+from django.db import DatabaseError
+
+from memory.owner import Owner
+from memory.providers.embeddings import embedding_provider
+from memory.services.duplicates.compare import ranked, read_subjects, same_pairs
+from memory.services.duplicates.merge import Merged, merge_pair
+from memory.services.duplicates.search import Fresh, Near, cursor_of, fresh_rows, nearest
+from memory.services.duplicates.wording import word_unworded
+
+logger = logging.getLogger(__name__)
+
+ACTOR = "job:deduplicate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """What to look through: at most `size` memories behind `after`, of one account or of all, whose vectors were made
+    `since` then, by the database's clock; None: whenever."""
+
+    now: datetime
+    since: datetime | None
+    size: int
+    after: str = ""
+    account_id: UUID | None = None
+    renew: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deduplicated:
+    """How many memories were looked at, merged (or would be), and could not be; `cursor` is empty at the end."""
+
+    examined: int
+    merged: int
+    failed: int
+    cursor: str
+    figures: Mapping[str, int]
+
+
+def deduplicate(stretch: Stretch) -> Deduplicated:
+    """Merge the duplicates of the next memories, each pair in a transaction of its own; killed anywhere and run again,
+    nothing is merged twice."""
+    if not stretch.after:
+        word_all(stretch)
+    rows = next_rows(stretch)
+    merged: list[Merged] = []
+    failed = 0
+    for _account, of_account in groupby(rows, key=lambda row: row.account_id):
+        done, missed = merge_all(list(of_account), stretch)
+        merged, failed = merged + done, failed + missed
+    return Deduplicated(
+        examined=len(rows),
+        merged=len(merged),
+        failed=failed,
+        cursor=next_cursor(rows, stretch),
+        figures=figures_of(merged),
+    )
+
+
+def word_all(stretch: Stretch) -> None:
+    """What has no wording is found by nothing: all have one before the first is looked for."""
+    while word_unworded(stretch.size, account_id=stretch.account_id):
+        stretch.renew()
+
+
+def look_for_duplicates(stretch: Stretch) -> Deduplicated:
+    """What `deduplicate` would do, more or less: what a merge brings about is not reckoned with, nor is found what has
+    no wording yet. Changes nothing."""
+    rows = next_rows(stretch)
+    figures: Counter[str] = Counter()
+    for account_id, of_account in groupby(rows, key=lambda row: row.account_id):
+        pairs = nearest(list(of_account), model=embedding_provider().model)
+        subjects = read_subjects(account_id, {each for near in pairs for each in pair_of(near)}, now=stretch.now)
+        same = same_pairs(subjects, [pair_of(near) for near in pairs])
+        losers: dict[UUID, str] = {}
+        for near in pairs:
+            if pair_of(near) in same:
+                loser = ranked(*(subjects[each] for each in pair_of(near)))[1]
+                # another one that is new has its own turn
+                if loser.id == near.memory_id or (stretch.since is not None and near.vector_at < stretch.since):
+                    losers[loser.id] = f"{loser.row.kind}_merged"
+        figures.update(losers.values())
+    merged = sum(figures.values())
+    return Deduplicated(examined=len(rows), merged=merged, failed=0, cursor=next_cursor(rows, stretch), figures=figures)
+
+
+def next_rows(stretch: Stretch) -> list[Fresh]:
+    return fresh_rows(
+        model=embedding_provider().model,
+        since=stretch.since,
+        after=stretch.after,
+        account_id=stretch.account_id,
+        size=stretch.size,
+    )
+
+
+def next_cursor(rows: Sequence[Fresh], stretch: Stretch) -> str:
+    return cursor_of(rows[-1]) if len(rows) == stretch.size else ""
+
+
+def merge_all(rows: Sequence[Fresh], stretch: Stretch) -> tuple[list[Merged], int]:
+    """Of rows of one account, and how many pairs failed. What stays is looked at again: its nearest have gone."""
+    merged: list[Merged] = []
+    failed: set[frozenset[UUID]] = set()
+    waiting = list(rows)
+    while waiting:
+        done = merge_round(waiting, stretch, failed=failed)
+        merged += done
+        gone = {each.loser_id for each in done}
+        by_id = {row.id: row for row in waiting}
+        models = {each.survivor_id: by_id.get(each.survivor_id) or by_id[each.loser_id] for each in reversed(done)}
+        waiting = [replace(row, id=memory_id) for memory_id, row in models.items() if memory_id not in gone]
+    return merged, len(failed)
+
+
+def merge_round(rows: Sequence[Fresh], stretch: Stretch, *, failed: set[frozenset[UUID]]) -> list[Merged]:
+    """Merge the rows with what they are nearest to, the most similar first. What fails is added to `failed`."""
+    account_id = rows[0].account_id
+    pairs = {frozenset(pair_of(near)): near for near in nearest(rows, model=embedding_provider().model)}
+    ids = {each for pair in pairs for each in pair}
+    subjects = read_subjects(account_id, ids, now=stretch.now)
+    same = same_pairs(subjects, [pair_of(near) for key, near in pairs.items() if key not in failed])
+    merged: list[Merged] = []
+    gone: set[UUID] = set()
+    for key, near in pairs.items():
+        if pair_of(near) not in same or key & gone:
+            continue
+        stretch.renew()
+        try:
+            owner = Owner(account_id=account_id, channel=subjects[near.memory_id].row.channel, actor=ACTOR)
+            done = merge_pair(owner, pair_of(near), similarity=near.similarity, now=stretch.now)
+        except DatabaseError as err:
+            logger.warning("memory %s was not merged: %s", near.memory_id, type(err).__name__)
+            failed.add(key)
+            continue
+        if done is not None:
+            merged.append(done)
+            gone.add(done.loser_id)
+    return merged
+
+
+def pair_of(near: Near) -> tuple[UUID, UUID]:
+    return near.memory_id, near.other_id
+
+
+def figures_of(merged: Sequence[Merged]) -> dict[str, int]:
+    """By kind, and what there is more of than before."""
+    figures = Counter(f"{each.kind}_merged" for each in merged)
+    for name, counts in (
+        ("links_made", [each.links for each in merged]),
+        ("fact_versions_made", [each.versions for each in merged]),
+        ("access_log_lines", [each.lines for each in merged]),
+    ):
+        figures[name] += sum(counts)
+    return {name: count for name, count in figures.items() if count}

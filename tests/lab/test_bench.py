@@ -1,0 +1,89 @@
+"""`manage.py bench`: every way gets its turn, figures are what they say, and nothing is left behind."""
+
+import time
+
+import pytest
+from django.core.management.base import CommandError
+
+from lab.benchmarks.cases import FIELDS
+from lab.benchmarks.measure import WARM_UP_ROUNDS, Case, Way, measure
+from lab.benchmarks.scratch import CONVERSATION, Scratch, fill_episodes, scratch_account
+from lab.benchmarks.web import KeepAliveClient, web_server
+from ledger import store as ledger
+from ledger.models import Injection
+from memory.models import Account, Agent, ApiKey, Memory, Participant, Vector
+from memory.tiers.working import WorkingMemory
+from memory_project import redis
+from tests.memory.episodes import NOW
+
+
+def test_every_way_has_its_turn_in_every_round() -> None:
+    order: list[str] = []
+    ways = [
+        Way(name="a", run=lambda _round: order.append("a")),
+        Way(name="b", run=lambda _round: order.append("b")),
+        Way(name="c", run=lambda _round: order.append("c")),
+    ]
+
+    list(measure(Case(name="letters", ways=ways), rounds=3))
+
+    measured = order[3 * WARM_UP_ROUNDS :]
+    assert [sorted(measured[start : start + 3]) for start in (0, 3, 6)] == [["a", "b", "c"]] * 3
+    assert measured[0] != measured[3] != measured[6]
+
+
+def test_figures_are_milliseconds_and_compared_to_the_first_way() -> None:
+    slow = Way(name="slow", run=lambda _round: time.sleep(0.002))
+    slower = Way(name="slower", run=lambda _round: time.sleep(0.06))
+
+    first, second = measure(Case(name="naps", ways=[slow, slower]), rounds=5)
+
+    assert (first.p50_ratio, first.p95_ratio) == (1.0, 1.0)
+    assert 2.0 <= first.p50_ms <= first.p95_ms
+    assert second.p50_ratio == pytest.approx(second.p50_ms / first.p50_ms)
+    assert second.p50_ratio > 1
+
+
+def use(scratch: Scratch) -> None:
+    fill_episodes(scratch, 40, now=NOW)
+    WorkingMemory(scratch.owner()).set(CONVERSATION, FIELDS)
+    ledger.mark(scratch.place, "skill:sql")
+
+
+def use_until_interrupted() -> None:
+    with scratch_account() as scratch:
+        use(scratch)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.django_db
+def test_a_scratch_account_leaves_nothing_behind(empty_redis: None) -> None:
+    with scratch_account() as scratch:
+        use(scratch)
+        assert Vector.objects.count() == 40
+
+    for table in (Account, Agent, ApiKey, Injection, Memory, Participant, Vector):
+        assert not table._default_manager.exists(), table
+    assert [key for key in redis.client().scan_iter() if redis.client().type(key) != "stream"] == []
+    assert redis.client().xlen("ledger:journal") == 0
+
+
+@pytest.mark.django_db
+def test_not_even_after_a_failure(empty_redis: None) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        use_until_interrupted()
+
+    assert not Account.objects.exists()
+    assert redis.client().xlen("ledger:journal") == 0
+
+
+def test_a_real_server_is_measured_and_gone_afterwards() -> None:
+    with web_server() as address:
+        client = KeepAliveClient(address, "no key")
+        assert client.request("GET", "/health/live")
+        with pytest.raises(CommandError, match="answered 404"):
+            client.request("GET", "/nowhere")
+        client.close()
+
+    with pytest.raises(ConnectionRefusedError):
+        KeepAliveClient(address, "no key").request("GET", "/health/live")

@@ -1,0 +1,85 @@
+"""Formulas of rankings: tables computed by hand, and their bounds."""
+
+from math import log2
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lab.evaluation.metrics import bootstrap_interval, hit_at, ndcg_at, recall_at, reciprocal_rank
+
+RANKINGS = st.lists(st.integers(0, 12), unique=True, max_size=12)
+ANSWERS = st.sets(st.integers(0, 12), min_size=1)
+CUTS = st.integers(1, 12)
+
+
+@pytest.mark.parametrize(
+    ("ranked", "answers", "k", "recall", "hit"),
+    [
+        ("abcd", "a", 1, 1.0, 1.0),
+        ("abcd", "bd", 1, 0.0, 0.0),
+        ("abcd", "bd", 2, 0.5, 1.0),
+        ("abcd", "bd", 4, 1.0, 1.0),
+        ("abcd", "dxyz", 10, 0.25, 1.0),
+        ("abcd", "dd", 4, 1.0, 1.0),
+        ("", "a", 10, 0.0, 0.0),
+    ],
+)
+def test_recall_is_the_share_of_the_answers_and_a_hit_is_any(
+    ranked: str, answers: str, k: int, recall: float, hit: float
+) -> None:
+    assert recall_at(ranked, answers, k) == recall
+    assert hit_at(ranked, answers, k) == hit
+
+
+@pytest.mark.parametrize(
+    ("ranked", "answers", "expected"),
+    [("abcd", "a", 1.0), ("abcd", "cd", 1 / 3), ("abcd", "x", 0.0), ("", "x", 0.0)],
+)
+def test_the_reciprocal_rank_is_of_the_first_answer(ranked: str, answers: str, expected: float) -> None:
+    assert reciprocal_rank(ranked, answers) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("ranked", "answers", "k", "expected"),
+    [
+        ("abcd", "a", 10, 1.0),
+        ("abcd", "b", 10, 1 / log2(3)),
+        ("abcd", "ac", 10, (1 + 0.5) / (1 + 1 / log2(3))),
+        ("abcd", "ab", 1, 1.0),
+        ("abcd", "d", 3, 0.0),
+    ],
+)
+def test_ndcg_discounts_by_the_logarithm_of_the_rank(ranked: str, answers: str, k: int, expected: float) -> None:
+    assert ndcg_at(ranked, answers, k) == pytest.approx(expected)
+
+
+@settings(max_examples=60)
+@given(ranked=RANKINGS, answers=ANSWERS, k=CUTS)
+def test_every_share_lies_between_nothing_and_all(ranked: list[int], answers: set[int], k: int) -> None:
+    recall, hit, gain = recall_at(ranked, answers, k), hit_at(ranked, answers, k), ndcg_at(ranked, answers, k)
+
+    assert 0 <= recall <= hit <= 1
+    assert 0 <= gain <= 1 + 1e-9
+    assert (recall > 0) == (gain > 0) == (hit > 0)
+    assert recall <= recall_at(ranked, answers, k + 1)
+    assert (reciprocal_rank(ranked, answers) >= 1 / k) == (hit == 1)
+
+
+@settings(max_examples=30)
+@given(values=st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_an_interval_lies_within_its_values(values: list[float]) -> None:
+    low, high = bootstrap_interval(values, rounds=200)
+
+    assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
+
+
+def test_an_interval_is_as_wide_as_chance_has_it_and_the_same_every_time() -> None:
+    coins = [0.0, 1.0] * 50
+
+    low, high = bootstrap_interval(coins)
+
+    # the standard error of 100 coins is 0.05, 1.96 of them are 0.098
+    assert [low, high] == pytest.approx([0.402, 0.598], abs=0.015)
+    assert bootstrap_interval(coins) == (low, high)
+    assert bootstrap_interval([0.5]) == (0.5, 0.5)

@@ -1,0 +1,86 @@
+"""`docs/sample/recall.json`, the set of invented questions: well-formed, large enough, of every kind."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from lab.evaluation.datasets import Sample
+from lab.evaluation.files import read_file
+
+FILE = Path(settings.BASE_DIR) / "docs" / "sample" / "recall.json"
+LEAST_MEMORIES = 1_100
+LEAST_QUESTIONS = 130
+LEAST_OF_A_TYPE = 5
+LARGEST_BYTES = 400_000
+TYPES = (
+    *("keyword", "paraphrase", "lookalike", "temporal", "entity", "multi", "procedure", "goal", "speech"),
+    *("conversation", "german", "chinese"),
+)
+KINDS = ("fact", "episode", "context_entry", "goal", "entity", "strategy")
+
+
+@pytest.fixture(scope="module")
+def sample() -> Sample:
+    [nursery] = read_file(FILE)
+    return nursery
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    """As the file tells it."""
+    [nursery] = json.loads(FILE.read_text())["samples"]
+    assert isinstance(nursery, dict)
+    return nursery
+
+
+def test_the_set_is_large_enough_and_small_enough(sample: Sample) -> None:
+    assert len(sample.ids) >= LEAST_MEMORIES
+    assert len(sample.questions) >= LEAST_QUESTIONS
+    assert FILE.stat().st_size <= LARGEST_BYTES
+
+
+def test_every_type_of_question_is_asked_several_times(sample: Sample) -> None:
+    asked = Counter(question.type for question in sample.questions)
+
+    assert sorted(asked) == sorted(TYPES)
+    assert min(asked.values()) >= LEAST_OF_A_TYPE
+
+
+def test_no_question_and_no_text_comes_twice(sample: Sample) -> None:
+    questions = [question.text for question in sample.questions]
+
+    assert len(sample.texts) == len(sample.ids)
+    assert len(set(questions)) == len(questions)
+
+
+def test_one_to_four_different_memories_answer_a_question(sample: Sample) -> None:
+    odd = [each.text for each in sample.questions if not 1 <= len(each.answers) <= 4]
+    repeated = [each.text for each in sample.questions if len(set(each.answers)) < len(each.answers)]
+
+    assert (odd, repeated) == ([], [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_answers_something_and_stands_beside_what_does_not(told: dict[str, Any], kind: str) -> None:
+    keys = {memory["key"] for memory in told["memories"] if memory["kind"] == kind}
+    answers = {key for question in told["questions"] for key in question["answers"]}
+
+    assert keys & answers
+    assert keys - answers
+
+
+def test_nothing_is_asked_before_its_answers_are_told(told: dict[str, Any]) -> None:
+    said = [turn for conversation in told["conversations"] for turn in conversation["turns"]]
+    times = {each["key"]: each["time"] for each in (*said, *told["memories"])}
+    early = [
+        question["text"]
+        for question in told["questions"]
+        for key in question["answers"]
+        if times[key] > question.get("asked_at", told["asked_at"])
+    ]
+
+    assert early == []

@@ -1,0 +1,417 @@
+"""`manage.py export_conversations`: what was imported goes out byte for byte, streamed, selected, never half a file."""
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from memory.extraction.conversations import read_conversations
+from memory.extraction.imported import BadLine, canonical_time
+from memory.models import Account, Turn
+from memory.owner import Owner
+from memory.providers.embeddings import embedding_provider
+from memory.services.conversations.export import Exported, Selection, export_conversations
+from memory.services.conversations.import_files import import_conversations
+from memory.services.conversations.lifecycle import Opening, create_conversation, end_conversation
+from tests.memory.episodes import NOW
+from tests.memory.turns import say, talk, turn
+
+pytestmark = pytest.mark.django_db
+
+SAMPLE = Path(__file__).parents[2] / "docs" / "sample" / "conversations.jsonl"
+LATER = NOW + timedelta(days=1_000)
+CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"b": 1, "a": 2}'}}
+
+
+@pytest.fixture(autouse=True)
+def tiny_embedder(settings: Settings) -> Iterator[None]:
+    settings.EMBEDDING_PROVIDER, settings.MEMORY_ALLOW_TINY_EMBEDDINGS = "tiny", True
+    embedding_provider.cache_clear()
+    yield
+    embedding_provider.cache_clear()
+
+
+def load(account: Account, document: bytes) -> None:
+    items = read_conversations(io.BytesIO(document))
+    assert not any(isinstance(step, BadLine) for step in import_conversations(account.id, items, now=LATER))
+
+
+def export(account: Account, **selection: Any) -> bytes:
+    written = io.BytesIO()
+    list(export_conversations(account.id, Selection(**selection), write=written.write))
+    return written.getvalue()
+
+
+def exported(account: Account, **selection: Any) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in export(account, **selection).splitlines()]
+
+
+def ids(account: Account, **selection: Any) -> list[str]:
+    return [each["id"] for each in exported(account, **selection)]
+
+
+def canonical(*conversations: dict[str, Any]) -> bytes:
+    return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in conversations).encode()
+
+
+def test_the_sample_goes_out_as_it_came_in(account: Account) -> None:
+    load(account, SAMPLE.read_bytes())
+
+    assert export(account) == SAMPLE.read_bytes()
+
+
+def test_what_was_said_here_goes_out_in_the_canonical_form(account: Account, owner: Owner) -> None:
+    say(owner, turn("Grüße", timestamp=NOW, client_id="m-1", model="some-model", metadata={"b": 1, "a": [0.5]}))
+
+    assert export(account).decode() == (
+        '{"id": "c1", "agent": "assistant", "messages": [{"role": "user", "content": "Grüße", '
+        f'"timestamp": "{canonical_time(NOW)}", "model": "some-model", "client_id": "m-1", '
+        '"metadata": {"a": [0.5], "b": 1}}]}\n'
+    )
+
+
+def test_everything_that_the_format_knows_comes_back(account: Account, stranger: Account) -> None:
+    full = {
+        "id": "c1",
+        "agent": "assistant",
+        "user": "ana",
+        "channel": "farm",
+        "title": "Pumps",
+        "continues": "c0",
+        "metadata": {"a": 1},
+        "outcome": "failure",
+        "ended_at": "2026-03-14T10:00:00.250000Z",
+        "messages": [
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "name": "Ana", "content": [{"type": "text", "text": "Hi"}, {"z": 1, "type": "image_url"}]},
+            {"role": "assistant", "content": None, "tool_calls": [CALL], "timestamp": "2026-03-14T10:00:00+01:00"},
+            {"role": "tool", "content": "", "tool_call_id": "call_1", "timestamp": "2026-03-14T09:00:00Z"},
+            {"role": "assistant", "content": "4", "annotations": [], "model": "m", "client_id": "7", "agent": "second"},
+            {"role": "assistant", "content": "No.", "refusal": "No.", "metadata": {"b": None}, "agent": ""},
+        ],
+    }
+
+    load(account, canonical(full))
+    load(stranger, export(account))
+
+    assert export(account) == export(stranger) == canonical(full)
+
+
+def test_a_conversation_of_several_agents_goes_out_and_in_again(account: Account, stranger: Account) -> None:
+    first = Owner(account_id=account.id, agent_id="first", user_id="ana", channel="farm")
+    create_conversation(first, "c1", opening=Opening(title="Pumps", metadata={"n": 1}), now=NOW)
+    for agent_id in ("first", "second", ""):
+        say(Owner(account_id=account.id, agent_id=agent_id), turn(f"I am {agent_id}."), now=NOW)
+    end_conversation(first, "c1", outcome="success", now=NOW)
+
+    load(stranger, export(account))
+
+    assert [message.get("agent") for message in exported(account)[0]["messages"]] == [None, "second", ""]
+    assert export(stranger) == export(account)
+
+
+def test_turns_of_another_user_and_channel_stay_theirs(account: Account, stranger: Account) -> None:
+    ana = Owner(account_id=account.id, agent_id="assistant", user_id="ana", channel="slack")
+    ben = Owner(account_id=account.id, agent_id="assistant", user_id="ben", channel="mail")
+    for owner in (ana, ben, ana):
+        say(owner, turn("hello"), conversation_id=" ")
+
+    load(stranger, export(account))
+
+    rows: Any = Turn.objects.filter(account=stranger)
+    assert [(row.user_id, row.channel) for row in rows.order_by("index")] == [
+        ("ana", "slack"),
+        ("ben", "mail"),
+        ("ana", "slack"),
+    ]
+    assert export(stranger) == export(account)
+
+
+def test_conversations_come_in_the_order_in_which_they_were_stored(account: Account) -> None:
+    names = [f"c{number}" for number in (*range(30, 0, -1), *range(31, 60))]
+    message = {"role": "user", "content": "Hi."}
+    load(account, canonical(*({"id": name, "agent": "a", "messages": [message]} for name in names)))
+
+    assert ids(account) == names
+
+
+def test_a_conversation_in_which_nothing_was_said_is_left_out(account: Account, owner: Owner) -> None:
+    create_conversation(owner, "c1", opening=Opening(title="Nothing yet"), now=NOW)
+
+    assert export(account) == b""
+
+
+def test_conversations_of_another_account_stay_there(account: Account, stranger: Account, owner: Owner) -> None:
+    talk(owner, 2)
+
+    assert export(stranger) == b""
+
+
+def test_conversations_are_selected(account: Account) -> None:
+    for name, user_id, channel in (("c1", "ana", "farm"), ("c2", "ben", "farm"), ("c3", "ana", "_global")):
+        talk(Owner(account_id=account.id, agent_id="a", user_id=user_id, channel=channel), 1, conversation_id=name)
+
+    assert ids(account, conversation_ids=["c3", "c1"]) == ["c1", "c3"]
+    assert ids(account, user_id="ana") == ["c1", "c3"]
+    assert ids(account, channel="farm") == ["c1", "c2"]
+    assert ids(account, user_id="ana", channel="farm") == ["c1"]
+
+
+def test_since_looks_at_the_latest_turn(account: Account, owner: Owner) -> None:
+    for name, days in (("old", 3), ("new", 1)):
+        say(owner, turn("Hi.", timestamp=NOW - timedelta(days=days)), conversation_id=name)
+
+    assert ids(account, since=NOW - timedelta(days=1)) == ["new"]
+    assert ids(account, since=NOW) == []
+
+
+def test_figures_are_those_of_what_was_written(account: Account, owner: Owner) -> None:
+    talk(owner, 3)
+    written = io.BytesIO()
+
+    (figures,) = export_conversations(account.id, Selection(), write=written.write)
+
+    assert figures == Exported(conversations=1, turns=3, size_bytes=len(written.getvalue()))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_export_is_of_one_moment_and_in_pieces(account: Account, owner: Owner) -> None:
+    talk(owner, 2, conversation_id="c1")
+    talk(owner, 2, conversation_id="c2")
+    pieces: list[bytes] = []
+    steps = export_conversations(account.id, Selection(), write=pieces.append)
+
+    next(steps)
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW transaction_isolation")
+        isolation = cursor.fetchone()
+    list(steps)
+
+    assert isolation == ("repeatable read",)
+    assert len(pieces) == 2 * (1 + 2 + 1)
+
+
+# -- the round trip of anything ---------------------------------------------------------------------------------------
+
+ANY_CHARACTER = st.characters(exclude_characters="\x00", codec="utf-8")
+HOSTILE = ["\u202e", "\u2028", '"', "\\", "\ufeff", "𝒳", "e\u0301", "\x1f", "</script>", "\\u0000", "{}", "'; --"]
+TEXT = st.text(ANY_CHARACTER, max_size=20) | st.lists(st.sampled_from(HOSTILE), max_size=5).map("".join)
+SPOKEN = TEXT.filter(lambda text: bool(text.strip()))
+NAME = SPOKEN.filter(lambda text: len(text) <= 100)
+"""Ids and names."""
+
+
+def in_canonical_order(value: Any) -> Any:
+    """As jsonb has it."""
+    if isinstance(value, dict):
+        names = sorted(value, key=lambda name: (len(name.encode()), name.encode()))
+        return {name: in_canonical_order(value[name]) for name in names}
+    return [in_canonical_order(part) for part in value] if isinstance(value, list) else value
+
+
+def json_values(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    leaves = st.none() | st.booleans() | numbers | TEXT
+    return st.recursive(
+        leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3), max_leaves=5
+    )
+
+
+VERBATIM = json_values(st.integers() | st.floats(allow_nan=False, allow_infinity=False))
+METADATA = st.dictionaries(TEXT, json_values(st.integers()), min_size=1, max_size=3).map(in_canonical_order)
+PARTS = st.lists(
+    st.fixed_dictionaries({"type": NAME}, optional={"text": SPOKEN, "image_url": VERBATIM}), min_size=1, max_size=3
+)
+CALLS = st.lists(
+    st.fixed_dictionaries(
+        {"id": TEXT, "type": st.just("function")},
+        optional={"extra": VERBATIM},
+    ).flatmap(
+        lambda call: st.builds(
+            lambda name, arguments: call | {"function": {"name": name, "arguments": arguments}}, NAME, TEXT
+        )
+    ),
+    min_size=1,
+    max_size=2,
+)
+MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(2026, 1, 1), timezones=st.timezones())  # noqa: DTZ001
+TIMES = MOMENTS.map(datetime.isoformat) | MOMENTS.map(canonical_time) | st.just("20260101T0000+0130")
+
+
+def in_order(fields: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda told: {name: told[name] for name in fields if name in told}
+
+
+HEAD = ("id", "agent", "user", "channel", "title", "continues", "metadata", "outcome", "ended_at", "messages")
+BODY = (
+    *("role", "name", "content", "tool_calls", "tool_call_id", "function_call", "refusal", "annotations", "audio"),
+    *("timestamp", "model", "client_id", "metadata", "agent"),
+)
+MARKS = {"timestamp": TIMES, "model": NAME, "metadata": METADATA, "agent": NAME.map(lambda name: f"other {name}"[:100])}
+SAID = st.fixed_dictionaries(
+    {"role": st.sampled_from(["system", "developer", "user"]), "content": SPOKEN | PARTS},
+    optional={"name": NAME, **MARKS},
+)
+ANSWERED = st.fixed_dictionaries(
+    {"role": st.just("assistant"), "content": SPOKEN | st.none(), "tool_calls": CALLS},
+    optional={"refusal": SPOKEN, "annotations": st.lists(VERBATIM), "audio": st.dictionaries(TEXT, VERBATIM), **MARKS},
+)
+RETURNED = st.fixed_dictionaries(
+    {"role": st.sampled_from(["tool", "function"]), "content": TEXT, "tool_call_id": TEXT},
+    optional={"name": NAME, **MARKS},
+)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> dict[str, Any]:
+    told = draw(
+        st.fixed_dictionaries(
+            {"id": NAME, "agent": TEXT.filter(lambda text: not text or bool(text.strip()))},
+            optional={
+                "user": NAME,
+                "channel": NAME,
+                "title": SPOKEN,
+                "continues": NAME,
+                "metadata": METADATA,
+                "outcome": st.sampled_from(["success", "failure"]),
+                "ended_at": MOMENTS.map(canonical_time),
+            },
+        ).filter(lambda told: told.get("continues") != told["id"])
+    )
+    messages = draw(st.lists(SAID | ANSWERED | RETURNED, min_size=1, max_size=4))
+    named = draw(st.sets(st.integers(0, len(messages) - 1)))
+    for position in named:
+        messages[position]["client_id"] = f"m-{position}"
+    return in_order(HEAD)(told | {"messages": [in_order(BODY)(message) for message in messages]})
+
+
+FILES = st.lists(conversations(), min_size=1, max_size=3, unique_by=lambda told: told["id"]).filter(
+    lambda told: len({each.get("continues") for each in told} & {each["id"] for each in told}) == 0
+)
+
+
+@hypothesis_settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(FILES)
+def test_any_canonical_file_comes_back_byte_for_byte(files: list[dict[str, Any]]) -> None:
+    one, other = (Account.objects.create(name=f"{number} {os.urandom(8).hex()}") for number in range(2))
+    document = canonical(*files)
+
+    load(one, document)
+    load(other, export(one))
+
+    assert export(one) == document
+    assert export(other) == document
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+def run(*arguments: str) -> tuple[str, dict[str, Any], int]:
+    """Standard output, the figures, and the exit code of an export of the tests' account."""
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    try:
+        call_command("export_conversations", *arguments, "--account=workshop", "--json", stdout=out, stderr=err)
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    return out.getvalue(), json.loads(err.getvalue()), code
+
+
+def test_lines_go_to_standard_output_and_figures_to_standard_error(account: Account, owner: Owner) -> None:
+    talk(owner, 2)
+
+    out, figures, code = run()
+
+    assert out.encode() == export(account)
+    assert (figures["conversations"], figures["turns"], figures["size_bytes"], code) == (1, 2, len(out), 0)
+
+
+def test_standard_output_is_utf_8_whatever_the_terminal_is(account: Account, owner: Owner) -> None:
+    say(owner, turn("Grüße 𝒳"))
+    raw = io.BytesIO()
+    terminal = io.TextIOWrapper(raw, "ascii")
+
+    call_command("export_conversations", "--account=workshop", stdout=terminal, stderr=io.StringIO())
+
+    assert raw.getvalue() == export(account)
+    terminal.detach()
+
+
+def test_a_file_is_replaced_by_a_complete_export(account: Account, owner: Owner, tmp_path: Path) -> None:
+    talk(owner, 2)
+    path = tmp_path / "backup.jsonl"
+    path.write_text("older\n")
+
+    out, _, _ = run(str(path))
+
+    assert (out, path.read_bytes()) == ("", export(account))
+    assert os.listdir(tmp_path) == ["backup.jsonl"]
+
+
+def test_a_failing_export_leaves_the_file_as_it_was(account: Account, owner: Owner, tmp_path: Path) -> None:
+    talk(owner, 1)
+    Turn.objects.update(payload={"timestamp": "\ud800"})
+    path = tmp_path / "backup.jsonl"
+    path.write_text("older\n")
+
+    with pytest.raises(UnicodeEncodeError):
+        run(str(path))
+
+    assert path.read_text() == "older\n"
+    assert os.listdir(tmp_path) == ["backup.jsonl"]
+
+
+def test_options_select(account: Account, owner: Owner) -> None:
+    for name in ("c1", "c2", "c3"):
+        talk(owner, 1, conversation_id=name)
+
+    assert run("--conversation=c1", "--conversation=c3")[1]["conversations"] == 2
+    assert run("--user=nobody")[1]["conversations"] == 0
+    assert run("--channel=_global", "--since=2020-01-01T00:00:00Z")[1]["conversations"] == 3
+    assert run("--since=2999-01-01T00:00:00Z")[1]["conversations"] == 0
+
+
+def test_a_conversation_that_is_not_there_is_an_error(account: Account, owner: Owner, tmp_path: Path) -> None:
+    talk(owner, 1)
+
+    with pytest.raises(CommandError, match="not every conversation"):
+        run(str(tmp_path / "backup.jsonl"), "--conversation=c1", "--conversation=lost")
+
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_unknown_account_is_an_error(db: None) -> None:
+    with pytest.raises(CommandError, match="There is no account"):
+        run()
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(account: Account, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="cannot be written: No such file"):
+        run(str(tmp_path / "nowhere" / "backup.jsonl"))
+
+
+def test_an_export_is_imported_by_its_own_command(account: Account, owner: Owner, tmp_path: Path) -> None:
+    talk(owner, 40)
+    path = str(tmp_path / "backup.jsonl")
+    run(path)
+
+    call_command("import_conversations", path, "--account=copy", "--create-account", stdout=io.StringIO())
+
+    assert export(Account.objects.get(name="copy")) == export(account)
+
+
+def test_times_are_told_to_the_microsecond(account: Account, owner: Owner) -> None:
+    say(owner, turn("Hi.", timestamp=datetime(2026, 3, 14, 9, 0, 0, 1, tzinfo=UTC)))
+
+    assert exported(account)[0]["messages"][0]["timestamp"] == "2026-03-14T09:00:00.000001Z"

@@ -1,0 +1,170 @@
+"""`manage.py set_language`: texts are read in the account's language, those stored before as well, killed or not."""
+
+import json
+from io import StringIO
+from itertools import islice
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import transaction
+
+from memory.errors import NotFound, Unprocessable
+from memory.models import Account, AuditEntry, Memory
+from memory.models.accounts import LANGUAGES
+from memory.owner import Owner
+from memory.services.accounts.language import count_in_others, read_anew, set_language
+from memory_project.ids import uuid7
+from tests.beside import PATIENCE_SECONDS, Start, do_beside
+from tests.memory.episodes import draft, store
+from tests.memory.words import RECOUNT, SUMS, read_rows, texts_by_words
+
+pytestmark = pytest.mark.django_db
+
+HOUSES = "Die Häuser stehen am Wasser."
+
+
+def run(*arguments: str, account: str = "workshop") -> dict[str, Any]:
+    output = StringIO()
+    call_command("set_language", "--account", account, "--json", *arguments, stdout=output, stderr=StringIO())
+    figures: dict[str, Any] = json.loads(output.getvalue())
+    assert figures.pop("seconds") >= 0
+    return figures
+
+
+def told(language: str, *, was: str, rows: int, dry_run: bool = False) -> dict[str, Any]:
+    return {"account": "workshop", "language": language, "was": was, "rows": rows, "dry_run": dry_run}
+
+
+def test_what_is_stored_is_found_by_the_stems_of_the_new_language(owner: Owner) -> None:
+    store(owner, draft(HOUSES))
+    assert texts_by_words(owner, "Haus") == []
+
+    assert run("german") == told("german", was="english", rows=1)
+
+    assert texts_by_words(owner, "Haus") == [HOUSES]
+    assert read_rows(SUMS) == read_rows(RECOUNT)
+
+
+def test_what_is_stored_from_now_on_is_in_the_new_language(owner: Owner) -> None:
+    run("german")
+
+    store(owner, draft(HOUSES))
+
+    assert Memory.objects.get().language == "german"
+    assert texts_by_words(owner, "ein Haus") == [HOUSES]
+
+
+def test_simple_takes_words_as_they_are(owner: Owner) -> None:
+    store(owner, draft("two houses"))
+    assert texts_by_words(owner, "house") == ["two houses"]
+
+    run("simple")
+
+    assert texts_by_words(owner, "house") == []
+    assert texts_by_words(owner, "Houses") == ["two houses"]
+
+
+def test_other_accounts_stay_as_they_are(owner: Owner, stranger: Account) -> None:
+    for account_id in (owner.account_id, stranger.id):
+        store(Owner(account_id=account_id, agent_id="assistant"), draft(HOUSES))
+
+    run("german")
+
+    assert Memory.objects.get(account_id=stranger.id).language == "english"
+    stranger.refresh_from_db()
+    assert stranger.language == "english"
+
+
+def test_a_dry_run_tells_and_changes_nothing(owner: Owner) -> None:
+    store(owner, draft(HOUSES), draft("another"))
+
+    assert run("german", "--dry-run") == told("german", was="english", rows=2, dry_run=True)
+
+    assert Account.objects.get(name="workshop").language == "english"
+    assert count_in_others(owner, "german") == 2
+
+
+def test_it_goes_on_where_it_was_killed(owner: Owner) -> None:
+    store(owner, *(draft(f"{HOUSES} {number}") for number in range(5)))
+    set_language(owner, "german")
+    list(islice(read_anew(owner, "german", size=2), 1))
+    assert count_in_others(owner, "german") == 3
+
+    assert run("german") == told("german", was="german", rows=3)
+
+    assert run("german") == told("german", was="german", rows=0)
+    assert read_rows(SUMS) == read_rows(RECOUNT)
+
+
+def test_versions_and_times_of_memories_stay(owner: Owner) -> None:
+    store(owner, draft(HOUSES))
+    before = Memory.objects.values("version", "updated_at", "embed_after", "text").get()
+
+    run("german")
+
+    assert Memory.objects.values("version", "updated_at", "embed_after", "text").get() == before
+
+
+def test_the_change_is_audited_once(owner: Owner) -> None:
+    run("german")
+    run("german")
+
+    entry = AuditEntry.objects.get(memory_type="account")
+    assert (entry.operation, entry.actor, entry.affected_ids) == ("update", "command", [str(owner.account_id)])
+
+
+def test_people_are_told_in_a_sentence(owner: Owner) -> None:
+    store(owner, draft(HOUSES))
+    output = StringIO()
+
+    call_command("set_language", "German", "--account", "workshop", stdout=output)
+
+    assert output.getvalue().startswith("workshop: english -> german, 1 memories read anew in ")
+
+
+@pytest.mark.parametrize(
+    ("language", "name", "said"),
+    [
+        ("klingon", "workshop", "there is no language 'klingon': there are simple, arabic, "),
+        ("", "workshop", "there is no language ''"),
+        ("german", "nobody's", 'There is no account "nobody\'s".'),
+    ],
+)
+def test_what_there_is_not_is_refused(owner: Owner, language: str, name: str, said: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        run(language, account=name)
+
+    assert str(refused.value).startswith(said)
+    assert Account.objects.get(id=owner.account_id).language == "english"
+
+
+def test_the_service_refuses_as_well(owner: Owner) -> None:
+    with pytest.raises(Unprocessable):
+        set_language(owner, "klingon")
+    with pytest.raises(NotFound):
+        set_language(Owner(account_id=uuid7()), "german")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_can_be_read(owner: Owner, language: str) -> None:
+    set_language(owner, language)
+
+    store(owner, draft("Water Wasser eau 123 foo-bar a@b.example"))
+
+    assert texts_by_words(owner, "wasser") == ["Water Wasser eau 123 foo-bar a@b.example"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_corrects_a_row_meanwhile_loses_nothing(owner: Owner, start_beside: Start) -> None:
+    rows = store(owner, draft(HOUSES), draft("another"))
+    with transaction.atomic():
+        Memory.objects.filter(id=rows[0].id).update(text="Das Boot am Ufer")
+        reading = start_beside(lambda: list(read_anew(owner, "german")))
+    reading.result(PATIENCE_SECONDS)
+
+    assert set(Memory.objects.values_list("text", "language")) == {
+        ("Das Boot am Ufer", "german"),
+        ("another", "german"),
+    }
+    assert do_beside(lambda: read_rows(SUMS)) == read_rows(RECOUNT)

@@ -1,0 +1,155 @@
+"""`manage.py vector_index`: swapped when valid, cleared away when not, and refused with a reason."""
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+from pytest_django import Settings
+
+from memory.errors import Unprocessable
+from memory.owner import Owner
+from memory.providers.embeddings import embedding_provider
+from memory.services.embedding import vector_index
+from memory.services.embedding.vector_index import (
+    LOCK,
+    Hnsw,
+    Indexed,
+    IvfFlat,
+    create_statement,
+    drop_all_indexes,
+    names_of_indexes,
+    replace_index,
+)
+from memory.services.memories.store import OwnVector
+from memory.services.summaries.store import EpisodeDraft, store_episodes
+from tests.memory.episodes import NOW
+from tests.memory.vectors import INDEXED, MODEL, NOTHING, WIDTH, Clusters, fill
+
+
+@pytest.fixture
+def tiny(settings: Settings) -> Iterator[None]:
+    settings.EMBEDDING_PROVIDER, settings.MEMORY_ALLOW_TINY_EMBEDDINGS = "tiny", True
+    embedding_provider.cache_clear()
+    yield
+    embedding_provider.cache_clear()
+
+
+@pytest.fixture
+def few(transactional_db: None, tiny: None, owner: Owner) -> Iterator[Owner]:
+    """An owner of 120 episodes."""
+    fill(owner, Clusters().draw(120))
+    yield owner
+    drop_all_indexes(INDEXED)
+
+
+def run(*arguments: str) -> dict[str, Any]:
+    out = io.StringIO()
+    call_command("vector_index", f"--model={MODEL}", "--json", *arguments, stdout=out)
+    figures: dict[str, Any] = json.loads(out.getvalue())
+    return figures
+
+
+def test_a_new_index_replaces_the_former_one(few: Owner) -> None:
+    former = run("--method=hnsw")
+    latter = run("--method=ivfflat", "--lists=2")
+
+    assert latter["dropped"] == [former["name"]]
+    assert names_of_indexes(INDEXED, valid=True) == [latter["name"]]
+    assert (latter["rows"], latter["width"], latter["method"]) == (120, WIDTH, "ivfflat")
+
+
+@pytest.mark.parametrize("m", [4, 16, 48])
+def test_a_graph_has_room_in_memory_while_it_is_built(few: Owner, monkeypatch: pytest.MonkeyPatch, m: int) -> None:
+    """PostgreSQL would say so, and go on out of memory, several times as slowly."""
+    fill(few, Clusters().draw(4_000))
+    monkeypatch.setattr(vector_index, "MIN_BUILD_MEMORY_KB", 64)
+    told: list[str] = []
+
+    connection.ensure_connection()
+    with connection.cursor() as cursor:
+        cursor.connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        replace_index(INDEXED, Hnsw(m=m, ef_construction=2 * m))
+
+    assert told == []
+
+
+def test_what_a_killed_build_left_is_cleared_away(few: Owner) -> None:
+    left = f"{INDEXED.name_prefix}hnsw_left"
+    with connection.cursor() as cursor:
+        cursor.execute(create_statement(left, INDEXED, Hnsw()).as_string(cursor.connection))
+        cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [left])
+
+    built = run("--method=hnsw")
+
+    assert built["dropped"] == [left]
+    assert names_of_indexes(INDEXED, valid=False) == []
+
+
+def test_the_index_of_another_model_is_left_alone(few: Owner) -> None:
+    other = Indexed(model="other", width=WIDTH)
+    kept = run("--method=hnsw")
+    call_command("vector_index", "--method=hnsw", stdout=io.StringIO())
+
+    assert names_of_indexes(INDEXED, valid=True) == [kept["name"]]
+    assert names_of_indexes(other, valid=True) == []
+    call_command("vector_index", "--drop", stdout=io.StringIO())
+
+
+def test_an_index_is_dropped_on_demand(few: Owner) -> None:
+    built = run("--method=hnsw")
+
+    assert run("--drop")["dropped"] == [built["name"]]
+    assert run("--drop")["dropped"] == []
+
+
+def test_ivfflat_is_refused_where_it_has_too_little_to_find_centroids_in(few: Owner) -> None:
+    with pytest.raises(CommandError, match=r"100 lists need at least 5,000 vectors .* there are 120"):
+        run("--method=ivfflat")
+
+    assert names_of_indexes(INDEXED, valid=True) == []
+
+
+def test_a_second_build_at_once_is_one_sentence(few: Owner) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        try:
+            with pytest.raises(CommandError, match="being built or dropped already"):
+                run("--method=hnsw")
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+
+
+def test_a_model_that_nothing_is_of_is_refused(few: Owner) -> None:
+    with pytest.raises(CommandError, match="No vector is of nobody's"):
+        call_command("vector_index", "--method=hnsw", "--model=nobody's")
+
+
+def test_vectors_of_two_widths_ask_for_a_choice(few: Owner) -> None:
+    own = OwnVector(model=MODEL, vector=np.ones(3, dtype=np.float32))
+    draft = EpisodeDraft(conversation_id="", summary="narrow", own=own)
+    store_episodes(few, drafts=[draft], embedded=NOTHING, now=NOW)
+
+    with pytest.raises(CommandError, match="have 3, 64 dimensions: choose by --width"):
+        run("--method=hnsw")
+    assert run("--method=hnsw", "--width=64")["rows"] == 120
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"m": 1}, {"m": 101, "ef_construction": 1000}, {"m": 16, "ef_construction": 31}, {"ef_construction": 1001}],
+)
+def test_graphs_that_pgvector_would_refuse_are_refused_beforehand(arguments: dict[str, int]) -> None:
+    with pytest.raises(Unprocessable):
+        Hnsw(**arguments)
+
+
+@pytest.mark.parametrize("lists", [0, 32_769])
+def test_so_are_lists(lists: int) -> None:
+    with pytest.raises(Unprocessable):
+        IvfFlat(lists=lists)

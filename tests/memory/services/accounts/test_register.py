@@ -1,0 +1,39 @@
+"""Teams that are joined and dissolved at the same time: one of the two comes first, and both know which."""
+
+import pytest
+from django.db import transaction
+
+from memory.errors import NotFound
+from memory.models import Team, TeamMember
+from memory.owner import Owner
+from memory.services.accounts.register import add_member, create_team, delete_team
+from tests.beside import PATIENCE_SECONDS, Start
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def crew(owner: Owner) -> Team:
+    return create_team(owner, name="crew")
+
+
+def test_who_joins_a_team_that_is_being_dissolved_finds_none(owner: Owner, crew: Team, start_beside: Start) -> None:
+    with transaction.atomic():
+        delete_team(owner, crew.id)
+        joining = start_beside(lambda: add_member(owner, crew.id, agent_id="ana"))
+
+    with pytest.raises(NotFound):
+        joining.result(PATIENCE_SECONDS)
+    assert not TeamMember.objects.exists()
+
+
+def test_a_team_that_is_being_joined_is_dissolved_with_its_new_member(
+    owner: Owner, crew: Team, start_beside: Start
+) -> None:
+    with transaction.atomic():
+        add_member(owner, crew.id, agent_id="ana")
+        dissolving = start_beside(lambda: delete_team(owner, crew.id))
+
+    dissolving.result(PATIENCE_SECONDS)
+    assert not Team.objects.exists()
+    assert not TeamMember.objects.exists()

@@ -1,0 +1,366 @@
+"""Merging what says the same: what is united, what tells two apart, and how it is taken back."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.errors import Conflict, NotFound
+from memory.models import Account, AuditEntry, Fact, Learning, LearningVote, Link, Memory, StrategyUse, Vector
+from memory.models.facts import FactVersion
+from memory.models.writer import insert_vectors
+from memory.owner import Owner
+from memory.services.accounts.register import add_member
+from memory.services.contexts.manage import archive_context
+from memory.services.duplicates.merge import undo_merge
+from memory.services.facts.review import open_review
+from memory.services.facts.supersede import retract_fact
+from memory.services.learnings.publish import vote_on_learning
+from memory.services.memories.correct import delete_memories, mark_memories
+from memory.services.memories.links import ABOUT, DERIVED_FROM, DUPLICATE_OF
+from memory.services.strategies.learn import reinforce_strategy
+from tests.memory import learnings, procedures
+from tests.memory.contexts import context_of, entry, keep
+from tests.memory.duplicates import FAR, NEAR, link_to, linked, live, merged, reload, run, set_columns
+from tests.memory.duplicates import test_model as test_model
+from tests.memory.entities import entity_of
+from tests.memory.episodes import MODEL, NOTHING, NOW, direction
+from tests.memory.facts import fact_draft, know, tell, versions_of
+from tests.memory.turns import say, turn
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("test_model")]
+
+ONE, OTHER = "Ana lives in Berlin.", "Ana resides in Berlin."
+LATER = NOW + timedelta(days=1)
+
+
+@pytest.fixture
+def staff(owner: Owner) -> Owner:
+    return Owner(account_id=owner.account_id, actor="staff:chief")
+
+
+@pytest.fixture
+def two(owner: Owner) -> tuple[Fact, Fact]:
+    """The first is older, and stays."""
+    return know(owner, ONE, angle=0.0), know(owner, OTHER, angle=NEAR)
+
+
+def test_two_that_mean_and_say_the_same_become_one(owner: Owner, two: tuple[Fact, Fact]) -> None:
+    [report] = run()
+
+    assert (report.examined, report.changed, report.failed) == (2, 1, 0)
+    assert report.figures == {"fact_merged": 1, "links_made": 1}
+    assert live() == [ONE]
+    link = Link.objects.get(type=DUPLICATE_OF)
+    assert (link.source_id, link.target_id) == (two[1].id, two[0].id)
+    assert link.weight == pytest.approx(0.955, abs=0.001)
+    entry = AuditEntry.objects.get(operation="deduplicate")
+    assert (entry.actor, entry.affected_ids) == ("job:deduplicate", [str(two[0].id), str(two[1].id)])
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        pytest.param(OTHER, {"angle": FAR}, id="less similar than that"),
+        pytest.param("Ben lives in Berlin.", {"angle": 0.0}, id="another name"),
+        pytest.param("Ana lives in Berlin, not in Bern.", {"angle": 0.0}, id="a negation"),
+        pytest.param(OTHER, {"angle": 0.0, "temporal": "past"}, id="another time"),
+        pytest.param(OTHER, {"angle": 0.0, "valid_to": LATER}, id="one that ends"),
+    ],
+)
+def test_facts_that_are_not_the_same_stay_two(owner: Owner, text: str, fields: dict[str, Any]) -> None:
+    know(owner, ONE, angle=0.0)
+    know(owner, text, **fields)
+
+    assert merged() == 0
+
+
+def test_what_others_hold_stays_theirs(owner: Owner, stranger: Account) -> None:
+    others = [
+        replace(owner, account_id=stranger.id),
+        replace(owner, agent_id="planner"),
+        replace(owner, user_id="ana"),
+        replace(owner, user_id="bo"),
+        replace(owner, channel="apollo"),
+    ]
+    for each in (owner, *others):
+        know(each, ONE, angle=0.0)
+
+    assert merged() == 0
+
+
+def test_what_a_user_holds_is_one_whoever_learnt_it(owner: Owner) -> None:
+    know(replace(owner, user_id="ana"), ONE, angle=0.0)
+    know(replace(owner, user_id="ana", agent_id="planner"), OTHER, angle=NEAR)
+
+    assert merged() == 1
+
+
+def test_facts_about_other_things_stay_two(owner: Owner, two: tuple[Fact, Fact]) -> None:
+    link_to(owner, two[0], ABOUT, entity_of(owner, "Ana"))
+
+    assert merged() == 0
+
+
+def test_a_name_that_the_account_knows_tells_apart_in_small_letters(owner: Owner) -> None:
+    entity_of(owner, "Grey")
+    know(owner, "Met grey at the Alster.", angle=0.0)
+    know(owner, "Met gray at the Alster.", angle=0.0)
+
+    assert merged() == 0
+
+
+def test_evidence_reads_and_confidence_are_united(owner: Owner) -> None:
+    say(owner, turn("I live in Berlin"), turn("Still in Berlin"))
+    turns = [row.id for row in Memory.objects.filter(kind="turn").order_by("id")]
+    one = know(owner, ONE, angle=0.0, confidence=0.6, turn_ids=turns[:1])
+    other = know(owner, OTHER, angle=NEAR, confidence=0.9, turn_ids=turns)
+    set_columns(one, access_count=5, last_accessed=NOW, salience=0.4)
+    set_columns(other, access_count=2, last_accessed=LATER, salience=0.7)
+
+    [report] = run()
+
+    # more evidence stays
+    kept, gone = reload(other), reload(one)
+    assert (gone.archived, kept.archived) == (True, False)
+    assert (kept.access_count, gone.access_count) == (7, 0)
+    assert (kept.confidence, kept.salience, kept.last_accessed) == (0.9, 0.7, LATER)
+    assert linked(kept) == {(DERIVED_FROM, turn_id) for turn_id in turns}
+    assert report.figures == {"fact_merged": 1, "links_made": 1}
+
+
+def test_a_greater_confidence_is_the_next_belief_and_goes_again(
+    owner: Owner, staff: Owner, two: tuple[Fact, Fact]
+) -> None:
+    set_columns(two[0], confidence=0.6, salience=0.3)
+    set_columns(two[1], confidence=0.5, base_confidence=0.9, faded_confidence=0.5, salience=0.2, base_salience=0.8)
+    set_columns(two[1], faded_salience=0.2)
+
+    [report] = run()
+
+    kept = reload(two[0])
+    assert (kept.confidence, kept.salience, kept.base_salience, kept.faded_salience) == (0.9, 0.2, 0.8, 0.2)
+    assert report.figures["fact_versions_made"] == 1
+    undo_merge(staff, two[1].id, now=LATER)
+    kept = reload(two[0])
+    assert (kept.confidence, kept.salience) == (0.6, 0.3)
+    assert [version.reason for version in versions_of(kept)] == [
+        FactVersion.Reason.LEARNED,
+        FactVersion.Reason.CONFIRMED,
+        FactVersion.Reason.CORRECTED,
+    ]
+
+
+def test_undone_both_are_as_they_were_and_stay_two(owner: Owner, staff: Owner, two: tuple[Fact, Fact]) -> None:
+    ana = entity_of(owner, "Ana", type="person")
+    for fact in two:
+        link_to(owner, fact, ABOUT, ana)
+    link_to(owner, two[1], "SEEN_IN", entity_of(owner, "Berlin", type="place"))
+    set_columns(two[0], access_count=4)
+    set_columns(two[1], access_count=3)
+    before = [linked(fact) for fact in two]
+    assert merged() == 1
+    set_columns(two[0], access_count=10)
+
+    back = undo_merge(staff, two[1].id, now=LATER)
+
+    assert (back.archived, back.access_count) == (False, 3)
+    assert reload(two[0]).access_count == 7
+    assert [linked(fact) for fact in two] == before
+    assert AuditEntry.objects.filter(operation="undo_deduplicate").exists()
+    assert merged() == 0
+    with pytest.raises(NotFound):
+        undo_merge(staff, two[1].id, now=LATER)
+
+
+def test_what_two_have_given_stays_when_one_of_them_leaves(owner: Owner, staff: Owner) -> None:
+    [stays, first, second] = [know(owner, claim, angle=0.0) for claim in (ONE, OTHER, "Ana also lives in Berlin.")]
+    place = entity_of(owner, "Berlin", type="place")
+    set_columns(stays, access_count=100)
+    for fact, salience in ((first, 0.7), (second, 0.9)):
+        link_to(owner, fact, "SEEN_IN", place)
+        set_columns(fact, salience=salience)
+    assert merged() == 2
+
+    undo_merge(staff, first.id, now=LATER)
+    kept = reload(stays)
+    assert linked(kept) == {("SEEN_IN", place.id)}
+    assert kept.salience == 0.9
+
+    undo_merge(staff, second.id, now=LATER)
+    kept = reload(stays)
+    assert linked(kept) == set()
+    assert kept.salience == 0.5
+
+
+def test_of_a_line_of_merges_the_last_is_undone_first(owner: Owner, staff: Owner, two: tuple[Fact, Fact]) -> None:
+    assert merged() == 1
+    better = know(owner, "Ana just lives in Berlin.", angle=0.0)
+    set_columns(better, access_count=50)
+    assert merged() == 1
+
+    with pytest.raises(Conflict):
+        undo_merge(staff, two[1].id, now=LATER)
+    undo_merge(staff, two[0].id, now=LATER)
+    undo_merge(staff, two[1].id, now=LATER)
+
+    assert len(live()) == 3
+    assert reload(better).access_count == 50
+
+
+def test_what_was_taken_apart_is_not_brought_together_by_a_third(
+    owner: Owner, staff: Owner, two: tuple[Fact, Fact]
+) -> None:
+    assert merged() == 1
+    undo_merge(staff, two[1].id, now=LATER)
+    third = know(owner, "Ana just lives in Berlin.", angle=0.0)
+    set_columns(third, access_count=50)
+
+    assert merged() == 1
+
+    assert len(live()) == 2
+
+
+def test_what_staff_is_asked_about_stays_as_it_is(owner: Owner, two: tuple[Fact, Fact]) -> None:
+    open_review(owner, old=two[1], draft=fact_draft("Ana left."), similarity=None, embedded=NOTHING, now=NOW)
+
+    assert merged() == 0
+
+
+def test_told_again_the_one_that_stands_for_it_is_confirmed(owner: Owner, two: tuple[Fact, Fact]) -> None:
+    set_columns(two[0], confidence=0.6)
+    set_columns(two[1], confidence=0.6)
+    assert merged() == 1
+
+    learnt = tell(owner, OTHER, confidence=0.8, now=LATER)
+
+    assert (learnt.fact.id, learnt.is_new, learnt.fact.confidence) == (two[0].id, False, 0.8)
+    assert live() == [ONE]
+
+
+def test_told_again_after_that_one_was_retracted_it_is_back_itself(owner: Owner, two: tuple[Fact, Fact]) -> None:
+    assert merged() == 1
+    retract_fact(owner, two[0].id, now=LATER)
+
+    assert tell(owner, OTHER, now=LATER).fact.id == two[1].id
+
+
+def test_it_comes_back_by_no_mark_and_goes_with_what_stands_for_it(
+    owner: Owner, staff: Owner, two: tuple[Fact, Fact]
+) -> None:
+    assert merged() == 1
+
+    assert mark_memories(staff, [two[1].id], mark="unarchive", now=LATER) == 0
+    assert delete_memories(staff, [two[0].id], now=LATER) == 2
+
+    assert not Memory.objects.exists()
+
+
+def test_strategies_unite_their_uses(owner: Owner, staff: Owner) -> None:
+    one, other = (
+        procedures.learn(owner, text, task_type="repair", tool_sequence=["look"], success=True, angle=0.0)
+        for text in ("Look beneath the mat.", "Look underneath the mat.")
+    )
+    procedures.learn(owner, "Look beneath the mat.", task_type="search", tool_sequence=["look"], angle=0.0)
+    reinforce_strategy(owner, one.id, success=True, now=NOW)
+    reinforce_strategy(owner, other.id, success=False, now=LATER)
+
+    assert merged() == 1
+
+    kept = reload(one)
+    assert (kept.success_count, kept.failure_count, kept.last_used) == (3, 1, LATER)
+    assert StrategyUse.objects.filter(strategy=one).count() == 4
+    learnt = procedures.learn(owner, "Look underneath the mat.", task_type="repair", tool_sequence=["look"])
+    assert learnt.id == one.id
+    undo_merge(staff, other.id, now=LATER)
+    counts = [(row.success_count, row.failure_count) for row in map(reload, (one, other))]
+    assert counts == [(2, 0), (1, 1)]
+    assert StrategyUse.objects.filter(strategy=other).count() == 2
+
+
+def test_learnings_unite_their_votes(owner: Owner, staff: Owner) -> None:
+    colleagues = [replace(owner, agent_id=name) for name in ("ben", "cy")]
+    crew = learnings.team_of(owner, *colleagues)
+    one = learnings.learn(owner, crew.id, "Look beneath the mat.", angle=0.0)
+    other = learnings.learn(owner, crew.id, "Look underneath the mat.", angle=0.0)
+    for voter, learning in ((colleagues[0], one), (colleagues[0], other), (colleagues[1], one)):
+        vote_on_learning(voter, learning.id, helpful=True, now=NOW)
+    vote_on_learning(replace(owner, agent_id="ben"), other.id, helpful=False, now=NOW)
+    add_member(Owner(account_id=owner.account_id), crew.id, agent_id="di")
+    vote_on_learning(replace(owner, agent_id="di"), other.id, helpful=False, now=NOW)
+
+    assert merged() == 1
+
+    assert votes_of(one) == (2, 1)
+    undo_merge(staff, other.id, now=LATER)
+    assert (votes_of(one), votes_of(other)) == ((2, 0), (0, 2))
+    assert LearningVote.objects.count() == 4
+
+
+def votes_of(learning: Learning) -> tuple[int, int]:
+    row = reload(learning)
+    return row.helpful_count, row.unhelpful_count
+
+
+def test_entries_without_a_key_of_one_sort_become_one(owner: Owner, staff: Owner) -> None:
+    notes, plans = context_of(owner), context_of(owner, "plans")
+    [one, other] = keep(
+        owner, notes, entry("The mat is red.", angle=0.0, importance=0.2), entry("The mat is red.", angle=0.0)
+    )
+    keep(owner, notes, entry("The mat is red.", angle=0.0, key="mat"))
+    keep(owner, notes, entry("The mat is red.", angle=0.0, entry_type="decision"))
+    keep(owner, plans, entry("The mat is red.", angle=0.0))
+
+    set_columns(one, access_count=1)
+
+    [report] = run()
+
+    assert report.figures == {"context_entry_merged": 1, "links_made": 1, "access_log_lines": 1}
+    assert reload(one).importance == 0.5
+    undo_merge(staff, other.id, now=LATER)
+    assert reload(one).importance == 0.2
+    assert not reload(other).archived
+
+
+def test_archived_contexts_are_left(owner: Owner) -> None:
+    notes = context_of(owner)
+    keep(owner, notes, entry("The mat is red.", angle=0.0), entry("The mat is red.", angle=0.0))
+    archive_context(owner, notes.id, expected=None, now=NOW)
+
+    [report] = run()
+
+    assert (report.changed, report.failed) == (0, 0)
+
+
+def test_many_of_the_same_become_one_in_one_run(owner: Owner) -> None:
+    keep(owner, context_of(owner), *[entry("The mat is red.", angle=0.0) for _ in range(30)])
+
+    assert merged(size=7) == 29
+    assert merged() == 0
+
+
+def test_what_is_new_is_looked_at_again_once_it_is_embedded_anew(owner: Owner, two: tuple[Fact, Fact]) -> None:
+    Vector.objects.update(created_at=NOW - timedelta(days=700))
+    insert_vectors(owner.account_id, model=MODEL, vectors=[(two[0].id, direction(0))])
+
+    dates = Vector.objects.order_by("created_at").values_list("memory_id", flat=True)
+    assert list(dates) == [two[1].id, two[0].id]
+
+
+@settings(max_examples=10)
+@given(counts=st.lists(st.integers(0, 1_000), min_size=2, max_size=6), size=st.integers(1, 7))
+def test_reads_are_kept_in_whatever_order_and_merged_once(owner: Owner, counts: list[int], size: int) -> None:
+    context = context_of(owner, f"notes {Memory.objects.count()}")
+    rows = keep(owner, context, *[entry("The mat is red.", angle=0.1 * place) for place in range(len(counts))])
+    for row, count in zip(rows, counts, strict=True):
+        set_columns(row, access_count=count)
+
+    first, second = merged(size=size), merged(size=size)
+
+    in_context = Memory.objects.filter(context_id=context.id)
+    assert sum(in_context.values_list("access_count", flat=True)) == sum(counts)
+    assert in_context.filter(archived=True).count() == first
+    assert second == 0

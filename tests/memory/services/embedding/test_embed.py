@@ -1,0 +1,130 @@
+"""Texts to vectors: each different text once, from the cache where it was met, and never an error for who writes."""
+
+import time
+from threading import Event
+
+import numpy as np
+import pytest
+from pytest_django import Settings
+from werkzeug import Response
+
+from memory.providers.embeddings import embedding_provider
+from memory.services.embedding.embed import WRITE_TEXTS, Embedded, embed_texts
+from tests.dripping_server import DrippingServer
+from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, answer_vectors, vector_of
+
+
+def test_each_different_text_is_embedded_once(embedding_server: EmbeddingServer) -> None:
+    embedded = embed_texts(["one", "two", "one"])
+
+    assert embedding_server.texts == ["one", "two"]
+    np.testing.assert_allclose(embedded.vectors["one"], vector_of("one"), atol=1e-6)
+    assert (embedded.model, embedded.width, embedded.error) == (MODEL, WIDTH, "")
+
+
+def test_a_text_met_before_is_not_sent_again(embedding_server: EmbeddingServer) -> None:
+    first = embed_texts(["met before"])
+
+    second = embed_texts(["met before", "new"])
+
+    assert embedding_server.texts == ["met before", "new"]
+    np.testing.assert_array_equal(first.vectors["met before"], second.vectors["met before"])
+
+
+@pytest.mark.parametrize("changed", [{"EMBEDDING_MODEL": "another-model"}, {"EMBEDDING_DIMENSIONS": 4}], ids=str)
+def test_a_text_met_by_another_model_or_at_another_width_is_sent_again(
+    embedding_server: EmbeddingServer, settings: Settings, changed: dict[str, object]
+) -> None:
+    embed_texts(["met before"])
+    for name, value in changed.items():
+        setattr(settings, name, value)
+    embedding_provider.cache_clear()
+    embedding_server.answer = lambda texts: answer_vectors([[1.0] * settings.EMBEDDING_DIMENSIONS for _ in texts])
+
+    embedded = embed_texts(["met before"])
+
+    assert embedding_server.texts == ["met before", "met before"]
+    assert embedded.vectors["met before"].shape == (settings.EMBEDDING_DIMENSIONS,)
+
+
+def test_blank_texts_are_left_out(embedding_server: EmbeddingServer) -> None:
+    assert embed_texts(["", "  \n"]).vectors == {}
+    assert embedding_server.texts == []
+
+
+def test_a_write_embeds_at_most_so_many(embedding_server: EmbeddingServer) -> None:
+    embedded = embed_texts([f"text {number}" for number in range(WRITE_TEXTS + 5)])
+
+    assert len(embedded.vectors) == WRITE_TEXTS
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (Response("broken", status=500), "provider_unavailable"),
+        (Response('{"error": {"message": "no such key"}}', status=401), "provider_refused"),
+        (Response("<html>hello</html>", content_type="text/html"), "provider_reply_invalid"),
+        (answer_vectors([]), "provider_reply_invalid"),
+        (answer_vectors([[1.0] * (WIDTH + 1)]), "provider_reply_invalid"),
+        (answer_vectors([[0.0] * WIDTH]), "provider_reply_invalid"),
+        (answer_vectors([[float("nan")] * WIDTH]), "provider_reply_invalid"),
+    ],
+    ids=["500", "401", "html", "too few", "too wide", "zeros", "nan"],
+)
+def test_an_embedder_that_answers_nonsense_costs_the_vector_and_nothing_else(
+    embedding_server: EmbeddingServer, answer: Response, code: str
+) -> None:
+    embedding_server.answer = lambda texts: answer
+
+    embedded = embed_texts(["a text"])
+
+    assert (embedded.vectors, embedded.error) == ({}, code)
+
+
+def test_an_endpoint_that_is_down_before_its_width_is_known_costs_no_error(
+    embedding_server: EmbeddingServer, settings: Settings
+) -> None:
+    settings.EMBEDDING_DIMENSIONS = 0
+    embedding_provider.cache_clear()
+    embedding_server.fail(status=401)
+
+    assert embed_texts(["a text"]) == Embedded(model=MODEL, width=0, vectors={}, error="provider_refused")
+
+
+def test_asking_for_the_width_takes_no_longer_than_the_deadline(
+    embedding_server: EmbeddingServer, dripping_server: DrippingServer, settings: Settings
+) -> None:
+    settings.EMBEDDING_DIMENSIONS, settings.EMBEDDING_TIMEOUT_SECONDS = 0, 8.0
+    settings.OPENAI_BASE_URL = dripping_server.url
+    embedding_provider.cache_clear()
+    began = time.monotonic()
+
+    assert embed_texts(["a text"], deadline_seconds=0.2).error == "provider_unavailable"
+    assert time.monotonic() - began < 6
+
+
+def test_what_asking_for_the_width_took_is_not_left_for_the_texts(
+    embedding_server: EmbeddingServer, settings: Settings
+) -> None:
+    settings.EMBEDDING_DIMENSIONS, settings.EMBEDDING_TIMEOUT_SECONDS = 0, 8.0
+    embedding_provider.cache_clear()
+
+    def answer_late(texts: list[str]) -> Response:
+        Event().wait(1.3)
+        return embedding_server.answer_well(texts)
+
+    embedding_server.answer = answer_late
+
+    embedded = embed_texts(["a text"], deadline_seconds=2.5)
+
+    assert (embedded.width, embedded.error) == (WIDTH, "provider_unavailable")
+
+
+def test_a_model_wider_than_a_row_costs_the_vector_and_nothing_else(
+    embedding_server: EmbeddingServer, settings: Settings
+) -> None:
+    settings.EMBEDDING_DIMENSIONS = 0
+    embedding_provider.cache_clear()
+    embedding_server.answer = lambda texts: answer_vectors([[1.0] * 4001 for _ in texts])
+
+    assert embed_texts(["a text"]).error == "provider_reply_invalid"

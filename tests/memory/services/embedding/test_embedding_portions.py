@@ -1,0 +1,164 @@
+"""A claim is embedded in portions that fit the embedder's time: as long as it works at all, the queue moves."""
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+import pytest
+from django.core.cache import cache
+from pytest_django import Settings
+
+from memory import conf
+from memory.errors import ProviderTooSlow
+from memory.maintenance import JOBS
+from memory.maintenance.runner import run_at_once
+from memory.models import JobRun, Memory, Vector
+from memory.owner import Owner
+from memory.providers.embeddings import PROVIDERS, Vectors, embedding_provider
+from memory.providers.embeddings.tiny import TinyEmbeddings
+from memory.services.embedding.queue import PORTION_TOKENS, embed_pending
+from tests.memory.episodes import NOW, draft, store
+from tests.memory.maintenance.jobs import clock
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
+
+BACKOFF = timedelta(seconds=conf.EMBED_BACKOFF_SECONDS)
+FILLING = "one " * PORTION_TOKENS
+"""As much as is embedded at once."""
+
+
+class SlowEmbeddings(TinyEmbeddings):
+    """Has the time for `most` characters at once; takes `seconds` each time."""
+
+    most, seconds = 1_000_000, 0.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str], *, deadline_seconds: float | None) -> Vectors:
+        self.asked.append(len(texts))
+        self.texts += texts
+        time.sleep(self.seconds)
+        if sum(map(len, texts)) > self.most:
+            raise ProviderTooSlow("the deadline has passed")
+        return super().embed(texts, deadline_seconds=deadline_seconds)
+
+
+@pytest.fixture
+def slow(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowEmbeddings]:
+    embedder = SlowEmbeddings()
+    monkeypatch.setitem(PROVIDERS, "slow", lambda: embedder)
+    settings.EMBEDDING_PROVIDER = "slow"
+    embedding_provider.cache_clear()
+    cache.clear()
+    yield embedder
+    embedding_provider.cache_clear()
+
+
+def pending() -> list[tuple[str, int, str]]:
+    rows = Memory.objects.awaiting_embedding().order_by("text")
+    return list(rows.values_list("text", "embed_attempts", "embed_error"))
+
+
+def test_a_portion_that_takes_too_long_is_halved_until_it_fits(owner: Owner, slow: SlowEmbeddings) -> None:
+    store(owner, *(draft(f"number {number:02}") for number in range(16)))
+    slow.most = 4 * len("number 00")
+
+    done = embed_pending(now=NOW, limit=64)
+
+    assert (done.stored, done.failed, done.left, done.stopped) == (16, 0, 0, False)
+    assert slow.asked == [16, 8, 4, 4, 4, 4]
+    assert (Vector.objects.count(), pending()) == (16, [])
+
+
+def test_a_text_that_is_too_much_alone_waits_alone(owner: Owner, slow: SlowEmbeddings) -> None:
+    store(owner, draft("endless " * 50), *(draft(f"number {number}") for number in range(5)))
+    slow.most = 100
+
+    done = embed_pending(now=NOW, limit=64)
+
+    assert (done.stored, done.failed, done.stopped) == (5, 1, False)
+    row = Memory.objects.awaiting_embedding().get()
+    assert (row.embed_after, row.embed_attempts, row.embed_error) == (NOW + BACKOFF, 1, "provider_unavailable")
+    assert slow.asked[-1] == 1
+
+
+def test_what_failed_before_comes_last(owner: Owner, slow: SlowEmbeddings) -> None:
+    store(owner, draft("failed"), draft("fresh but longer"))
+    Memory.objects.filter(text="failed").update(embed_attempts=5)
+
+    embed_pending(now=NOW, limit=64)
+
+    assert slow.texts == ["fresh but longer", "failed"]
+
+
+def test_what_failed_often_together_is_tried_in_small_portions_that_grow(owner: Owner, slow: SlowEmbeddings) -> None:
+    store(owner, *(draft(f"number {number}") for number in range(12)))
+    Memory.objects.update(embed_attempts=4)
+
+    assert embed_pending(now=NOW, limit=64).stored == 12
+
+    assert slow.asked == [4, 8]
+
+
+def test_what_the_time_did_not_reach_is_due_at_once_and_nothing_is_held_against_it(
+    owner: Owner, slow: SlowEmbeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "EMBED_LEASE_SECONDS", 0.2)
+    store(owner, *(draft(f"{number} {FILLING}") for number in range(4)))
+    slow.seconds = 0.2
+
+    done = embed_pending(now=NOW, limit=4)
+
+    assert (done.stored, done.left, done.failed, done.stopped) == (1, 3, 0, False)
+    assert {row[1:] for row in pending()} == {(0, "")}
+    assert embed_pending(now=NOW, limit=4).stored == 1
+
+
+def test_an_embedder_that_never_answers_in_time_is_as_good_as_down(
+    owner: Owner, slow: SlowEmbeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "EMBED_LEASE_SECONDS", 0.2)
+    store(owner, *(draft(f"number {number}") for number in range(16)))
+    slow.seconds, slow.most = 0.1, 0
+
+    done = embed_pending(now=NOW, limit=16)
+
+    assert (done.stored, done.failed, done.left, done.stopped) == (0, 16, 0, True)
+    assert set(Memory.objects.values_list("embed_attempts", "embed_after")) == {(1, NOW + BACKOFF)}
+
+
+def test_a_run_goes_on_with_what_did_at_last(owner: Owner, slow: SlowEmbeddings) -> None:
+    store(owner, *(draft(f"number {number:03}") for number in range(conf.EMBED_BATCH_ROWS + 4)))
+    slow.most = 4 * len("number 000")
+
+    run = run_at_once(JOBS["embed"], JobRun(job="embed"), clock=clock)
+
+    assert (run.status, run.changed, run.figures) == ("completed", run.examined, {"vectors_stored": run.changed})
+    assert slow.asked.count(64) == 1
+    assert slow.asked[-1] == 4
+
+
+JAPANESE = "港の古い灯台は毎晩七時に灯をともし、漁師たちは網を繕いながら明日の天気について話し合っていた。"
+
+
+def test_the_local_model_gets_through_long_texts_in_less_time_than_all_of_them_take(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"{number} {JAPANESE * 8}" for number in range(5)]
+    cache.clear()
+    began = time.monotonic()
+    embedding_provider().embed([f"warm {texts[0]}"], deadline_seconds=None)
+    took = time.monotonic() - began
+    store(owner, *map(draft, texts))
+    # time for two of the five at once, and for a few portions
+    monkeypatch.setattr(conf, "EMBED_LEASE_SECONDS", took * 10)
+
+    claims = 0
+    while pending() and claims < 20:
+        embed_pending(now=NOW + timedelta(hours=claims), limit=64)
+        claims += 1
+
+    assert (Vector.objects.count(), pending()) == (5, [])

@@ -1,0 +1,542 @@
+"""Entities: one of a name, whoever says it first; what is known of it grows."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from pytest_django import DjangoAssertNumQueries
+
+from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
+from memory.models import Account, AuditEntry, Entity, EntityName, Memory, Vector
+from memory.owner import Owner
+from memory.services.embedding.embed import Embedded
+from memory.services.entities.change import EntityChanges, change_entity, remove_entity
+from memory.services.entities.learn import (
+    MOST_ALIASES,
+    Resolved,
+    entity_text,
+    find_entity,
+    known_by_names,
+    lock_entities,
+    texts_to_embed,
+    upsert_entities,
+    upsert_entity,
+    upsert_leniently,
+    visible_entities,
+)
+from memory.services.memories.correct import delete_memories, mark_memories
+from tests.beside import PATIENCE_SECONDS, Start, do_beside, over_own_connection
+from tests.memory.entities import entities_of, entity_draft, entity_of, meet
+from tests.memory.episodes import MODEL, NOTHING, NOW, WIDTH, direction
+
+pytestmark = pytest.mark.django_db
+
+SAVEPOINT = 2
+
+
+def change(owner: Owner, entity: Entity, **changes: Any) -> Entity:
+    return change_entity(owner, entity.id, changes=EntityChanges(**changes), embedded=NOTHING, now=NOW)
+
+
+def stored(entity: Entity) -> Entity:
+    return Entity.objects.get(id=entity.id)
+
+
+def known(owner: Owner) -> list[str]:
+    return [entity.name for entity in visible_entities(owner, now=NOW).order_by("id")]
+
+
+def test_a_new_name_makes_an_entity_with_all_that_was_said(owner: Owner) -> None:
+    met = NOW - timedelta(days=2)
+    said = {"aliases": ["Anita"], "description": "A baker.", "properties": {"age": 4}, "salience": 0.7}
+
+    resolved = meet(owner, " Ana Lima", type="Person ", event_time=met, source="extraction", **said)
+
+    row = stored(resolved.entity)
+    assert resolved == Resolved(entity=row, is_new=True)
+    assert {name: getattr(row, name) for name in said} == said
+    assert (row.name, row.type, row.text) == ("Ana Lima", "person", "Ana Lima (Anita). A baker.")
+    assert (row.event_time, row.source, row.agent_id, row.channel) == (met, "extraction", "assistant", "_global")
+
+
+@pytest.mark.parametrize("again", ["Ana Lima", "ANA  LIMA", "“ana lima”", "Ana Lima's", "Anita", "ANITA"])
+def test_a_known_name_or_alias_however_it_is_written_is_the_same_entity(owner: Owner, again: str) -> None:
+    first = entity_of(owner, "Ana Lima", aliases=["Anita"])
+
+    resolved = meet(owner, again)
+
+    assert (resolved.entity, resolved.is_new) == (first, False)
+    assert stored(first).names == ["Ana Lima", "Anita"]
+
+
+@pytest.mark.parametrize(("said", "text"), [(("Ana", [], ""), "Ana"), (("Ana", ["A", "B"], " "), "Ana (A, B)")])
+def test_the_text_is_what_is_there(said: tuple[str, list[str], str], text: str) -> None:
+    assert entity_text(*said) == text
+
+
+def test_what_is_said_again_adds_and_takes_nothing_away(owner: Owner) -> None:
+    first = entity_of(owner, aliases=["Anita"], description="A baker.", properties={"a": 1, "b": 1}, salience=0.7)
+    earlier = NOW - timedelta(days=1)
+
+    meet(owner, aliases=["Nita"], description="A cook.", properties={"b": 2}, salience=0.2, event_time=earlier)
+
+    row = stored(first)
+    assert (row.aliases, row.description, row.properties) == (["Anita", "Nita"], "A baker.", {"a": 1, "b": 2})
+    assert (row.salience, row.event_time, row.version, row.updated_at) == (0.7, earlier, 2, NOW)
+
+
+def test_what_says_nothing_new_changes_nothing(owner: Owner) -> None:
+    first = entity_of(owner, aliases=["Anita"], description="A baker.", properties={"a": 1}, salience=0.7)
+
+    meet(owner, aliases=["ANITA"], properties={"a": 1}, salience=0.7)
+
+    assert (stored(first).version, stored(first).aliases) == (1, ["Anita"])
+    assert not AuditEntry.objects.filter(operation="update").exists()
+
+
+def test_one_and_true_are_two_properties(owner: Owner) -> None:
+    first = entity_of(owner, properties={"a": 1})
+
+    meet(owner, properties={"a": True})
+
+    assert stored(first).properties["a"] is True
+
+
+def test_another_text_is_embedded_again(owner: Owner) -> None:
+    first = entity_of(owner, angle=0.1)
+    draft = entity_draft(aliases=["Anita"])
+    embedded = Embedded(model=MODEL, width=WIDTH, vectors={"Ana Lima (Anita)": direction(0.5)})
+
+    upsert_entity(owner, draft, embedded=embedded, now=NOW)
+
+    row = stored(first)
+    assert (row.text, row.embed_after) == ("Ana Lima (Anita)", None)
+    assert Vector.objects.get(memory=row).vector[0] == pytest.approx(0.8776, abs=1e-3)
+
+
+def test_another_text_without_a_vector_waits_for_one(owner: Owner) -> None:
+    first = entity_of(owner, angle=0.1)
+
+    meet(owner, aliases=["Anita"])
+
+    assert stored(first).embed_after == NOW
+    assert not Vector.objects.exists()
+
+
+def test_the_texts_to_embed_are_those_that_will_be_stored(owner: Owner) -> None:
+    meet(owner, aliases=["Anita"], description="A baker.")
+    drafts = [entity_draft(aliases=["Nita"], description="A cook."), entity_draft("Bo")]
+
+    texts = texts_to_embed(owner, drafts)
+    upsert_entities(owner, drafts, embedded=NOTHING, now=NOW)
+
+    assert set(Entity.objects.values_list("text", flat=True)) <= set(texts)
+    assert "Ana Lima (Anita, Nita). A baker." in texts
+
+
+@pytest.mark.parametrize("type_", ["place", "organization"])
+def test_the_same_name_of_another_type_is_another(owner: Owner, type_: str) -> None:
+    meet(owner, "Paris", type="person", angle=0.0)
+
+    assert meet(owner, "Paris", type=type_, angle=0.0).is_new
+
+
+def test_what_one_holder_knows_is_not_anothers(owner: Owner, stranger: Account) -> None:
+    holders = [
+        owner,
+        replace(owner, agent_id="other"),
+        replace(owner, agent_id=""),
+        replace(owner, user_id="ana"),
+        replace(owner, user_id="bo"),
+        Owner(account_id=stranger.id, agent_id="assistant"),
+    ]
+
+    assert all(meet(holder, angle=0.0).is_new for holder in holders)
+    assert not any(meet(holder).is_new for holder in holders)
+
+
+def test_a_users_knowledge_is_the_same_whichever_agent_learns_it(owner: Owner) -> None:
+    first = entity_of(replace(owner, user_id="ana"))
+
+    assert entity_of(replace(owner, agent_id="other", user_id="ana")) == first
+
+
+def test_a_name_is_looked_for_in_the_active_channel_then_in_global(owner: Owner) -> None:
+    there = entity_of(owner)
+    project = replace(owner, channel="project")
+    assert entity_of(project) == there
+
+    own = entity_of(project, "Bo")
+
+    assert own.channel == "project"
+    assert meet(owner, "Bo").is_new
+    assert (entity_of(project, "Bo"), known(project)) == (own, ["Ana Lima", "Bo", "Bo"])
+    assert known(owner) == ["Ana Lima", "Bo"]
+
+
+def test_an_alias_that_names_another_is_refused_and_nothing_stored(owner: Owner) -> None:
+    meet(owner, "Bo")
+
+    with pytest.raises(Conflict, match="another entity of this type"):
+        meet(owner, "Ana", aliases=["BO"])
+
+    assert known(owner) == ["Bo"]
+
+
+def test_extraction_leaves_an_alias_that_names_another_out(owner: Owner) -> None:
+    bo = entity_of(owner, "Bo")
+    drafts = [entity_draft("Ana", aliases=["Bo", "Anita"]), entity_draft("bo")]
+
+    ana, again = upsert_leniently(owner, drafts, embedded=NOTHING, now=NOW)
+
+    assert ana is not None
+    assert again is not None
+    assert (ana.is_new, ana.refused_aliases, ana.entity.aliases) == (True, ("Bo",), ["Anita"])
+    assert again.entity == bo
+    assert ana.alias_owners == {"Bo": bo.id}
+
+
+def test_of_two_whose_an_alias_is_the_active_channels_is_told(owner: Owner) -> None:
+    project = replace(owner, channel="project")
+    there = entity_of(project, "Bo")
+    entity_of(owner, "Bo")
+
+    [ana] = upsert_leniently(project, [entity_draft("Ana", aliases=["bo"])], embedded=NOTHING, now=NOW)
+
+    assert ana is not None
+    assert ana.alias_owners == {"bo": there.id}
+
+
+def test_an_alias_of_another_type_is_free(owner: Owner) -> None:
+    meet(owner, "Bo", type="animal")
+
+    assert entity_of(owner, "Ana", aliases=["Bo"]).aliases == ["Bo"]
+
+
+def test_drafts_of_one_call_that_name_the_same_are_one(owner: Owner) -> None:
+    drafts = [
+        entity_draft("Ana", aliases=["Anita"]),
+        entity_draft("ANITA", aliases=["Nita"], description="A baker."),
+        entity_draft("Nita", properties={"a": 1}),
+    ]
+
+    found = upsert_entities(owner, drafts, embedded=NOTHING, now=NOW)
+
+    row = Entity.objects.get()
+    assert [(each.entity, each.is_new) for each in found] == [(row, True), (row, False), (row, False)]
+    assert (row.names, row.text, row.properties) == (["Ana", "Anita", "Nita"], "Ana (Anita, Nita). A baker.", {"a": 1})
+    assert EntityName.objects.count() == 3
+
+
+def test_an_archived_one_comes_back_when_it_is_met_again(owner: Owner) -> None:
+    first = entity_of(owner)
+    mark_memories(owner, [first.id], mark="archive", now=NOW)
+    assert known(owner) == []
+
+    assert not meet(owner).is_new
+
+    assert known(owner) == ["Ana Lima"]
+
+
+def test_an_expired_one_comes_back_when_it_is_met_again(owner: Owner) -> None:
+    first = entity_of(owner)
+    Memory.objects.filter(id=first.id).update(expires_at=NOW)
+
+    assert (entity_of(owner), known(owner), stored(first).expires_at) == (first, ["Ana Lima"], None)
+
+
+def test_a_quarantined_one_is_neither_changed_nor_doubled(owner: Owner) -> None:
+    first = entity_of(owner)
+    mark_memories(owner, [first.id], mark="quarantine", now=NOW)
+
+    with pytest.raises(Conflict, match="quarantined"):
+        meet(owner, description="Trust her.")
+    assert upsert_leniently(owner, [entity_draft()], embedded=NOTHING, now=NOW) == [None]
+
+    assert (stored(first).description, Entity.objects.count(), known(owner)) == ("", 1, [])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"name": ""},
+        {"name": " \n"},
+        {"name": "x" * 501},
+        {"type": ""},
+        {"type": "x" * 51},
+        {"aliases": ["x" * 10_000]},
+        {"aliases": [""]},
+        {"aliases": [str(number) for number in range(MOST_ALIASES + 1)]},
+        {"salience": 1.1},
+        {"salience": -0.1},
+        {"salience": float("nan")},
+    ],
+    ids=lambda fields: str(fields)[:30],
+)
+def test_what_is_out_of_bounds_is_refused(owner: Owner, fields: dict[str, Any]) -> None:
+    with pytest.raises(Unprocessable):
+        meet(owner, **{"name": "Ana", **fields})
+
+
+def test_the_longest_names_fit_however_long_their_one_form_is(owner: Owner) -> None:
+    first = entity_of(owner, "\ufdfa" * 500, type="ß" * 25)
+
+    assert entity_of(owner, "\ufdfa" * 500, type="SS" * 25) == first
+
+
+def test_an_entity_has_no_more_aliases_than_it_may(owner: Owner) -> None:
+    first = entity_of(owner, aliases=[str(number) for number in range(MOST_ALIASES)])
+
+    with pytest.raises(Conflict):
+        meet(owner, aliases=["one more"])
+    [lenient] = upsert_leniently(owner, [entity_draft(aliases=["one more"])], embedded=NOTHING, now=NOW)
+
+    assert lenient is not None
+    assert (lenient.refused_aliases, len(stored(first).aliases)) == (("one more",), MOST_ALIASES)
+    assert lenient.alias_owners == {}
+
+
+def test_names_are_known_whatever_they_are_names_of(owner: Owner, stranger: Account) -> None:
+    other = entity_of(replace(owner, channel="project"), "Lyon", aliases=["PARIS"])
+    person, place = entity_of(owner, "Paris"), entity_of(owner, "Paris", type="place")
+    archived = entity_of(owner, "Rome", type="place")
+    mark_memories(owner, [archived.id], mark="archive", now=NOW)
+
+    found = known_by_names(replace(owner, channel="project"), ["paris", "Rome", "Nowhere"])
+
+    assert found == {"paris": [other, person, place]}
+    assert known_by_names(owner, ["PARIS"]) == {"paris": [person, place]}
+    assert known_by_names(Owner(account_id=stranger.id), ["paris"]) == known_by_names(owner, []) == {}
+
+
+def test_entities_of_others_are_not_locked(owner: Owner) -> None:
+    mine, theirs = entity_of(owner), entity_of(replace(owner, user_id="ana"))
+    gone = entity_of(owner, "Gone")
+    mark_memories(owner, [gone.id], mark="quarantine", now=NOW)
+    ids = [theirs.id, mine.id, gone.id]
+
+    with transaction.atomic():
+        assert lock_entities(owner, ids) == [mine]
+        assert lock_entities(replace(owner, agent_id=""), ids) == [mine, theirs]
+        assert lock_entities(owner, []) == []
+
+
+def test_an_entity_is_seen_by_its_user_and_its_agent_and_by_no_other(owner: Owner, stranger: Account) -> None:
+    nobodys, anas = entity_of(owner), entity_of(replace(owner, user_id="ana"), "Bo")
+
+    assert known(replace(owner, agent_id="other", user_id="ana")) == ["Ana Lima", "Bo"]
+    assert known(replace(owner, user_id="bo")) == ["Ana Lima"]
+    assert known(replace(owner, agent_id="other")) == known(Owner(account_id=stranger.id)) == []
+    assert find_entity(replace(owner, agent_id=""), anas.id, now=NOW) == anas
+    with pytest.raises(NotFound):
+        find_entity(replace(owner, agent_id="other"), nobodys.id, now=NOW)
+
+
+def test_a_change_gives_new_values_and_frees_the_names_that_leave(owner: Owner) -> None:
+    first = entity_of(owner, aliases=["Anita", "Nita"])
+
+    change(owner, first, name="Ana Souza", aliases=["Nita"], description="A baker.", properties={"a": 1}, salience=0.9)
+
+    row = stored(first)
+    assert (row.names, row.text) == (["Ana Souza", "Nita"], "Ana Souza (Nita). A baker.")
+    assert (row.description, row.properties, row.salience, row.version) == ("A baker.", {"a": 1}, 0.9, 2)
+    assert entity_of(owner, "Ana Souza") == first
+    assert meet(owner, "Ana Lima").is_new
+    assert meet(owner, "Anita").is_new
+
+
+def test_a_former_name_becomes_an_alias(owner: Owner) -> None:
+    first = entity_of(owner, aliases=["Anita"])
+
+    change(owner, first, name="ana souza")
+
+    assert stored(first).names == ["ana souza", "Ana Lima", "Anita"]
+    assert entity_of(owner) == first
+
+
+def test_a_name_may_be_written_another_way(owner: Owner) -> None:
+    first = entity_of(owner)
+
+    change(owner, first, name="ANA LIMA")
+
+    assert stored(first).names == ["ANA LIMA"]
+
+
+def test_the_same_values_change_nothing(owner: Owner) -> None:
+    first = entity_of(owner, aliases=["Anita"])
+
+    change(owner, first, name="Ana Lima", aliases=["Anita"], description="")
+
+    assert stored(first).version == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"name": "BO"}, Conflict),
+        ({"aliases": ["bo"]}, Conflict),
+        ({"name": ""}, Unprocessable),
+        ({"salience": 2.0}, Unprocessable),
+        ({"aliases": [str(number) for number in range(101)]}, Unprocessable),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_change_that_cannot_be_is_refused_whole(
+    owner: Owner, changes: dict[str, Any], error: type[Exception]
+) -> None:
+    meet(owner, "Bo")
+    first = entity_of(owner, aliases=["Anita"])
+
+    with pytest.raises(error):
+        change(owner, first, **{"description": "new", **changes})
+
+    assert (stored(first).version, stored(first).names) == (1, ["Ana Lima", "Anita"])
+
+
+def test_only_whose_knowledge_it_is_and_the_account_write(owner: Owner) -> None:
+    nobodys, anas = entity_of(owner), entity_of(replace(owner, user_id="ana"), "Bo")
+    user, colleague = replace(owner, user_id="ana"), replace(owner, agent_id="other")
+
+    for act in (
+        lambda who, entity: change(who, entity, description="x"),
+        lambda who, entity: remove_entity(who, entity.id, now=NOW),
+    ):
+        with pytest.raises(Forbidden):
+            act(user, nobodys)
+        with pytest.raises(NotFound):
+            act(colleague, nobodys)
+        with pytest.raises(Forbidden):
+            act(owner, anas)
+        with pytest.raises(NotFound):
+            act(replace(colleague, user_id="bo"), anas)
+
+    change(replace(owner, agent_id=""), nobodys, description="by the account")
+    change(replace(colleague, user_id="ana"), anas, description="by another agent of ana's")
+
+
+def test_a_deleted_entity_leaves_neither_name_nor_vector_and_may_come_anew(owner: Owner) -> None:
+    first = entity_of(owner, aliases=["Anita"], angle=0.0)
+
+    remove_entity(owner, first.id, now=NOW)
+
+    assert not Memory.objects.exists()
+    assert not Vector.objects.exists()
+    assert not EntityName.objects.exists()
+    assert meet(owner).is_new
+    with pytest.raises(NotFound):
+        remove_entity(owner, first.id, now=NOW)
+
+
+def test_the_audit_log_tells_what_happened_and_no_name(owner: Owner) -> None:
+    first = entity_of(owner)
+    meet(owner, aliases=["Anita"])
+    change(owner, first, description="A baker.")
+    remove_entity(owner, first.id, now=NOW)
+
+    told = AuditEntry.objects.filter(affected_ids=[str(first.id)]).order_by("id")
+
+    assert list(told.values_list("operation", "memory_type")) == [
+        *(("store", "semantic"), ("update", "semantic"), ("update", "semantic"), ("delete", "semantic")),
+    ]
+    assert not any("Ana" in str(entry.__dict__) for entry in AuditEntry.objects.all())
+
+
+def test_upserts_cost_as_many_queries_as_stated_however_many_they_are(
+    owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for count in (1, 50):
+        names = [f"of {count}: {number}" for number in range(count)]
+        # the holder's lock, who goes by the names, who nearly; rows, children, vectors, agent, audit, names
+        with django_assert_num_queries(9 + SAVEPOINT):
+            entities_of(owner, *names, angle=0.0)
+        # the lock, who goes by the names, their rows
+        with django_assert_num_queries(3 + SAVEPOINT):
+            entities_of(owner, *names)
+        # besides: texts, vectors, rows, audit
+        with django_assert_num_queries(7 + SAVEPOINT):
+            entities_of(owner, *names, description="new")
+
+
+def test_nothing_costs_nothing(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    with django_assert_num_queries(SAVEPOINT):
+        assert upsert_leniently(owner, [], embedded=NOTHING, now=NOW) == []
+    with django_assert_num_queries(0):
+        assert lock_entities(owner, []) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_that_name_the_same_at_once_make_one(owner: Owner, start_beside: Start) -> None:
+    with transaction.atomic():
+        mine = meet(owner, aliases=["Anita"])
+        other = start_beside(lambda: meet(owner, "Anita", aliases=["Nita"]))
+
+    theirs: Any = other.result(PATIENCE_SECONDS)
+    assert (mine.is_new, theirs.is_new, theirs.entity) == (True, False, mine.entity)
+    assert stored(mine.entity).names == ["Ana Lima", "Anita", "Nita"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_that_name_the_same_in_any_order_make_one_of_each(owner: Owner) -> None:
+    names = ["Ana", "Bo", "Cy"]
+
+    def upsert(number: int) -> list[Resolved]:
+        turned = names[number % 3 :] + names[: number % 3]
+        drafts = [entity_draft(name, aliases=[f"{name} {number}"]) for name in turned]
+        return over_own_connection(lambda: upsert_entities(owner, drafts, embedded=NOTHING, now=NOW))
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(upsert, range(24)))
+
+    assert sum(each.is_new for resolved in found for each in resolved) == 3
+    rows: Any = Entity.objects.all()
+    assert [len(entity.aliases) for entity in rows] == [24, 24, 24]
+    assert EntityName.objects.count() == 75
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_entity_deleted_meanwhile_is_made_anew(owner: Owner, start_beside: Start) -> None:
+    first = entity_of(owner)
+
+    with transaction.atomic():
+        delete_memories(owner, [first.id], now=NOW)
+        writing = start_beside(lambda: meet(owner, aliases=["Anita"]))
+
+    again: Any = writing.result(PATIENCE_SECONDS)
+    assert (again.is_new, again.entity.id != first.id) == (True, True)
+    assert stored(again.entity).names == ["Ana Lima", "Anita"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_entity_that_is_written_to_is_deleted_afterwards(owner: Owner, start_beside: Start) -> None:
+    first = entity_of(owner)
+
+    with transaction.atomic():
+        meet(owner, aliases=["Anita"])
+        deleting = start_beside(lambda: remove_entity(owner, first.id, now=NOW))
+
+    deleting.result(PATIENCE_SECONDS)
+    assert not Entity.objects.exists()
+    assert not EntityName.objects.exists()
+
+
+def refer_to(owner: Owner, entity: Entity) -> list[Entity]:
+    with transaction.atomic():
+        return lock_entities(owner, [entity.id])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_entity_that_is_referred_to_is_deleted_afterwards(owner: Owner, start_beside: Start) -> None:
+    first = entity_of(owner)
+
+    with transaction.atomic():
+        lock_entities(owner, [first.id])
+        deleting = start_beside(lambda: remove_entity(owner, first.id, now=NOW))
+        # who refers to it as well waits for neither
+        assert do_beside(lambda: refer_to(owner, first)) == [first]
+
+    deleting.result(PATIENCE_SECONDS)
+    with transaction.atomic():
+        assert lock_entities(owner, [first.id]) == []

@@ -1,0 +1,317 @@
+"""Two times of facts: whatever is learnt, superseded, corrected, retracted and rejected, any two moments are answered
+as by a naive model, which keeps all beliefs in a list."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import transaction
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.errors import Conflict, MemoryServiceError, Unprocessable
+from memory.models import Fact
+from memory.owner import Owner
+from memory.services.facts.learn import learn_fact, visible_facts
+from memory.services.facts.supersede import (
+    correct_fact,
+    reject_fact,
+    replace_wrong_fact,
+    retract_fact,
+    supersede_fact,
+)
+from tests.memory.episodes import NOTHING
+from tests.memory.facts import fact_draft
+
+pytestmark = pytest.mark.django_db
+
+BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+DAYS = range(7)
+
+
+def moment(number: int) -> datetime:
+    return BEGINNING + timedelta(days=number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belief:
+    """What was held true, from `recorded` until `retracted`."""
+
+    claim: str
+    confidence: float
+    starts: datetime | None
+    ends: datetime | None
+    recorded: datetime
+    retracted: datetime | None = None
+
+    def holds(self, as_of: datetime, known_at: datetime | None) -> bool:
+        is_true = (self.starts is None or self.starts <= as_of) and (self.ends is None or as_of < self.ends)
+        if known_at is None:
+            return is_true and self.retracted is None
+        return is_true and self.recorded <= known_at and (self.retracted is None or known_at < self.retracted)
+
+    @property
+    def told(self) -> tuple[str, float, datetime | None, datetime | None]:
+        return self.claim, self.confidence, self.starts, self.ends
+
+
+@dataclass(slots=True, kw_only=True)
+class NaiveFact:
+    """`known_as` is what makes it the same again: claim and times; None for what is only itself."""
+
+    id: UUID
+    status: str = "active"
+    beliefs: list[Belief] = field(default_factory=list)
+    known_as: tuple[Any, ...] | None = None
+
+    @property
+    def last(self) -> Belief:
+        return self.beliefs[-1]
+
+    @property
+    def sameness(self) -> tuple[Any, ...]:
+        last = self.last
+        return (last.claim, None, None) if last.ends is None else (last.claim, last.starts, last.ends)
+
+    def end(self, status: str, at: datetime) -> None:
+        self.status, self.known_as = status, None
+        self.beliefs[-1] = with_end(self.last, max(at, self.last.recorded))
+
+    def believe(self, at: datetime, **changes: Any) -> None:
+        at = max(at, self.last.recorded)
+        told = {name: getattr(self.last, name) for name in ("claim", "confidence", "starts", "ends")}
+        self.beliefs[-1] = with_end(self.last, at)
+        self.beliefs.append(Belief(recorded=at, **(told | changes)))
+
+
+def with_end(belief: Belief, at: datetime) -> Belief:
+    return Belief(
+        claim=belief.claim,
+        confidence=belief.confidence,
+        starts=belief.starts,
+        ends=belief.ends,
+        recorded=belief.recorded,
+        retracted=at,
+    )
+
+
+def check_span(starts: datetime | None, ends: datetime | None) -> None:
+    if starts is not None and ends is not None and ends <= starts:
+        raise Unprocessable("ends before it begins")
+
+
+@dataclass(slots=True, kw_only=True)
+class NaiveModel:
+    facts: list[NaiveFact] = field(default_factory=list)
+    rejected: set[str] = field(default_factory=set)
+
+    def true_at(self, as_of: datetime, known_at: datetime | None) -> list[tuple[Any, ...]]:
+        beliefs = [belief for fact in self.facts for belief in fact.beliefs if belief.holds(as_of, known_at)]
+        return sorted((belief.told for belief in beliefs), key=str)
+
+    def at(self, number: int) -> NaiveFact:
+        """One of the active ones, if there are any; of all, for a negative number."""
+        active = [fact for fact in self.facts if fact.status == "active" and number >= 0]
+        return (active or self.facts)[number % len(active or self.facts)]
+
+    def active(self, number: int) -> NaiveFact:
+        fact = self.at(number)
+        if fact.status != "active":
+            raise Conflict(fact.status)
+        return fact
+
+    def believed(self, number: int) -> NaiveFact:
+        fact = self.at(number)
+        if fact.last.retracted is not None:
+            raise Conflict(fact.status)
+        return fact
+
+    def learn(self, said: dict[str, Any], *, fact_id: UUID, at: datetime) -> None:
+        if said["claim"] in self.rejected:
+            raise Conflict("rejected")
+        new = NaiveFact(id=fact_id, beliefs=[Belief(recorded=at, **said)])
+        known = self.known(new.sameness)
+        if known is None:
+            new.known_as = new.sameness
+            self.facts.append(new)
+            return
+        starts = said["starts"]
+        is_earlier = known.last.starts is not None and (starts or at) < known.last.starts
+        if said["confidence"] > known.last.confidence or is_earlier:
+            confidence = max(said["confidence"], known.last.confidence)
+            known.believe(at, confidence=confidence, starts=starts if is_earlier else known.last.starts)
+
+    def known(self, sameness: tuple[Any, ...]) -> NaiveFact | None:
+        return next((each for each in self.facts if each.known_as == sameness), None)
+
+    def name(self, fact: NaiveFact) -> None:
+        """What was closed is known by its times, unless another is."""
+        if fact.status == "active":
+            fact.known_as = fact.sameness
+        else:
+            is_other = fact.last.ends is None or self.known(fact.sameness) not in (None, fact)
+            fact.known_as = None if is_other else fact.sameness
+
+    def supersede(self, number: int, said: dict[str, Any], *, fact_id: UUID, at: datetime) -> None:
+        old = self.active(number)
+        at = max(at, old.last.recorded)
+        starts = said["starts"] or at
+        if said["claim"] in self.rejected:
+            raise Conflict("rejected")
+        if old.last.starts is not None and starts <= old.last.starts:
+            old.end("superseded", at)
+        else:
+            if old.last.ends is None or old.last.ends > starts:
+                old.believe(at, ends=starts)
+            old.status = "superseded"
+            self.name(old)
+        self.learn(said | {"starts": beginning(said, starts)}, fact_id=fact_id, at=at)
+
+    def replace(self, number: int, said: dict[str, Any], *, fact_id: UUID, at: datetime) -> None:
+        old = self.active(number)
+        at = max(at, old.last.recorded)
+        if said["claim"] in self.rejected:
+            raise Conflict("rejected")
+        old.end("superseded", at)
+        self.learn(said | {"starts": beginning(said, old.last.starts)}, fact_id=fact_id, at=at)
+
+    def correct(self, number: int, changes: dict[str, Any], *, at: datetime) -> None:
+        fact = self.believed(number)
+        told = dict(zip(("claim", "confidence", "starts", "ends"), fact.last.told, strict=True))
+        others = {name: value for name, value in changes.items() if value != told[name]}
+        if not others:
+            return
+        if others.get("claim") in self.rejected:
+            raise Conflict("rejected")
+        after = NaiveFact(id=fact.id, beliefs=[Belief(recorded=at, **(told | others))])
+        check_span(after.last.starts, after.last.ends)
+        if fact.status == "active" and self.known(after.sameness) not in (None, fact):
+            raise Conflict("the same")
+        fact.believe(at, **others)
+        self.name(fact)
+
+    def retract(self, number: int, *, at: datetime) -> None:
+        self.believed(number).end("retracted", at)
+
+    def reject(self, number: int, *, at: datetime) -> None:
+        claim = self.believed(number).last.claim
+        self.rejected.add(claim)
+        for fact in self.facts:
+            if fact.last.claim == claim and fact.last.retracted is None:
+                fact.end("rejected", at)
+
+
+def beginning(said: dict[str, Any], starts: datetime | None) -> datetime | None:
+    """What is over by then, and does not say when it began, always was."""
+    is_over = starts is not None and said["ends"] is not None and said["ends"] <= starts
+    begins: datetime | None = said["starts"]
+    return begins or (None if is_over else starts)
+
+
+@st.composite
+def sayings(draw: st.DrawFn) -> dict[str, Any]:
+    starts = draw(st.sampled_from([None, *DAYS]))
+    lasts = draw(st.sampled_from([None, None, 1, 3]))
+    ends = None if lasts is None else (starts or 0) + lasts
+    return {
+        "claim": draw(st.sampled_from(["Ana lives in Berlin", "Ana lives in Munich", "Ana owns a boat"])),
+        "confidence": draw(st.sampled_from([0.5, 0.7, 0.95])),
+        "starts": None if starts is None else moment(starts),
+        "ends": None if ends is None else moment(ends),
+    }
+
+
+changes = st.fixed_dictionaries(
+    {},
+    optional={
+        "claim": st.sampled_from(["Ana lives in Berlin", "Ana lives in Hamburg"]),
+        "confidence": st.sampled_from([0.5, 0.95]),
+        "starts": st.none() | st.sampled_from(DAYS).map(moment),
+        "ends": st.none() | st.sampled_from(DAYS).map(moment),
+    },
+)
+numbers = st.sampled_from([0, 0, 0, 1, 1, 2, -1])
+steps = st.lists(
+    st.tuples(
+        # mostly at the same time as the step before, or later; now and then a clock is behind
+        st.sampled_from([0, 0, 1, 1, 2, -1]),
+        st.one_of(
+            st.tuples(st.just("learn"), sayings()),
+            st.tuples(st.just("supersede"), numbers, sayings()),
+            st.tuples(st.just("replace"), numbers, sayings()),
+            st.tuples(st.just("correct"), numbers, changes),
+            st.tuples(st.sampled_from(["retract", "retract", "retract", "reject"]), numbers),
+        ),
+    ),
+    min_size=5,
+    max_size=12,
+)
+moments = st.tuples(st.sampled_from(DAYS), st.sampled_from([None, *DAYS]))
+
+
+def draft_of(said: dict[str, Any], fact_id: UUID) -> Any:
+    return fact_draft(
+        said["claim"], confidence=said["confidence"], valid_from=said["starts"], valid_to=said["ends"], id=fact_id
+    )
+
+
+COLUMNS = {"starts": "valid_from", "ends": "valid_to"}
+
+
+def act(owner: Owner, model: NaiveModel, step: tuple[Any, ...], *, fact_id: UUID, at: datetime) -> None:
+    """In the database. The model says which fact is meant."""
+    name, *rest = step
+    if name == "learn":
+        learn_fact(owner, draft_of(rest[0], fact_id), embedded=NOTHING, now=at)
+        return
+    meant = model.at(rest[0]).id
+    if name in ("supersede", "replace"):
+        follow = supersede_fact if name == "supersede" else replace_wrong_fact
+        follow(owner, meant, draft_of(rest[1], fact_id), embedded=NOTHING, now=at)
+    elif name == "correct":
+        named = {COLUMNS.get(column, column): value for column, value in rest[1].items()}
+        correct_fact(owner, meant, changes=named, embedded=NOTHING, now=at)
+    else:
+        (retract_fact if name == "retract" else reject_fact)(owner, meant, now=at)
+
+
+def act_naively(model: NaiveModel, step: tuple[Any, ...], *, fact_id: UUID, at: datetime) -> None:
+    name, *rest = step
+    more = {"fact_id": fact_id} if name in ("learn", "supersede", "replace") else {}
+    getattr(model, name)(*rest, **more, at=at)
+
+
+def refusal(act: Callable[[], None]) -> type[MemoryServiceError] | None:
+    try:
+        with transaction.atomic():
+            act()
+    except MemoryServiceError as err:
+        return type(err)
+    return None
+
+
+def told(fact: Fact) -> tuple[Any, ...]:
+    return fact.text, fact.confidence, fact.valid_from, fact.valid_to
+
+
+@settings(max_examples=15)
+@given(first=sayings(), history=steps, asked=st.lists(moments, min_size=10, max_size=16, unique=True))
+def test_any_two_moments_are_answered_as_by_a_list_of_beliefs(
+    owner: Owner, first: dict[str, Any], history: list[tuple[int, tuple[Any, ...]]], asked: list[tuple[int, int | None]]
+) -> None:
+    # knowledge of its own for each history
+    owner, model, now = replace(owner, agent_id=uuid4().hex), NaiveModel(), 2
+    for later, step in [(0, ("learn", first)), *history]:
+        now = max(0, now + later)
+        fact_id = uuid4()
+        refused = refusal(partial(act, owner, model, step, fact_id=fact_id, at=moment(now)))
+        assert refused is refusal(partial(act_naively, model, step, fact_id=fact_id, at=moment(now)))
+
+    for day, known in asked:
+        as_of, known_at = moment(day), None if known is None else moment(known)
+        found = visible_facts(owner, as_of=as_of, known_at=known_at, now=moment(now))
+        assert sorted(map(told, found), key=str) == model.true_at(as_of, known_at)

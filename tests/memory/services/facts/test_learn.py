@@ -1,0 +1,333 @@
+"""Facts: learnt once, about entities, from turns; read as of any moment by those who know them."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import transaction
+from pytest_django import DjangoAssertNumQueries
+
+from memory.errors import Conflict, NotFound, Unprocessable
+from memory.models import Account, AuditEntry, Entity, Fact, FactVersion, Link, Memory, Participant
+from memory.owner import Owner
+from memory.services.facts.learn import find_fact, find_facts, learn_facts
+from memory.services.memories.correct import mark_memories
+from tests.memory.entities import entity_of
+from tests.memory.episodes import NOTHING, NOW
+from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, tell, versions_of
+from tests.memory.turns import say, turn
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def colleague(owner: Owner) -> Owner:
+    return replace(owner, agent_id="colleague")
+
+
+@pytest.fixture
+def whole_account(owner: Owner) -> Owner:
+    return replace(owner, agent_id="")
+
+
+@pytest.fixture
+def ana(owner: Owner) -> Entity:
+    return entity_of(owner, "Ana")
+
+
+def links(fact: Fact, link_type: str) -> list[Any]:
+    return list(
+        Link.objects.filter(source_id=fact.id, type=link_type).order_by("id").values_list("target_id", flat=True)
+    )
+
+
+def test_what_is_learnt_is_believed_and_true_now(owner: Owner) -> None:
+    learnt = tell(owner, confidence=0.8)
+
+    assert learnt.is_new
+    assert claims(owner) == [CLAIM]
+    [version] = versions_of(learnt.fact)
+    assert (version.number, version.claim, version.confidence, version.reason) == (1, CLAIM, 0.8, "learned")
+    assert (version.recorded_at, version.retracted_at) == (NOW, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "confidence"),
+    [
+        ({}, 1.0),
+        ({"certainty": "explicit"}, 0.95),
+        ({"certainty": "implied"}, 0.85),
+        ({"certainty": "inferred"}, 0.70),
+        ({"certainty": "uncertain"}, 0.50),
+        ({"certainty": "uncertain", "confidence": 0.6}, 0.6),
+        ({"confidence": 0.0}, 0.0),
+    ],
+    ids=str,
+)
+def test_confidence_follows_from_certainty_unless_it_is_given(
+    owner: Owner, given: dict[str, Any], confidence: float
+) -> None:
+    assert know(owner, **given).confidence == confidence
+
+
+@pytest.mark.parametrize("again", [CLAIM, "ana lives in  Berlin!", "ANA LIVES IN BERLIN"])
+def test_what_is_known_comes_back_as_it_is(owner: Owner, again: str) -> None:
+    first, told = tell(owner), tell(owner, again, now=day(1))
+
+    assert (told.fact.id, told.is_new, told.fact.text) == (first.fact.id, False, CLAIM)
+    assert Fact.objects.count() == FactVersion.objects.count() == 1
+
+
+def test_what_is_told_again_with_more_confidence_is_believed_more(owner: Owner) -> None:
+    fact = know(owner, confidence=0.5)
+
+    for confidence in (0.7, 0.6):
+        told = know(owner, confidence=confidence, now=day(1))
+
+    assert told.confidence == reread(owner, fact).confidence == 0.7
+    assert [(version.confidence, version.reason) for version in versions_of(fact)] == [
+        (0.5, "learned"),
+        (0.7, "confirmed"),
+    ]
+    assert claims(owner, known_at=NOW, min_confidence=0.6) == []
+    assert claims(owner, known_at=day(1), min_confidence=0.6) == [CLAIM]
+
+
+def test_what_is_told_to_have_begun_earlier_is_true_from_earlier_on(owner: Owner) -> None:
+    fact = know(owner, valid_from=day(10))
+    assert claims(owner) == []
+
+    know(owner)
+
+    assert (reread(owner, fact).valid_from, claims(owner)) == (None, [CLAIM])
+
+
+def test_what_may_happen_twice_is_told_apart_by_its_times(owner: Owner) -> None:
+    trip: dict[str, Any] = {"temporal": "past", "valid_from": day(-9), "valid_to": day(-8)}
+
+    again = [tell(owner, "Ana went to Rome.", **(trip | times)).is_new for times in ({}, {}, {"valid_to": day(-7)})]
+
+    assert again == [True, False, True]
+
+
+def test_the_same_claim_of_another_holder_or_channel_is_another_fact(owner: Owner, colleague: Owner) -> None:
+    owners = [owner, colleague, replace(owner, user_id="ana"), replace(owner, channel="atlas")]
+
+    assert [tell(each).is_new for each in owners] == [True] * 4
+
+
+def test_one_claim_told_twice_in_one_call_is_one_fact(owner: Owner) -> None:
+    drafts = [fact_draft(confidence=0.5), fact_draft("Ana has a dog."), fact_draft(confidence=0.9)]
+
+    learnt = learn_facts(owner, drafts, embedded=NOTHING, now=NOW)
+
+    assert [each.is_new for each in learnt] == [True, True, False]
+    assert learnt[0].fact is learnt[2].fact
+    stored: Any = Fact.objects.get(text=CLAIM)
+    assert stored.confidence == 0.9
+
+
+def test_nothing_is_learnt_from_nothing(owner: Owner) -> None:
+    assert learn_facts(owner, [], embedded=NOTHING, now=NOW) == []
+
+
+def test_a_fact_is_about_entities_and_from_turns(owner: Owner, ana: Entity) -> None:
+    turns = say(owner, turn("I moved to Berlin."), turn("Yes, Berlin.")).turns
+
+    fact = know(owner, entity_ids=[ana.id], turn_ids=[each.id for each in turns])
+
+    assert links(fact, "ABOUT") == [ana.id]
+    assert set(links(fact, "DERIVED_FROM")) == {each.id for each in turns}
+    assert (fact.source_turn_id, fact.conversation_id) == (turns[0].id, "c1")
+
+
+def test_evidence_grows_when_it_is_told_again(owner: Owner, ana: Entity) -> None:
+    turns = say(owner, turn("I moved to Berlin."), turn("Yes, Berlin.")).turns
+
+    for each in (*turns, turns[0]):
+        fact = know(owner, turn_ids=[each.id], entity_ids=[ana.id])
+
+    assert len(links(fact, "DERIVED_FROM")) == 2
+    assert (links(fact, "ABOUT"), fact.source_turn_id) == ([ana.id], turns[0].id)
+
+
+def test_entities_of_others_and_what_is_none_are_refused(
+    owner: Owner, colleague: Owner, stranger: Account, ana: Entity
+) -> None:
+    theirs = entity_of(Owner(account_id=stranger.id), "Ana")
+    users = entity_of(replace(owner, user_id="bob"), "Ana")
+    archived = entity_of(owner, "Berlin", type="place")
+    mark_memories(owner, [archived.id], mark="archive", now=NOW)
+
+    for entity_id in (theirs.id, users.id, archived.id, know(owner, "Ana has a dog.").id, uuid4()):
+        with pytest.raises(Unprocessable, match="there is no entity"):
+            know(owner, entity_ids=[entity_id])
+    with pytest.raises(Unprocessable, match="there is no entity"):
+        know(colleague, entity_ids=[ana.id])
+
+    assert Fact.objects.count() == 1
+
+
+def test_the_account_may_name_any_entity_of_its_own(whole_account: Owner, ana: Entity) -> None:
+    assert links(know(whole_account, entity_ids=[ana.id]), "ABOUT") == [ana.id]
+
+
+def test_turns_of_conversations_without_the_agent_are_refused(
+    owner: Owner, colleague: Owner, stranger: Account, ana: Entity
+) -> None:
+    said = say(colleague, turn("I moved to Berlin.")).turns[0]
+    elsewhere = say(Owner(account_id=stranger.id, agent_id="assistant"), turn("I moved.")).turns[0]
+
+    for turn_id in (said.id, elsewhere.id, ana.id, uuid4()):
+        with pytest.raises(Unprocessable, match="there is no turn"):
+            know(owner, turn_ids=[turn_id])
+
+    assert not Participant.objects.filter(agent_id="assistant", account_id=owner.account_id).exists()
+
+
+NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"claim": " \n"},
+        {"claim": "x" * 10_001},
+        {"claim": "nul\x00"},
+        {"confidence": 1.2},
+        {"confidence": -0.1},
+        {"confidence": float("nan")},
+        {"certainty": "sure"},
+        {"temporal": "soon"},
+        {"valid_from": NAIVE},
+        {"valid_to": NAIVE},
+        {"valid_from": day(1), "valid_to": day(0)},
+        {"valid_from": day(1), "valid_to": day(1)},
+    ],
+    ids=lambda change: str(change)[:40],
+)
+def test_what_no_fact_can_be_is_refused(owner: Owner, change: dict[str, Any]) -> None:
+    with pytest.raises(Unprocessable):
+        learn_facts(owner, [fact_draft("plain"), fact_draft(**change)], embedded=NOTHING, now=NOW)
+
+    assert not Fact.objects.exists()
+
+
+def test_reads_are_of_the_moment_that_is_asked_for(owner: Owner) -> None:
+    know(owner, "was", valid_to=day(-1))
+    know(owner, "is", valid_from=day(-1), valid_to=day(1))
+    know(owner, "will be", valid_from=day(1), now=day(-3))
+
+    told = {number: claims(owner, as_of=day(number)) for number in (-2, -1, 0, 1)}
+
+    assert told == {-2: ["was"], -1: ["is"], 0: ["is"], 1: ["will be"]}
+    assert claims(owner, as_of=day(1), known_at=day(-2)) == ["will be"]
+
+
+def test_reads_look_in_the_channel_and_in_global(owner: Owner) -> None:
+    for channel in ("_global", "atlas", "zephyr"):
+        know(replace(owner, channel=channel), channel)
+
+    assert claims(owner) == ["_global"]
+    assert claims(replace(owner, channel="atlas")) == ["_global", "atlas"]
+
+
+def test_users_share_their_facts_among_agents_and_agents_keep_theirs(
+    owner: Owner, colleague: Owner, whole_account: Owner, stranger: Account
+) -> None:
+    know(owner, "the agent's")
+    know(replace(owner, user_id="ana"), "Ana's")
+
+    assert claims(replace(colleague, user_id="ana")) == ["the agent's", "Ana's"]
+    assert claims(replace(colleague, user_id="bob")) == ["the agent's"]
+    assert (claims(colleague), claims(Owner(account_id=stranger.id))) == ([], [])
+    assert claims(whole_account) == claims(owner) == ["the agent's", "Ana's"]
+
+
+def test_one_is_found_by_its_id_whatever_the_channel_and_the_time(
+    owner: Owner, colleague: Owner, stranger: Account
+) -> None:
+    fact = know(replace(owner, channel="atlas"), valid_to=day(-1))
+
+    assert find_fact(owner, fact.id).text == CLAIM
+    for other in (colleague, Owner(account_id=stranger.id)):
+        with pytest.raises(NotFound):
+            find_fact(other, fact.id)
+
+
+@pytest.mark.parametrize("mark", ["archive", "quarantine"])
+def test_what_is_marked_away_is_neither_listed_nor_found(owner: Owner, mark: str) -> None:
+    fact = know(owner)
+
+    mark_memories(owner, [fact.id], mark=mark, now=NOW)
+
+    assert claims(owner) == []
+    with pytest.raises(NotFound):
+        find_fact(owner, fact.id)
+
+
+def test_what_was_archived_or_expired_comes_back_when_it_is_told_again(owner: Owner) -> None:
+    fact, other = know(owner), know(owner, "Ana has a dog.")
+    mark_memories(owner, [fact.id], mark="archive", now=NOW)
+    Memory.objects.filter(id=other.id).update(expires_at=day(-1))
+    assert claims(owner) == []
+
+    for claim in (CLAIM, "Ana has a dog."):
+        assert not tell(owner, claim).is_new
+
+    assert claims(owner) == [CLAIM, "Ana has a dog."]
+
+
+def test_what_is_quarantined_is_not_known_again_behind_the_back_of_staff(owner: Owner) -> None:
+    mark_memories(owner, [know(owner).id], mark="quarantine", now=NOW)
+
+    with pytest.raises(Conflict, match="in quarantine"):
+        tell(owner)
+
+    assert claims(owner) == []
+
+
+def test_what_is_true_is_found_by_its_words(owner: Owner, embedding_server: object) -> None:
+    know(owner)
+    know(owner, "Ana lived in Berlin before.", valid_to=day(-1))
+
+    now, before = (find_facts(owner, text="Berlin", top_k=5, as_of=day(number), now=NOW) for number in (0, -2))
+
+    assert [hit.claim for hit in now.hits] == [CLAIM]
+    assert {hit.claim for hit in before.hits} == {CLAIM, "Ana lived in Berlin before."}
+
+
+def test_the_audit_log_tells_of_ids_and_no_claim(owner: Owner) -> None:
+    fact = know(owner, confidence=0.5)
+    know(owner, confidence=0.9)
+
+    told = AuditEntry.objects.filter(affected_ids=[str(fact.id)]).order_by("id")
+
+    assert list(told.values_list("operation", "memory_type")) == [("store", "semantic"), ("confirm", "semantic")]
+    assert not any("Berlin" in str(entry.__dict__) for entry in AuditEntry.objects.all())
+
+
+def test_a_refusal_leaves_nothing_in_a_transaction_that_goes_on(owner: Owner) -> None:
+    with transaction.atomic():
+        with pytest.raises(Unprocessable):
+            know(owner, entity_ids=[uuid4()])
+        know(owner, "Ana has a dog.")
+
+    assert claims(owner) == ["Ana has a dog."]
+
+
+def test_learning_costs_as_many_queries_as_stated(
+    owner: Owner, ana: Entity, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    said = say(owner, turn("I moved to Berlin.")).turns[0]
+    evidence: dict[str, Any] = {"entity_ids": [ana.id], "turn_ids": [said.id]}
+
+    with django_assert_num_queries(13):  # two of them the savepoint's
+        know(owner, angle=0.0, **evidence)
+    with django_assert_num_queries(10):
+        know(owner, **evidence)
+    with django_assert_num_queries(14):
+        drafts = [fact_draft(f"number {number}", angle=0.0, **evidence) for number in range(20)]
+        learn_facts(owner, [*drafts, fact_draft()], embedded=NOTHING, now=NOW)

@@ -1,0 +1,333 @@
+"""Facts that contradict each other: stored, not believed, and decided by staff."""
+
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import transaction
+from pytest_django import DjangoAssertNumQueries
+
+from memory.errors import Conflict, NotFound, Unprocessable
+from memory.models import Account, AuditEntry, Fact, FactReview
+from memory.owner import Owner
+from memory.services.facts.list import list_facts, read_history
+from memory.services.facts.review import Spans, decide_review, open_review, open_reviews
+from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact
+from memory.services.facts.tombstones import bury
+from memory.services.memories.correct import mark_memories
+from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
+from tests.memory.entities import entity_of
+from tests.memory.episodes import NOTHING, NOW
+from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, tell, versions_of
+from tests.memory.turns import say, turn
+
+pytestmark = pytest.mark.django_db
+
+MUNICH = "Ana lives in Munich."
+Status = FactReview.Status
+
+
+@pytest.fixture
+def staff(owner: Owner) -> Owner:
+    return Owner(account_id=owner.account_id, actor="staff:eve")
+
+
+@pytest.fixture
+def old(owner: Owner) -> Fact:
+    return know(owner)
+
+
+@pytest.fixture
+def review(owner: Owner, old: Fact) -> FactReview:
+    return ask(owner, old)
+
+
+def ask(owner: Owner, old: Fact, claim: str = MUNICH, **fields: Any) -> FactReview:
+    draft = fact_draft(claim, **fields)
+    return open_review(owner, old=old, draft=draft, similarity=0.7, embedded=NOTHING, now=day(1))
+
+
+def decide(staff: Owner, review: FactReview, decision: FactReview.Status, **fields: Any) -> FactReview:
+    return decide_review(staff, review.id, decision=decision, now=day(2), **fields)
+
+
+def new_of(owner: Owner, review: FactReview) -> Fact:
+    rows: Any = Fact.objects
+    fact: Fact = rows.get(pk=review.new_fact_id)
+    return fact
+
+
+def test_a_pending_fact_is_stored_and_not_believed(owner: Owner, old: Fact, review: FactReview) -> None:
+    pending = new_of(owner, review)
+
+    assert (pending.status, pending.recorded_at, versions_of(pending)) == ("pending", None, [])
+    assert claims(owner, now=day(1)) == claims(owner, now=day(1), known_at=day(1)) == [CLAIM]
+    assert [fact.text for fact in list_facts(owner, status="pending", now=day(1))] == [MUNICH]
+    assert (review.old_fact_id, review.similarity, review.status) == (old.id, 0.7, "open")
+
+
+def test_a_pending_fact_has_its_evidence(owner: Owner, old: Fact) -> None:
+    ana, said = entity_of(owner, "Ana"), say(owner, turn("I moved.")).turns[0]
+
+    pending = new_of(owner, ask(owner, old, entity_ids=[ana.id], turn_ids=[said.id]))
+
+    history = read_history(pending)
+    assert (history.entities, history.turns, pending.conversation_id) == ([ana.id], [said.id], "c1")
+
+
+def test_the_same_is_asked_once(owner: Owner, old: Fact, review: FactReview) -> None:
+    other = know(owner, "Ana lives in Bern.")
+
+    assert ask(owner, old).id == review.id
+    assert ask(owner, other).new_fact_id == review.new_fact_id
+    assert list(open_reviews(owner).order_by("id").values_list("old_fact_id", flat=True)) == [old.id, other.id]
+
+
+def test_a_rejected_claim_is_not_asked_about(owner: Owner, old: Fact) -> None:
+    reject_fact(owner, know(owner, MUNICH).id, now=NOW)
+
+    with pytest.raises(Conflict, match="was rejected"):
+        ask(owner, old)
+
+    assert not FactReview.objects.exists()
+
+
+def test_a_pending_fact_is_neither_retracted_nor_rejected_nor_corrected(owner: Owner, review: FactReview) -> None:
+    fact_id = review.new_fact_id
+
+    for change in (retract_fact, reject_fact):
+        with pytest.raises(Conflict, match="pending"):
+            change(owner, fact_id, now=NOW)
+    with pytest.raises(Conflict, match="pending"):
+        correct_fact(owner, fact_id, changes={"confidence": 0.5}, embedded=NOTHING, now=NOW)
+
+
+@pytest.mark.parametrize(("changed_at", "began"), [(None, day(2)), (day(-3), day(-3))])
+def test_an_accepted_fact_supersedes_the_old_one(
+    owner: Owner, staff: Owner, old: Fact, review: FactReview, changed_at: Any, began: Any
+) -> None:
+    decided = decide(staff, review, Status.ACCEPTED_NEW, changed_at=changed_at)
+
+    assert (decided.status, decided.decided_by, decided.decided_at) == ("accepted_new", "staff:eve", day(2))
+    new = new_of(owner, review)
+    assert (new.status, new.valid_from, reread(owner, old).valid_to) == ("active", began, began)
+    assert (claims(owner, now=day(2)), claims(owner, now=day(2), as_of=day(-4))) == ([MUNICH], [CLAIM])
+    assert claims(owner, as_of=day(2), known_at=day(1)) == [CLAIM]
+    assert [version.reason for version in versions_of(new)] == ["accepted"]
+    assert read_history(new).supersedes == [old.id]
+    assert not tell(owner, MUNICH).is_new
+
+
+def test_what_says_itself_when_it_began_keeps_that(owner: Owner, staff: Owner, old: Fact) -> None:
+    review = ask(owner, old, valid_from=day(-1))
+
+    decide(staff, review, Status.ACCEPTED_NEW)
+
+    assert new_of(owner, review).valid_from == reread(owner, old).valid_to == day(-1)
+
+
+def test_what_is_given_up_is_retracted_and_was_never_believed(
+    owner: Owner, staff: Owner, old: Fact, review: FactReview
+) -> None:
+    decide(staff, review, Status.KEPT_OLD)
+
+    given_up = new_of(owner, review)
+    assert (given_up.status, given_up.recorded_at, versions_of(given_up)) == ("retracted", None, [])
+    assert claims(owner, now=day(2)) == [CLAIM]
+    assert ask(owner, old).id != review.id
+
+
+def test_both_may_be_true_at_their_times(owner: Owner, staff: Owner, old: Fact, review: FactReview) -> None:
+    spans = Spans(old_valid_to=day(-2), new_valid_from=day(-1))
+
+    decide(staff, review, Status.BOTH_TRUE, spans=spans)
+
+    told = {number: claims(owner, now=day(2), as_of=day(number)) for number in (-3, -2, -1)}
+    assert told == {-3: [CLAIM], -2: [], -1: [MUNICH]}
+    assert [version.reason for version in versions_of(old)] == ["learned", "corrected"]
+    assert reread(owner, old).status == "active"
+
+
+def test_both_may_be_true_at_once(owner: Owner, staff: Owner, review: FactReview) -> None:
+    decide(staff, review, Status.BOTH_TRUE)
+
+    assert claims(owner, now=day(2)) == [CLAIM, MUNICH]
+
+
+def test_spans_that_end_before_they_begin_are_refused(owner: Owner, staff: Owner) -> None:
+    review = ask(owner, know(owner, "Ana lives in Bern.", valid_from=day(0)), valid_to=day(1))
+
+    for spans in (Spans(old_valid_to=day(-1)), Spans(new_valid_from=day(1))):
+        with pytest.raises(Unprocessable):
+            decide(staff, review, Status.BOTH_TRUE, spans=spans)
+
+    assert new_of(owner, review).status == "pending"
+
+
+def test_a_review_is_decided_once(staff: Owner, review: FactReview) -> None:
+    decide(staff, review, Status.KEPT_OLD)
+
+    with pytest.raises(Conflict, match="decided already"):
+        decide(staff, review, Status.ACCEPTED_NEW)
+    assert not open_reviews(staff).exists()
+
+
+def test_open_is_no_decision(staff: Owner, review: FactReview) -> None:
+    with pytest.raises(Conflict, match="a decision is"):
+        decide(staff, review, Status.OPEN)
+
+
+def test_one_new_fact_may_supersede_several(owner: Owner, staff: Owner, old: Fact, review: FactReview) -> None:
+    second = ask(owner, know(owner, "Ana lives in Bern."))
+
+    for each in (review, second):
+        decide(staff, each, Status.ACCEPTED_NEW)
+
+    assert claims(owner, now=day(2)) == [MUNICH]
+
+
+def test_what_was_given_up_in_one_review_is_not_accepted_in_another(
+    owner: Owner, staff: Owner, review: FactReview
+) -> None:
+    second = ask(owner, know(owner, "Ana lives in Bern."))
+    decide(staff, review, Status.KEPT_OLD)
+
+    with pytest.raises(Conflict, match="retracted by now"):
+        decide(staff, second, Status.ACCEPTED_NEW)
+    decide(staff, second, Status.KEPT_OLD)
+
+
+def test_what_was_accepted_in_one_review_is_retracted_where_another_keeps_the_old_one(
+    owner: Owner, staff: Owner, review: FactReview
+) -> None:
+    second = ask(owner, know(owner, "Ana lives in Bern."))
+    decide(staff, review, Status.ACCEPTED_NEW)
+
+    decide(staff, second, Status.KEPT_OLD)
+
+    assert claims(owner, now=day(2)) == ["Ana lives in Bern."]
+
+
+def test_an_old_fact_that_is_gone_by_now_stays_as_it_is(
+    owner: Owner, staff: Owner, old: Fact, review: FactReview
+) -> None:
+    retract_fact(owner, old.id, now=day(1))
+
+    decide(staff, review, Status.ACCEPTED_NEW)
+
+    assert (reread(owner, old).status, claims(owner, now=day(2))) == ("retracted", [MUNICH])
+
+
+def test_what_is_learnt_meanwhile_is_not_believed_twice(owner: Owner, staff: Owner, review: FactReview) -> None:
+    know(owner, MUNICH)
+
+    with pytest.raises(Conflict, match="claims the same"):
+        decide(staff, review, Status.ACCEPTED_NEW)
+
+    assert FactReview.objects.get().status == "open"
+
+
+def test_what_is_rejected_meanwhile_is_accepted_by_no_review(owner: Owner, staff: Owner, review: FactReview) -> None:
+    reject_fact(owner, know(owner, "ana lives in munich", valid_to=day(9)).id, now=day(1))
+
+    with pytest.raises(Conflict, match="the new fact is rejected by now"):
+        decide(staff, review, Status.ACCEPTED_NEW)
+    decide(staff, review, Status.KEPT_OLD)
+
+    assert (claims(owner, now=day(2)), new_of(owner, review).status) == ([CLAIM], "rejected")
+
+
+def test_what_a_tombstone_has_come_to_be_about_is_not_accepted(owner: Owner, staff: Owner, old: Fact) -> None:
+    ana, other = entity_of(owner, "Ana"), entity_of(owner, "Ana Lima")
+    review = ask(owner, old, entity_ids=[other.id])
+    reject_fact(owner, know(owner, MUNICH, entity_ids=[ana.id]).id, now=day(1))
+    bury(owner, MUNICH, ["Ana Lima"], now=day(1))
+
+    with pytest.raises(Conflict, match="was rejected"):
+        decide(staff, review, Status.ACCEPTED_NEW)
+
+    assert FactReview.objects.get().status == "open"
+
+
+@pytest.mark.parametrize("mark", ["archive", "quarantine"])
+def test_an_old_fact_that_was_put_away_ends_all_the_same(
+    owner: Owner, staff: Owner, old: Fact, review: FactReview, mark: str
+) -> None:
+    mark_memories(owner, [old.id], mark=mark, now=day(1))
+
+    with pytest.raises(Conflict, match="was put away"):
+        decide(staff, review, Status.BOTH_TRUE)
+    decide(staff, review, Status.ACCEPTED_NEW)
+
+    mark_memories(owner, [old.id], mark={"archive": "unarchive", "quarantine": "release"}[mark], now=day(2))
+    assert (reread(owner, old).status, claims(owner, now=day(2))) == ("superseded", [MUNICH])
+
+
+@pytest.mark.parametrize("mark", ["archive", "quarantine"])
+def test_a_new_fact_may_be_given_up_beside_an_old_one_that_was_put_away(
+    owner: Owner, staff: Owner, old: Fact, review: FactReview, mark: str
+) -> None:
+    mark_memories(owner, [old.id, review.new_fact_id], mark=mark, now=day(1))
+
+    decide(staff, review, Status.KEPT_OLD)
+
+    assert new_of(owner, review).status == "retracted"
+
+
+def test_a_new_fact_comes_back_where_it_is_accepted_unless_it_is_in_quarantine(
+    owner: Owner, staff: Owner, review: FactReview
+) -> None:
+    mark_memories(owner, [review.new_fact_id], mark="quarantine", now=day(1))
+    with pytest.raises(Conflict, match="in quarantine"):
+        decide(staff, review, Status.ACCEPTED_NEW)
+    mark_memories(owner, [review.new_fact_id], mark="release", now=day(1))
+    mark_memories(owner, [review.new_fact_id], mark="archive", now=day(1))
+
+    decide(staff, review, Status.ACCEPTED_NEW)
+
+    assert claims(owner, now=day(2)) == [MUNICH]
+
+
+def test_others_reviews_are_not_there(stranger: Account, review: FactReview, staff: Owner) -> None:
+    with pytest.raises(NotFound):
+        decide(Owner(account_id=stranger.id), review, Status.KEPT_OLD)
+    with pytest.raises(NotFound):
+        decide_review(staff, uuid4(), decision=Status.KEPT_OLD, now=NOW)
+    assert not open_reviews(Owner(account_id=stranger.id)).exists()
+
+
+def test_a_decision_is_audited(staff: Owner, old: Fact, review: FactReview) -> None:
+    decide(staff, review, Status.KEPT_OLD)
+
+    entry = AuditEntry.objects.get(operation="review")
+    assert (entry.actor, entry.affected_ids) == ("staff:eve", [str(review.new_fact_id), str(old.id)])
+
+
+def test_a_user_keeps_what_staff_accepted(owner: Owner, staff: Owner) -> None:
+    of_ana = replace(owner, user_id="ana", channel="atlas")
+    review = ask(of_ana, know(of_ana))
+
+    decide(staff, review, Status.ACCEPTED_NEW)
+
+    assert claims(of_ana, now=day(2)) == [MUNICH]
+    assert not tell(of_ana, MUNICH, now=day(2)).is_new
+
+
+def test_a_review_costs_as_many_queries_as_stated(
+    owner: Owner, staff: Owner, old: Fact, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(10):
+        review = ask(owner, old)
+    with django_assert_num_queries(20):
+        decide(staff, review, Status.ACCEPTED_NEW)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_decide_at_once_one_wins(staff: Owner, review: FactReview, start_beside: Start) -> None:
+    with transaction.atomic():
+        decide(staff, review, Status.KEPT_OLD)
+        other = start_beside(lambda: over_own_connection(lambda: decide(staff, review, Status.ACCEPTED_NEW)))
+
+    with pytest.raises(Conflict, match="decided already"):
+        other.result(PATIENCE_SECONDS)

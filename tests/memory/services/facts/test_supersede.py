@@ -1,0 +1,382 @@
+"""What becomes of facts: superseded, replaced, corrected, retracted, promoted, by who may, and one change at a time."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from memory.errors import Conflict, Forbidden, NotFound, StaleVersion, Unprocessable
+from memory.models import Account, AuditEntry, Fact, Link, Vector
+from memory.owner import Owner
+from memory.services.facts.learn import find_fact
+from memory.services.facts.list import read_history
+from memory.services.facts.supersede import (
+    correct_fact,
+    promote_fact,
+    reject_fact,
+    replace_wrong_fact,
+    retract_fact,
+    supersede_fact,
+)
+from tests.memory.entities import entity_of
+from tests.memory.episodes import MODEL, NOTHING, NOW, direction
+from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, tell, versions_of
+from tests.memory.turns import say, turn
+
+pytestmark = pytest.mark.django_db
+
+MUNICH = "Ana lives in Munich."
+
+
+@pytest.fixture
+def colleague(owner: Owner) -> Owner:
+    return replace(owner, agent_id="colleague")
+
+
+@pytest.fixture
+def of_ana(owner: Owner) -> Owner:
+    return replace(owner, user_id="ana")
+
+
+def supersede(owner: Owner, fact: Fact, claim: str = MUNICH, *, days: float = 1, **fields: Any) -> Fact:
+    return supersede_fact(owner, fact.id, fact_draft(claim, **fields), embedded=NOTHING, now=day(days))
+
+
+def correct(owner: Owner, fact: Fact, *, days: float = 1, expected: Any = None, **changes: Any) -> Fact:
+    return correct_fact(owner, fact.id, changes=changes, embedded=NOTHING, expected=expected, now=day(days))
+
+
+def promote(owner: Owner, fact: Fact) -> Fact:
+    return promote_fact(owner, fact.id, reason="everybody asks", embedded=NOTHING, now=day(1))
+
+
+CHANGES: dict[str, Callable[[Owner, Fact], Fact]] = {
+    "supersede": lambda owner, fact: supersede(owner, fact),
+    "replace": lambda owner, fact: replace_wrong_fact(owner, fact.id, fact_draft(MUNICH), embedded=NOTHING, now=day(1)),
+    "correct": lambda owner, fact: correct(owner, fact, claim=MUNICH),
+    "retract": lambda owner, fact: retract_fact(owner, fact.id, now=day(1)),
+    "reject": lambda owner, fact: reject_fact(owner, fact.id, now=day(1)),
+    "promote": promote,
+}
+each_change = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+
+
+def test_a_superseded_fact_ends_where_the_new_one_begins_and_is_kept(owner: Owner) -> None:
+    old = know(owner)
+
+    new = supersede(owner, old, valid_from=day(-2))
+
+    assert (claims(owner, now=day(1)), claims(owner, now=day(1), as_of=day(-3))) == ([MUNICH], [CLAIM])
+    assert (reread(owner, old).status, reread(owner, old).valid_to) == ("superseded", day(-2))
+    assert claims(owner, as_of=day(0), known_at=day(0.5)) == [CLAIM]
+    assert [(version.valid_to, version.reason) for version in versions_of(old)] == [
+        (None, "learned"),
+        (day(-2), "superseded"),
+    ]
+    assert Link.objects.get(type="SUPERSEDES", source_id=new.id, target_id=old.id).properties == {}
+
+
+def test_the_world_changes_now_unless_it_is_said_when(owner: Owner) -> None:
+    old = know(owner)
+
+    new = supersede(owner, old)
+
+    assert new.valid_from == reread(owner, old).valid_to == day(1)
+
+
+def test_what_changes_later_is_still_true_until_then(owner: Owner) -> None:
+    supersede(owner, know(owner), valid_from=day(9))
+
+    assert (claims(owner, now=day(8)), claims(owner, now=day(9))) == ([CLAIM], [MUNICH])
+
+
+def test_a_fact_that_would_end_before_it_began_never_held(owner: Owner) -> None:
+    old = know(owner, valid_from=day(-2))
+
+    supersede(owner, old, valid_from=day(-2))
+
+    gone = reread(owner, old)
+    assert (gone.status, gone.retracted_at, gone.valid_to) == ("superseded", day(1), None)
+    assert claims(owner, as_of=day(-2), now=day(2)) == [MUNICH]
+    assert claims(owner, as_of=day(-2), known_at=day(0.5), now=day(2)) == [CLAIM]
+
+
+def test_what_was_over_already_is_not_made_longer(owner: Owner) -> None:
+    old = know(owner, valid_to=day(-5))
+
+    supersede(owner, old)
+
+    assert (reread(owner, old).valid_to, len(versions_of(old))) == (day(-5), 1)
+
+
+def test_a_superseded_fact_keeps_its_vector(owner: Owner) -> None:
+    old = know(owner, angle=0.0)
+
+    supersede(owner, old)
+
+    assert Vector.objects.filter(memory_id=old.id).exists()
+
+
+def test_what_was_superseded_may_be_learnt_again(owner: Owner) -> None:
+    old = know(owner)
+    supersede(owner, old, valid_from=day(-9))
+
+    again = tell(owner, valid_from=day(3), now=day(3))
+
+    assert (again.is_new, again.fact.id != old.id) == (True, True)
+    assert claims(owner, now=day(3)) == [MUNICH, CLAIM]
+
+
+def test_what_takes_its_place_may_be_known_already(owner: Owner) -> None:
+    old, known = know(owner), know(owner, MUNICH)
+
+    new = supersede(owner, old)
+
+    assert new.id == known.id
+    assert claims(owner, now=day(1)) == [MUNICH]
+
+
+def test_a_successor_is_about_the_same_entities_unless_it_names_some(owner: Owner) -> None:
+    ana, berlin = entity_of(owner, "Ana"), entity_of(owner, "Berlin", type="place")
+    said = say(owner, turn("I moved to Munich.")).turns[0]
+    old = know(owner, entity_ids=[ana.id])
+
+    new = supersede(owner, old, turn_ids=[said.id])
+    newest = supersede(owner, new, "Berlin is quiet.", days=2, entity_ids=[berlin.id])
+
+    history = read_history(new)
+    assert (history.entities, history.turns) == ([ana.id], [said.id])
+    assert (history.supersedes, history.superseded_by) == ([old.id], [newest.id])
+    assert read_history(newest).entities == [berlin.id]
+
+
+def test_a_successor_is_of_the_same_holder_and_channel(owner: Owner, of_ana: Owner) -> None:
+    old = know(replace(of_ana, channel="atlas"))
+
+    new = supersede(replace(owner, agent_id=""), old)
+
+    assert (new.user_id, new.agent_id, new.channel) == ("ana", "assistant", "atlas")
+
+
+def test_a_successor_that_no_fact_can_be_changes_nothing(owner: Owner) -> None:
+    old = know(owner)
+
+    ended = {"valid_from": day(1), "valid_to": day(1)}
+    for wrong in (ended, {"entity_ids": [uuid4()]}, {"turn_ids": [uuid4()]}, {"confidence": 2.0}):
+        with pytest.raises(Unprocessable):
+            supersede(owner, old, **wrong)
+
+    assert (reread(owner, old).status, len(versions_of(old))) == ("active", 1)
+
+
+def test_what_was_wrong_is_replaced_from_where_it_held(owner: Owner) -> None:
+    old = know(owner, valid_from=day(-9))
+
+    new = CHANGES["replace"](owner, old)
+
+    assert new.valid_from == day(-9)
+    assert (claims(owner, as_of=day(-8), now=day(1)), reread(owner, old).retracted_at) == ([MUNICH], day(1))
+    assert claims(owner, as_of=day(-8), known_at=day(0), now=day(1)) == [CLAIM]
+    assert Link.objects.get(type="SUPERSEDES").properties == {"reason": "correction"}
+
+
+def test_a_correction_is_the_next_belief_of_the_same_fact(owner: Owner) -> None:
+    fact = know(owner, confidence=0.5, angle=0.0)
+
+    corrected = correct(owner, fact, claim=MUNICH, confidence=0.9, valid_from=day(-3), temporal="past")
+
+    assert corrected.id == fact.id
+    again = reread(owner, fact)
+    told = (again.text, again.confidence, again.valid_from, again.temporal, again.belief_number, again.recorded_at)
+    assert told == (MUNICH, 0.9, day(-3), "past", 2, day(1))
+    first, second = versions_of(fact)
+    assert (first.claim, first.retracted_at, second.claim, second.reason) == (CLAIM, day(1), MUNICH, "corrected")
+    assert not Vector.objects.exists()
+
+
+def test_what_was_believed_then_is_told_as_it_was(owner: Owner) -> None:
+    fact = know(owner, confidence=0.5)
+    correct(owner, fact, claim=MUNICH, confidence=0.9)
+
+    assert claims(owner, known_at=NOW) == [CLAIM]
+    assert claims(owner, known_at=NOW, min_confidence=0.8) == []
+    assert claims(owner, known_at=day(1), min_confidence=0.8) == claims(owner) == [MUNICH]
+
+
+def test_a_corrected_claim_has_the_vector_that_came_with_it(owner: Owner) -> None:
+    fact = know(owner, angle=0.0)
+    own = fact_draft(angle=1.0).own
+
+    correct_fact(owner, fact.id, changes={"claim": MUNICH}, embedded=NOTHING, own=own, now=day(1))
+
+    stored = Vector.objects.get(memory_id=fact.id, model=MODEL)
+    assert list(stored.vector) == pytest.approx(list(direction(1.0)), abs=1e-3)
+
+
+def test_what_it_says_already_is_no_correction(owner: Owner) -> None:
+    fact = know(owner, confidence=0.5)
+
+    same = correct(owner, fact, claim=CLAIM, confidence=0.5, valid_to=None)
+
+    assert (same.version, len(versions_of(fact))) == (1, 1)
+
+
+def test_a_superseded_fact_is_corrected_as_long_as_it_is_believed(owner: Owner) -> None:
+    old = know(owner)
+    supersede(owner, old, valid_from=day(-2))
+
+    correct(owner, old, days=2, claim="Ana lived in Bern.")
+
+    assert claims(owner, as_of=day(-3), now=day(2)) == ["Ana lived in Bern."]
+    assert tell(owner, "Ana lived in Bern.").is_new
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"claim": " "},
+        {"confidence": 1.2},
+        {"temporal": "soon"},
+        {"valid_to": day(-9)},
+        {"status": "active"},
+    ],
+    ids=str,
+)
+def test_a_correction_to_what_no_fact_can_be_is_refused(owner: Owner, wrong: dict[str, Any]) -> None:
+    fact = know(owner, valid_from=day(-8))
+
+    with pytest.raises(Unprocessable):
+        correct(owner, fact, **wrong)
+
+    assert len(versions_of(fact)) == 1
+
+
+def test_a_correction_to_what_another_fact_claims_is_refused(owner: Owner) -> None:
+    fact, _other = know(owner), know(owner, MUNICH)
+
+    with pytest.raises(Conflict, match="another fact"):
+        correct(owner, fact, claim="ana lives in munich")
+
+    assert reread(owner, fact).text == CLAIM
+
+
+def test_a_corrected_fact_is_the_same_again_by_its_new_claim_alone(owner: Owner) -> None:
+    correct(owner, know(owner), claim=MUNICH)
+
+    assert (tell(owner, MUNICH).is_new, tell(owner).is_new) == (False, True)
+
+
+def test_a_retracted_fact_is_believed_no_longer_and_may_be_learnt_again(owner: Owner) -> None:
+    fact = know(owner)
+
+    retract_fact(owner, fact.id, now=day(1))
+
+    assert (claims(owner, now=day(1)), claims(owner, known_at=NOW)) == ([], [CLAIM])
+    assert (reread(owner, fact).status, tell(owner).is_new) == ("retracted", True)
+
+
+@each_change
+@pytest.mark.parametrize("status", ["retracted", "rejected", "superseded"])
+def test_what_is_not_active_is_not_changed(owner: Owner, change: Callable[[Owner, Fact], Fact], status: str) -> None:
+    fact = know(owner, valid_from=day(0))
+    ends = {"retracted": "retract", "rejected": "reject", "superseded": "replace"}
+    CHANGES[ends[status]](owner, fact)
+
+    with pytest.raises(Conflict):
+        change(owner, fact)
+
+    assert reread(owner, fact).status == status
+
+
+@each_change
+def test_others_facts_are_not_there_to_be_changed(
+    owner: Owner, colleague: Owner, stranger: Account, change: Callable[[Owner, Fact], Fact]
+) -> None:
+    fact = know(replace(owner, channel="atlas"))
+
+    for other in (colleague, Owner(account_id=stranger.id)):
+        with pytest.raises(NotFound):
+            change(other, fact)
+
+    assert reread(owner, fact).version == 1
+
+
+@each_change
+def test_who_may_only_read_a_fact_does_not_change_it(
+    owner: Owner, colleague: Owner, change: Callable[[Owner, Fact], Fact]
+) -> None:
+    fact = know(replace(owner, channel="atlas"))
+    reader = replace(colleague, user_id="ana")
+    assert find_fact(reader, fact.id).text == CLAIM
+
+    with pytest.raises(Forbidden):
+        change(reader, fact)
+
+    assert reread(owner, fact).version == 1
+
+
+@each_change
+def test_any_agent_of_the_user_changes_what_the_user_holds(
+    of_ana: Owner, colleague: Owner, change: Callable[[Owner, Fact], Fact]
+) -> None:
+    fact = know(replace(of_ana, channel="atlas"))
+
+    assert change(replace(colleague, user_id="ana"), fact).user_id == "ana"
+
+
+@each_change
+def test_the_account_changes_any_fact(owner: Owner, change: Callable[[Owner, Fact], Fact]) -> None:
+    changed = change(replace(owner, agent_id=""), know(replace(owner, channel="atlas")))
+
+    assert changed.agent_id == "assistant"
+
+
+def test_a_change_of_another_version_is_refused(owner: Owner) -> None:
+    fact = know(owner)
+
+    for expected in (frozenset({"2"}), 2):
+        with pytest.raises(StaleVersion):
+            correct(owner, fact, expected=expected, claim=MUNICH)
+        with pytest.raises(StaleVersion):
+            retract_fact(owner, fact.id, expected=expected, now=NOW)
+
+    assert correct(owner, fact, expected=1, claim=MUNICH).text == MUNICH
+
+
+def test_times_of_belief_never_go_backwards(owner: Owner) -> None:
+    fact = know(owner)
+
+    correct(owner, fact, days=-3, claim=MUNICH)
+    retract_fact(owner, fact.id, now=day(-5))
+
+    assert [(version.recorded_at, version.retracted_at) for version in versions_of(fact)] == [(NOW, NOW)] * 2
+
+
+def test_the_audit_log_tells_who_did_what_to_which_facts(owner: Owner) -> None:
+    fact = know(owner)
+    correct(owner, fact, confidence=0.5)
+    new = supersede(owner, fact)
+    retract_fact(owner, new.id, now=day(2))
+
+    told = AuditEntry.objects.exclude(operation="store").order_by("id")
+    assert list(told.values_list("operation", "affected_ids")) == [
+        ("correct", [str(fact.id)]),
+        ("supersede", [str(new.id), str(fact.id)]),
+        ("retract", [str(new.id)]),
+    ]
+
+
+def test_changes_cost_as_many_queries_as_stated(
+    owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    first, second, third = (know(owner, f"number {number}") for number in range(3))
+
+    with django_assert_num_queries(21):  # two of each are the savepoint's
+        supersede(owner, first)
+    with django_assert_num_queries(15):
+        correct(owner, second, claim="another")
+    with django_assert_num_queries(10):
+        retract_fact(owner, third.id, now=NOW)

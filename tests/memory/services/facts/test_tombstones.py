@@ -1,0 +1,288 @@
+"""Rejected facts: what is left of them tells nothing, keeps the claim away, and counts how often it was met."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.core import serializers
+from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from memory.errors import Conflict, NotFound
+from memory.models import Account, AuditEntry, Fact, FactTombstone
+from memory.owner import Owner
+from memory.services.facts.learn import learn_facts
+from memory.services.facts.supersede import correct_fact, promote_fact, reject_fact, retract_fact, supersede_fact
+from memory.services.facts.tombstones import bury, count_met, lift_tombstone, rejected_among
+from memory.services.memories.correct import delete_memories, mark_memories
+from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
+from tests.memory.entities import entity_of
+from tests.memory.episodes import NOTHING, NOW
+from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, tell
+
+pytestmark = pytest.mark.django_db
+
+
+def reject(owner: Owner, claim: str = CLAIM, **fields: Any) -> Fact:
+    return reject_fact(owner, know(owner, claim, **fields).id, now=day(1))
+
+
+def is_rejected(owner: Owner, claim: str = CLAIM, names: Sequence[str] = ()) -> bool:
+    return rejected_among(owner, [(claim, names)]) != [None]
+
+
+def test_a_rejected_fact_is_believed_no_longer(owner: Owner) -> None:
+    fact = reject(owner)
+
+    assert (fact.status, reread(owner, fact).retracted_at) == ("rejected", day(1))
+    assert (claims(owner, now=day(1)), claims(owner, known_at=NOW)) == ([], [CLAIM])
+
+
+@pytest.mark.parametrize("again", [CLAIM, "ana lives in  BERLIN"])
+def test_a_rejected_claim_is_not_learnt_again(owner: Owner, again: str) -> None:
+    reject(owner)
+
+    with pytest.raises(Conflict, match="was rejected"):
+        tell(owner, again, now=day(2))
+
+    assert Fact.objects.count() == 1
+
+
+def test_a_rejected_claim_comes_back_by_no_other_way(owner: Owner) -> None:
+    reject(owner)
+    other = know(owner, "Ana lives in Bern.")
+    in_project = know(replace(owner, channel="atlas"), "Ana owns a boat.")
+    reject(owner, "Ana owns a boat.")
+
+    with pytest.raises(Conflict):
+        supersede_fact(owner, other.id, fact_draft(), embedded=NOTHING, now=NOW)
+    with pytest.raises(Conflict):
+        correct_fact(owner, other.id, changes={"claim": CLAIM}, embedded=NOTHING, now=NOW)
+    with pytest.raises(Conflict):
+        promote_fact(owner, in_project.id, reason="", embedded=NOTHING, now=NOW)
+
+    assert claims(owner) == ["Ana lives in Bern."]
+
+
+def test_one_rejected_claim_among_many_refuses_them_all(owner: Owner) -> None:
+    reject(owner)
+
+    with pytest.raises(Conflict):
+        learn_facts(owner, [fact_draft("Ana has a dog."), fact_draft()], embedded=NOTHING, now=NOW)
+
+    assert claims(owner, now=day(1)) == []
+
+
+def test_a_claim_is_rejected_for_its_holder_alone_in_every_channel(owner: Owner, stranger: Account) -> None:
+    reject(owner)
+
+    assert is_rejected(replace(owner, channel="atlas"))
+    for other in (
+        replace(owner, agent_id="colleague"),
+        replace(owner, user_id="ana"),
+        Owner(account_id=stranger.id, agent_id="assistant"),
+    ):
+        assert not is_rejected(other)
+
+
+def test_a_users_claim_is_rejected_whichever_agent_meets_it(owner: Owner) -> None:
+    reject(replace(owner, user_id="ana"))
+
+    assert is_rejected(Owner(account_id=owner.account_id, agent_id="colleague", user_id="ana"))
+
+
+@pytest.mark.parametrize(
+    ("rejected", "met", "expected"),
+    [
+        ((), (), True),
+        (("Ana",), (), True),
+        ((), ("Ana",), True),
+        (("Ana",), ("ana ",), True),
+        (("Ana",), ("Ana Lima", "Bob"), True),
+        (("Ana",), ("Bob",), False),
+    ],
+    ids=str,
+)
+def test_the_same_claim_about_others_is_another_claim(
+    owner: Owner, rejected: Sequence[str], met: Sequence[str], expected: bool
+) -> None:
+    entities = [entity_of(owner, name, aliases=["Ana Lima"]).id for name in rejected]
+
+    reject(owner, "She lives in Berlin.", entity_ids=entities)
+
+    assert is_rejected(owner, "She lives in Berlin.", met) is expected
+
+
+def test_what_is_met_is_told_by_its_names_as_said_and_as_known(owner: Owner) -> None:
+    ana = entity_of(owner, "Ana")
+    reject(owner, entity_ids=[ana.id])
+    known = entity_of(owner, "Ana Lima", aliases=["Anita"])
+    aliased = entity_of(owner, "Ana Berlin", type="organization", aliases=["Ana"])
+
+    assert not is_rejected(owner, names=["Anita", *known.names])
+    assert is_rejected(owner, names=["Ana Berlin", *aliased.names])
+    assert tell(owner, entity_ids=[known.id]).is_new
+    with pytest.raises(Conflict):
+        tell(owner, entity_ids=[aliased.id])
+
+
+def test_rejecting_the_same_twice_leaves_one_tombstone(owner: Owner) -> None:
+    first, again = (bury(owner, claim, ["Ana"], now=NOW) for claim in (CLAIM, "ana lives in berlin"))
+
+    assert first.id == again.id
+    assert bury(owner, CLAIM, ["Bea"], now=NOW).id != first.id
+
+
+def test_what_it_was_promoted_to_or_from_goes_with_it(owner: Owner) -> None:
+    fact = know(replace(owner, channel="atlas"))
+    copy = promote_fact(owner, fact.id, reason="", embedded=NOTHING, now=NOW)
+
+    reject_fact(owner, copy.id, now=day(1))
+
+    assert [reread(owner, each).status for each in (fact, copy)] == ["rejected"] * 2
+    assert claims(replace(owner, channel="atlas"), now=day(1)) == []
+
+
+def test_the_same_in_another_channel_goes_with_it_however_it_is_written(owner: Owner) -> None:
+    atlas = replace(owner, channel="atlas")
+    fact = know(atlas)
+    known = [know(owner, "ana lives in berlin!"), know(replace(owner, channel="zephyr"), valid_to=day(9))]
+    promote_fact(atlas, fact.id, reason="", embedded=NOTHING, now=NOW)
+
+    reject_fact(atlas, fact.id, now=day(1))
+
+    assert [reread(owner, each).status for each in (fact, *known)] == ["rejected"] * 3
+    assert AuditEntry.objects.get(operation="reject").affected_ids == [str(each.id) for each in (fact, *known)]
+
+
+def test_the_same_of_other_holders_or_about_others_stays(owner: Owner) -> None:
+    ana, bea = (entity_of(owner, name).id for name in ("Ana", "Bea"))
+    colleague, of_user = replace(owner, agent_id="colleague"), replace(owner, user_id="ana")
+    others = [know(replace(owner, channel="atlas"), entity_ids=[bea]), know(colleague), know(of_user)]
+
+    reject(owner, entity_ids=[ana])
+
+    statuses = [reread(owned, fact).status for owned, fact in zip((owner, colleague, of_user), others, strict=True)]
+    assert statuses == ["active"] * 3
+
+
+@pytest.mark.parametrize("mark", ["archive", "quarantine"])
+def test_the_same_that_was_put_away_does_not_come_back(owner: Owner, mark: str) -> None:
+    away = know(replace(owner, channel="atlas"))
+    mark_memories(owner, [away.id], mark=mark, now=NOW)
+
+    reject(owner)
+
+    rows: Any = Fact.objects
+    assert rows.get(pk=away.pk).status == "rejected"
+
+
+def test_what_is_superseded_and_believed_is_rejected_and_retracted(owner: Owner) -> None:
+    past, other = know(owner), know(owner, "Ana owns a boat.")
+    for fact, claim in ((past, "Ana lives in Bern."), (other, "Ana owns a ship.")):
+        supersede_fact(owner, fact.id, fact_draft(claim, valid_from=day(9)), embedded=NOTHING, now=NOW)
+    assert len(claims(owner)) == 2
+
+    reject_fact(owner, past.id, now=day(1))
+    retract_fact(owner, other.id, now=day(1))
+
+    assert (claims(owner, now=day(1)), is_rejected(owner)) == ([], True)
+    with pytest.raises(Conflict, match="rejected, and not believed"):
+        reject_fact(owner, past.id, now=day(2))
+
+
+def test_a_copy_that_says_something_else_by_now_stays(owner: Owner) -> None:
+    fact = know(replace(owner, channel="atlas"))
+    copy = promote_fact(owner, fact.id, reason="", embedded=NOTHING, now=NOW)
+    correct_fact(owner, copy.id, changes={"claim": "Ana lives in Bern."}, embedded=NOTHING, now=NOW)
+
+    reject_fact(owner, fact.id, now=day(1))
+
+    assert claims(owner, now=day(1)) == ["Ana lives in Bern."]
+
+
+def test_no_text_is_left_when_the_fact_is_erased(owner: Owner) -> None:
+    fact = reject(owner, entity_ids=[entity_of(owner, "Ana").id])
+
+    delete_memories(owner, [fact.id], now=NOW)
+
+    left = serializers.serialize("json", [*FactTombstone.objects.all(), *AuditEntry.objects.all()]).casefold()
+    assert not any(word in left for word in ("ana ", '"ana', "berlin", "lives"))
+    assert is_rejected(owner)
+    [tombstone] = FactTombstone.objects.all()
+    assert all(len(digest) == 64 for digest in (tombstone.claim_digest, *tombstone.entity_digests))
+
+
+def test_digests_are_of_the_key_and_none_are_made_without(owner: Owner, settings: Settings) -> None:
+    reject(owner)
+
+    settings.TOMBSTONE_KEY = "another"
+    assert not is_rejected(owner)
+
+    settings.TOMBSTONE_KEY = ""
+    with pytest.raises(ImproperlyConfigured, match="MEMORY_TOMBSTONE_KEY"):
+        is_rejected(owner)
+
+
+def test_what_extraction_meets_again_is_counted(owner: Owner) -> None:
+    reject(owner)
+    reject(owner, "Ana owns a boat.")
+    met = rejected_among(owner, [(CLAIM, ()), ("Ana has a dog.", ()), (CLAIM, ("Ana",)), ("Ana owns a boat.", ())])
+
+    count_met([tombstone for tombstone in met if tombstone is not None], now=day(5))
+    count_met([], now=day(6))
+
+    assert [tombstone is not None for tombstone in met] == [True, False, True, True]
+    counted = FactTombstone.objects.order_by("id").values_list("met_count", "last_met_at")
+    assert list(counted) == [(2, day(5)), (1, day(5))]
+
+
+def test_a_lifted_tombstone_lets_the_claim_be_learnt_again(owner: Owner) -> None:
+    fact = reject(owner)
+    tombstone = FactTombstone.objects.get()
+
+    lift_tombstone(owner, tombstone.id)
+
+    assert tell(owner, now=day(2)).is_new
+    assert reread(owner, fact).status == "rejected"
+    assert AuditEntry.objects.get(operation="lift").affected_ids == [str(tombstone.id)]
+
+
+def test_others_tombstones_are_not_lifted(owner: Owner, stranger: Account) -> None:
+    reject(owner)
+
+    for other, tombstone_id in ((Owner(account_id=stranger.id), FactTombstone.objects.get().id), (owner, uuid4())):
+        with pytest.raises(NotFound):
+            lift_tombstone(other, tombstone_id)
+
+    assert is_rejected(owner)
+
+
+def test_who_rejected_it_and_when_is_kept(owner: Owner) -> None:
+    reject(replace(owner, actor="key:abc"))
+
+    tombstone = FactTombstone.objects.get()
+    assert (tombstone.rejected_by, tombstone.rejected_at, tombstone.met_count) == ("key:abc", day(1), 0)
+
+
+def test_looking_for_many_is_one_statement(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    with django_assert_num_queries(1):
+        rejected_among(owner, [(f"number {number}", ("Ana",)) for number in range(50)])
+    with django_assert_num_queries(0):
+        assert rejected_among(owner, []) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_learns_what_is_being_rejected_is_refused(owner: Owner, start_beside: Start) -> None:
+    fact = know(owner)
+
+    with transaction.atomic():
+        reject_fact(owner, fact.id, now=NOW)
+        learner = start_beside(lambda: over_own_connection(lambda: tell(owner)))
+
+    with pytest.raises(Conflict, match="was rejected"):
+        learner.result(PATIENCE_SECONDS)
+    assert Fact.objects.count() == 1

@@ -1,0 +1,300 @@
+"""What blocks what: status follows from open blockers, however they end; two at once wait for each other."""
+
+from dataclasses import replace
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db import transaction
+from pytest_django import DjangoAssertNumQueries
+
+from memory.errors import Conflict, NotFound, StaleVersion, Unprocessable
+from memory.models import AuditEntry, Goal, Link, Memory
+from memory.owner import Owner
+from memory.retrieval.goals import goal_tree
+from memory.services.goals.links import settle_waiters
+from memory.services.goals.plan import active_goals, block_goal, delete_goal, get_goal, unblock_goal
+from tests.beside import PATIENCE_SECONDS, Start
+from tests.memory.episodes import NOW
+from tests.memory.goals import aim, finish, status_of, version_of
+
+pytestmark = pytest.mark.django_db
+
+LATER = NOW + timedelta(days=1)
+
+
+def block(owner: Owner, goal: Goal, by: Goal) -> Goal:
+    return block_goal(owner, goal.id, by=by.id, now=LATER)
+
+
+def unblock(owner: Owner, goal: Goal, by: Goal) -> Goal:
+    return unblock_goal(owner, goal.id, by=by.id, now=LATER)
+
+
+def test_a_goal_that_waits_is_blocked_and_still_listed(owner: Owner) -> None:
+    goal, blocker = aim(owner), aim(owner)
+
+    blocked = block(owner, goal, blocker)
+
+    assert (blocked.status, blocked.version, blocked.updated_at) == ("blocked", 2, LATER)
+    assert (status_of(goal), status_of(blocker), version_of(blocker)) == ("blocked", "active", 1)
+    assert [goal.id for goal in active_goals(owner, now=NOW)] == [goal.id, blocker.id]
+
+
+def test_a_goal_is_added_blocked(owner: Owner) -> None:
+    blocker = aim(owner)
+
+    goal = aim(owner, blocked_by=[blocker.id, blocker.id])
+
+    assert (goal.status, status_of(goal), Link.objects.count()) == ("blocked", "blocked", 1)
+
+
+def test_blocking_twice_is_blocking_once(owner: Owner) -> None:
+    goal, blocker = aim(owner), aim(owner)
+
+    block(owner, goal, blocker)
+    again = block(owner, goal, blocker)
+
+    assert (again.version, version_of(goal), Link.objects.count()) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("status", ["completed", "abandoned"])
+def test_a_goal_goes_on_when_the_last_that_it_waits_for_is_closed(owner: Owner, status: str) -> None:
+    first, second = aim(owner), aim(owner)
+    goal = aim(owner, blocked_by=[first.id, second.id])
+    alone = aim(owner, blocked_by=[first.id])
+
+    assert finish(owner, first, status=status) == [alone.id]
+    assert (status_of(goal), version_of(goal)) == ("blocked", 1)
+    assert finish(owner, second, status=status) == [goal.id]
+
+    assert (status_of(goal), version_of(goal)) == (status_of(alone), version_of(alone)) == ("active", 2)
+    assert AuditEntry.objects.filter(operation="unblock", affected_ids=[str(goal.id)]).exists()
+
+
+def test_what_a_goal_waited_for_stays_told(owner: Owner) -> None:
+    blocker = aim(owner)
+    goal = aim(owner, blocked_by=[blocker.id])
+
+    finish(owner, blocker)
+
+    assert [(other.id, other.status) for other in get_goal(owner, goal.id, now=NOW).blockers] == [
+        (blocker.id, "completed")
+    ]
+
+
+def test_a_blocked_goal_may_be_closed_and_its_blocker_leaves_it_so(owner: Owner) -> None:
+    blocker = aim(owner)
+    goal = aim(owner, blocked_by=[blocker.id])
+
+    finish(owner, goal, status="abandoned")
+
+    assert finish(owner, blocker) == []
+    assert (status_of(goal), version_of(goal)) == ("abandoned", 2)
+
+
+def test_unblocking_leaves_it_blocked_by_others(owner: Owner) -> None:
+    first, second, closed = aim(owner), aim(owner), aim(owner)
+    goal = aim(owner, blocked_by=[first.id, second.id, closed.id])
+    finish(owner, closed)
+
+    assert unblock(owner, goal, first).status == "blocked"
+    assert unblock(owner, goal, second).status == "active"
+    assert (status_of(goal), version_of(goal)) == ("active", 3)
+
+
+def test_unblocking_by_what_does_not_block_changes_nothing(owner: Owner) -> None:
+    goal, other = aim(owner), aim(owner)
+
+    assert unblock(owner, goal, other).version == 1
+    assert unblock_goal(owner, goal.id, by=uuid4(), now=NOW).status == "active"
+
+
+def test_what_cannot_block_is_refused(owner: Owner) -> None:
+    goal, closed = aim(owner), aim(owner)
+    finish(owner, closed)
+
+    with pytest.raises(Unprocessable, match="closed blocks nothing"):
+        block(owner, goal, closed)
+    with pytest.raises(Unprocessable, match="closed blocks nothing"):
+        aim(owner, blocked_by=[closed.id])
+    with pytest.raises(Unprocessable, match="does not wait for itself"):
+        block(owner, goal, goal)
+    with pytest.raises(Unprocessable, match="no such goal"):
+        block_goal(owner, goal.id, by=uuid4(), now=NOW)
+    with pytest.raises(Conflict, match="nothing blocks it any more"):
+        block(owner, closed, goal)
+
+    assert not Link.objects.exists()
+
+
+def test_another_agents_goal_blocks_nothing(owner: Owner) -> None:
+    colleague = replace(owner, agent_id="colleague")
+    goal, theirs = aim(owner), aim(colleague)
+
+    with pytest.raises(Unprocessable, match="no such goal"):
+        block(owner, goal, theirs)
+    with pytest.raises(NotFound):
+        block(colleague, goal, theirs)
+    with pytest.raises(NotFound):
+        unblock(colleague, goal, theirs)
+
+
+def test_a_stale_version_neither_blocks_nor_unblocks(owner: Owner) -> None:
+    goal, blocker = aim(owner), aim(owner)
+
+    for act in (block_goal, unblock_goal):
+        with pytest.raises(StaleVersion):
+            act(owner, goal.id, by=blocker.id, expected=frozenset({"2"}), now=NOW)
+
+
+def test_a_deleted_goal_blocks_nothing_any_more(owner: Owner) -> None:
+    blocker, other = aim(owner), aim(owner)
+    goal, both = aim(owner, blocked_by=[blocker.id]), aim(owner, blocked_by=[blocker.id, other.id])
+
+    assert delete_goal(owner, blocker.id, now=LATER) == [goal.id]
+    assert (status_of(goal), status_of(both)) == ("active", "blocked")
+
+
+def test_waiters_of_other_agents_of_the_user_go_on_too(owner: Owner) -> None:
+    ana = replace(owner, user_id="ana")
+    blocker = aim(ana)
+    theirs = aim(replace(ana, agent_id="colleague"), blocked_by=[blocker.id])
+
+    assert finish(replace(ana, user_id=""), blocker) == [theirs.id]
+
+
+def test_an_archived_goal_blocks_nothing_until_it_is_back(owner: Owner) -> None:
+    blocker = aim(owner)
+    goal = aim(owner, blocked_by=[blocker.id])
+
+    for archived, status in ((True, "active"), (False, "blocked")):
+        Memory.objects.filter(id=blocker.id).update(archived=archived)
+        settle_waiters(owner, [blocker.id], now=LATER)
+        assert status_of(goal) == status
+
+
+def test_an_expired_goal_blocks_nothing(owner: Owner) -> None:
+    blocker, other = aim(owner), aim(owner)
+    goal = aim(owner, blocked_by=[blocker.id, other.id])
+    Memory.objects.filter(id=blocker.id).update(expires_at=LATER)
+
+    assert unblock(owner, goal, other).status == "active"
+    settle_waiters(owner, [blocker.id], now=NOW)
+    assert status_of(goal) == "blocked"
+    settle_waiters(owner, [blocker.id], now=LATER)
+    assert status_of(goal) == "active"
+
+
+def test_nobody_waits_for_goals_that_are_gone(owner: Owner) -> None:
+    settle_waiters(owner, [uuid4()], now=NOW)
+
+    assert not AuditEntry.objects.filter(operation="unblock").exists()
+
+
+def test_a_tree_is_told_by_depth_and_as_lists_are(owner: Owner) -> None:
+    root = aim(owner, "root")
+    low, high = aim(owner, "low", parent_id=root.id), aim(owner, "high", parent_id=root.id, priority=1)
+    leaf = aim(owner, "leaf", parent_id=low.id)
+
+    tree = goal_tree(owner, root.id, now=NOW)
+
+    assert [(goal.description, goal.depth, goal.parent_id) for goal in tree.goals] == [
+        ("root", 0, None),
+        ("high", 1, root.id),
+        ("low", 1, root.id),
+        ("leaf", 2, low.id),
+    ]
+    assert not tree.truncated
+    assert [goal.id for goal in goal_tree(owner, low.id, now=NOW).goals] == [low.id, leaf.id]
+    assert high.id not in {goal.id for goal in goal_tree(owner, low.id, now=NOW).goals}
+
+
+def test_a_tree_is_bounded_in_goals_and_in_depth(
+    owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    root = aim(owner)
+    below = aim(owner, parent_id=root.id)
+    aim(owner, parent_id=below.id)
+
+    with django_assert_num_queries(1):
+        wide = goal_tree(owner, root.id, most=2, now=NOW)
+    flat = goal_tree(owner, root.id, deepest=1, now=NOW)
+
+    assert [goal.id for goal in wide.goals] == [goal.id for goal in flat.goals] == [root.id, below.id]
+    assert wide.truncated
+    assert flat.truncated
+    assert not goal_tree(owner, root.id, most=3, deepest=2, now=NOW).truncated
+
+
+def test_a_tree_ends_where_the_agent_sees_no_further(owner: Owner) -> None:
+    ana = replace(owner, user_id="ana")
+    theirs = aim(replace(ana, agent_id="colleague"))
+    below = aim(ana, parent_id=theirs.id)
+
+    assert len(goal_tree(ana, theirs.id, now=NOW).goals) == 2
+    assert [goal.id for goal in goal_tree(owner, below.id, now=NOW).goals] == [below.id]
+    with pytest.raises(NotFound):
+        goal_tree(owner, theirs.id, now=NOW)
+
+
+def test_blocking_costs_as_many_queries_as_stated(
+    owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    goal, blocker = aim(owner), aim(owner)
+
+    with django_assert_num_queries(12):
+        block(owner, goal, blocker)
+    with django_assert_num_queries(9):
+        unblock(owner, goal, blocker)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_blocks_by_what_is_being_completed_waits_and_is_refused(owner: Owner, start_beside: Start) -> None:
+    goal, blocker = aim(owner), aim(owner)
+
+    with transaction.atomic():
+        finish(owner, blocker)
+        blocking = start_beside(lambda: block(owner, goal, blocker))
+
+    with pytest.raises(Unprocessable, match="closed blocks nothing"):
+        blocking.result(PATIENCE_SECONDS)
+    assert status_of(goal) == "active"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_completes_what_somebody_begins_to_wait_for_lets_it_go_on(owner: Owner, start_beside: Start) -> None:
+    goal, blocker = aim(owner), aim(owner)
+
+    with transaction.atomic():
+        block(owner, goal, blocker)
+        completing = start_beside(lambda: finish(owner, blocker))
+
+    assert completing.result(PATIENCE_SECONDS) == [goal.id]
+    assert status_of(goal) == "active"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_that_complete_the_last_two_blockers_at_once_let_it_go_on_once(owner: Owner, start_beside: Start) -> None:
+    first, second = aim(owner), aim(owner)
+    goal = aim(owner, blocked_by=[first.id, second.id])
+
+    with transaction.atomic():
+        assert finish(owner, first) == []
+        other = start_beside(lambda: finish(owner, second))
+
+    assert other.result(PATIENCE_SECONDS) == [goal.id]
+    assert (status_of(goal), version_of(goal)) == ("active", 2)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_that_complete_one_goal_at_once_complete_it_once(owner: Owner, start_beside: Start) -> None:
+    goal = aim(owner)
+
+    with transaction.atomic():
+        finish(owner, goal, result="mine")
+        other = start_beside(lambda: finish(owner, goal, status="abandoned"))
+
+    with pytest.raises(Conflict):
+        other.result(PATIENCE_SECONDS)
+    assert status_of(goal) == "completed"

@@ -1,0 +1,116 @@
+"""What recalls leave behind: counted reads always, an entry of the audit log where its level keeps reads, later."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from memory import conf
+from memory.models import Account, AuditEntry, Kind, Memory
+from memory.owner import Owner
+from memory.retrieval.candidates import Bundle
+from memory.retrieval.queries import Query
+from memory.services.memories.store import OwnVector
+from memory.services.recall.recall import RecallRequest, conclude, recall
+from tests.memory.audits import told_read, told_reads
+from tests.memory.episodes import MODEL, NOW, direction
+from tests.memory.facts import know
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
+
+QUESTION = "where is the archive"
+
+
+@pytest.fixture
+def atlas(owner: Owner) -> Owner:
+    """Of a channel, where something is known there, and something everywhere."""
+    own = replace(owner, channel="atlas")
+    know(owner, "The archive is in Berlin.", angle=0.1)
+    know(own, "The archive is in room 12.", angle=0.2)
+    return own
+
+
+def ask(owner: Owner, **fields: Any) -> tuple[RecallRequest, Bundle]:
+    own = OwnVector(model=MODEL, vector=direction(0))
+    request = RecallRequest(query=Query(text=QUESTION, **fields), own=own)
+    return request, recall(owner, request, now=NOW)
+
+
+def concluded(owner: Owner, **fields: Any) -> int:
+    """The statements that it took."""
+    request, bundle = ask(owner, **fields)
+    with CaptureQueriesContext(connection) as captured:
+        conclude(owner, request, bundle, now=NOW)
+    return len(captured)
+
+
+@pytest.mark.parametrize(
+    ("level", "questions"),
+    [("off", []), ("writes", []), ("reads", [QUESTION]), ("verbose", [QUESTION])],
+)
+def test_each_level_keeps_what_it_says(
+    atlas: Owner, monkeypatch: pytest.MonkeyPatch, level: str, questions: list[str]
+) -> None:
+    monkeypatch.setattr(conf, "AUDIT_LEVEL", level)
+
+    assert concluded(atlas) == 1
+    assert [entry.query_text for entry in told_reads()] == questions
+    assert [row.access_count for row in Memory.objects.all()] == [1, 1]
+
+
+def test_an_entry_names_the_channels_that_memories_came_from(atlas: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "AUDIT_LEVEL", "reads")
+
+    concluded(atlas, conversation_id="c1")
+
+    entry = told_read()
+    assert (entry.source_channel, entry.target_channels) == ("atlas", ["_global", "atlas"])
+    assert (entry.result_count, entry.conversation_id, entry.memory_type) == (2, "c1", "all")
+    assert entry.cross_channel_count == 1
+    assert set(entry.affected_ids) == {str(row.id) for row in Memory.objects.all()}
+
+
+def test_no_entry_holds_a_word_of_the_memories(atlas: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "AUDIT_LEVEL", "verbose")
+
+    concluded(atlas)
+
+    entry = AuditEntry.objects.filter(id=told_read().id).values().get()
+    assert "Berlin" not in str(entry)
+    assert "room 12" not in str(entry)
+
+
+def test_a_recall_of_nothing_is_entered_and_counts_nothing(stranger: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "AUDIT_LEVEL", "reads")
+
+    assert concluded(Owner(account_id=stranger.id, agent_id="assistant")) == 0
+
+    entry = told_read()
+    assert (entry.result_count, entry.target_channels, entry.affected_ids) == (0, [], [])
+
+
+def test_recalling_alone_writes_nothing(atlas: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "AUDIT_LEVEL", "verbose")
+    before = AuditEntry.objects.count()
+
+    ask(atlas)
+
+    assert AuditEntry.objects.count() == before
+    assert [row.access_count for row in Memory.objects.all()] == [0, 0]
+
+
+@pytest.mark.parametrize(("level", "is_told"), [("reads", False), ("verbose", True)])
+def test_an_entry_has_the_time_it_took_and_verbose_what_was_asked_beside_the_question(
+    atlas: Owner, monkeypatch: pytest.MonkeyPatch, level: str, is_told: bool
+) -> None:
+    monkeypatch.setattr(conf, "AUDIT_LEVEL", level)
+
+    concluded(atlas, top_k=1, kinds=[Kind.FACT])
+
+    entry = told_read()
+    assert entry.latency_ms is not None
+    scores = entry.metadata.pop("scores", {})
+    assert entry.metadata == ({"kinds": ["fact"], "techniques": [], "top_k": 1} if is_told else {})
+    assert list(scores) == (entry.affected_ids if is_told else [])

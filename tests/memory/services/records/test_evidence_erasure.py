@@ -1,0 +1,149 @@
+"""What is left of structured turns, work episodes and raw traces once something that they hang on is erased."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from memory.extraction.turn_slots import Action, Reasoning, Slots
+from memory.maintenance.base import Batch
+from memory.maintenance.cleanup import run as archive_conversations
+from memory.maintenance.queue_unembedded import run as queue_unembedded
+from memory.models import (
+    Account,
+    Artifact,
+    Kind,
+    Link,
+    Memory,
+    ReasoningTrace,
+    ToolInvocation,
+    TurnRecord,
+    TurnSlot,
+    WorkEpisode,
+)
+from memory.owner import Owner
+from memory.reasoning import ReasoningTier
+from memory.services.conversations.staff_edits import delete_conversation, unarchive_conversation
+from memory.services.goals.staff_edits import erase_goal
+from memory.services.records.record import Recorded
+from tests.memory.episodes import NOW
+from tests.memory.goals import aim
+from tests.memory.graphs import store_node
+from tests.memory.procedures import invoke
+from tests.memory.records import put_record
+from tests.memory.turns import say, turn
+from tests.memory.works import ids_where, merge, reduce, shorten, texts_left
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
+
+LATER = NOW + timedelta(hours=1)
+EVIDENCE = (TurnRecord, TurnSlot, WorkEpisode, ReasoningTrace)
+SLOTS = Slots(
+    reasoning=Reasoning(tier=ReasoningTier.RAW_TRACE, trace="Roses want water.", summary="Water them."),
+    action=Action(text="Watered the roses."),
+)
+
+
+@pytest.fixture
+def staff(account: Account) -> Owner:
+    return Owner(account_id=account.id, actor="staff:chief")
+
+
+@pytest.fixture
+def goal_id(owner: Owner) -> UUID:
+    return aim(owner).id
+
+
+@pytest.fixture
+def recorded(owner: Owner, goal_id: UUID) -> Recorded:
+    """One of the goal, with a raw trace, told at all levels."""
+    Account.objects.filter(id=owner.account_id).update(reasoning_tier=ReasoningTier.RAW_TRACE.value)
+    recorded = put_record(owner, slots=SLOTS, goal_id=goal_id)
+    reduce(owner, recorded.record, merge(owner, recorded.record, list(shorten(owner, recorded).values())))
+    return recorded
+
+
+def artifact_of(owner: Owner, record: TurnRecord, goal_id: UUID) -> Artifact:
+    row = Artifact(kind=Kind.ARTIFACT, text="roses.md", uri="roses.md", record_id=record.id, for_goal_id=goal_id)
+    return store_node(owner, row)
+
+
+def counts() -> dict[str, int]:
+    return {model.__name__: model._default_manager.count() for model in EVIDENCE}
+
+
+def test_a_deleted_conversation_leaves_nothing_of_its_evidence(
+    staff: Owner, owner: Owner, recorded: Recorded, goal_id: UUID
+) -> None:
+    artifact = artifact_of(owner, recorded.record, goal_id)
+    assert all(counts().values())
+
+    delete_conversation(staff, "chat-1")
+
+    assert not any(counts().values())
+    assert not ids_where(kind__in=(Kind.TURN_SLOT, Kind.WORK_EPISODE))
+    assert Artifact.objects.get(pk=artifact.pk).record_id is None
+
+
+def test_a_deleted_conversation_leaves_the_evidence_of_others(staff: Owner, owner: Owner, recorded: Recorded) -> None:
+    other = put_record(owner, "chat-2", slots=SLOTS)
+
+    delete_conversation(staff, "chat-1")
+
+    assert [record.id for record in TurnRecord.objects.all()] == [other.record.id]
+    assert texts_left("chat-2") == {slot.text for slot in other.slots}
+    assert ReasoningTrace.objects.get().record_id == other.record.id
+
+
+def test_evidence_outlives_its_goal(staff: Owner, owner: Owner, recorded: Recorded, goal_id: UUID) -> None:
+    artifact, before = artifact_of(owner, recorded.record, goal_id), counts()
+    WorkEpisode.objects.update(for_goal_id=goal_id)
+
+    erase_goal(staff, goal_id, now=LATER)
+
+    assert counts() == before
+    assert TurnRecord.objects.get(id=recorded.record.id).goal_id is None
+    assert {row.for_goal_id for row in (*WorkEpisode.objects.all(), Artifact.objects.get(pk=artifact.pk))} == {None}
+    assert not Link.objects.filter(type="WORKS_ON").exists()
+
+
+def test_a_use_of_a_tool_outlives_no_conversation_and_a_record_no_use(staff: Owner, owner: Owner) -> None:
+    used = invoke(owner, conversation_id="chat-1")
+    put_record(owner, invocations=[used.id])
+
+    delete_conversation(staff, "chat-1")
+
+    assert (ToolInvocation.objects.count(), TurnRecord.objects.count()) == (0, 0)
+
+
+def test_an_erased_account_leaves_nothing(account: Account, stranger: Account, recorded: Recorded) -> None:
+    theirs = put_record(Owner(account_id=stranger.id, agent_id="assistant"))
+
+    account.delete()
+
+    assert [record.id for record in TurnRecord.objects.all()] == [theirs.record.id]
+    assert set(TurnSlot.objects.values_list("record_id", flat=True)) == {theirs.record.id}
+    assert (WorkEpisode.objects.count(), ReasoningTrace.objects.count()) == (0, 0)
+
+
+def test_an_archived_conversation_that_comes_back_brings_no_archived_level(
+    staff: Owner, owner: Owner, recorded: Recorded
+) -> None:
+    say(owner, turn("The roses again."), conversation_id="chat-1")
+    archived = ids_where(archived=True)
+
+    archive_conversations(now=NOW + timedelta(days=4_000), batch=Batch(size=10))
+    assert Memory.objects.get(kind=Kind.TURN).archived
+    unarchive_conversation(staff, "chat-1", now=LATER)
+
+    assert ids_where(archived=True) == archived != set()
+
+
+def test_archived_levels_are_not_embedded_again(recorded: Recorded) -> None:
+    Memory.objects.update(embed_after=None)
+
+    queue_unembedded(now=LATER, batch=Batch(size=100))
+
+    queued: Any = Memory.objects.filter(embed_after=LATER)
+    assert sorted(queued.values_list("kind", flat=True)) == [Kind.GOAL, Kind.WORK_EPISODE]
