@@ -37,7 +37,7 @@ from memory.services.goals.plan import (
     unblock_goal,
 )
 from memory.services.memories.store import OwnVector
-from memory.services.sessions.open import join_session, open_session
+from memory.services.sessions.hybrid import join_session, open_session
 from memory.tiers.session import SessionMemory
 
 logger = logging.getLogger(__name__)

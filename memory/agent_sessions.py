@@ -14,8 +14,7 @@ from memory.models import Turn
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import Opening
 from memory.services.embedding.embed import embed_texts
-from memory.services.sessions.hybrid import MemoryManager
-from memory.services.sessions.open import join_session, open_session
+from memory.services.sessions.hybrid import MemoryManager, join_session, open_session
 from memory.services.turns import store as turns
 from memory.services.turns.store import StoredTurns, TurnDraft
 from memory.tiers.session import SessionMemory

@@ -19,7 +19,7 @@ from memory.models.accounts import DEFAULT_TRACE_TOKENS
 from memory.services.accounts.register import add_member, remove_member
 from memory.services.audit.log import set_audit_level
 from memory.services.audit.staff_writes import change_row
-from memory.services.records.reasoning_policy import MOST_TRACE_TOKENS, set_policy
+from memory.services.records.reasoning import MOST_TRACE_TOKENS, set_policy
 from memory_project.admin_lists import AccountFilter
 
 if TYPE_CHECKING:

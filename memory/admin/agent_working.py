@@ -24,7 +24,7 @@ from memory.admin.text import mark_invisible
 from memory.errors import MemoryServiceError
 from memory.models import Agent, SavedWorkingMemory
 from memory.owner import Owner
-from memory.services.working_memory.agent_edits import clear_values, correct_value, memory_at, remove_value
+from memory.services.working_memory.staff_edits import clear_values, correct_value, memory_at, remove_value
 from memory.tiers.agent_working import MOST_TTL_SECONDS, WorkingMemoryService, scan_agents
 from memory.tiers.base import NAME_LENGTH, from_json
 from memory_project.admin_lists import AccountFilter

@@ -12,8 +12,7 @@ from django.template.response import TemplateResponse
 from memory.admin.base import BoundedAdmin, by_account, staff_name, staff_owner
 from memory.admin.fields import ExternalIdField
 from memory.models import ApiKey
-from memory.services.accounts.register import issue_key
-from memory.services.api_keys import revoke_keys
+from memory.services.accounts.register import issue_key, revoke_keys
 from memory.services.audit.staff_writes import change_row
 from memory_project.admin_lists import AccountFilter
 

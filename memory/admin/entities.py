@@ -31,8 +31,7 @@ from memory.admin.text import mark_invisible, shorten
 from memory.models import Entity
 from memory.models.entities import LONGEST_NAME, LONGEST_TYPE
 from memory.retrieval.entities import search_entities
-from memory.services.entities.change import EntityChanges, remove_entity
-from memory.services.entities.staff_edits import correct_entity
+from memory.services.entities.change import EntityChanges, correct_entity, remove_entity
 from memory.services.memories.correct import correct_memory
 from memory_project.admin_lists import AccountFilter
 

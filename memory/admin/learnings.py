@@ -14,7 +14,7 @@ from memory.admin.base import ReadOnlyAdmin, describe_deletion, staff_owner
 from memory.admin.memories import MemoryPages
 from memory.admin.text import mark_invisible
 from memory.models import Learning, LearningVote
-from memory.services.learnings.staff_edits import delete_vote
+from memory.services.learnings.publish import delete_vote
 from memory_project.admin_lists import AccountFilter, read_uuid
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from memory.admin.base import BoundedAdmin, ServedForm, describe_deletion, staff
 from memory.admin.documents import beginning_of, show_json
 from memory.admin.fields import ExternalIdField, JSONObjectField, JSONTextsField
 from memory.admin.text import mark_invisible, shorten
-from memory.json_documents import comparable_json
 from memory.models import UserProfile
 from memory.services.profiles import DOCUMENTS, ProfileChanges, delete_profile, write_profile
+from memory.tiers.json_documents import comparable_json
 from memory_project.admin_lists import AccountFilter
 
 CHANGEABLE = ("preferences", "expertise_areas", "communication_style", "metadata")

@@ -21,8 +21,7 @@ from memory.admin.text import mark_invisible, shorten
 from memory.errors import NotFound
 from memory.models import AgentShortTermMemory
 from memory.models.short_term import PROMOTED_FROM
-from memory.services.short_term.keep import delete_entry_by_id, refresh_entry
-from memory.services.short_term.staff_edits import correct_entry
+from memory.services.short_term.keep import correct_entry, delete_entry_by_id, refresh_entry
 from memory_project.admin_lists import AccountFilter
 
 

@@ -16,7 +16,7 @@ from memory.admin.turn_cards import Sight, TurnCard, read_turn_cards, tell_level
 from memory.admin.turn_records import PlacedMemoryForm, link_to
 from memory.admin.work_cards import read_work_cards, tell_numbers
 from memory.models import TurnRecord, WorkEpisode
-from memory.services.work_episodes.redact import said_in
+from memory.services.work_episodes.read import said_in
 from memory_project.admin_lists import AccountFilter
 
 PAGE_TURNS = 20

@@ -16,7 +16,7 @@ from memory.api.views import OwnerViewSet
 from memory.models import Artifact, Link
 from memory.owner import Owner
 from memory.services.artifacts.change import change_artifact, changed_text, delete_artifact
-from memory.services.artifacts.rows import description_of, find_artifact
+from memory.services.artifacts.rows import LONGEST_URI, description_of, find_artifact, refusal_of
 from memory.services.artifacts.store import (
     LONGEST_DIGEST,
     LONGEST_LABEL,
@@ -29,7 +29,6 @@ from memory.services.artifacts.store import (
     keep_artifact,
     listed_artifacts,
 )
-from memory.services.artifacts.uris import LONGEST_URI, refusal_of
 from memory.services.artifacts.view import ArtifactLineage, ArtifactView, Linked, artifact_lineage, view_artifact
 from memory.services.embedding.embed import embed_texts
 from memory_project.http.conditional import etag_of

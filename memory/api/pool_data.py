@@ -10,8 +10,8 @@ from rest_framework.response import Response
 
 from memory.api.views import OwnerViewSet
 from memory.errors import Unprocessable
-from memory.json_documents import parse_path
 from memory.services.pools.data import PoolData, merge_data, read_data, write_data
+from memory.tiers.json_documents import parse_path
 from memory_project.http.serializers import ActingFields, StrictSerializer, Text, WholeNumber
 
 LONGEST_PATH = 2_000

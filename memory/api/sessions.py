@@ -21,8 +21,7 @@ from memory.extraction.messages import message_of
 from memory.models import Turn
 from memory.retrieval.episodes import EpisodeHit
 from memory.services.recall.search import LONGEST_QUERY
-from memory.services.sessions.hybrid import MemoryManager
-from memory.services.sessions.open import join_session, open_session
+from memory.services.sessions.hybrid import MemoryManager, join_session, open_session
 from memory.tiers.session import SessionMemory, most_seconds
 from memory.tiers.session_stores import SessionTurn
 from memory_project.http.serializers import ActingFields, ExternalId, WholeNumber

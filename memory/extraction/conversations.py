@@ -1,4 +1,4 @@
-"""Our own format of conversations: JSON Lines, one conversation a line. `memory.services.conversations.export` writes it."""
+"""Our own format of conversations: JSON Lines, one conversation a line (`conversations.export` writes it)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, BinaryIO, Literal

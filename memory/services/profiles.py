@@ -14,12 +14,12 @@ from django.db import transaction
 
 from memory.audit import record
 from memory.errors import Conflict, NotFound, StaleVersion, TooLarge, Unprocessable
-from memory.json_documents import check_part, comparable_json, measure
 from memory.models import UserProfile
 from memory.owner import Owner
 from memory.services.accounts.access import Versions, check_version
 from memory.services.accounts.register import note_agent
 from memory.services.conversations.lifecycle import LONGEST_ID, is_id
+from memory.tiers.json_documents import check_part, comparable_json, measure
 
 DOCUMENTS = ("preferences", "communication_style", "metadata")
 COLUMNS = (*DOCUMENTS, "expertise_areas", "provenance")

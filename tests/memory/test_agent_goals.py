@@ -19,7 +19,7 @@ from memory.agent_goals import SHOWN_TO_SESSION, TASKS, AgentGoals
 from memory.errors import Conflict, Forbidden, NotFound, StaleVersion, Unprocessable
 from memory.models import Account, AuditEntry, Goal
 from memory.owner import Owner
-from memory.services.sessions.open import join_session
+from memory.services.sessions.hybrid import join_session
 from memory.tiers.session import SessionMemory
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW

@@ -12,7 +12,7 @@ from memory.errors import NotFound, Unprocessable
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.accounts.register import find_account
-from memory.services.records.reasoning_policy import (
+from memory.services.records.reasoning import (
     MOST_TRACE_TOKENS,
     check_policy,
     count_traces,

@@ -1,6 +1,6 @@
 """Accounts and what stands at their door: agents, teams, API keys."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -12,6 +12,18 @@ from memory.audit import record
 from memory.errors import Conflict, NotFound
 from memory.models import Account, Agent, ApiKey, Team, TeamMember
 from memory.owner import Owner
+
+
+def revoke_keys(owner: Owner, key_ids: Sequence[UUID], *, now: datetime) -> int:
+    """Shut out those of the account's keys that are not revoked yet, from the next request on; how many there were."""
+    with transaction.atomic():
+        keys = ApiKey.objects.filter(account_id=owner.account_id, id__in=key_ids, revoked_at=None)
+        revoked = list(keys.order_by("id").select_for_update().values_list("id", flat=True))
+        ApiKey.objects.filter(id__in=revoked).update(revoked_at=now)
+        if revoked:
+            record(owner, operation="revoke", memory_type="api_key", affected_ids=revoked)
+    return len(revoked)
+
 
 READ_ONLY = (ApiKey.Scope.READ,)
 READ_WRITE_OPERATE = (ApiKey.Scope.READ, ApiKey.Scope.WRITE, ApiKey.Scope.OPERATE)

@@ -26,12 +26,12 @@ from memory.services.artifacts.rows import (
     former_identity,
     lock_memories,
     of_identity,
+    refusal_of,
     reworded,
     save_artifact,
     take_turn,
     visible_artifacts,
 )
-from memory.services.artifacts.uris import refusal_of
 from memory.services.embedding.embed import Embedded
 from memory.services.goals.links import REACHES
 from memory.services.memories.links import ABOUT, DERIVED_FROM, PRODUCED, SUPERSEDES, WORKS_ON, NewLink, insert_links

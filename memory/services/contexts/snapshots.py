@@ -22,7 +22,7 @@ from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
 from memory.services.contexts.manage import find_context, lock_context, lock_managed_context, refuse_archived
-from memory.services.duplicates.wording import wording_of
+from memory.services.duplicates.texts import wording_of
 from memory.services.embedding.embed import WRITE_TEXTS, Embedded, content_hash
 from memory.tokens import estimate_tokens
 from memory_project.ids import uuid7

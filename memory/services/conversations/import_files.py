@@ -23,8 +23,7 @@ from memory.owner import Owner
 from memory.providers.digests import ExtractiveDigester, Stretch
 from memory.providers.summaries import Message
 from memory.services.conversations.lifecycle import Opening, lock_lineages, open_conversation, would_continue_itself
-from memory.services.embedding.embed import Embedded
-from memory.services.embedding_time import EmbeddingTime
+from memory.services.embedding.embed import Embedded, EmbeddingTime
 from memory.services.summaries.episodes import LOG, SOURCE_OF_IMPORTS, adopt_episode, store_copies
 from memory.services.summaries.store import EpisodeDraft
 from memory.services.turns.store import TurnDraft, append_turns

@@ -18,6 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
+from itertools import accumulate, takewhile
 from typing import Any, Generic, Protocol, Self, TypeVar
 from uuid import UUID
 
@@ -27,8 +28,10 @@ from django.db.models.functions import Least
 
 from memory import conf
 from memory.errors import ProviderError, ProviderRefused
-from memory.models import Conversation
+from memory.models import Conversation, Turn
+from memory.owner import Owner
 from memory.services.embedding.embed import may_lie_in_a_text
+from memory.services.turns.store import visible_turns
 from memory_project.tracing import carried
 
 logger = logging.getLogger(__name__)
@@ -322,3 +325,25 @@ class WorkedBatch:
             stopped=bool(unanswered) and not stored,
             figures=sum((Counter(each.figures) for each in settled), Counter()),
         )
+
+
+TOKENS_AROUND_A_TURN = 15
+"""At least, for its role and time, when a model is shown it."""
+
+
+def turns_between(claim: Claimed, start: int, stop: int) -> QuerySet[Turn]:
+    rows = visible_turns(Owner(account_id=claim.conversation.account_id))
+    return rows.filter(log=claim.conversation, quarantined=False, index__gte=start, index__lt=stop).order_by("index")
+
+
+def read_turns(rows: QuerySet[Turn], *, max_tokens: int) -> list[Turn]:
+    """The first of the rows: all that fit, perhaps some more; by their counts first, since texts are large."""
+    counts = rows.values_list("token_count", flat=True)[: max_tokens // TOKENS_AROUND_A_TURN]
+    sizes = accumulate(count + TOKENS_AROUND_A_TURN for count in counts)
+    fitting = sum(1 for _ in takewhile(lambda size: size <= max_tokens, sizes))
+    return list(rows[: max(fitting, 1)])
+
+
+def is_same_as_read(rows: QuerySet[Turn], turns: Sequence[Turn]) -> bool:
+    """Whether the turns that were read are still all of the rows, each at the version that was read."""
+    return list(rows.values_list("id", "version")) == [(turn.id, turn.version) for turn in turns]

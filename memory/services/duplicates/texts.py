@@ -18,13 +18,18 @@ what is merged without being the same, a memory.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import pairwise, zip_longest
+from uuid import UUID
+
+from django.db import connection
 
 from memory.extraction.survivors import facts_in
-from memory.retrieval.selectors.duplicates import QUESTION_MARKS, essence, is_figure, words_of
+from memory.models.memory import WORDED
+from memory.retrieval.selectors.duplicates import LONGEST, QUESTION_MARKS, essence, is_figure, words_of
 from memory.services.duplicates.words import (
     DETERMINERS,
     ENGLISH,
@@ -36,7 +41,7 @@ from memory.services.duplicates.words import (
     UNCONTRACTED,
 )
 
-LONGEST = 1_000
+MAX_COMPARED_CHARACTERS = 1_000
 """Characters: embedders read about so much."""
 
 TOKEN = re.compile(r"\S+")
@@ -75,7 +80,7 @@ def differing_words(one: str, other: str) -> frozenset[str] | None:
     same."""
     if one == other:
         return frozenset()
-    if max(len(one), len(other)) > LONGEST:
+    if max(len(one), len(other)) > MAX_COMPARED_CHARACTERS:
         return frozenset() if essence(one) == essence(other) else None
     first, second = read(one), read(other)
     fillers = FILLERS - (first.names | second.names)
@@ -203,3 +208,60 @@ def agree_on_names(one: Reading, other: Reading, different: Collection[str]) -> 
     if one.hides_names or other.hides_names:
         return not different and one.acronyms <= other.capitals and other.acronyms <= one.capitals
     return one.names <= other.capitals and other.names <= one.capitals
+
+
+ENDING = "esiy"
+"""The letters that an English -s adds, or takes the place of."""
+
+UNWORDED = """
+SELECT id, kind, text FROM memories
+WHERE wording IS NULL AND kind = ANY (%s) AND (%s::uuid IS NULL OR account_id = %s) LIMIT %s"""
+
+# not where the text has become another meanwhile
+PUT = """
+UPDATE memories SET wording = put.wording
+FROM unnest(%s::uuid[], %s::text[], %s::bigint[]) AS put (id, text, wording)
+WHERE memories.id = put.id AND memories.text = put.text"""
+
+
+def wording_of(kind: str, text: str) -> int | None:
+    """Signed, of 64 bits; None for a kind that is not merged."""
+    if kind not in WORDED:
+        return None
+    # as long texts are the same only to the letter
+    words = [text] if len(text) > LONGEST else [root_of(word) for word in with_times(tuple(words_in(text)))]
+    digest = blake2b("\0".join(word for word in words if word).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)
+
+
+def root_of(word: str) -> str:
+    """What a word has in common with those that may stand for it; empty for one that may be left out."""
+    return "" if word in FILLERS else ROOTS.get(stem(word), stem(word))
+
+
+def stem(word: str) -> str:
+    return word.rstrip(ENDING) or word[0]
+
+
+def roots() -> Mapping[str, str]:
+    """One for the stems of all synonyms of each line, and of the lines that have a stem in common."""
+    known: dict[str, str] = {}
+    for word, line in SYNONYMS.items():
+        one, other = known.setdefault(stem(word), line), known.setdefault(line, line)
+        known |= {each: other for each, root in known.items() if root == one}
+    return known
+
+
+ROOTS = roots()
+
+
+def word_unworded(size: int, *, account_id: UUID | None) -> int:
+    """Give so many of the memories a wording that have none; returns how many had none."""
+    with connection.cursor() as cursor:
+        cursor.execute(UNWORDED, [list(WORDED), account_id, account_id, size])
+        rows = cursor.fetchall()
+        if rows:
+            ids, kinds, texts = zip(*rows, strict=True)
+            wordings = list(map(wording_of, kinds, texts))
+            cursor.execute(PUT, [list(ids), list(texts), wordings])
+        return len(rows)

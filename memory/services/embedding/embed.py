@@ -8,6 +8,7 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 import numpy as np
 from django.core.cache import cache
@@ -144,3 +145,29 @@ def write_cache(provider: EmbeddingProvider, vectors: dict[str, Embedding]) -> N
 def cache_key(provider: EmbeddingProvider, text: str) -> str:
     """By model, width and content, so that another model never answers for this one."""
     return f"embedding:{provider.model}:{provider.width}:{content_hash(text)}"
+
+
+class EmbeddingTime:
+    """Runs down while texts are embedded, and only then."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left_seconds = seconds
+
+    def embed(self, texts: Sequence[str]) -> Embedded:
+        """Each different text once, in order, as far as the time reaches; a failing embedder is asked no further."""
+        vectors: dict[str, Embedding] = {}
+        width, error = 0, ""
+        wanted = list(dict.fromkeys(texts))
+        for start in range(0, len(wanted), WRITE_TEXTS):
+            if self.left_seconds <= 0:
+                break
+            started = monotonic()
+            some = embed_texts(wanted[start : start + WRITE_TEXTS], deadline_seconds=self.left_seconds)
+            self.left_seconds -= monotonic() - started
+            vectors |= some.vectors
+            width = some.width or width
+            # a time that ran out is no failure of the embedder
+            error = some.error if self.left_seconds > 0 else ""
+            if error and not some.is_divisible:
+                break
+        return Embedded(model=embedding_provider().model, width=width, vectors=vectors, error=error)

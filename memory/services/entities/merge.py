@@ -19,18 +19,22 @@ from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.embedding.embed import Embedded
 from memory.services.entities.change import find_own, give_up_identity, hold_entity, names_of, only_live
 from memory.services.entities.learn import record_entities
-from memory.services.entities.parts import (
+from memory.services.entities.relink import move_links, share_links
+from memory.services.entities.resolve import holder_of, lock_holder
+from memory.services.entities.rows import (
     Part,
     give_details,
     hand_over,
     lock_parts,
+    lock_rows_alone,
     merged_into,
+    state_of,
     take_details_back,
+    text_of,
+    without_doubles,
+    write_changed,
     write_parts,
 )
-from memory.services.entities.relink import move_links, share_links
-from memory.services.entities.resolve import holder_of, lock_holder
-from memory.services.entities.rows import lock_rows_alone, state_of, text_of, without_doubles, write_changed
 from memory.services.memories.store import store_memories
 from memory_project.ids import uuid7
 

@@ -18,8 +18,7 @@ from django.db.models import Q
 from memory.errors import Unprocessable
 from memory.models import Entity, Link, Memory
 from memory.models.binary import binary_cursor
-from memory.services.entities.parts import SIDES, Part, lock_parts
-from memory.services.entities.rows import lock_rows_alone
+from memory.services.entities.rows import SIDES, Part, lock_parts, lock_rows_alone
 
 LINKS_AT_ONCE = 500
 

@@ -22,11 +22,10 @@ from memory.owner import Owner
 from memory.providers.digests import how_many_fit, pieces
 from memory.providers.language_models import Usage
 from memory.providers.summaries import Message
-from memory.services.conversations.queue import Claimed
-from memory.services.facts.contradict import NAMELESS_USER
+from memory.services.conversations.queue import TOKENS_AROUND_A_TURN, Claimed, read_turns, turns_between
 from memory.services.facts.learn import visible_facts
+from memory.services.facts.review import NAMELESS_USER
 from memory.services.memories.links import ABOUT
-from memory.services.turns.unread import TOKENS_AROUND_A_TURN, read_turns, turns_between
 from memory.tokens import BYTES_PER_TOKEN
 from memory_project.tracing import traced
 

@@ -36,18 +36,18 @@ from memory.services.conversations.queue import (
     claim_rows,
     give_up,
     held,
+    is_same_as_read,
     push_back_or_park,
     put_back,
     settle_row,
+    turns_between,
     unpark,
 )
 from memory.services.embedding.embed import Embedded, embed_texts
 from memory.services.extraction.batches import ExtractionWork, read_work, think
-from memory.services.extraction.counts import Tally, unstored
 from memory.services.extraction.knowledge import store_extraction, texts_of
-from memory.services.extraction.material import Material
+from memory.services.extraction.material import Material, Tally, unstored
 from memory.services.operations.usage import record_usage
-from memory.services.turns.unread import is_same_as_read, turns_between
 
 logger = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from functools import partial
 from typing import Self, TypeVar
 from uuid import UUID
@@ -16,12 +17,86 @@ from uuid import UUID
 from django.db import InterfaceError, OperationalError, transaction
 
 from memory.errors import MemoryServiceError
-from memory.extraction.knowledge import Extraction
+from memory.extraction.knowledge import PARTS, Extraction
 from memory.identity import normalize_name
 from memory.models import Entity, Fact, Turn
 from memory.owner import Owner
 from memory.services.embedding.embed import Embedded
-from memory.services.extraction.counts import Fate, Tally
+
+NOUNS = ("entities", "facts", "relationships", "preferences")
+IN = "in"
+
+
+class Fate(StrEnum):
+    """What became of an item."""
+
+    LEARNT = "learnt"
+    MERGED = "merged"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """Counts of items: `in`, by fate, by noun and fate (`facts_learnt`), by reason (`refused_rejected`); and of what
+    else happened (`corrections`, `successions` and the `facts_superseded` by both, `turns`). `errors` are the names of
+    what failed."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    errors: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, extraction: Extraction) -> Self:
+        """Of all that came in: what was dropped before is refused already."""
+        dropped = Counter(extraction.dropped)
+        parts = sum(dropped.pop(part, 0) for part in PARTS)
+        found = sum(len(getattr(extraction, noun)) for noun in NOUNS)
+        tally = cls(counts=Counter({IN: found + dropped.total(), "parts_left_out": parts}))
+        for reason, count in dropped.items():
+            tally.refuse(reason, count)
+        return tally
+
+    def count(self, noun: str, fate: Fate, *, reason: str = "") -> None:
+        """`reason` is that of a refusal."""
+        if fate is Fate.REFUSED:
+            self.refuse(reason)
+        else:
+            self.counts[fate] += 1
+            self.counts[f"{noun}_{fate}"] += 1
+
+    def refuse(self, reason: str, count: int = 1) -> None:
+        self.counts[Fate.REFUSED] += count
+        self.counts[f"refused_{reason}"] += count
+
+    def fail(self, noun: str, error: str) -> None:
+        self.count(noun, Fate.FAILED)
+        self.errors.add(error)
+
+    def add(self, other: "Tally") -> None:
+        self.counts += other.counts
+        self.errors |= other.errors
+
+    @property
+    def failed(self) -> int:
+        return self.counts[Fate.FAILED]
+
+    def told_error(self) -> str:
+        """For the conversation's row."""
+        noun = "item" if self.failed == 1 else "items"
+        return f"{self.failed} {noun} failed: {', '.join(sorted(self.errors))}"
+
+
+def unstored(extractions: Iterable[Extraction]) -> Counter[str]:
+    """Where nothing of a stretch could be stored: all that was not refused before has failed."""
+    total = Tally()
+    for extraction in extractions:
+        tally = Tally.of(extraction)
+        for noun in NOUNS:
+            for _ in getattr(extraction, noun):
+                tally.count(noun, Fate.FAILED)
+        total.add(tally)
+    return total.counts
+
 
 logger = logging.getLogger(__name__)
 

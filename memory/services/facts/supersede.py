@@ -21,7 +21,6 @@ from memory.services.accounts.access import Versions, check_version
 from memory.services.embedding.embed import Embedded
 from memory.services.entities.resolve import lock_holder
 from memory.services.facts.beliefs import end_beliefs, moment_after, renew_beliefs, save_facts
-from memory.services.facts.copies import same_claims, still_same
 from memory.services.facts.learn import (
     FactDraft,
     Learnt,
@@ -33,7 +32,16 @@ from memory.services.facts.learn import (
     put_facts,
     read_facts,
 )
-from memory.services.facts.references import find_turns, holds, links_from, lock_alone, lock_shared, names_about
+from memory.services.facts.references import (
+    find_turns,
+    holds,
+    links_from,
+    lock_alone,
+    lock_shared,
+    names_about,
+    same_claims,
+    still_same,
+)
 from memory.services.facts.tombstones import bury, rejected_among
 from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES, NewLink, insert_links
 from memory.services.memories.store import OwnVector, Rewording, reword_memories

@@ -17,7 +17,6 @@ from django.db.models.functions import Coalesce
 from memory.audit import texts_kept
 from memory.errors import Conflict, Unprocessable
 from memory.identity import holder
-from memory.json_documents import comparable_json
 from memory.models import Goal, Kind, Link, Memory, writer
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.owner import Owner
@@ -47,6 +46,7 @@ from memory.services.goals.rows import (
 from memory.services.memories.store import OwnVector, Rewording, reword_memories, store_memories
 from memory.services.recall.search import make_query, record_search
 from memory.services.work_episodes.mentions import hold_mentions, retell_without
+from memory.tiers.json_documents import comparable_json
 from memory_project.ids import uuid7
 
 Status = Goal.Status

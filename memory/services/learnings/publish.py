@@ -178,3 +178,16 @@ def contexts_of_team(owner: Owner, team_id: UUID) -> Sequence[UUID]:
     """Where the team's learnings are: one, or none while it has no learning (or is not the agent's)."""
     shared = PersistentContext.objects.visible_to(owner).filter(team_id=team_id, agent_id="", name=TEAM_CONTEXT)
     return tuple(shared.values_list("id", flat=True))
+
+
+def delete_vote(owner: Owner, vote_id: UUID) -> None:
+    """Also on a learning that was removed. Raises NotFound."""
+    with transaction.atomic():
+        votes = LearningVote.objects.filter(account_id=owner.account_id, id=vote_id)
+        rows: Any = Learning.objects.filter(account_id=owner.account_id, pk__in=votes.values("learning_id"))
+        # as who votes does: counts are kept one by one
+        learning = rows.select_for_update(of=("self", "memory_ptr")).first()
+        if learning is None or not votes.delete()[0]:
+            raise NotFound("no such vote")
+        count_votes(learning)
+        record(owner, operation="delete_vote", memory_type="semantic", affected_ids=[learning.id, vote_id])

@@ -21,12 +21,12 @@ from memory.audit import record
 from memory.errors import NotFound, StaleVersion, Unprocessable
 from memory.models import Artifact, ContextEntry, EpisodicMemory, Goal, Kind, Memory, Strategy, Turn, Vector, writer
 from memory.owner import Owner
-from memory.services.artifacts.revisions import close_gaps, hold_chains
+from memory.services.artifacts.change import close_gaps, hold_chains
 from memory.services.contexts.staff_edits import spread_entry_correction
 from memory.services.duplicates.standing import merged_along, merged_into_others
-from memory.services.duplicates.wording import wording_of
+from memory.services.duplicates.texts import wording_of
 from memory.services.embedding.embed import content_hash
-from memory.services.entities.staff_edits import hold_parts, merged_among
+from memory.services.entities.change import hold_parts, merged_among
 from memory.services.goals.links import settle_waiters
 from memory.services.goals.staff_edits import hold_goals, waited_for
 from memory.services.memories.store import MEMORY_TYPES

@@ -16,7 +16,7 @@ from memory.models.binary import Embedding, binary_cursor
 from memory.models.writer import insert_memories, insert_participants, insert_vectors
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
-from memory.services.duplicates.wording import wording_of
+from memory.services.duplicates.texts import wording_of
 from memory.services.embedding.embed import Embedded, content_hash
 from memory.tokens import estimate_tokens
 from memory_project.tracing import traced

@@ -15,7 +15,14 @@ from django.db.models.functions import Cast
 from memory import conf
 from memory.audit import record
 from memory.errors import NotFound, Unprocessable
-from memory.json_documents import (
+from memory.models import MemoryPool
+from memory.owner import Owner
+from memory.services.accounts.access import Versions, check_version
+from memory.services.accounts.register import note_agent
+from memory.services.audit.log import record_read
+from memory.services.pools.manage import lock_pool, visible_pools
+from memory.tiers.base import from_json
+from memory.tiers.json_documents import (
     ABSENT,
     Measured,
     Tokens,
@@ -26,13 +33,6 @@ from memory.json_documents import (
     with_merged,
     with_value,
 )
-from memory.models import MemoryPool
-from memory.owner import Owner
-from memory.services.accounts.access import Versions, check_version
-from memory.services.accounts.register import note_agent
-from memory.services.audit.log import record_read
-from memory.services.pools.manage import lock_pool, visible_pools
-from memory.tiers.base import from_json
 from memory_project.fields import VerbatimJSONField
 
 OF_ROWS = (MemoryPool.PoolType.TOOL_CACHE, MemoryPool.PoolType.BLACKBOARD)

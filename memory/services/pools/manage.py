@@ -11,7 +11,6 @@ from django.db import transaction
 from memory import conf
 from memory.audit import record
 from memory.errors import Conflict, NotFound, Unprocessable
-from memory.json_documents import as_object, check_part, measure
 from memory.models import AccessControl, Level, MemoryPool, ToolCacheEntry, WorkflowRun
 from memory.models.pools import PoolQuerySet
 from memory.owner import Owner
@@ -25,6 +24,7 @@ from memory.services.accounts.access import (
 )
 from memory.services.accounts.register import note_agent
 from memory.services.conversations.lifecycle import LONGEST_ID, is_id
+from memory.tiers.json_documents import as_object, check_part, measure
 from memory_project.ids import uuid7
 
 Scope, PoolType = MemoryPool.Scope, MemoryPool.PoolType

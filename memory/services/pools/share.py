@@ -15,13 +15,13 @@ from django.db.models import F, QuerySet
 from memory import conf
 from memory.audit import record
 from memory.errors import NotFound, TooLarge, Unprocessable
-from memory.json_documents import check_part, json_text
 from memory.models import BlackboardPosting, MemoryPool, ToolCacheEntry
 from memory.owner import Owner
 from memory.services.accounts.register import note_agent
 from memory.services.audit.log import record_read
 from memory.services.pools.manage import EMPTY_BYTES, find_pool, lock_pool
 from memory.tiers.base import NAME_LENGTH, check_name, keyed_json
+from memory.tiers.json_documents import check_part, json_text
 from memory_project.ids import uuid7
 
 PoolType = MemoryPool.PoolType

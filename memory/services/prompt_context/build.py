@@ -5,12 +5,13 @@ All of it is recalled in one go (`services.recall`). Stored text is written by s
 behind a mark, and can pass for no section of ours (`layouts`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, zip_longest
 from typing import Any
 
+from ledger import store as ledger
 from memory import conf
 from memory.models import Kind
 from memory.owner import Owner
@@ -19,13 +20,69 @@ from memory.providers.embeddings import token_counter
 from memory.retrieval.candidates import Bundle, Candidate
 from memory.retrieval.neighbours import read_neighbours
 from memory.retrieval.pipeline import is_question
-from memory.services.prompt_context.deliver import Marks, deliver_unmarked
 from memory.services.prompt_context.layout import Counter, Laid, Limits, Material, lay_out
 from memory.services.recall.recall import RecallRequest, conclude, deadline_of, prepare, read_injected, recall
-from memory.services.sessions.open import latest_question
+from memory.services.sessions.hybrid import latest_question
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import Place
 from memory_project.tracing import traced
+
+MARK_ROUNDS = 3
+"""How often what others injected meanwhile is replaced by other memories, before it is only left out."""
+EMPTY_ROUNDS = 20
+"""The same while there is nothing to show yet: with each round others have got something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What this call entered into a ledger: all that it wanted to show, and what it was the first to mark."""
+
+    owner: Owner
+    place: Place
+    entered: list[Candidate] = field(default_factory=list)
+    held: set[str] = field(default_factory=set)
+
+    def enter(self, items: Sequence[Candidate]) -> None:
+        """In one step, each with the near-duplicates that it stands for."""
+        keys = dict.fromkeys(keys_of(items), ledger.DEFAULT_VALUE)
+        new = {key: value for key, value in keys.items() if key not in self.held}
+        marks = ledger.mark_many(self.place, new, agent_id=self.owner.agent_id) if new else {}
+        self.held.update(key for key, made in marks.items() if made.first)
+        self.entered.extend(items)
+
+    def has(self, item: Candidate) -> bool:
+        """Whether nobody else has shown it, or what says the same."""
+        return self.held.issuperset(keys_of([item]))
+
+    def among(self, items: Iterable[Candidate]) -> set[str]:
+        return {item.item_key for item in items if self.has(item)}
+
+    def take_back(self, *, but: Sequence[Candidate]) -> None:
+        """What could have been shown, and had no room in the end. What others have shown in other words stays."""
+        own = [item for item in self.entered if self.has(item)]
+        for stray in sorted(keys_of(own) - keys_of(but)):
+            ledger.evict(self.place, stray, agent_id=self.owner.agent_id)
+
+
+def keys_of(items: Iterable[Candidate]) -> set[str]:
+    """Of the items, and of the near-duplicates that they stand for, which are of their kind."""
+    return {f"{item.kind.value}:{each}" for item in items for each in (item.id, *item.also)}
+
+
+def deliver_unmarked(material: Material, limits: Limits, marks: Marks) -> Laid:
+    """The material laid out and marked, without what others marked meanwhile: other memories take its places."""
+    laid = lay_out(material, limits)
+    marks.enter(laid.items)
+    had_items, rounds = bool(laid.items), 0
+    while lost := {item.item_key for item in laid.items} - marks.among(laid.items):
+        own, rounds = marks.among(material.every()), rounds + 1
+        is_last = rounds >= (MARK_ROUNDS if own else EMPTY_ROUNDS)
+        material = material.only(own) if is_last else material.without(lost)
+        laid = lay_out(material, limits, kept=own)
+        marks.enter(laid.items)
+    marks.take_back(but=laid.items)
+    return replace(laid, is_taken=had_items and not laid.items)
+
 
 PACKING_SECONDS = 0.2
 """That there are for choosing among what was recalled, though the recall took all the time: it was not for nothing."""

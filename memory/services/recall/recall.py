@@ -5,7 +5,8 @@ counts the reads and writes the audit row, and is called once the answer is on i
 """
 
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import monotonic
@@ -40,11 +41,18 @@ from memory.services.embedding.embed import embed_texts
 from memory.services.memories.reinforce import reinforce
 from memory.services.memories.store import OwnVector
 from memory.services.operations.usage import record_usage
-from memory.services.recall.injected import injected_ids
 from memory.services.recall.search import QUERY_DEADLINE_SECONDS
 from memory_project.measures import RECALL_SECONDS
 from memory_project.redis import Place
 from memory_project.tracing import traced
+
+ITEM_KEY = re.compile(rf"(?:{'|'.join(Kind.values)}):([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
+
+
+def injected_ids(item_keys: Iterable[str]) -> list[UUID]:
+    """The ids in keys of the form `<kind>:<id>`, as `Memory.item_key` writes them."""
+    return [UUID(match[1]) for key in item_keys if (match := ITEM_KEY.fullmatch(key))]
+
 
 logger = logging.getLogger(__name__)
 

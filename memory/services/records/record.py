@@ -7,10 +7,10 @@ same, another text is refused, but for an outcome that is still open. What is me
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from memory.audit import record as record_audit
@@ -23,20 +23,8 @@ from memory.reasoning import ReasoningTier
 from memory.services.conversations.lifecycle import Opening, is_id, lock_conversation, open_conversation
 from memory.services.embedding.embed import Embedded
 from memory.services.memories.correct import erase_memories
-from memory.services.records.reasoning import (
-    KeptReasoning,
-    ReasoningPolicy,
-    keep_reasoning,
-    kept_at_most,
-    read_policy,
-)
-from memory.services.records.references import (
-    References,
-    check_references,
-    join,
-    lock_named,
-)
-from memory.services.records.rows import find_by_client_id, insert_record, new_record
+from memory.services.records.reasoning import KeptReasoning, ReasoningPolicy, keep_reasoning, kept_at_most, read_policy
+from memory.services.records.references import References, check_references, join, lock_named
 from memory.services.records.slots import (
     Changes,
     StoredSlots,
@@ -379,3 +367,37 @@ def slots_at(record: TurnRecord, level: int) -> list[TurnSlot]:
         if row.level <= level or row.slot not in by_slot:
             by_slot[row.slot] = row
     return in_order(row for row in by_slot.values() if not row.quarantined)
+
+
+if TYPE_CHECKING:
+    from memory.services.records.record import RecordDraft
+
+
+def find_by_client_id(conversation: Conversation, client_id: str) -> TurnRecord | None:
+    return TurnRecord.objects.filter(log=conversation, client_id=client_id).first() if client_id else None
+
+
+def new_record(owner: Owner, conversation: Conversation, draft: "RecordDraft", *, now: datetime) -> TurnRecord:
+    return TurnRecord(
+        id=draft.id,
+        account_id=owner.account_id,
+        agent_id=owner.agent_id,
+        user_id=owner.user_id or conversation.user_id,
+        channel=conversation.channel,
+        conversation_id=conversation.conversation_id,
+        log=conversation,
+        number=conversation.record_count,
+        client_id=draft.client_id,
+        event_time=draft.event_time or now,
+        metadata=draft.metadata,
+    )
+
+
+def insert_record(record: TurnRecord) -> None:
+    """In the caller's transaction, which is lost where the database refuses it. Raises Conflict."""
+    try:
+        record.save(force_insert=True)
+    except IntegrityError as err:
+        if getattr(getattr(err.__cause__, "diag", None), "constraint_name", None) == "turn_records_pkey":
+            raise Conflict("this draft is recorded already: one that may come again needs a client_id") from err
+        raise

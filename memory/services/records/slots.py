@@ -9,7 +9,6 @@ from typing import Any
 from memory.audit import record as record_audit
 from memory.errors import Conflict, TooLarge, Unprocessable
 from memory.extraction.turn_slots import Action, Observation, Outcome, Slots
-from memory.json_documents import comparable_json
 from memory.models import CompressionLevel, Kind, ReasoningTrace, TurnRecord, TurnSlot
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, is_deeper, shallowest
@@ -17,6 +16,7 @@ from memory.services.embedding.embed import Embedded
 from memory.services.memories.store import Rewording, reword_memories, store_memories
 from memory.services.records.reasoning import KeptReasoning, within_policy
 from memory.services.tools import check_value
+from memory.tiers.json_documents import comparable_json
 from memory.tokens import estimate_tokens
 from memory_project.encryption import SealBroken
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from memory.models import TurnRecord, TurnSlot, WorkEpisode
 from memory.reasoning import Provenance, ReasoningTier, is_deeper, shallowest
 from memory.services.records.reasoning import ToldSlot, within_policy
-from memory.services.work_episodes.redact import told_episode
+from memory.services.work_episodes.read import told_episode
 from memory.tokens import estimate_tokens
 
 Slot = TurnSlot.Slot

@@ -9,7 +9,6 @@ from django.db.models.functions import Cast, Coalesce
 
 from memory import conf
 from memory.errors import NotFound
-from memory.json_documents import pointer_of
 from memory.models import AgentShortTermMemory, ContextEntry, Kind, MemoryPool, PersistentContext
 from memory.models.contexts import OWN_CONTEXT
 from memory.owner import Owner
@@ -25,6 +24,7 @@ from memory.services.short_term.keep import MOST_TTL_SECONDS, ShortTermDraft, de
 from memory.tiers import agent_working
 from memory.tiers.agent_working import WorkingMemoryService
 from memory.tiers.base import Held, Tier, TierStats, Within, Written, keyed_json
+from memory.tiers.json_documents import pointer_of
 
 NO_TYPES: AbstractSet[str] = frozenset()
 

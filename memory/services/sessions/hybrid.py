@@ -15,7 +15,7 @@ from django.template.loader import render_to_string
 from redis.exceptions import RedisError
 
 from memory import conf
-from memory.errors import Unprocessable
+from memory.errors import NotFound, Unprocessable
 from memory.extraction.messages import read_message
 from memory.models import Conversation, Turn
 from memory.owner import Owner
@@ -191,3 +191,33 @@ def lay_out(summary: str, hits: Sequence[EpisodeHit]) -> str:
     return render_to_string(
         "context/hybrid_memory.txt", {"summary": fence_block(summary), "episodes": episodes}
     ).strip()
+
+
+def open_session(owner: Owner, conversation_id: str, *, now: datetime) -> SessionMemory:
+    """The session of a conversation that there is. Raises NotFound."""
+    return live_session(find_conversation(owner, conversation_id), now=now)
+
+
+def join_session(owner: Owner, conversation_id: str, *, now: datetime) -> SessionMemory:
+    """The session for a write: the conversation is made on its first, and the agent takes part from then on."""
+    return live_session(join_conversation(owner, conversation_id, now=now), now=now)
+
+
+def live_session(conversation: Conversation, *, now: datetime) -> SessionMemory:
+    """The session, brought back first where it was saved and Redis has lost it."""
+    restore_session(conversation, now=now)
+    return SessionMemory(place_of(conversation))
+
+
+def latest_question(owner: Owner, conversation_id: str) -> str:
+    """The latest message of the conversation's user, as a query.
+
+    Raises Unprocessable where there is none, or no such conversation for this owner.
+    """
+    try:
+        question = latest_message_of_user(find_conversation(owner, conversation_id))
+    except NotFound:
+        question = ""
+    if not question.strip():
+        raise Unprocessable("the conversation has no message of a user that could be the query")
+    return question

@@ -10,16 +10,19 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Value
+from django.db.models.functions import Cast
 
 from memory import conf
 from memory.audit import record
-from memory.errors import NotFound
+from memory.errors import NotFound, StaleVersion
 from memory.models import AgentShortTermMemory
 from memory.models.short_term import EntryPlace
 from memory.owner import Owner
 from memory.services.accounts.register import note_agent
 from memory.services.audit.log import record_read
 from memory.tiers.base import check_name, keyed_json
+from memory_project.fields import VerbatimJSONField
 
 MEMORY_TYPE = "short_term"
 MOST_TTL_SECONDS = 2_592_000
@@ -142,3 +145,22 @@ def record_change(owner: Owner, operation: str, *entries: AgentShortTermMemory) 
         session_id=entries[0].session_id,
         result_count=len(entries),
     )
+
+
+def correct_entry(owner: Owner, entry_id: UUID, *, value: Any, seen: datetime | None, now: datetime) -> None:
+    """Give a live entry another value, to be promoted anew. `seen` is the `updated_at` that the caller has read.
+
+    Raises NotFound, StaleVersion where it was written since then, TooLarge; ValueError for what has no JSON.
+    """
+    text = keyed_json(value)
+    with transaction.atomic():
+        rows = AgentShortTermMemory.objects.visible_to(owner).live(now).filter(id=entry_id)
+        entry = rows.select_for_update(no_key=True).first()
+        if entry is None:
+            raise NotFound("no such entry")
+        if entry.updated_at != seen:
+            raise StaleVersion("it was written since the page was opened: read it again")
+        # the text that was measured, which need not be made again
+        written = Cast(Value(text), VerbatimJSONField())
+        AgentShortTermMemory.objects.filter(id=entry_id).update(memory_value=written, promoted_at=None, updated_at=now)
+        record_change(owner, "update", entry)

@@ -9,9 +9,8 @@ from memory.models import EpisodicMemory, Turn
 from memory.providers.digests import Digest, Digester, Stretch, how_many_fit, pieces, room_beside
 from memory.providers.language_models import Usage
 from memory.providers.summaries import Message
-from memory.services.conversations.queue import Claimed
+from memory.services.conversations.queue import Claimed, read_turns, turns_between
 from memory.services.summaries.episodes import covered_turns, current_summary, digest_of
-from memory.services.turns.unread import read_turns, turns_between
 from memory_project.tracing import traced
 
 

@@ -17,20 +17,26 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from redis.exceptions import RedisError
 
+from memory import conf
 from memory.audit import record
 from memory.models import Conversation, EpisodicMemory, Link, Memory, Participant
 from memory.owner import Owner
 from memory.providers.digests import Digest, summary_digester
-from memory.services.conversations.lifecycle import lineage_of, lock_found
+from memory.services.conversations.lifecycle import lineage_of, lock_found, plan_summary
 from memory.services.conversations.queue import (
     SUMMARIES,
+    Claimed,
     Outcome,
     Settled,
     Steps,
     WorkedBatch,
+    claim_rows,
     give_up,
     held,
+    is_same_as_read,
     put_back,
+    settle_row,
+    turns_between,
     unpark,
 )
 from memory.services.embedding.embed import Embedded, embed_texts
@@ -48,10 +54,42 @@ from memory.services.summaries.episodes import (
     number_in,
     store_copies,
 )
-from memory.services.summaries.queue import advance, claim_due
 from memory.services.summaries.store import EpisodeDraft
-from memory.services.turns.unread import is_same_as_read, turns_between
 from memory.tiers.session_stores import session_store
+
+ADVANCED = (
+    *("summarized_count", "buffer_from", "summarize_after", "summarize_to"),
+    *("summary_lease_until", "summary_attempts", "summary_error"),
+)
+
+
+def claim_due(*, now: datetime, limit: int, account_id: UUID | None) -> list[Claimed]:
+    return claim_rows(SUMMARIES, now=now, limit=limit, account_id=account_id, target_of=target_of)
+
+
+def target_of(conversation: Conversation) -> int:
+    """Up to which turn its next summary goes: as asked for, else all but the last ones."""
+    wanted = conversation.summarize_to
+    if wanted is None:
+        wanted = conversation.turn_count - conf.SUMMARY_KEEP_MESSAGES
+    return max(wanted, conversation.summarized_count)
+
+
+def advance(conversation: Conversation, claim: Claimed, *, stop: int, now: datetime) -> None:
+    """The turns before `stop` are in the summary; what is left of the claim, or was asked for meanwhile, is due now."""
+    # a summary that was lost is made again from the beginning on
+    conversation.summarized_count = max(conversation.summarized_count, stop)
+    latest = conversation.turn_count - conf.SUMMARY_KEEP_MESSAGES
+    conversation.buffer_from = max(conversation.buffer_from, min(stop, latest))
+    settle_row(conversation, SUMMARIES)
+    wanted = max(claim.target, conversation.summarize_to or 0)
+    if wanted > stop:
+        conversation.summarize_to, conversation.summarize_after = wanted, now
+    else:
+        conversation.summarize_to = None
+        plan_summary(conversation, now=now)
+    conversation.save(update_fields=ADVANCED)
+
 
 logger = logging.getLogger(__name__)
 

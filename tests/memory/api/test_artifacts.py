@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Artifact, Link, Vector
 from memory.owner import Owner
-from memory.services.artifacts.uris import LONGEST_URI
+from memory.services.artifacts.rows import LONGEST_URI
 from tests.api_client import ServiceClient
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
 from tests.hostile import HostileBody, each_hostile_body

@@ -6,7 +6,7 @@ import pytest
 
 from memory.models import AuditEntry, IdempotentRequest, TurnRecord
 from memory.owner import Owner
-from memory.services.records.reasoning_policy import set_policy
+from memory.services.records.reasoning import set_policy
 from tests.api_client import ServiceClient
 from tests.memory.goals import aim
 from tests.memory.reasonings import RATIONALE, thought

@@ -15,8 +15,8 @@ from memory.maintenance.runner import run_at_once
 from memory.models import Account, JobRun, Kind, Link, Memory, Vector
 from memory.models.binary import binary_cursor
 from memory.owner import Owner
-from memory.services.duplicates.search import fresh_rows, nearest
-from memory.services.duplicates.wording import word_unworded
+from memory.services.duplicates.deduplicate import fresh_rows, nearest
+from memory.services.duplicates.texts import word_unworded
 from memory.services.memories.store import OwnVector, store_memories
 from tests.memory.duplicates import live, merged, run
 from tests.memory.duplicates import test_model as test_model

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from memory import conf
 from memory.models import Account, AuditEntry, ReasoningTrace, TurnRecord
 from memory.owner import Owner
-from memory.services.records.reasoning_policy import forget_traces
+from memory.services.records.reasoning import forget_traces
 from tests.memory.reasonings import allow, thought
 
 pytestmark = pytest.mark.django_db

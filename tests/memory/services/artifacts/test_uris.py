@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.services.artifacts.uris import LONGEST_URI, refusal_of
+from memory.services.artifacts.rows import LONGEST_URI, refusal_of
 
 KEPT = [
     "docs/roses.md",

@@ -32,8 +32,7 @@ from memory.services.conversations.staff_edits import (
 )
 from memory.services.memories import correct as corrections
 from memory.services.memories.correct import mark_memories
-from memory.services.sessions.hybrid import MemoryManager
-from memory.services.sessions.open import join_session
+from memory.services.sessions.hybrid import MemoryManager, join_session
 from memory.services.tools import visible_invocations
 from memory.services.turns.store import get_conversation
 from memory.tiers.working import WorkingMemory

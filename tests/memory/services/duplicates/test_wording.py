@@ -10,8 +10,7 @@ from memory.models import Account, Fact, Kind, Memory
 from memory.models.memory import WORDED
 from memory.owner import Owner
 from memory.services.contexts.snapshots import create_snapshot, restore_snapshot
-from memory.services.duplicates.texts import says_the_same, with_s
-from memory.services.duplicates.wording import word_unworded, wording_of
+from memory.services.duplicates.texts import says_the_same, with_s, word_unworded, wording_of
 from memory.services.duplicates.words import FILLERS, INTERCHANGEABLE, NUMBERS, SYNONYMS, TIMES, UNCONTRACTED
 from memory.services.memories.correct import correct_memory
 from tests.memory.contexts import context_of, entry, keep, rewrite

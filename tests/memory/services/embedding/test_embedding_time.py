@@ -3,8 +3,7 @@
 import pytest
 from pytest_django import Settings
 
-from memory.services.embedding.embed import WRITE_TEXTS
-from memory.services.embedding_time import EmbeddingTime
+from memory.services.embedding.embed import WRITE_TEXTS, EmbeddingTime
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer
 
 pytestmark = pytest.mark.django_db

@@ -9,9 +9,8 @@ from django.db import transaction
 from memory.errors import Conflict, NotFound, StaleVersion, Unprocessable
 from memory.models import Account, AuditEntry, Entity, EntityName
 from memory.owner import Owner
-from memory.services.entities.change import EntityChanges
+from memory.services.entities.change import EntityChanges, correct_entity
 from memory.services.entities.merge import merge_entities, split_entity
-from memory.services.entities.staff_edits import correct_entity
 from memory.services.memories.correct import correct_memory, delete_memories, mark_memories
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.entities import entity_of, meet

@@ -21,10 +21,9 @@ from memory.models import AuditEntry, Conversation, Entity, Fact, Link, Turn, Us
 from memory.owner import Owner
 from memory.services.conversations.queue import EXTRACTION, WorkedBatch, claim_rows
 from memory.services.embedding.embed import embed_texts
-from memory.services.extraction.counts import unstored
 from memory.services.extraction.extract import extract_due, request_extraction, target_of
 from memory.services.extraction.knowledge import store_extraction
-from memory.services.extraction.material import Material
+from memory.services.extraction.material import Material, unstored
 from memory.services.facts.supersede import reject_fact
 from tests.memory.episodes import NOW
 from tests.memory.knowledge import claims, entities, extracted, look_through, tell

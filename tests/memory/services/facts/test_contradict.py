@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from memory.models import Fact
-from memory.services.facts.contradict import Rival, prefer_new
 from memory.services.facts.learn import FactDraft
+from memory.services.facts.review import Rival, prefer_new
 from tests.memory.knowledge import SAID_AT
 
 NEVER = None

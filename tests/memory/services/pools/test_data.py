@@ -11,13 +11,13 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from memory import conf
 from memory.errors import Forbidden, NotFound, StaleVersion, TooLarge, Unprocessable
-from memory.json_documents import ABSENT, DEEPEST, parse_path, value_at
 from memory.models import AccessControl, Account, Agent, MemoryPool, WorkflowRun
 from memory.owner import Owner
 from memory.services.pools.data import merge_data, read_data, write_data
 from memory.services.pools.manage import PoolStatistics, pool_statistics
+from memory.tiers.json_documents import ABSENT, DEEPEST, parse_path, value_at
 from tests.memory.pools import NOW, make_pool
-from tests.memory.test_json_documents import documents, leaves, names, path_of, values
+from tests.memory.tiers.test_json_documents import documents, leaves, names, path_of, values
 
 pytestmark = pytest.mark.django_db
 

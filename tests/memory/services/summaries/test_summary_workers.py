@@ -20,8 +20,7 @@ from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import language_model
 from memory.services.conversations.queue import WorkedBatch, held, renew_lease
 from memory.services.memories.correct import correct_memory, mark_memories
-from memory.services.summaries.queue import claim_due
-from memory.services.summaries.summarize import request_summary, summarize_due
+from memory.services.summaries.summarize import claim_due, request_summary, summarize_due
 from memory.services.turns.store import get_conversation
 from memory.tiers.session_stores import session_store
 from tests.beside import PATIENCE_SECONDS, over_own_connection

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.errors import TooLarge, Unprocessable
-from memory.json_documents import (
+from memory.tiers.json_documents import (
     ABSENT,
     DEEPEST,
     check_part,
