@@ -9,7 +9,9 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help up test bench lock clean install install-dev python
+PARALLEL := -n 3 --dist worksteal
+
+.PHONY: help up lint check test test-all docs bench lock clean install install-dev python
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | expand -t 10
@@ -17,13 +19,25 @@ help:  ## list the targets
 up: install  ## start everything: PostgreSQL, Valkey, web, worker and beat, on http://127.0.0.1:8002
 	@exec $(BIN)/python -m memory_project.up
 
-test: install-dev  ## the whole gate, on servers of its own
+lint: install-dev  ## format, lint, spelling, types and import order
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy
+	$(BIN)/codespell
 	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+check: lint  ## answer in under three minutes: lint, and the tests that need no database
+	$(BIN)/pytest $(PARALLEL) --hypothesis-profile quick -m "not slow and not database"
+
+test: lint  ## the gate, on servers of its own: lint, and every test that is not slow
 	$(BIN)/python -m tests.servers manage.py makemigrations --check --dry-run
-	$(BIN)/pytest -n 3 --dist worksteal --hypothesis-profile gate
+	$(BIN)/pytest $(PARALLEL) --hypothesis-profile quick -m "not slow"
+
+test-all: install-dev  ## the rest: slow tests (kills, outages, growth, memory), and property tests at full length
+	$(BIN)/pytest $(PARALLEL) --hypothesis-profile full -m "slow or property"
+
+docs: install-dev  ## build the documentation as a site in site/; broken links are errors
+	$(BIN)/mkdocs build --strict --quiet
 
 bench: install-dev  ## print what the service costs over raw Redis and SQL, on servers of its own
 	$(BIN)/python -m tests.servers manage.py bench --migrate $(ARGS)

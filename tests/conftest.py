@@ -9,14 +9,12 @@ from django.conf import settings
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
-from hypothesis import HealthCheck
-from hypothesis import settings as hypothesis_settings
 
 from memory import conf
 from memory.models import Account
 from memory.owner import Owner
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
-from memory.tiers.access_log import UNTOLD
+from memory.tiers.access_log import UNREPORTED
 from memory_project import redis
 from tests import template
 from tests.api_client import ServiceClient
@@ -26,17 +24,13 @@ from tests.embedding_server import embedding_server as embedding_server
 from tests.emptying import empty_after_commits
 from tests.http_server import httpserver as httpserver
 from tests.language_model_server import language_model_server as language_model_server
+from tests.properties import register_profiles
 from tests.redis_elsewhere import redis_away
 from tests.reranker_server import reranker_server as reranker_server
+from tests.servers import has_database
 from tests.web_server import shared_server as shared_server
 
-# how fast the machine is today is no property of the code; examples share the database, and say so by asking for it
-hypothesis_settings.register_profile(
-    "anew", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
-# the gate says the same of the same code
-hypothesis_settings.register_profile("gate", hypothesis_settings.get_profile("anew"), derandomize=True)
-hypothesis_settings.load_profile("anew")
+register_profiles()
 
 
 def pytest_configure() -> None:
@@ -56,6 +50,15 @@ def wait_for_a_busy_machine() -> None:
     cache: Any = settings.CACHES["default"]
     cache["OPTIONS"] |= {"SOCKET_TIMEOUT": 30.0, "SOCKET_CONNECT_TIMEOUT": 30.0}
     conf.RECALL_DEADLINE_MS = 60_000
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a database and what draws examples, so that targets can select by it (see CONTRIBUTING.md)."""
+    for item in items:
+        if has_database(item):
+            item.add_marker("database")
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("property")
 
 
 def pytest_collection_finish() -> None:
@@ -137,4 +140,4 @@ def dead_redis() -> Iterator[None]:
     """From now on, nobody is at Redis' address."""
     with redis_away():
         yield
-    UNTOLD.take()
+    UNREPORTED.pop_all()

@@ -1,0 +1,91 @@
+"""Make a release: `.venv/bin/python -m lab.release 0.3.0`.
+
+Runs the gate, moves the changelog's unreleased lines under the version, sets the version, commits, tags, and packs the
+tagged tree into `dist/`: the service is run from its source tree. Nothing is pushed.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
+UNRELEASED = "## [Unreleased]"
+
+
+class ReleaseError(Exception):
+    """A reason not to release, as a whole sentence."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m lab.release", description=__doc__)
+    parser.add_argument("version", help="the new version, such as 0.3.0")
+    parser.add_argument("--dry-run", action="store_true", help="show the changelog's new heading and change nothing")
+    options = parser.parse_args()
+    try:
+        release(options.version, dry_run=options.dry_run)
+    except ReleaseError as error:
+        sys.exit(str(error))
+
+
+def release(version: str, *, dry_run: bool, project: Path = PROJECT) -> None:
+    """Make the release `version`. Raises ReleaseError before anything is changed."""
+    changelog, settings = project / "CHANGELOG.md", project / "pyproject.toml"
+    texts = {
+        changelog: headed_changelog(changelog.read_text(), version, datetime.now(UTC).date()),
+        settings: versioned_settings(settings.read_text(), version),
+    }
+    if dry_run:
+        print(heading(version, datetime.now(UTC).date()))  # noqa: T201
+        return
+    if run("git", "status", "--porcelain", project=project).strip():
+        raise ReleaseError("There are uncommitted changes: commit or remove them first.")
+    run("make", "test", project=project)
+    for path, text in texts.items():
+        path.write_text(text)
+    run("git", "commit", "--all", "--message", f"Release {version}", project=project)
+    run("git", "tag", "--annotate", f"v{version}", "--message", f"Release {version}", project=project)
+    pack(version, project)
+
+
+def pack(version: str, project: Path) -> None:
+    name = f"agent-memory-service-{version}"
+    (project / "dist").mkdir(exist_ok=True)
+    archive = f"--output=dist/{name}.tar.gz"
+    run("git", "archive", "--format=tar.gz", f"--prefix={name}/", archive, f"v{version}", project=project)
+
+
+def headed_changelog(text: str, version: str, today: date) -> str:
+    """Return the changelog with its unreleased lines under a heading of the new version. Raises ReleaseError."""
+    if not VERSION.fullmatch(version):
+        raise ReleaseError(f"{version!r} is not a version; use three numbers, such as 0.3.0.")
+    if f"## [{version}]" in text:
+        raise ReleaseError(f"The changelog has a version {version} already.")
+    _, found, rest = text.partition(UNRELEASED)
+    if not found or not rest.partition("\n## ")[0].strip():
+        raise ReleaseError("The changelog has no unreleased lines: there is nothing to release.")
+    return text.replace(UNRELEASED, f"{UNRELEASED}\n\n{heading(version, today)}", 1)
+
+
+def heading(version: str, today: date) -> str:
+    return f"## [{version}] - {today}"
+
+
+def versioned_settings(text: str, version: str) -> str:
+    """Return `pyproject.toml` with the new version."""
+    return re.sub(r'^version = ".*"$', f'version = "{version}"', text, count=1, flags=re.MULTILINE)
+
+
+def run(*command: str, project: Path) -> str:
+    """Run a command in the project and return what it printed. Raises ReleaseError if it fails."""
+    done = subprocess.run(command, cwd=project, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
+    if done.returncode != 0:
+        raise ReleaseError(f"`{' '.join(command)}` failed with exit code {done.returncode}.")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

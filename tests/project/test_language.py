@@ -1,0 +1,109 @@
+"""The language of the code: what the style guide in CONTRIBUTING.md asks for and a machine can see."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGES = ("memory", "memory_project", "ledger", "lab")
+
+FRAGMENT = re.compile(
+    r"(?:Of|Those|These|As|By|Where|With|Without|What|Which|Whether|Whose|Whom|Who|None|How|From|To|For|In|On|At|Within"
+    r"|Beside|Before|After|Under|Behind|When|That|And|Or|Only|Not|Also|So|Until|Because|Since)(?=[\s,])"
+)
+"""Words that open a fragment, which leans on the name below it, instead of a sentence."""
+
+REPLACED_WORDS = {
+    "tell": "format, serialize or render",
+    "told": "formatted, redacted or visible",
+    "represent": "serialize",
+    "settle": "store, recompute or mark, and what",
+    "spread": "propagate",
+    "nudge": "notify",
+    "knob": "setting",
+    "knobs": "setting",
+    "stretch": "page, range or batch",
+    "recaller": "retriever",
+    "orientation": "query analysis",
+    "sitting": "session segment",
+    "wording": "normalized text",
+}
+"""Words of a private dialect, which may not come back as parts of names, and what to write instead."""
+
+ALLOWED_NAMES = frozenset({"wording"})
+"""Columns of the database, which keep their names."""
+
+SHARED_FUNCTION_NAMES_LIMIT = 0.08
+"""The share of module-level functions whose name some other module uses too; what implements a protocol may."""
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def python_files() -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from (path for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts)
+
+
+MODULES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in python_files()}
+
+
+def definitions(tree: ast.Module) -> Iterator[Definition]:
+    return (node for node in ast.walk(tree) if isinstance(node, Definition))
+
+
+def docstrings(tree: ast.Module) -> Iterator[str]:
+    return filter(None, (ast.get_docstring(node) for node in (tree, *definitions(tree))))
+
+
+def test_docstrings_open_with_a_sentence() -> None:
+    fragments = [
+        f"{path}: {doc.splitlines()[0]}"
+        for path, tree in MODULES.items()
+        for doc in docstrings(tree)
+        if FRAGMENT.match(doc)
+    ]
+
+    assert fragments == []
+
+
+def words_of_name(name: str) -> list[str]:
+    """Split a name at underscores and capitals."""
+    return re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)
+
+
+def test_names_use_the_words_of_the_glossary() -> None:
+    advice = [
+        f"{path}: {node.name}: say {REPLACED_WORDS[word.lower()]}"
+        for path, tree in MODULES.items()
+        for node in definitions(tree)
+        if node.name not in ALLOWED_NAMES
+        for word in words_of_name(node.name)
+        if word.lower() in REPLACED_WORDS
+    ]
+
+    assert advice == []
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    modules = defaultdict(list)
+    for path, tree in MODULES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and "/commands/" not in path:
+                modules[node.name].append(path)
+
+    assert {name: paths for name, paths in modules.items() if len(paths) > 1} == {}
+
+
+def test_few_functions_share_a_name() -> None:
+    modules = defaultdict(list)
+    for path, tree in MODULES.items():
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                modules[node.name].append(path)
+
+    shared = {name: paths for name, paths in modules.items() if len(paths) > 1}
+    share = sum(map(len, shared.values())) / sum(map(len, modules.values()))
+
+    assert share < SHARED_FUNCTION_NAMES_LIMIT, shared
