@@ -1,4 +1,4 @@
-"""Links in bulk: what is there already is left alone, and both ends must be in the account."""
+"""Types of links that the service makes, and their bulk insert."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,20 +13,20 @@ MENTIONS = "MENTIONS"
 PROMOTED_FROM = "PROMOTED_FROM"
 SUPERSEDES = "SUPERSEDES"
 WORKS_ON = "WORKS_ON"
-"""From a turn's slot, a work episode or an artifact to the goal that it was for."""
+"""Leads from a turn slot, a work episode or an artifact to its goal."""
 PRODUCED = "PRODUCED"
-"""From the slot that says what was done to the artifact that came of it."""
+"""Leads from the action slot of a turn to an artifact that the action produced."""
 USED = "USED"
-"""From a turn's slot to a memory, or an artifact, that it went by."""
+"""Leads from a turn slot to a memory or an artifact that it relied on."""
 DUPLICATE_OF = "DUPLICATE_OF"
-"""From an archived memory to the one that says the same, and stands for it; its properties take the merge back."""
+"""Leads from an archived memory to the one it was merged into. Its properties have what undoing the merge needs."""
 NOT_DUPLICATE_OF = "NOT_DUPLICATE_OF"
-"""Between two that staff took apart. Of no weight: nobody is to walk along it."""
+"""Links two memories whose merge staff undid. The weight is 0, so that no graph walk follows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewLink:
-    """A link before it is stored; the same source, type and target again is the same link."""
+    """A link before it is stored. Source, type and target identify a link."""
 
     source_id: UUID
     type: str
@@ -36,8 +36,10 @@ class NewLink:
 
 
 def insert_links(account_id: UUID, links: Iterable[NewLink]) -> None:
-    """One statement, in the caller's transaction, in one order everywhere. Raises IntegrityError where an end is gone:
-    lock the ends first."""
+    """Insert links that do not exist yet, in the caller's transaction. One statement.
+
+    All callers insert in one order. Lock the ends before: raises IntegrityError if one is gone or in another account.
+    """
     rows: Sequence[Link] = [
         Link(
             account_id=account_id,

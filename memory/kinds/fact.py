@@ -1,0 +1,19 @@
+"""Facts: claims with a confidence and the time in which they are true."""
+
+from memory.kinds.base import KindSpec, Merging
+from memory.scoring import FACT_WEIGHT
+
+SPEC = KindSpec(
+    name="fact",
+    label="fact",
+    plural="facts",
+    model="memory.Fact",
+    recall_weight=FACT_WEIGHT,
+    has_links=True,
+    repeat_key=("holder", "temporal", "valid_from", "valid_to"),
+    resume_quote="whole",
+    merging=Merging(),
+    # a corrected claim is another belief, and identity follows from holder, channel and claim
+    not_correctable=frozenset({"text", "user_id", "channel"}),
+    admin_page="fact",
+)
