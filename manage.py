@@ -9,7 +9,7 @@ from django.core.management import execute_from_command_line
 
 from memory_project.embedded.environment import servers_for_command
 from memory_project.embedded.errors import EmbeddedServerError
-from memory_project.knobs import SettingError
+from memory_project.env import SettingError
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""Has this item been injected into this conversation? The ledger says so, and says who was first to do it.
+"""A record of which items have been injected into which conversation, and of which agent injected each first.
 
-The live ledger is a Redis hash a conversation (`store`); every change is journalled, so that a Redis that lost its
-data loses no ledger (`journal`). It knows nothing of memories: an item is a key of the caller's, by convention
+The live ledger is one Redis hash per conversation (`store`). Every change is also journalled, so a Redis that loses its
+data loses no ledger (`journal`). The app knows nothing of memories: an item key is the caller's own, by convention
 `skill:…`, `entity:…`, `artifact:…` or `{kind}:{id}`.
 """

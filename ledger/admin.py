@@ -1,4 +1,4 @@
-"""The journal, to look at: it is a record, and nobody edits a record."""
+"""Read-only admin of the injection journal."""
 
 from django.contrib import admin
 from django.http import HttpRequest
@@ -12,9 +12,9 @@ class InjectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # has no para
     list_display = ("at", "account", "conversation_id", "event", "item_key", "value", "agent_id")
     list_filter = (AccountFilter, "event", "at")
     list_select_related = ("account",)
-    # in full: looking for a part would read through the whole journal
+    # exact matches only: a search for a part of a text would scan the whole journal
     search_fields = ("conversation_id__exact", "item_key__exact", "agent_id__exact")
-    search_help_text = "A conversation, item key or agent, in full."
+    search_help_text = "Search by a complete conversation id, item key or agent id."
     ordering = ("-stream_id",)
     paginator = BoundedPaginator
     show_full_result_count = False

@@ -1,19 +1,20 @@
-"""The ledger's durable journal: from Redis into rows, and from rows back into a Redis that lost its ledgers.
+"""The ledger's durable journal: it turns changes in Redis into rows, and restores ledgers that Redis lost.
 
-    mark, evict, end ──one script──▶ hash + stream ──flush──▶ Injection rows ──restore──▶ hash
+    mark, evict, end_ledger ──one script──▶ hash + stream ──flush_journal──▶ Injection rows ──restore──▶ hash
 
-A change enters the hash and the stream in one script, so that both agree on what happened and in which order; the
-stream is emptied into rows behind the requests. Three keys in one script want one Redis, with replicas if you like: a
-Redis Cluster would refuse it, and could not serve here anyway, since neither Celery nor our client speaks to one.
+A change enters the hash and the stream in one script, so both agree on what happened and in which order. The stream is
+emptied into rows in the background. One script uses three keys, which needs a single Redis, with replicas if you like:
+a Redis Cluster would refuse it, and neither Celery nor our client supports one.
 
-The key `ledger_epoch` stands for "this Redis has every ledger". It goes with the data. While it is missing, a ledger is
-restored before it first answers (the set `ledger_restored` knows which were), and `restore_all` restores the rest, then
-sets the key. A new installation starts the same way, with nothing to restore.
+The key `ledger_epoch` means "this Redis has every ledger". It is lost together with the data. While it is missing, a
+ledger is restored before its first answer (the set `ledger_restored` lists those already restored), and
+`restore_all_ledgers` restores the others, then sets the key. A new installation starts the same way, with nothing to
+restore.
 
-A Redis that came back from an old copy has that key and lacks what happened since. `ledger_flushed` tells: it is the
-newest id that became a row, and changes together with the stream, so it is as old as the copy. A row above it that is
-not in the stream either is one that this Redis never heard of (`has_lost_its_tail`). That is looked into before every
-flush, since a flush moves it, and by `restore_all`.
+A Redis that came back from an old copy has that key but lacks the changes since. `ledger_flushed`, the newest id that
+became a row, reveals it: it changes together with the stream, so it is as old as the copy. A row above it that is not
+in the stream either is one that this Redis never saw (`has_lost_tail`). This is checked by `restore_all_ledgers` and
+before every flush, because a flush moves `ledger_flushed`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,18 +29,18 @@ from django.db import transaction
 from django.db.models import Max
 
 from ledger.models import Injection
-from memory_project.redis import SHARED_KEYS, Place, client, conversation_key, script
+from memory_project.redis import SHARED_KEYS, ConversationRef, client, conversation_key, script
 
 JOURNAL = SHARED_KEYS["ledger_journal"]
 EPOCH = SHARED_KEYS["ledger_epoch"]
 RESTORED = SHARED_KEYS["ledger_restored"]
 FLUSHED = SHARED_KEYS["ledger_flushed"]
-DRAIN_SIZE = 1_000
+FLUSH_BATCH_SIZE = 1_000
 
-Entry = tuple[str, dict[str, str]]
+StreamEntry = tuple[str, dict[str, str]]
 """An entry of the stream: its id, and account, conversation, agent, event, item, value."""
 
-# ids go on after those in PostgreSQL, whatever the clock says now; an error says that they do already
+# new ids follow those in PostgreSQL, whatever the clock says; an error means that they already do
 CONTINUE_IDS = """
 local function continue_ids(journal, last)
     if last ~= '' and type(redis.pcall('XADD', journal, last, 'event', 'none')) == 'string' then
@@ -74,7 +75,7 @@ return redis.call('SADD', KEYS[1], ARGV[1])
 """
 )
 
-# epoch, restored; token. The token is gone when Redis lost its data once more meanwhile
+# epoch, restored; token. The token is missing if Redis lost its data again in the meantime
 FINISH = """
 if redis.call('SISMEMBER', KEYS[2], ARGV[1]) == 0 then
     return 0
@@ -84,7 +85,7 @@ redis.call('UNLINK', KEYS[2])
 return 1
 """
 
-# ids as texts of one width, since numbers of 64 bits lose their last digits in Lua; `last` is the newest row's id
+# ids as texts of fixed width, because 64-bit numbers lose digits in Lua; `last` is the newest row's id
 TAIL = """
 local function padded(id)
     local ms, number = string.match(id, '(%d+)-(%d+)')
@@ -100,7 +101,7 @@ end
 LOOK_FOR_TAIL = f"{TAIL} return tail_is_lost(KEYS[1], KEYS[2], ARGV[1])"
 
 # journal, flushed, epoch, restored; the newest row's id
-ADMIT_LOST_TAIL = (
+DROP_EPOCH_IF_TAIL_LOST = (
     TAIL
     + """
 if tail_is_lost(KEYS[1], KEYS[2], ARGV[1]) then
@@ -110,8 +111,8 @@ end
 """
 )
 
-# journal, flushed; ids. One that is not there any more says nothing: this may be an older Redis than they came from
-FORGET = (
+# journal, flushed; ids. A missing id proves nothing: this Redis may be an older copy than the one it was read from
+DELETE_ENTRIES = (
     TAIL
     + """
 local flushed = redis.call('GET', KEYS[2]) or '0-0'
@@ -126,8 +127,8 @@ redis.call('SET', KEYS[2], flushed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What one row did to its ledger."""
+class LedgerChange:
+    """A change that one row made to its ledger."""
 
     event: str
     item_key: str
@@ -135,8 +136,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flushed:
-    """`cursor` is the last entry looked at; empty when the stream had no more."""
+class FlushedChanges:
+    """The result of a flush. `cursor` is the last entry looked at; empty when the stream had no more."""
 
     examined: int
     changed: int
@@ -144,15 +145,15 @@ class Flushed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
-    """Conversations looked at, and those whose ledger was made again."""
+class RestoredLedgers:
+    """The number of conversations looked at, and of those whose ledger was restored."""
 
     examined: int
     changed: int
 
 
-def fold(changes: Iterable[Change]) -> dict[str, str]:
-    """The ledger after these changes, in their order. The first mark of an item stays until it is evicted."""
+def replay_changes(changes: Iterable[LedgerChange]) -> dict[str, str]:
+    """Return the ledger after these changes, applied in order. The first mark of an item stays until it is evicted."""
     ledger: dict[str, str] = {}
     for change in changes:
         if change.event == Injection.Event.MARKED:
@@ -164,52 +165,53 @@ def fold(changes: Iterable[Change]) -> dict[str, str]:
     return ledger
 
 
-def ledger_keys(place: Place) -> list[str]:
-    """The keys of every script that reads or changes a ledger: ledger, epoch, restored, journal."""
-    return [conversation_key("ledger", place), EPOCH, RESTORED, JOURNAL]
+def ledger_keys(conversation: ConversationRef) -> list[str]:
+    """Return the KEYS of every script that reads or changes a ledger: ledger, epoch, restored, journal."""
+    return [conversation_key("ledger", conversation), EPOCH, RESTORED, JOURNAL]
 
 
-def pending() -> int:
-    """How many changes are not yet rows."""
+def count_pending_changes() -> int:
+    """Return the number of changes that are not yet rows."""
     return int(client().xlen(JOURNAL))
 
 
-def look(size: int, *, after: str = "", account_id: UUID | None = None) -> Flushed:
-    """What a flush with the same arguments would do (`changed` at most). Changes nothing."""
-    entries, cursor = next_entries(size, after=after, account_id=account_id)
-    return Flushed(examined=len(entries), changed=len(entries), cursor=cursor)
+def preview_flush(size: int, *, after: str = "", account_id: UUID | None = None) -> FlushedChanges:
+    """Return what `flush_journal` would do with the same arguments (`changed` is an upper bound). Changes nothing."""
+    entries, cursor = read_stream_entries(size, after=after, account_id=account_id)
+    return FlushedChanges(examined=len(entries), changed=len(entries), cursor=cursor)
 
 
-def flush(size: int, *, after: str = "", account_id: UUID | None = None) -> Flushed:
-    """Move up to `size` entries after the cursor into rows, and delete them from the stream once that is committed.
+def flush_journal(size: int, *, after: str = "", account_id: UUID | None = None) -> FlushedChanges:
+    """Move up to `size` entries after the cursor into rows, and delete them from the stream after the commit.
 
-    Killed anywhere and run again, nothing is lost or doubled. With an account, others' entries stay where they are.
+    It may be killed at any point and run again: nothing is lost or doubled. With an account, other accounts' entries
+    stay.
     """
-    admit_lost_tail()
-    entries, cursor = next_entries(size, after=after, account_id=account_id)
+    drop_epoch_if_tail_lost()
+    entries, cursor = read_stream_entries(size, after=after, account_id=account_id)
     with transaction.atomic():
-        changed = store_new(entries)
+        changed = store_new_rows(entries)
         if entries:
-            # on commit of the caller's transaction, if there is one: an entry may not go before its row is safe
-            transaction.on_commit(lambda: forget([at for at, _ in entries]))
-    return Flushed(examined=len(entries), changed=changed, cursor=cursor)
+            # after the outermost commit: an entry must not be deleted before its row is safe
+            transaction.on_commit(lambda: delete_entries([at for at, _ in entries]))
+    return FlushedChanges(examined=len(entries), changed=changed, cursor=cursor)
 
 
-def forget(ids: list[str]) -> None:
-    """Delete entries that are rows now, and note how far that has come."""
-    script(FORGET)(keys=[JOURNAL, FLUSHED], args=ids)
+def delete_entries(ids: list[str]) -> None:
+    """Delete entries that are rows now, and advance `ledger_flushed`."""
+    script(DELETE_ENTRIES)(keys=[JOURNAL, FLUSHED], args=ids)
 
 
-def next_entries(size: int, *, after: str, account_id: UUID | None) -> tuple[list[Entry], str]:
-    """The account's among the next `size` entries, and the cursor behind them, "" when these were the last."""
-    found = cast("list[Entry]", client().xrange(JOURNAL, min=f"({after}" if after else "-", count=size))
+def read_stream_entries(size: int, *, after: str, account_id: UUID | None) -> tuple[list[StreamEntry], str]:
+    """Return the account's entries among the next `size`, and the cursor after them ("" at the end of the stream)."""
+    found = cast("list[StreamEntry]", client().xrange(JOURNAL, min=f"({after}" if after else "-", count=size))
     cursor = found[-1][0] if len(found) == size else ""
     return [(at, entry) for at, entry in found if account_id in (None, UUID(entry["account"]))], cursor
 
 
-def store_new(entries: list[Entry]) -> int:
-    """Store the entries that have no row yet; how many. Those of accounts that are gone are nobody's any more."""
-    rows = [row_of(at, entry) for at, entry in entries]
+def store_new_rows(entries: list[StreamEntry]) -> int:
+    """Store the entries that have no row yet and return their number. Entries of deleted accounts are dropped."""
+    rows = [injection_row(at, entry) for at, entry in entries]
     stored = Injection.objects.filter(stream_id__in=[row.stream_id for row in rows])
     known = set(stored.values_list("stream_id", flat=True))
     accounts: Any = apps.get_model("memory", "Account")._default_manager
@@ -219,7 +221,7 @@ def store_new(entries: list[Entry]) -> int:
     return len(new)
 
 
-def row_of(stream_id: str, entry: dict[str, str]) -> Injection:
+def injection_row(stream_id: str, entry: dict[str, str]) -> Injection:
     milliseconds = int(stream_id.split("-")[0])
     return Injection(
         account_id=UUID(entry["account"]),
@@ -229,94 +231,99 @@ def row_of(stream_id: str, entry: dict[str, str]) -> Injection:
         agent_id=entry["agent"],
         event=entry["event"],
         at=datetime.fromtimestamp(milliseconds / 1000, tz=UTC),
-        stream_id=sortable(stream_id),
+        stream_id=sortable_stream_id(stream_id),
     )
 
 
-def sortable(stream_id: str) -> str:
-    """`<ms>-<n>` with both numbers at their full width (64 bits)."""
+def sortable_stream_id(stream_id: str) -> str:
+    """Return `<ms>-<n>` with both numbers padded to the width of 64 bits."""
     milliseconds, number = stream_id.split("-")
     return f"{int(milliseconds):020}-{int(number):020}"
 
 
 def last_journalled_id() -> str:
-    """The newest entry that is a row, as Redis writes it; "" without rows."""
+    """Return the newest entry that is a row, as Redis writes its id; "" without rows."""
     last = Injection.objects.aggregate(last=Max("stream_id"))["last"]
     return "-".join(str(int(number)) for number in last.split("-")) if last else ""
 
 
-def drain() -> None:
-    """Flush until the stream has no more."""
-    cursor = flush(DRAIN_SIZE).cursor
+def flush_everything() -> None:
+    """Flush until the stream is empty."""
+    cursor = flush_journal(FLUSH_BATCH_SIZE).cursor
     while cursor:
-        cursor = flush(DRAIN_SIZE, after=cursor).cursor
+        cursor = flush_journal(FLUSH_BATCH_SIZE, after=cursor).cursor
 
 
-def restore(place: Place) -> None:
-    """Make one ledger again, unless somebody was quicker. Needs PostgreSQL.
+def restore_ledger(conversation: ConversationRef) -> None:
+    """Restore one ledger from its rows, unless somebody else was faster. Needs PostgreSQL.
 
-    Rows and stream together are the whole history, and until the ledger is restored nobody can add to it.
+    Rows and stream together are the whole history, and nobody can add to the ledger until it is restored.
     """
-    drain()
-    history = Injection.objects.in_account(place.account_id).in_conversation(place.conversation_id).in_order()
+    flush_everything()
+    history = (
+        Injection.objects.in_account(conversation.account_id).in_conversation(conversation.conversation_id).in_order()
+    )
     rows = history.values_list("event", "item_key", "value")
-    changes = (Change(event=event, item_key=item_key, value=value) for event, item_key, value in rows)
-    rebuild(place, fold(changes), last_journalled_id())
+    changes = (LedgerChange(event=event, item_key=item_key, value=value) for event, item_key, value in rows)
+    rebuild_ledger(conversation, replay_changes(changes), last_journalled_id())
 
 
-def rebuild(place: Place, ledger: dict[str, str], last_id: str) -> bool:
-    """Put this ledger in place of what Redis has, True; False when it needs none, since it has all or was quicker."""
+def rebuild_ledger(conversation: ConversationRef, ledger: dict[str, str], last_id: str) -> bool:
+    """Replace the ledger in Redis and return True; return False if it needs no restoring (any more)."""
     pairs = [text for pair in ledger.items() for text in pair]
-    return bool(script(REBUILD)(keys=ledger_keys(place), args=[last_id, *pairs]))
+    return bool(script(REBUILD)(keys=ledger_keys(conversation), args=[last_id, *pairs]))
 
 
-def restore_all(account_id: UUID | None = None) -> Restored:
-    """Make every ledger again if this Redis has lost them, and say so in the epoch. With an account: only its own."""
-    admit_lost_tail()
+def restore_all_ledgers(account_id: UUID | None = None) -> RestoredLedgers:
+    """Restore every ledger if this Redis has lost them, then set the epoch.
+
+    With an account, restore only its ledgers and leave the epoch unset.
+    """
+    drop_epoch_if_tail_lost()
     if has_every_ledger():
-        return Restored(examined=0, changed=0)
+        return RestoredLedgers(examined=0, changed=0)
     token, last_id = str(uuid4()), last_journalled_id()
     script(BEGIN)(keys=[RESTORED, JOURNAL], args=[token, last_id])
-    drain()
+    flush_everything()
     examined = changed = 0
-    for place, changes in histories(account_id):
+    for conversation, changes in read_histories(account_id):
         examined += 1
-        changed += rebuild(place, fold(changes), last_id)
+        changed += rebuild_ledger(conversation, replay_changes(changes), last_id)
     if account_id is None:
         script(FINISH)(keys=[EPOCH, RESTORED], args=[token])
-    return Restored(examined=examined, changed=changed)
+    return RestoredLedgers(examined=examined, changed=changed)
 
 
-def count_lost(account_id: UUID | None = None) -> int:
-    """How many conversations `restore_all` would look at."""
-    if has_every_ledger() and not has_lost_its_tail():
+def count_lost_ledgers(account_id: UUID | None = None) -> int:
+    """Return the number of conversations that `restore_all_ledgers` would look at."""
+    if has_every_ledger() and not has_lost_tail():
         return 0
     rows = Injection.objects.all() if account_id is None else Injection.objects.in_account(account_id)
     return rows.values("account_id", "conversation_id").distinct().count()
 
 
 def has_every_ledger() -> bool:
-    """False in a Redis that is new or has lost its data, until `restore_all`."""
+    """Return False for a Redis that is new or has lost its data, until `restore_all_ledgers` has run."""
     return bool(client().exists(EPOCH))
 
 
-def has_lost_its_tail() -> bool:
-    """A Redis that came back from an old copy has its epoch, but not the changes that are rows already."""
-    # rows first: whatever becomes one later, the stream or `ledger_flushed` know it by the time they are asked
+def has_lost_tail() -> bool:
+    """Return True for a Redis that came back from an old copy: it has its epoch, but lacks changes that are rows."""
+    # read rows first: a change that becomes a row later is in the stream or below `ledger_flushed` by then
     last_id = last_journalled_id()
     return bool(last_id) and bool(script(LOOK_FOR_TAIL)(keys=[JOURNAL, FLUSHED], args=[last_id]))
 
 
-def admit_lost_tail() -> None:
-    """Where the tail is lost, take the epoch away: every ledger is then restored before it answers again."""
+def drop_epoch_if_tail_lost() -> None:
+    """Delete the epoch if the tail is lost, so that every ledger is restored before it answers again."""
     if last_id := last_journalled_id():
-        script(ADMIT_LOST_TAIL)(keys=[JOURNAL, FLUSHED, EPOCH, RESTORED], args=[last_id])
+        script(DROP_EPOCH_IF_TAIL_LOST)(keys=[JOURNAL, FLUSHED, EPOCH, RESTORED], args=[last_id])
 
 
-def histories(account_id: UUID | None) -> Iterator[tuple[Place, Iterator[Change]]]:
-    """Each conversation with its changes, streamed: the journal may be long."""
+def read_histories(account_id: UUID | None) -> Iterator[tuple[ConversationRef, Iterator[LedgerChange]]]:
+    """Yield each conversation with its changes, streamed because the journal may be long."""
     rows = Injection.objects.all() if account_id is None else Injection.objects.in_account(account_id)
     columns = rows.in_order().values_list("account_id", "conversation_id", "event", "item_key", "value")
     for (account, conversation_id), of_one in groupby(columns.iterator(), key=lambda row: row[:2]):
-        place = Place(account_id=account, conversation_id=conversation_id)
-        yield place, (Change(event=row[2], item_key=row[3], value=row[4]) for row in of_one)
+        conversation = ConversationRef(account_id=account, conversation_id=conversation_id)
+        yield conversation, (LedgerChange(event=row[2], item_key=row[3], value=row[4]) for row in of_one)

@@ -1,4 +1,4 @@
-"""The journal of injections: append-only rows, from which a lost ledger is made again."""
+"""The journal of injections: append-only rows from which a lost ledger is restored."""
 
 from typing import Self
 
@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from memory_project.ids import uuid7
-from memory_project.walls import OfAccount
+from memory_project.tenancy import AccountQuerySet
 
 CONVERSATION_ID_LENGTH = 100
 AGENT_ID_LENGTH = 100
@@ -15,17 +15,17 @@ ITEM_KEY_LENGTH = 300
 VALUE_LENGTH = 200
 
 
-class InjectionQuerySet(OfAccount["Injection"]):
+class InjectionQuerySet(AccountQuerySet["Injection"]):
     def in_conversation(self, conversation_id: str) -> Self:
         return self.filter(conversation_id=conversation_id)
 
     def in_order(self) -> Self:
-        """Conversation by conversation, as it happened."""
+        """Order by account and conversation, then by the order of events."""
         return self.order_by("account_id", "conversation_id", "stream_id")
 
 
 class Injection(models.Model):
-    """One change of one ledger: what, when, by whom, in which conversation. Never updated."""
+    """One change of one ledger. Rows are never updated."""
 
     class Event(models.TextChoices):
         MARKED = "marked"
@@ -40,7 +40,7 @@ class Injection(models.Model):
     agent_id = models.CharField(max_length=AGENT_ID_LENGTH, blank=True, default="")
     event = models.CharField(max_length=10, choices=Event)
     at = models.DateTimeField()
-    # of fixed width, so that the order of the texts is the order of the events
+    # fixed width, so that sorting the texts sorts the events
     stream_id = models.CharField(max_length=41, editable=False)
 
     objects = InjectionQuerySet.as_manager()

@@ -1,4 +1,4 @@
-"""Shapes of the ledger's bodies and answers."""
+"""Request and response bodies of the ledger endpoints."""
 
 from typing import Any
 
@@ -16,7 +16,9 @@ ALL_ITEMS = {
 
 
 class Item(ActingFields):
-    item_key = Text(max_length=ITEM_KEY_LENGTH, help_text="By convention `skill:…`, `entity:…`, `artifact:…`.")
+    item_key = Text(
+        max_length=ITEM_KEY_LENGTH, help_text="Key of the item. Convention: `skill:…`, `entity:…`, `artifact:…`."
+    )
 
 
 class MarkedItem(Item):
@@ -26,15 +28,17 @@ class MarkedItem(Item):
 class CheckAnswer(serializers.Serializer[Any]):
     item_key = serializers.CharField()
     injected = serializers.BooleanField()
-    value = serializers.CharField(allow_null=True, help_text="What it was marked with; null when it was not.")
+    value = serializers.CharField(
+        allow_null=True, help_text="Value the item was marked with; null if it was not marked."
+    )
 
 
 class MarkAnswer(serializers.Serializer[Any]):
     item_key = serializers.CharField()
-    value = serializers.CharField(help_text="The value that stays: the first.")
-    first = serializers.BooleanField(help_text="Of all who mark it, exactly one is told true.")
+    value = serializers.CharField(help_text="Value stored in the ledger: that of the first mark.")
+    first = serializers.BooleanField(help_text="True for exactly one caller: the one whose mark was stored.")
 
 
 class EvictAnswer(serializers.Serializer[Any]):
     item_key = serializers.CharField()
-    evicted = serializers.BooleanField(help_text="False where it was not in.")
+    evicted = serializers.BooleanField(help_text="False if the item was not in the ledger.")

@@ -1,4 +1,4 @@
-"""Below /api/v1/ledger/: one line a path."""
+"""URL patterns below /api/v1/ledger/."""
 
 from django.urls import path
 

@@ -1,6 +1,4 @@
-"""Goals of the in-process API (`agent_memory`): added, put into each other's way, closed; and tasks, which are goals
-for as long as something runs.
-"""
+"""Goals of the in-process API (`agent_memory`), and tasks: goals that last as long as a block of code runs."""
 
 import logging
 from collections.abc import Generator, Mapping, Sequence
@@ -16,27 +14,24 @@ from redis.exceptions import RedisError
 
 from memory.agent_tiers import AgentPart
 from memory.errors import Conflict, MemoryServiceError, NotFound
-from memory.identity import holder
+from memory.identity import holder_key
 from memory.models import Goal
 from memory.owner import Owner
-from memory.retrieval.goals import GoalsFound, GoalTree, goal_tree
-from memory.services.accounts.access import Versions
+from memory.retrieval.goals import GoalResults, GoalTree, read_goal_tree
+from memory.services.accounts.access import ExpectedVersions
 from memory.services.embedding.embed import embed_texts
 from memory.services.goals.plan import (
-    Completed,
+    EndedGoal,
     GoalDraft,
-    GoalView,
-    active_goals,
     add_goal,
     block_goal,
     change_goal,
     complete_goal,
     delete_goal,
-    find_goals,
-    get_goal,
     unblock_goal,
 )
-from memory.services.memories.store import OwnVector
+from memory.services.goals.store import GoalView, active_goals, find_goals, get_goal
+from memory.services.memories.store import ClientVector
 from memory.services.sessions.hybrid import join_session, open_session
 from memory.tiers.session import SessionMemory
 
@@ -61,7 +56,7 @@ TASKS: ContextVar[tuple[Task, ...]] = ContextVar("tasks", default=())
 
 
 class AgentGoals(AgentPart):
-    """What is to be done.
+    """Goals of the agent.
 
     >>> garden = memory.goals.add_goal("plant roses", priority=2)
     >>> digging = memory.goals.add_goal("dig holes", parent_id=garden.id)
@@ -85,7 +80,7 @@ class AgentGoals(AgentPart):
         blocked_by: Sequence[UUID] = (),
         now: datetime | None = None,
     ) -> Goal:
-        """Raises Unprocessable for a parent or a blocker that there is not, or that is closed (see `add_goal`)."""
+        """Add a goal. Raises Unprocessable for a parent or blocker that is missing or closed (see `add_goal`)."""
         draft = GoalDraft(
             description=description,
             priority=priority,
@@ -96,25 +91,30 @@ class AgentGoals(AgentPart):
         return add_goal(self._owner, draft, embedded=embed_texts([description]), now=self._clock(now))
 
     def get_goal(self, goal_id: UUID, *, now: datetime | None = None) -> GoalView:
-        """With its parent, its children, what it waits for and what waits for it. Raises NotFound."""
+        """Return a goal with its parent, its children, its blockers and what it blocks. Raises NotFound."""
         return get_goal(self._owner, goal_id, now=self._clock(now))
 
     def goal_tree(self, goal_id: UUID, *, now: datetime | None = None) -> GoalTree:
-        """With all that is below it. Raises NotFound."""
-        return goal_tree(self._owner, goal_id, now=self._clock(now))
+        """Return a goal with everything below it. Raises NotFound."""
+        return read_goal_tree(self._owner, goal_id, now=self._clock(now))
 
     def active_goals(self, *, now: datetime | None = None) -> list[Goal]:
-        """The open ones, blocked ones among them: those that matter most first, of these the first that are due."""
+        """Return the open goals, blocked ones included: by priority, then by deadline."""
         return list(active_goals(self._owner, now=self._clock(now)))
 
     def find_goals(
-        self, query: str, *, top_k: int = 10, own: OwnVector | None = None, now: datetime | None = None
-    ) -> GoalsFound:
-        """The open ones nearest to the query, or to a vector of one's own."""
+        self, query: str, *, top_k: int = 10, own: ClientVector | None = None, now: datetime | None = None
+    ) -> GoalResults:
+        """Return the open goals nearest to the query, or to a vector of one's own."""
         return find_goals(self._owner, text=query, top_k=top_k, own=own, now=self._clock(now))
 
     def change_goal(
-        self, goal_id: UUID, changes: Mapping[str, Any], *, expected: Versions = None, now: datetime | None = None
+        self,
+        goal_id: UUID,
+        changes: Mapping[str, Any],
+        *,
+        expected: ExpectedVersions = None,
+        now: datetime | None = None,
     ) -> Goal:
         """Another `description`, `priority`, `deadline`, `metadata`, `parent` (an id, or None).
 
@@ -130,23 +130,35 @@ class AgentGoals(AgentPart):
         status: str = Goal.Status.COMPLETED.value,
         result: str = "",
         *,
-        expected: Versions = None,
+        expected: ExpectedVersions = None,
         now: datetime | None = None,
-    ) -> Completed:
+    ) -> EndedGoal:
         """`completed` or `abandoned`. Raises NotFound, Forbidden, StaleVersion, Conflict for one that is closed."""
         moment = self._clock(now)
         return complete_goal(self._owner, goal_id, status=status, result=result, expected=expected, now=moment)
 
-    def block_goal(self, goal_id: UUID, *, by: UUID, expected: Versions = None, now: datetime | None = None) -> Goal:
-        """Raises NotFound, Forbidden, StaleVersion, Conflict for a closed goal, Unprocessable for a ring."""
+    def block_goal(
+        self, goal_id: UUID, *, by: UUID, expected: ExpectedVersions = None, now: datetime | None = None
+    ) -> Goal:
+        """Block a goal by another one.
+
+        Raises NotFound, Forbidden, StaleVersion, Conflict for a closed goal, and Unprocessable for a ring.
+        """
         return block_goal(self._owner, goal_id, by=by, expected=expected, now=self._clock(now))
 
-    def unblock_goal(self, goal_id: UUID, *, by: UUID, expected: Versions = None, now: datetime | None = None) -> Goal:
-        """Raises NotFound, Forbidden, StaleVersion."""
+    def unblock_goal(
+        self, goal_id: UUID, *, by: UUID, expected: ExpectedVersions = None, now: datetime | None = None
+    ) -> Goal:
+        """Unblock a goal. Raises NotFound, Forbidden, StaleVersion."""
         return unblock_goal(self._owner, goal_id, by=by, expected=expected, now=self._clock(now))
 
-    def delete_goal(self, goal_id: UUID, *, expected: Versions = None, now: datetime | None = None) -> list[UUID]:
-        """For good; the ids of those that nothing holds up any more. Raises NotFound, Forbidden, StaleVersion."""
+    def delete_goal(
+        self, goal_id: UUID, *, expected: ExpectedVersions = None, now: datetime | None = None
+    ) -> list[UUID]:
+        """Delete a goal for good, and return the ids of the goals that are no longer blocked.
+
+        Raises NotFound, Forbidden, StaleVersion.
+        """
         return delete_goal(self._owner, goal_id, expected=expected, now=self._clock(now))
 
     @contextmanager
@@ -160,11 +172,11 @@ class AgentGoals(AgentPart):
         conversation_id: str = "",
         now: datetime | None = None,
     ) -> Generator[Task, None, None]:
-        """A goal for as long as the block runs: completed at its end, abandoned where an exception leaves it.
+        """Add a goal for as long as the block runs: completed at its end, abandoned if an exception leaves it.
 
         The exception goes on; the goal's result is the name of its type (a message may hold secrets). Inside another
-        task of the same user (or agent, without a user) it is a subgoal of that, unless it names a parent. With a
-        `conversation_id` it is the active goal of that session meanwhile. Closed inside the block, it stays so.
+        task of the same user (or agent, without a user) it is a subgoal of that task, unless it names a parent. With
+        a `conversation_id` it is the active goal of that session meanwhile. Closed inside the block, it stays so.
         """
         above = parent_id or enclosing_goal(self._owner)
         goal = self.add_goal(description, priority=priority, deadline=deadline, parent_id=above, now=now)
@@ -224,10 +236,10 @@ def restore_goal(session: SessionMemory, before: dict[str, Any] | None, *, inste
 
 
 def enclosing_goal(owner: Owner) -> UUID | None:
-    """The goal of the innermost task that the running code is in and that is held as the owner's goals are."""
-    held = (owner.account_id, holder(owner))
+    """Return the goal of the innermost task around the running code that has the same holder as the owner's goals."""
+    held = (owner.account_id, holder_key(owner))
     for task in reversed(TASKS.get()):
-        if task.is_open and (task.owner.account_id, holder(task.owner)) == held:
+        if task.is_open and (task.owner.account_id, holder_key(task.owner)) == held:
             return task.goal.id
     return None
 

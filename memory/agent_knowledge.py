@@ -1,4 +1,4 @@
-"""What an agent knows, in the in-process API (`agent_memory`): the documented methods, each one service call.
+"""Knowledge of an agent in the in-process API (`agent_memory`): the documented methods, each one service call.
 
 Texts are embedded before any transaction begins. Errors are the services' own, which `errors.py` draws.
 """
@@ -17,17 +17,20 @@ from memory.owner import Owner
 from memory.retrieval.candidates import Bundle
 from memory.retrieval.graph import Graph
 from memory.retrieval.queries import Query
-from memory.retrieval.strategies import StrategiesFound
+from memory.retrieval.strategies import StrategyResults
 from memory.services.embedding.embed import embed_texts
-from memory.services.entities.learn import EntityDraft, Resolved, upsert_entity
+from memory.services.entities.learn import EntityDraft, ResolvedEntity, upsert_entity
 from memory.services.entities.relate import RelationshipDraft, create_relationship, explore_graph
 from memory.services.extraction.extract import request_extraction
-from memory.services.facts.learn import FactDraft, Learnt, learn_fact, visible_facts
-from memory.services.facts.supersede import correct_fact, promote_fact, reject_fact, retract_fact, supersede_fact
-from memory.services.goals.plan import Completed, GoalView
-from memory.services.memories.store import OwnVector
+from memory.services.facts.globalize import globalize_fact
+from memory.services.facts.learn import FactDraft, LearnedFact, learn_fact
+from memory.services.facts.store import visible_facts
+from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact, supersede_fact
+from memory.services.goals.plan import EndedGoal
+from memory.services.goals.store import GoalView
+from memory.services.memories.store import ClientVector
 from memory.services.profiles import ProfileChanges, get_profile, update_profile
-from memory.services.recall.recall import RecallRequest, conclude, recall
+from memory.services.recall.recall import RecallRequest, conclude_recall, recall
 from memory.services.strategies.learn import StrategyDraft, find_strategies, learn_strategy, reinforce_strategy
 from memory.services.tools import InvocationDraft, ToolStats, get_tool_stats, record_invocation
 
@@ -56,7 +59,7 @@ class AgentKnowledge:
         min_confidence: float = 0.0,
         as_of: datetime | None = None,
         techniques: Sequence[str] = (),
-        own: OwnVector | None = None,
+        own: ClientVector | None = None,
         now: datetime | None = None,
     ) -> Bundle:
         """Everything that bears on the query: turns, episodes, facts, entities, strategies; goals and the profile."""
@@ -65,40 +68,40 @@ class AgentKnowledge:
         return self.recall(request, now=now)
 
     def recall(self, request: RecallRequest, *, now: datetime | None = None) -> Bundle:
-        """The memories of all kinds that answer a question best (see `services.recall`), and count their reads."""
+        """Return the memories of all kinds that answer a question best, and count their reads."""
         moment = self.moment(now)
         bundle = recall(self._owner, request, now=moment)
-        conclude(self._owner, request, bundle, now=moment)
+        conclude_recall(self._owner, request, bundle, now=moment)
         return bundle
 
-    def upsert_entity(self, draft: EntityDraft, *, now: datetime | None = None) -> Resolved:
-        """Find the entity that goes by this name, and add to it, or make it (see `services.entities`)."""
+    def upsert_entity(self, draft: EntityDraft, *, now: datetime | None = None) -> ResolvedEntity:
+        """Find the entity with this name and add to it, or create it (see `services.entities`)."""
         embedded = embed_texts([] if draft.own else [draft.text])
         return upsert_entity(self._owner, draft, embedded=embedded, now=self.moment(now))
 
     def create_relationship(self, draft: RelationshipDraft, *, now: datetime | None = None) -> Link:
-        """Between two entities; the same again adds its properties."""
+        """Relate two entities; the same relationship again adds its properties."""
         return create_relationship(self._owner, draft, now=self.moment(now)).link
 
     def get_entity_graph(
         self, entity_ids: Sequence[UUID], depth: int = 1, *, types: Collection[str] = (), now: datetime | None = None
     ) -> Graph:
-        """What these are linked to, up to three links away (see `retrieval.graph`). Raises NotFound."""
+        """Return what these are linked to, up to three links away (see `retrieval.graph`). Raises NotFound."""
         return explore_graph(self._owner, entity_ids, depth=depth, types=types, now=self.moment(now))
 
-    def learn_fact(self, draft: FactDraft, *, now: datetime | None = None) -> Learnt:
+    def learn_fact(self, draft: FactDraft, *, now: datetime | None = None) -> LearnedFact:
         """Hold something to be true. Raises Conflict for what was rejected."""
         return learn_fact(self._owner, draft, embedded=embed_texts([draft.claim]), now=self.moment(now))
 
     def known_facts(
         self, *, as_of: datetime | None = None, known_at: datetime | None = None, now: datetime | None = None
     ) -> list[Fact]:
-        """What is true now, or at `as_of`, as it is believed now, or was at `known_at`; the latest first."""
+        """Return the facts true now, or at `as_of`, as believed now, or at `known_at`; the latest first."""
         moment = self.moment(now)
         return list(visible_facts(self._owner, now=moment, as_of=as_of, known_at=known_at).order_by("-id"))
 
     def supersede_fact(self, fact_id: UUID, draft: FactDraft, *, now: datetime | None = None) -> Fact:
-        """The world changed: the fact ends where the new one begins."""
+        """Supersede a fact, since the world changed: it ends where the new one begins."""
         embedded = embed_texts([draft.claim])
         return supersede_fact(self._owner, fact_id, draft, embedded=embedded, now=self.moment(now))
 
@@ -108,41 +111,41 @@ class AgentKnowledge:
         return correct_fact(self._owner, fact_id, changes=changes, embedded=embedded, now=self.moment(now))
 
     def retract_fact(self, fact_id: UUID, *, now: datetime | None = None) -> Fact:
-        """It is believed no longer."""
+        """Retract a fact: it is no longer believed."""
         return retract_fact(self._owner, fact_id, now=self.moment(now))
 
     def reject_fact(self, fact_id: UUID, *, now: datetime | None = None) -> Fact:
-        """It is believed no longer, and never to be extracted again."""
+        """Reject a fact: it is no longer believed, and never extracted again."""
         return reject_fact(self._owner, fact_id, now=self.moment(now))
 
     def promote_to_global(self, fact_id: UUID, reason: str, *, now: datetime | None = None) -> Fact:
-        """A copy of the fact in the channel `_global`."""
+        """Copy the fact to the channel `_global`, and return the copy."""
         # its claim was embedded before: the copy takes the vector from the cache, or waits for one
-        return promote_fact(self._owner, fact_id, reason=reason, embedded=embed_texts([]), now=self.moment(now))
+        return globalize_fact(self._owner, fact_id, reason=reason, embedded=embed_texts([]), now=self.moment(now))
 
     def consolidate(self, conversation_id: str, *, now: datetime | None = None) -> Conversation:
         """Queue the turns that nobody looked through yet for extraction. Raises NotFound."""
         return request_extraction(self._owner, conversation_id, now=self.moment(now))
 
     def record_invocation(self, draft: InvocationDraft, *, now: datetime | None = None) -> ToolInvocation:
-        """A use of a tool in a conversation, which is made where it is new."""
+        """Record a use of a tool in a conversation, which is created if it is new."""
         return record_invocation(self._owner, draft, now=self.moment(now))
 
     def get_tool_stats(
         self, task_type: str = "", channel: str = "", *, since: datetime | None = None, now: datetime | None = None
     ) -> list[ToolStats]:
-        """Counts, success and latency, tool by tool."""
+        """Return counts, success and latency, tool by tool."""
         return get_tool_stats(self._owner, task_type=task_type, channel=channel, since=since, now=self.moment(now))
 
     def learn_strategy(self, draft: StrategyDraft, *, now: datetime | None = None) -> Strategy:
-        """A way of doing something, or one more use of one that is known."""
+        """Learn a way of doing something, or count one more use of a known one."""
         embedded = embed_texts([] if draft.own else [draft.text])
         return learn_strategy(self._owner, draft, embedded=embedded, now=self.moment(now))
 
     def find_strategies(
         self, task_description: str, *, top_k: int = 5, task_type: str = "", now: datetime | None = None
-    ) -> StrategiesFound:
-        """Those that are near to the task and often succeed."""
+    ) -> StrategyResults:
+        """Return the strategies that fit the task and often succeed."""
         moment = self.moment(now)
         return find_strategies(
             self._owner, task_description=task_description, top_k=top_k, task_type=task_type, now=moment
@@ -158,12 +161,12 @@ class AgentKnowledge:
 
     @property
     def artifacts(self) -> AgentArtifacts:
-        """What work produces or goes by, revision by revision."""
+        """Return the artifacts that work produces or uses, revision by revision."""
         return AgentArtifacts(self._owner, self.moment)
 
     @property
     def work_episodes(self) -> AgentWorkEpisodes:
-        """What structured turns of one goal came to, once they are merged."""
+        """Return the work episodes: merged structured turns of one goal."""
         return AgentWorkEpisodes(self._owner, self.moment)
 
     @property
@@ -186,27 +189,27 @@ class AgentKnowledge:
         blocked_by: Sequence[UUID] = (),
         now: datetime | None = None,
     ) -> Goal:
-        """The greater the priority, the more it matters."""
+        """Add a goal. The greater the priority, the more it matters."""
         return self.goals.add_goal(
             description, priority=priority, deadline=deadline, parent_id=parent_id, blocked_by=blocked_by, now=now
         )
 
     def get_goal(self, goal_id: UUID, *, now: datetime | None = None) -> GoalView:
-        """With its parent, children and blockers. Raises NotFound."""
+        """Return a goal with its parent, children and blockers. Raises NotFound."""
         return self.goals.get_goal(goal_id, now=now)
 
     def complete_goal(
         self, goal_id: UUID, status: str = "completed", result: str = "", *, now: datetime | None = None
-    ) -> Completed:
+    ) -> EndedGoal:
         """`completed` or `abandoned`; what waited for it alone is unblocked."""
         return self.goals.complete_goal(goal_id, status=status, result=result, now=now)
 
     def task(self, description: str, *, conversation_id: str = "") -> AbstractContextManager[Task]:
-        """A goal for as long as something runs: completed at its end, abandoned on an exception."""
+        """Add a goal for as long as a block runs: completed at its end, abandoned on an exception."""
         return self.goals.task(description, conversation_id=conversation_id)
 
     def get_profile(self, user_id: str = "") -> UserProfile:
-        """Of the user whom this memory is for, or of another. Raises NotFound."""
+        """Return the profile of this memory's user, or of another one. Raises NotFound."""
         return get_profile(self._owner, user_id or self._owner.user_id)
 
     def update_profile(
@@ -219,7 +222,7 @@ class AgentKnowledge:
         metadata: Mapping[str, Any] | None = None,
         now: datetime | None = None,
     ) -> UserProfile:
-        """New values by name, None deletes one; made where there is none."""
+        """Update a profile with new values by name, where None deletes one; it is created if it does not exist."""
         changes = ProfileChanges(
             preferences=preferences,
             expertise_areas=expertise_areas,

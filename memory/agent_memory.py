@@ -26,21 +26,28 @@ from memory.agent_tiers import (
 )
 from memory.models import Conversation, EpisodicMemory, MemoryPool, PersistentContext, Turn, WorkflowRun
 from memory.owner import GLOBAL_CHANNEL, Owner
-from memory.retrieval.episodes import EpisodesFound
+from memory.retrieval.episodes import EpisodeResults
 from memory.retrieval.queries import Query
-from memory.retrieval.timeline import Place, Remembered, Stretch, read_timeline
-from memory.retrieval.turns import TurnsFound
+from memory.retrieval.timeline import TimelineCursor, TimelineFilter, TimelineItem, read_timeline
+from memory.retrieval.turns import TurnResults
 from memory.services.accounts.register import find_account
-from memory.services.contexts.manage import ContextDraft, create_context, own_context
-from memory.services.conversations.lifecycle import Opening, end_conversation
-from memory.services.memories.store import OwnVector
+from memory.services.contexts.manage import ContextDraft, create_context, ensure_own_context
+from memory.services.conversations.lifecycle import ConversationDefaults, end_conversation
+from memory.services.memories.store import ClientVector
 from memory.services.pools.manage import PoolDraft
 from memory.services.pools.workflow_runs import RunDraft, start_run
-from memory.services.prompt_context.build import Context, ContextRequest, conclude_context, gather_context
+from memory.services.prompt_context.build import (
+    PromptContext,
+    PromptContextRequest,
+    build_prompt_context,
+    conclude_prompt_context,
+)
 from memory.services.recall.recall import RecallRequest
-from memory.services.recall.search import find_turns
-from memory.services.replay.replay import ReplayRequest, Slice, conclude_replay, replay
-from memory.services.resume.resume import ResumePacket, ResumeRequest, conclude_resume, resume_work
+from memory.services.recall.search import search_turns_by_text
+from memory.services.replay.replay import ReplaySlice, conclude_replay, replay
+from memory.services.replay.targets import ReplayRequest
+from memory.services.resume.read import ResumeRequest
+from memory.services.resume.resume import ResumePacket, conclude_resume, resume_work
 from memory.services.router.concerns import StorageService
 from memory.services.sessions.hybrid import MemoryManager
 from memory.services.summaries.store import EpisodeDraft
@@ -73,8 +80,8 @@ class AgentMemory(AgentKnowledge):
     True
     >>> memory.end_conversation("chat-1", outcome="success").outcome
     'success'
-    >>> from memory.tiers.base import Written
-    >>> memory.router.write("colour", Written(value="green")).tier
+    >>> from memory.tiers.base import NewValue
+    >>> memory.router.write("colour", NewValue(value="green")).tier
     'short_term'
     >>> plan = memory.create_pool(PoolDraft(pool_id="plan", data={"steps": {"one": "look"}}))
     >>> memory.pool("plan").merge({"steps": {"two": "dig"}}).version
@@ -101,7 +108,7 @@ class AgentMemory(AgentKnowledge):
 
     @classmethod
     def open(cls, account: str = "default", *, agent_id: str, user_id: str = "", channel: str = GLOBAL_CHANNEL) -> Self:
-        """The memory of an agent, which is made with its first write. Raises NotFound for an account there is not."""
+        """Open the memory of an agent, created with its first write. Raises NotFound for an unknown account."""
         found = find_account(account)
         return cls(
             Owner(
@@ -121,11 +128,11 @@ class AgentMemory(AgentKnowledge):
 
     @property
     def working_memory(self) -> WorkingMemory:
-        """What the agent has in hand, by conversation."""
+        """Return the agent's working memory, by conversation."""
         return WorkingMemory(self._owner)
 
     def agent_working_memory(self, task_id: str = "", workflow_run_id: str = "") -> WorkingMemoryService:
-        """What the agent has in hand for itself, or for a task, a workflow run."""
+        """Return the agent's own working memory, or that for a task or a workflow run."""
         return WorkingMemoryService(self._owner, task_id=task_id, workflow_run_id=workflow_run_id)
 
     @property
@@ -138,58 +145,58 @@ class AgentMemory(AgentKnowledge):
         return AgentShortTerm(self._owner, self.moment, session_id=session_id)
 
     def create_pool(self, draft: PoolDraft, *, now: datetime | None = None) -> MemoryPool:
-        """Raises Conflict, Unprocessable, TooLarge."""
+        """Create a pool. Raises Conflict, Unprocessable, TooLarge."""
         return self._storage.create_pool(draft, now=self.moment(now))
 
     def pool(self, pool_id: str) -> AgentPool:
         return AgentPool(self._owner, self.moment, pool_id=pool_id)
 
     def start_run(self, draft: RunDraft, *, now: datetime | None = None) -> WorkflowRun:
-        """Raises Conflict, Unprocessable."""
+        """Start a workflow run. Raises Conflict, Unprocessable."""
         return start_run(self._owner, draft, now=self.moment(now))
 
     def workflow_run(self, workflow_run_id: str) -> AgentWorkflowRun:
         return AgentWorkflowRun(self._owner, self.moment, workflow_run_id=workflow_run_id)
 
     def blackboard(self, pool_id: str) -> AgentBlackboard:
-        """A pool of a workflow run."""
+        """Return a workflow run's blackboard."""
         return AgentBlackboard(self._owner, self.moment, pool_id=pool_id)
 
     def tool_cache(self, pool_id: str) -> AgentToolCache:
-        """A pool of a workflow run."""
+        """Return a workflow run's tool cache."""
         return AgentToolCache(self._owner, self.moment, pool_id=pool_id)
 
     def create_context(self, draft: ContextDraft) -> PersistentContext:
-        """Raises Conflict for a name that the agent gave already, Unprocessable."""
+        """Create a context. Raises Conflict for a name that the agent has used, and Unprocessable."""
         return create_context(self._owner, draft)
 
     def own_context(self, *, now: datetime | None = None) -> AgentContext:
-        """The context of the agent's long-term memory, which is made where it is new."""
-        return self.context_of(own_context(self._owner, now=self.moment(now)).id)
+        """Return the context of the agent's long-term memory, which is created if it is new."""
+        return self.context_of(ensure_own_context(self._owner, now=self.moment(now)).id)
 
     def context_of(self, context_id: UUID) -> AgentContext:
         return AgentContext(self._owner, self.moment, context_id=context_id)
 
     def entry(self, entry_id: UUID) -> AgentEntry:
-        """An entry of a context."""
+        """Return an entry of a context."""
         return AgentEntry(self._owner, self.moment, entry_id=entry_id)
 
     @property
     def factual(self) -> AgentFacts:
-        """What the agent holds to be true."""
+        """Return the facts in the agent's own context."""
         return AgentFacts(self._owner, self.moment)
 
     @property
     def learnings(self) -> AgentLearnings:
-        """What its teams learnt."""
+        """Return the learnings of the agent's teams."""
         return AgentLearnings(self._owner, self.moment)
 
     def session(self, conversation_id: str) -> AgentSession:
-        """The live side of a conversation."""
+        """Return the live session of a conversation."""
         return AgentSession(self._owner, self.moment, conversation_id)
 
     def ledger(self, conversation_id: str) -> InjectionLedger:
-        """What has been injected into a conversation."""
+        """Return the injection ledger of a conversation."""
         return InjectionLedger(self._owner, conversation_id)
 
     def store_turn(self, conversation_id: str, message: Message, *, now: datetime | None = None) -> Turn:
@@ -201,7 +208,7 @@ class AgentMemory(AgentKnowledge):
         conversation_id: str,
         messages: Sequence[Message],
         *,
-        opening: Opening | None = None,
+        opening: ConversationDefaults | None = None,
         now: datetime | None = None,
     ) -> StoredTurns:
         """Append to the conversation, which is made with its first turn (see `services.turns.store_turns`).
@@ -211,13 +218,13 @@ class AgentMemory(AgentKnowledge):
         return append_messages(self._owner, conversation_id, messages, now=self.moment(now), opening=opening)
 
     def get_conversation(self, conversation_id: str) -> list[Turn]:
-        """The whole log, first turn first. Raises NotFound."""
+        """Return the whole log, first turn first. Raises NotFound."""
         return turns.get_conversation(self._owner, conversation_id)
 
     def get_recent_turns(
         self, hours: float = 24, limit: int = conf.MAX_CONTEXT_MESSAGES, *, now: datetime | None = None
     ) -> list[Turn]:
-        """The latest turns of all conversations in the last `hours`, newest first."""
+        """Return the latest turns of all conversations in the last `hours`, newest first."""
         return turns.get_recent_turns(self._owner, hours=hours, limit=limit, now=self.moment(now))
 
     def search_turns(
@@ -226,11 +233,11 @@ class AgentMemory(AgentKnowledge):
         *,
         top_k: int = 10,
         time_window_hours: float | None = None,
-        own: OwnVector | None = None,
+        own: ClientVector | None = None,
         now: datetime | None = None,
-    ) -> TurnsFound:
-        """The turns of all conversations that are nearest to `query`, or to a vector of one's own (`admit_vector`)."""
-        return find_turns(
+    ) -> TurnResults:
+        """Return the turns of all conversations nearest to `query`, or to a vector of one's own (`validate_vector`)."""
+        return search_turns_by_text(
             self._owner, text=query, top_k=top_k, time_window_hours=time_window_hours, own=own, now=self.moment(now)
         )
 
@@ -239,9 +246,9 @@ class AgentMemory(AgentKnowledge):
         return self._storage.store_experience(draft, now=self.moment(now))
 
     def search_episodes(
-        self, query: str, *, top_k: int = 3, own: OwnVector | None = None, now: datetime | None = None
-    ) -> EpisodesFound:
-        """What similar conversations came to, nearest to `query`, or to a vector of one's own."""
+        self, query: str, *, top_k: int = 3, own: ClientVector | None = None, now: datetime | None = None
+    ) -> EpisodeResults:
+        """Return the episodes nearest to `query`, or to a vector of one's own."""
         return self._storage.recall_experiences(query, top_k=top_k, own=own, now=self.moment(now))
 
     def context(
@@ -253,42 +260,42 @@ class AgentMemory(AgentKnowledge):
         mark_injected: bool = False,
         max_tokens: int = conf.CONTEXT_TOKENS,
         now: datetime | None = None,
-    ) -> Context:
-        """The memory node: what to see before answering, as one system message (see `gather_context`)."""
+    ) -> PromptContext:
+        """Return the memory node: what to see before answering, as one system message (see `build_prompt_context`)."""
         asked = RecallRequest(
             query=Query(text=query, conversation_id=conversation_id, top_k=conf.CONTEXT_RESULTS),
             suppress_injected=suppress_injected,
         )
-        request = ContextRequest(asked=asked, max_tokens=max_tokens, mark_injected=mark_injected)
+        request = PromptContextRequest(recall_request=asked, max_tokens=max_tokens, mark_injected=mark_injected)
         return self.gather(request, now=now)
 
-    def gather(self, request: ContextRequest, *, now: datetime | None = None) -> Context:
-        """The memory node for whatever a recall may be asked with, and count the reads of what it holds."""
+    def gather(self, request: PromptContextRequest, *, now: datetime | None = None) -> PromptContext:
+        """Return the memory node for any options of a recall, and count the reads of what it holds."""
         moment = self.moment(now)
-        context = gather_context(self._owner, request, now=moment)
-        conclude_context(self._owner, context, now=moment)
+        context = build_prompt_context(self._owner, request, now=moment)
+        conclude_prompt_context(self._owner, context, now=moment)
         return context
 
     def timeline(
         self,
-        stretch: Stretch | None = None,
+        stretch: TimelineFilter | None = None,
         *,
-        beyond: Place | None = None,
+        beyond: TimelineCursor | None = None,
         newest_first: bool = True,
         limit: int = 50,
         now: datetime | None = None,
-    ) -> Sequence[Remembered]:
-        """What is remembered of all kinds and channels, by the time when it happened (see `retrieval.timeline`).
+    ) -> Sequence[TimelineItem]:
+        """Return memories of all kinds and channels by the time when they happened (see `retrieval.timeline`).
 
-        `beyond`: what comes after the memory of this time and id.
+        `beyond`: continue after the memory of this time and id.
         """
-        asked, moment = stretch or Stretch(), self.moment(now)
+        asked, moment = stretch or TimelineFilter(), self.moment(now)
         return read_timeline(self._owner, asked, beyond=beyond, newest_first=newest_first, limit=limit, now=moment)
 
-    def replay(self, request: ReplayRequest, *, deep: bool = False, now: datetime | None = None) -> Slice:
-        """The smallest slice of what was done that answers (see `services.replay`), and count the reads of it.
+    def replay(self, request: ReplayRequest, *, deep: bool = False, now: datetime | None = None) -> ReplaySlice:
+        """Return the smallest slice of what was done that answers (see `services.replay`), and count its reads.
 
-        `deep` stands for the scope deep_replay: whether raw traces may be told, where the request asks for them.
+        `deep` stands for the scope deep_replay: it permits raw traces, if the request asks for them.
         """
         moment = self.moment(now)
         told = replay(self._owner, replace(request, has_scope=deep), now=moment)
@@ -296,7 +303,7 @@ class AgentMemory(AgentKnowledge):
         return told
 
     def resume(self, request: ResumeRequest | None = None, *, now: datetime | None = None) -> ResumePacket:
-        """What whoever goes on with the work needs for the next move (see `services.resume`), and count its reads."""
+        """Return what a successor needs for the next move (see `services.resume`), and count its reads."""
         moment = self.moment(now)
         packet = resume_work(self._owner, request or ResumeRequest(), now=moment)
         conclude_resume(self._owner, packet, now=moment)

@@ -12,14 +12,14 @@ from memory.extraction.imported import parse_time
 from memory.extraction.messages import MalformedMessage, read_message
 from memory.models import Turn
 from memory.owner import Owner
-from memory.services.conversations.lifecycle import Opening
+from memory.services.conversations.lifecycle import ConversationDefaults
 from memory.services.embedding.embed import embed_texts
 from memory.services.sessions.hybrid import MemoryManager, join_session, open_session
 from memory.services.turns import store as turns
 from memory.services.turns.store import StoredTurns, TurnDraft
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import SessionTurn
-from memory_project.redis import Place
+from memory_project.redis import ConversationRef
 
 Message = Mapping[str, Any] | TurnDraft
 """A chat message (`role`, `content`, `name`, tool calls), with `timestamp` and `client_id` where it has them; or a
@@ -27,12 +27,17 @@ draft, which may say more: index, model, metadata, …"""
 
 
 def append_messages(
-    owner: Owner, conversation_id: str, messages: Sequence[Message], *, now: datetime, opening: Opening | None = None
+    owner: Owner,
+    conversation_id: str,
+    messages: Sequence[Message],
+    *,
+    now: datetime,
+    opening: ConversationDefaults | None = None,
 ) -> StoredTurns:
     """Embed and store turns (`services.turns.store_turns`). Raises MalformedMessage, a ValueError, for no message."""
     drafts = [draft_of(message) for message in messages]
     embedded = embed_texts([draft.message.text for draft in drafts if draft.own is None])
-    return turns.store_turns(owner, conversation_id, drafts=drafts, embedded=embedded, now=now, opening=opening)
+    return turns.store_turns(owner, conversation_id, drafts=drafts, embedded=embedded, now=now, defaults=opening)
 
 
 def draft_of(message: Message) -> TurnDraft:
@@ -54,7 +59,7 @@ def read_name(message: Mapping[str, Any], field: str) -> str:
 
 
 def time_of(timestamp: object) -> datetime | None:
-    """A time with a zone, or one as ISO 8601 has it. Raises MalformedMessage for anything else, None excepted."""
+    """Return a time with a zone, or parse one in ISO 8601; None stays None. Raises MalformedMessage."""
     if timestamp is None:
         return None
     try:
@@ -64,9 +69,10 @@ def time_of(timestamp: object) -> datetime | None:
 
 
 class AgentSession:
-    """The session of one conversation: writing makes it where it is new, reading one that there is not is NotFound.
+    """The session of one conversation.
 
-    Values and thoughts may be any JSON (see `SessionMemory`).
+    Writing creates the conversation if it is new; reading an unknown one raises NotFound. Values and thoughts may be
+    any JSON (see `SessionMemory`).
     """
 
     def __init__(self, owner: Owner, moment: Clock, conversation_id: str) -> None:
@@ -79,7 +85,7 @@ class AgentSession:
         return append_messages(self._owner, self._conversation_id, [message], now=self._moment(now)).turns[0]
 
     def get_recent_turns(self, limit: int = conf.MAX_CONTEXT_MESSAGES) -> list[SessionTurn]:
-        """The latest turns of the buffer, oldest first."""
+        """Return the latest turns of the buffer, oldest first."""
         return MemoryManager(self._owner).find_memory(self._conversation_id).get_messages(limit)
 
     def set(self, key: str, value: Any, ttl_seconds: int | None = None, *, now: datetime | None = None) -> None:
@@ -87,11 +93,11 @@ class AgentSession:
         self._for_write(now).set(key, value, ttl_seconds)
 
     def get(self, key: str, *, now: datetime | None = None) -> Any:
-        """The value, or None where there is none (any more)."""
+        """Return the value; None if there is none, or no longer."""
         return self._for_read(now).get(key)
 
     def delete(self, key: str, *, now: datetime | None = None) -> bool:
-        """Whether there was one."""
+        """Delete a value, and return whether it existed."""
         return self._for_read(now).delete(key)
 
     def get_context(self, *, now: datetime | None = None) -> dict[str, Any]:
@@ -110,7 +116,7 @@ class AgentSession:
         return self._for_read(now).get_active_goal()
 
     def clear_active_goal(self, *, now: datetime | None = None) -> bool:
-        """Whether there was one."""
+        """Clear the active goal, and return whether there was one."""
         return self._for_read(now).clear_active_goal()
 
     def push_thought(self, thought: Any, *, now: datetime | None = None) -> None:
@@ -119,7 +125,7 @@ class AgentSession:
         self._for_write(moment).push_thought(thought, self._owner.agent_id, moment)
 
     def get_thoughts(self, limit: int = conf.SESSION_THOUGHTS, *, now: datetime | None = None) -> list[dict[str, Any]]:
-        """The latest thoughts of all agents, newest last: each with thought, agent_id and timestamp (ISO 8601)."""
+        """Return the latest thoughts of all agents, newest last: thought, agent_id and timestamp (ISO 8601)."""
         return self._for_read(now).get_thoughts(limit)
 
     def _for_read(self, now: datetime | None) -> SessionMemory:
@@ -130,18 +136,18 @@ class AgentSession:
 
 
 class InjectionLedger:
-    """What has been injected into one conversation, by whichever agent."""
+    """The items that were injected into one conversation, by any agent."""
 
     def __init__(self, owner: Owner, conversation_id: str) -> None:
         self._agent_id = owner.agent_id
-        self._place = Place(account_id=owner.account_id, conversation_id=conversation_id)
+        self._place = ConversationRef(account_id=owner.account_id, conversation_id=conversation_id)
 
     def get_all(self) -> dict[str, str]:
         """Item key to value; empty where nothing was injected."""
         return ledger.get_all(self._place)
 
     def check(self, item_key: str) -> str | None:
-        """The value that the item was marked with; None while it has not been injected."""
+        """Return the value with which the item was marked; None if it has not been injected."""
         return ledger.check(self._place, item_key)
 
     def mark(self, item_key: str, value: str = ledger.DEFAULT_VALUE) -> Mark:

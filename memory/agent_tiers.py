@@ -21,9 +21,9 @@ from memory.models import (
     WorkflowRun,
 )
 from memory.owner import Owner
-from memory.retrieval.entries import EntriesFound
-from memory.services.accounts.access import Versions
-from memory.services.memories.store import OwnVector
+from memory.retrieval.entries import EntryResults
+from memory.services.accounts.access import ExpectedVersions
+from memory.services.memories.store import ClientVector
 from memory.services.pools.data import PoolData
 from memory.services.pools.manage import (
     PoolDraft,
@@ -34,14 +34,21 @@ from memory.services.pools.manage import (
     pool_statistics,
     revoke_access,
 )
-from memory.services.pools.share import cache_result, cached_keys, find_cached, forget_cached, post, postings
+from memory.services.pools.share import (
+    cache_result,
+    delete_cached_result,
+    find_cached_result,
+    live_results,
+    post_to_blackboard,
+    read_postings,
+)
 from memory.services.pools.workflow_runs import change_run, create_run_pool, find_run, run_pools
 from memory.services.router.concerns import StorageService
-from memory.services.router.route import MemoryRouter, Routed, RoutedTierStats
+from memory.services.router.route import MemoryRouter, RoutedTierStats, RoutedValue
 from memory.services.short_term import keep as short_term
 from memory.services.short_term.keep import ShortTermDraft
-from memory.services.short_term.promote import Consolidated
-from memory.tiers.base import Written
+from memory.services.short_term.promote import PromotedKeys
+from memory.tiers.base import NewValue
 
 Clock = Callable[[datetime | None], datetime]
 """The moment of a call: the one that it brings, else now."""
@@ -62,7 +69,7 @@ class AgentRouter(AgentPart):
     """The agent's keyed values in whichever tier they are (see `MemoryRouter`).
 
     >>> router = memory.router
-    >>> router.write("colour", Written(value="green")).tier
+    >>> router.write("colour", NewValue(value="green")).tier
     'short_term'
     >>> router.read("colour").value
     'green'
@@ -72,21 +79,21 @@ class AgentRouter(AgentPart):
 
     def read(
         self, key: str, *, session_id: str = "", pool_id: str = "", tier: str | None = None, now: datetime | None = None
-    ) -> Routed:
-        """The value of the first tier that has one. Raises NotFound."""
+    ) -> RoutedValue:
+        """Return the value of the first tier that has one. Raises NotFound."""
         moment = self._clock(now)
         return self._router.read(key, session_id=session_id, pool_id=pool_id, tier=tier, now=moment)
 
     def write(
         self,
         key: str,
-        written: Written,
+        written: NewValue,
         *,
         session_id: str = "",
         pool_id: str = "",
         tier: str = "short_term",
         now: datetime | None = None,
-    ) -> Routed:
+    ) -> RoutedValue:
         """Store the value in one tier, over what is there."""
         moment = self._clock(now)
         return self._router.write(key, written, session_id=session_id, pool_id=pool_id, tier=tier, now=moment)
@@ -99,16 +106,16 @@ class AgentRouter(AgentPart):
         return self._router.delete(key, session_id=session_id, pool_id=pool_id, tier=tier, now=moment)
 
     def keys(self, *, tier: str, session_id: str = "", pool_id: str = "", now: datetime | None = None) -> list[str]:
-        """The keys of one tier, in order."""
+        """Return the keys of one tier, in order."""
         return self._router.keys(tier=tier, session_id=session_id, pool_id=pool_id, now=self._clock(now))
 
     def semantic_search(
-        self, query: str, *, top_k: int = 10, own: OwnVector | None = None, now: datetime | None = None
-    ) -> EntriesFound:
-        """The long-term entries nearest to the query, or to a vector of one's own."""
+        self, query: str, *, top_k: int = 10, own: ClientVector | None = None, now: datetime | None = None
+    ) -> EntryResults:
+        """Return the long-term entries nearest to the query, or to a vector of one's own."""
         return self._router.semantic_search(query, top_k=top_k, own=own, now=self._clock(now))
 
-    def consolidate(self, *, session_id: str, now: datetime | None = None) -> Consolidated:
+    def consolidate(self, *, session_id: str, now: datetime | None = None) -> PromotedKeys:
         """Keep for good what was read often in a session."""
         return self._router.consolidate(session_id=session_id, now=self._clock(now))
 
@@ -156,7 +163,7 @@ class AgentShortTerm(AgentPart):
         return short_term.store_entry(self._owner, draft, now=self._clock(now))
 
     def read(self, key: str, *, now: datetime | None = None) -> AgentShortTermMemory:
-        """Counts as an access. Raises NotFound."""
+        """Return an entry and count the access. Raises NotFound."""
         return short_term.read_entry(self._owner, key=key, session_id=self._session_id, now=self._clock(now))
 
     def refresh(
@@ -166,7 +173,7 @@ class AgentShortTerm(AgentPart):
         return short_term.refresh_entry(self._owner, entry_id, ttl_seconds=ttl_seconds, now=self._clock(now))
 
     def delete(self, key: str, *, now: datetime | None = None) -> None:
-        """Raises NotFound."""
+        """Delete an entry. Raises NotFound."""
         short_term.delete_entry(self._owner, key=key, session_id=self._session_id, now=self._clock(now))
 
 
@@ -186,30 +193,44 @@ class AgentPool(AgentPart):
         self._pool_id = pool_id
 
     def find(self, *, now: datetime | None = None) -> MemoryPool:
-        """The pool itself. Raises NotFound."""
+        """Return the pool itself. Raises NotFound."""
         return find_pool(self._owner, self._pool_id, now=self._clock(now))
 
     def read(self, path: str = "", *, now: datetime | None = None) -> PoolData:
         """All of its data, or what a JSON Pointer leads to. Raises NotFound."""
         return self._storage.read_pool(self._pool_id, path=path, now=self._clock(now))
 
-    def write(self, data: Any, *, path: str = "", expected: Versions = None, now: datetime | None = None) -> PoolData:
-        """In place of what is there. Raises NotFound, Forbidden, StaleVersion, TooLarge, Unprocessable."""
+    def write(
+        self, data: Any, *, path: str = "", expected: ExpectedVersions = None, now: datetime | None = None
+    ) -> PoolData:
+        """Replace the data. Raises NotFound, Forbidden, StaleVersion, TooLarge, Unprocessable."""
         return self._storage.write_pool(self._pool_id, data, path=path, expected=expected, now=self._clock(now))
 
-    def merge(self, data: Any, *, path: str = "", expected: Versions = None, now: datetime | None = None) -> PoolData:
+    def merge(
+        self, data: Any, *, path: str = "", expected: ExpectedVersions = None, now: datetime | None = None
+    ) -> PoolData:
         """Into what is there, however deep; null is a value. Raises as `write`."""
         return self._storage.merge_pool(self._pool_id, data, path=path, expected=expected, now=self._clock(now))
 
     def grant(
-        self, agent_id: str, level: Level = Level.READ, *, expected: Versions = None, now: datetime | None = None
+        self,
+        agent_id: str,
+        level: Level = Level.READ,
+        *,
+        expected: ExpectedVersions = None,
+        now: datetime | None = None,
     ) -> MemoryPool:
         """Let an agent in. Raises NotFound, Forbidden, StaleVersion."""
         moment = self._clock(now)
         return grant_access(self._owner, self._pool_id, agent_id=agent_id, level=level, expected=expected, now=moment)
 
     def revoke(
-        self, agent_id: str, level: Level | None = None, *, expected: Versions = None, now: datetime | None = None
+        self,
+        agent_id: str,
+        level: Level | None = None,
+        *,
+        expected: ExpectedVersions = None,
+        now: datetime | None = None,
     ) -> MemoryPool:
         """Shut an agent out again; without a level, wholly. Raises as `grant`."""
         moment = self._clock(now)
@@ -218,8 +239,8 @@ class AgentPool(AgentPart):
     def statistics(self, *, now: datetime | None = None) -> PoolStatistics:
         return pool_statistics(self._owner, self._pool_id, now=self._clock(now))
 
-    def delete(self, *, expected: Versions = None, now: datetime | None = None) -> None:
-        """With what it holds. Raises NotFound, Forbidden, StaleVersion."""
+    def delete(self, *, expected: ExpectedVersions = None, now: datetime | None = None) -> None:
+        """Delete the pool with its data. Raises NotFound, Forbidden, StaleVersion."""
         delete_pool(self._owner, self._pool_id, expected=expected, now=self._clock(now))
 
 
@@ -231,12 +252,12 @@ class AgentBlackboard(AgentPart):
         self._pool_id = pool_id
 
     def post(self, content: Any, *, now: datetime | None = None) -> BlackboardPosting:
-        """Behind all that is there. Raises NotFound, Forbidden, TooLarge, Conflict once the run has ended."""
-        return post(self._owner, self._pool_id, content=content, now=self._clock(now))
+        """Append a posting. Raises NotFound, Forbidden, TooLarge, and Conflict once the run has ended."""
+        return post_to_blackboard(self._owner, self._pool_id, content=content, now=self._clock(now))
 
     def postings(self, *, after: int | None = None, now: datetime | None = None) -> QuerySet[BlackboardPosting]:
-        """Those behind a position, or all. Raises NotFound."""
-        return postings(self._owner, self._pool_id, after=after, now=self._clock(now))
+        """Return the postings after a position, or all of them. Raises NotFound."""
+        return read_postings(self._owner, self._pool_id, after=after, now=self._clock(now))
 
 
 class AgentToolCache(AgentPart):
@@ -249,21 +270,21 @@ class AgentToolCache(AgentPart):
     def store(
         self, key: str, value: Any, *, ttl_seconds: int | None = None, now: datetime | None = None
     ) -> ToolCacheEntry:
-        """In place of the result of this key. Raises as `AgentBlackboard.post`."""
+        """Store the result of a key, replacing an earlier one. Raises as `AgentBlackboard.post`."""
         moment = self._clock(now)
         return cache_result(self._owner, self._pool_id, key, value=value, ttl_seconds=ttl_seconds, now=moment)
 
     def find(self, key: str, *, now: datetime | None = None) -> ToolCacheEntry:
-        """Counts as a hit. Raises NotFound."""
-        return find_cached(self._owner, self._pool_id, key, now=self._clock(now))
+        """Return a result and count the hit. Raises NotFound."""
+        return find_cached_result(self._owner, self._pool_id, key, now=self._clock(now))
 
     def forget(self, key: str, *, now: datetime | None = None) -> bool:
-        """Whether there was one."""
-        return forget_cached(self._owner, self._pool_id, key, now=self._clock(now))
+        """Delete a result, and return whether it existed."""
+        return delete_cached_result(self._owner, self._pool_id, key, now=self._clock(now))
 
     def keys(self, *, now: datetime | None = None) -> list[str]:
-        """In order."""
-        found = cached_keys(self._owner, self._pool_id, now=self._clock(now))
+        """Return the keys in order."""
+        found = live_results(self._owner, self._pool_id, now=self._clock(now))
         return list(found.order_by("key").values_list("key", flat=True))
 
 
@@ -284,7 +305,7 @@ class AgentWorkflowRun(AgentPart):
         self._workflow_run_id = workflow_run_id
 
     def find(self) -> WorkflowRun:
-        """Raises NotFound."""
+        """Return the run itself. Raises NotFound."""
         return find_run(self._owner, self._workflow_run_id)
 
     def change(self, changes: Mapping[str, Any], *, now: datetime | None = None) -> WorkflowRun:
@@ -296,9 +317,9 @@ class AgentWorkflowRun(AgentPart):
         return self.change({"status": status}, now=now)
 
     def create_pool(self, draft: PoolDraft, *, now: datetime | None = None) -> SharedContextPool:
-        """Of type shared_memory, tool_cache or blackboard. Raises NotFound, Conflict, Unprocessable."""
+        """Create a pool of type shared_memory, tool_cache or blackboard. Raises NotFound, Conflict, Unprocessable."""
         return create_run_pool(self._owner, self._workflow_run_id, draft, now=self._clock(now))
 
     def pools(self, *, now: datetime | None = None) -> list[MemoryPool]:
-        """Those that the agent may read, oldest first. Raises NotFound."""
+        """Return the pools that the agent may read, oldest first. Raises NotFound."""
         return list(run_pools(self._owner, self._workflow_run_id, now=self._clock(now)).order_by("id"))

@@ -1,8 +1,8 @@
-"""What happened to memory: one statement in the caller's transaction; a write and its record stand or fall together.
+"""The audit log of writes, in the caller's transaction: a write and its entry succeed or fail together.
 
-The statement asks the account's own level and adds the entry; where the partition of the day is missing, the entry is
-added as the transaction commits, which makes it. Whatever callers pass, the table takes the entry: what would be
-refused is mended. Reads, which shall not cost a write, go by `services.audit_log.record_read`.
+One statement reads the account's own level and adds the entry. Where the partition of the day is missing, the entry is
+added by a commit trigger, which creates the partition. Values that the table would refuse are adapted, whatever callers
+pass. Reads must not cost a write, so they go through `services.audit.record_read`.
 """
 
 import json
@@ -23,80 +23,79 @@ from memory.owner import Owner
 from memory.redaction import redact, redact_values
 
 READ_OPERATIONS = frozenset({"retrieve"})
-UNCONDITIONAL = frozenset({"deep_replay", "erase_audit", "set_audit_level"})
-"""At every level: who was told raw traces, or made the log say less, somebody may have to answer for."""
-PAYLOAD_COLUMNS = frozenset({"metadata"})
-"""Kept at `verbose` only."""
+ALWAYS_RECORDED = frozenset({"deep_replay", "erase_audit", "set_audit_level"})
+"""Operations recorded at every level: reading raw traces, and reducing what the log says, must stay accountable."""
 
-GREATEST_INTEGER = 2**31 - 1
-LONGEST_INTEGER = 64
-"""Bits of one in JSON; longer ones are texts."""
-DEEPEST = 64
-"""Objects and lists in one another; what is below is left out."""
+MAX_INTEGER = 2**31 - 1
+MAX_JSON_INTEGER_BITS = 64
+"""Longer integers in JSON are stored as texts."""
+MAX_JSON_DEPTH = 64
+"""Nested objects and lists; anything deeper is left out."""
 
-MOST_TEXTS = 20
-LONGEST_TEXT = 2_000
-"""Characters of one that an entry keeps, secrets masked before it is cut."""
+MAX_TEXTS = 20
+MAX_TEXT_CHARACTERS = 2_000
+"""Characters that an entry keeps of a text. Secrets are masked before it is cut."""
 
-WRITE = "SELECT memory_audit_write(%s::jsonb, %s, %s)"
+WRITE_ENTRY = "SELECT memory_audit_write(%s::jsonb, %s, %s)"
 
-Entry = Mapping[str, Any]
-"""All columns of an entry, as JSON takes them. Without a timestamp, it is of the moment that it is written."""
+AuditColumns = Mapping[str, Any]
+"""All columns of an entry, as JSON values. Without a timestamp, an entry gets the time of its insertion."""
 
 
-def record(
+def record_audit(
     owner: Owner, *, operation: str, memory_type: str, affected_ids: Sequence[UUID | str] = (), **columns: Any
 ) -> None:
-    """Add one entry, where the account's level keeps such ones; `columns` are further columns of `AuditEntry`.
+    """Add one entry if the account's level keeps such operations; `columns` are further columns of `AuditEntry`.
 
-    `config_snapshot` is added to the thresholds that are in force, or says others.
+    `config_snapshot` is merged over the active thresholds.
     """
-    entry = compose(owner, operation=operation, memory_type=memory_type, affected_ids=affected_ids, **columns)
-    write_entry(entry, needed=needed_level(operation))
+    entry = build_audit_entry(owner, operation=operation, memory_type=memory_type, affected_ids=affected_ids, **columns)
+    write_audit_entry(entry, needed=required_level(operation))
 
 
-def needed_level(operation: str) -> str:
-    """The first level that keeps such an operation."""
-    if operation in UNCONDITIONAL:
+def required_level(operation: str) -> str:
+    """Return the lowest level that keeps such an operation."""
+    if operation in ALWAYS_RECORDED:
         return "off"
     return "reads" if operation in READ_OPERATIONS else "writes"
 
 
-def keeps(level: str, needed: str) -> bool:
+def level_includes(level: str, needed: str) -> bool:
+    """Return True if a log at `level` keeps operations that need level `needed`."""
     return conf.AUDIT_LEVELS.index(level) >= conf.AUDIT_LEVELS.index(needed)
 
 
-def level_of(owner: Owner) -> str:
-    """What the log keeps of the owner's account, as far as the owner knows."""
+def audit_level_of(owner: Owner) -> str:
+    """Return the audit level of the owner's account, or the installation's where the owner does not carry one."""
     return owner.audit_level or conf.AUDIT_LEVEL
 
 
 def is_verbose(owner: Owner) -> bool:
-    return level_of(owner) == "verbose"
+    return audit_level_of(owner) == "verbose"
 
 
-def texts_kept(owner: Owner, texts: Iterable[str]) -> dict[str, Any]:
-    """Metadata for an entry: the texts that were stored, at `verbose`; else nothing, and none of them is looked at."""
+def texts_metadata(owner: Owner, texts: Iterable[str]) -> dict[str, Any]:
+    """Return `{"texts": …}` with the stored texts at level `verbose`, else an empty dict without looking at them."""
     if not is_verbose(owner):
         return {}
-    kept = [redact(fit_text(text))[:LONGEST_TEXT] for text in islice(texts, MOST_TEXTS)]
+    kept = [redact(fit_text(text))[:MAX_TEXT_CHARACTERS] for text in islice(texts, MAX_TEXTS)]
     return {"texts": kept} if kept else {}
 
 
-def write_entry(entry: Entry, *, needed: str) -> None:
-    """Store it, unless the account keeps less than `needed`, or it is stored already. One statement."""
+def write_audit_entry(entry: AuditColumns, *, needed: str) -> None:
+    """Store the entry, unless the account's level is below `needed` or the entry is stored already. One statement."""
     with connection.cursor() as cursor:
-        cursor.execute(WRITE, [to_json(entry), needed, conf.AUDIT_LEVEL])
+        cursor.execute(WRITE_ENTRY, [audit_json(entry), needed, conf.AUDIT_LEVEL])
 
 
-def to_json(entry: Entry | Sequence[Entry]) -> str:
+def audit_json(entry: AuditColumns | Sequence[AuditColumns]) -> str:
     return json.dumps(entry, default=str, ensure_ascii=False)
 
 
-def compose(
+def build_audit_entry(
     owner: Owner, *, operation: str, memory_type: str, affected_ids: Sequence[UUID | str], **columns: Any
-) -> Entry:
-    """The entry as the table takes it, its texts redacted. Changes nothing."""
+) -> AuditColumns:
+    """Return the entry as the table accepts it, with secrets in its texts masked. Changes nothing."""
     row = AuditEntry(
         account_id=owner.account_id,
         actor=owner.actor,
@@ -108,7 +107,9 @@ def compose(
         affected_ids=[str(affected) for affected in affected_ids],
         **{"timestamp": None} | columns,
     )
-    entry = {field.attname: fit(field, getattr(row, field.attname)) for field in AuditEntry._meta.concrete_fields}
+    entry = {
+        field.attname: fit_to_column(field, getattr(row, field.attname)) for field in AuditEntry._meta.concrete_fields
+    }
     return entry | {
         "query_text": redact(entry["query_text"]),
         "error_message": redact(entry["error_message"]),
@@ -117,12 +118,12 @@ def compose(
     }
 
 
-def fit(field: Any, value: Any) -> Any:
-    """The value as its column takes it: cut, clipped, without what is no text or number to PostgreSQL."""
+def fit_to_column(field: Any, value: Any) -> Any:
+    """Return the value as its column accepts it: cut, clipped, without what PostgreSQL refuses."""
     if isinstance(field, ArrayField):
-        return [fit(field.base_field, each) for each in value or ()]
+        return [fit_to_column(field.base_field, each) for each in value or ()]
     if isinstance(field, models.JSONField):
-        return fit_json(value or {}, below=DEEPEST)
+        return fit_json(value or {}, below=MAX_JSON_DEPTH)
     if isinstance(field, models.CharField | models.TextField):
         return fit_text("" if value is None else str(value))[: field.max_length]
     if isinstance(field, models.IntegerField | models.FloatField):
@@ -131,25 +132,25 @@ def fit(field: Any, value: Any) -> Any:
 
 
 def fit_text(text: str) -> str:
-    """Without NUL, and with "?" for each surrogate that stands alone."""
+    """Remove NUL characters and replace lone surrogates by "?"."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def fit_number(field: Any, value: float | None) -> float | None:
-    """The nearest one that the column holds; None for what is no number."""
+    """Return the nearest number that the column can hold; None for NaN."""
     if value is None or value != value:
         return None
     if isinstance(field, models.IntegerField):
-        return int(max(-GREATEST_INTEGER, min(value, GREATEST_INTEGER)))
+        return int(max(-MAX_INTEGER, min(value, MAX_INTEGER)))
     return float(max(-sys.float_info.max, min(value, sys.float_info.max)))
 
 
 def fit_json(value: Any, *, below: int) -> Any:
-    """With texts in place of what is no JSON, and of what stands deeper than `below` objects and lists."""
+    """Replace values that JSON has no form for by texts, and anything nested deeper than `below` by "..."."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return value if value.bit_length() <= LONGEST_INTEGER else hex(value)
+        return value if value.bit_length() <= MAX_JSON_INTEGER_BITS else hex(value)
     if isinstance(value, float):
         return value if isfinite(value) else str(value)
     if isinstance(value, Mapping | list | tuple) and not below:
@@ -162,7 +163,7 @@ def fit_json(value: Any, *, below: int) -> Any:
 
 
 def active_thresholds() -> dict[str, Any]:
-    """What decides what becomes of memories, at this moment; the level is added as the entry is written."""
+    """Return the settings that currently decide about memories; the level is added when the entry is written."""
     return {
         "promote_confidence": conf.PROMOTE_CONFIDENCE,
         "promote_access_count": conf.PROMOTE_ACCESS_COUNT,
@@ -173,6 +174,10 @@ def active_thresholds() -> dict[str, Any]:
     }
 
 
-def moment_of(entry_id: UUID) -> datetime:
-    """When an id of version 7 was made, to the millisecond: so a read has one time, whichever way it is written."""
+def time_of_uuid7(entry_id: UUID) -> datetime:
+    """Return the creation time of a version 7 UUID, in milliseconds.
+
+    A read gets its time from its id, so that it is the same whether the entry goes through Redis or directly to the
+    table.
+    """
     return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=entry_id.int >> 80)

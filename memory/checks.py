@@ -1,7 +1,8 @@
-"""System checks: misconfiguration is told at start, with a hint, not at the first request.
+"""System checks: misconfiguration is reported at start, with a hint, instead of at the first request.
 
-What only reads settings runs with every command; what asks a server is tagged `database` and runs with `migrate` and
-with `check --database default`, so that `manage.py help` needs no server. To add one: a function below, registered.
+Checks that only read settings run with every command. Checks that ask a server are tagged `database` and run with
+`migrate` and with `check --database default`, so that `manage.py help` needs no server. To add one: a function below,
+registered.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ DATABASE = "default"
 MINIMUM_PGVECTOR = (0, 8)
 AUDIT_TABLE = "memory_audit_log"
 CONFIGURATION = "memory_"
-"""Of a language: its name goes behind."""
+"""Prefix of the setting's name; the language's name follows."""
 SHORTEST_TOMBSTONE_KEY = 16
 
 ALERT_IDS = {
@@ -113,7 +114,7 @@ def check_weights(**_options: Any) -> list[CheckMessage]:
 
 @register()
 def check_tracing(**_options: Any) -> list[CheckMessage]:
-    if not tracing.is_wanted() or tracing.is_installed():
+    if not tracing.is_wanted() or tracing.is_sdk_installed():
         return []
     text = f"{' or '.join(tracing.ENDPOINTS)} is set, but OpenTelemetry is not installed: nothing is traced."
     return [CheckWarning(text, hint="Install the extra `otel` (see pyproject.toml), or unset it.", id="memory.W016")]
@@ -131,7 +132,7 @@ def check_reranker(**_options: Any) -> list[CheckMessage]:
 
 @register(Tags.database)
 def check_keys(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
-    """The keys of what is kept: nobody needs them but who has the database."""
+    """Check the keys of encrypted columns; only processes with the database need them."""
     if DATABASE not in (databases or ()):
         return []
     return [*complain_of_encryption_keys(), *complain_of_tombstone_key(settings.TOMBSTONE_KEY)]
@@ -139,7 +140,7 @@ def check_keys(*, databases: Sequence[str] | None = None, **_options: Any) -> li
 
 def complain_of_encryption_keys() -> list[CheckMessage]:
     try:
-        encryption.check_keys()
+        encryption.check_encryption_keys()
     except ImproperlyConfigured as err:
         hint = "Give Fernet keys by commas, the one that seals first; `make up` makes one and keeps it beside the data."
         return [Error(f"What is to be encrypted cannot be: {err}.", hint=hint, id="memory.E009")]
@@ -177,7 +178,7 @@ def check_database(*, databases: Sequence[str] | None = None, **_options: Any) -
 
 
 def complain_of_pgvector(installed: str | None, available: str | None) -> list[CheckMessage]:
-    """Versions as PostgreSQL tells them; None where there is none."""
+    """Report a missing or outdated pgvector, from the versions that PostgreSQL names; None if there is none."""
     wanted = ".".join(map(str, MINIMUM_PGVECTOR))
     if installed is None and available is None:
         hint = f"Install pgvector {wanted} or newer on the database server."
@@ -224,7 +225,7 @@ def check_alerts(*, databases: Sequence[str] | None = None, **_options: Any) -> 
 
 @register(Tags.database)
 def check_vectors(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
-    """Whether the embedder is the one that made the vectors: others' are never found by it."""
+    """Check that the embedder is the one that made the stored vectors: it never finds those of others."""
     if DATABASE not in (databases or ()):
         return []
     try:

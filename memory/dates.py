@@ -1,11 +1,11 @@
-"""Dates in a text, resolved against the time at which it was said.
+"""Dates that a text mentions, resolved against the time at which it was said.
 
-Strict rather than clever: a word that may be no date is none ("may", "sat", "second", "fall"), a date that may be two
-is none (03/04/2023, "on Tuesday" without a tense), and what names no time ("a few weeks ago", "last summer", whose
-months depend on the hemisphere) is left alone. To add a form, add a `_Form`: one pattern, one function.
+The rules are strict. Words that may not be dates are ignored ("may", "sat", "second", "fall"), and so are ambiguous
+dates (03/04/2023, "on Tuesday" without a tense) and vague ones ("a few weeks ago", "last summer", whose months depend
+on the hemisphere). To add a form, add a `_DateForm` to `_FORMS`: one pattern and one function.
 
-Conventions, where English has none: weeks run from Monday; "last Tuesday" and "next Tuesday" are the nearest ones
-before and after the day; "two weeks ago" is the calendar week of the day 14 days before, and so for months and years.
+Conventions where English has none: weeks begin on Monday; "last Tuesday" and "next Tuesday" are the nearest ones before
+and after the day; "two weeks ago" is the calendar week of the day 14 days before, and so for months and years.
 """
 
 import re
@@ -17,8 +17,8 @@ from enum import StrEnum
 from dateutil.relativedelta import relativedelta
 
 
-class Unit(StrEnum):
-    """How exact a date is."""
+class DateUnit(StrEnum):
+    """The precision of a date."""
 
     DAY = "day"
     WEEKEND = "weekend"
@@ -28,14 +28,14 @@ class Unit(StrEnum):
 
 
 class Tense(StrEnum):
-    """Which way a date without a year lies from the day on which it is named."""
+    """The direction in which a date without a year lies from the reference day."""
 
     PAST = "past"
     FUTURE = "future"
 
 
 class Bound(StrEnum):
-    """How what is said lies to the span that is named."""
+    """The relation of a statement to the time range that it mentions."""
 
     WITHIN = "within"
     SINCE = "since"
@@ -43,34 +43,37 @@ class Bound(StrEnum):
     UNTIL = "until"
     """It ended then."""
     LASTING = "lasting"
-    """It took that long ("for three years"): if it goes on at the reference, it began in the span."""
+    """It lasted that long ("for three years"). If it still lasts at the reference time, it began in the range."""
     BEFORE = "before"
     AFTER = "after"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dated:
-    """`text[begin:stop]` names the half-open span from `start` to `end`, whole days in the zone of the reference."""
+class DateMention:
+    """A mention of a date: `text[begin:stop]` names the half-open range of whole days from `start` to `end`.
+
+    The days are in the zone of the reference time.
+    """
 
     begin: int
     stop: int
     start: datetime
     end: datetime
-    unit: Unit
+    unit: DateUnit
     bound: Bound = Bound.WITHIN
 
     @property
     def words(self) -> str:
-        """The span as a phrase that needs no reference: "on 3 May 2023", "in May 2023", "in 2023"."""
+        """The range as a phrase without a reference time: "on 3 May 2023", "in May 2023", "in 2023"."""
         day = f"{self.start.day} {MONTHS[self.start.month - 1]} {self.start.year}"
-        if self.unit is Unit.YEAR and self.end.year > self.start.year + 1:
+        if self.unit is DateUnit.YEAR and self.end.year > self.start.year + 1:
             return f"from {self.start.year} to {self.end.year - 1}"
         return {
-            Unit.DAY: f"on {day}",
-            Unit.WEEKEND: f"on the weekend of {day}",
-            Unit.WEEK: f"in the week of {day}",
-            Unit.MONTH: f"in {MONTHS[self.start.month - 1]} {self.start.year}",
-            Unit.YEAR: f"in {self.start.year}",
+            DateUnit.DAY: f"on {day}",
+            DateUnit.WEEKEND: f"on the weekend of {day}",
+            DateUnit.WEEK: f"in the week of {day}",
+            DateUnit.MONTH: f"in {MONTHS[self.start.month - 1]} {self.start.year}",
+            DateUnit.YEAR: f"in {self.start.year}",
         }[self.unit]
 
 
@@ -89,7 +92,7 @@ _MONTH_NUMBERS = {name.lower(): number for number, name in enumerate(MONTHS, sta
 }
 _MONTH_NUMBERS["sept"] = 9
 
-# long names beside a preposition alone: what is short, or small, needs a day or a year beside it
+# after a preposition a full capitalized name is enough; short or lower-case months need a day or a year
 _NAMED_MONTH = "|".join(MONTHS)
 _MONTH = "|".join(f"{name}|{name[:3]}\\b\\.?" for name in MONTHS) + r"|Sept\b\.?"
 _DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?"
@@ -97,52 +100,52 @@ _YEAR = r"(?P<year>(?:19|20)[0-9]{2})"
 _AMOUNT = r"(?P<amount>[0-9]{1,3}|" + "|".join(sorted(NUMBERS, key=len, reverse=True)) + ")"
 _UNITS = r"(?P<unit>day|week(?:end)?|month|year)s?"
 _WEEKDAY = "|".join(WEEKDAYS)
-# "last Fri" is a day, "at last sat" is none
+# "last Fri" is a day, "at last sat" is not
 _SHORT_WEEKDAY = r"(?-i:Mon|Tues?|Wed|Thurs?|Thu|Fri|Sat|Sun)"
 _WHEN = r"(?:(?:on|in|over|by|until|till|since|from|before|after) )?"
 
-_Resolve = Callable[[re.Match[str], date, Tense | None], tuple[date, Unit] | None]
+_Resolve = Callable[[re.Match[str], date, Tense | None], tuple[date, DateUnit] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _DateForm:
     pattern: re.Pattern[str]
     resolve: _Resolve
 
 
-def find_dates(text: str, *, at: datetime, tense: Tense | None = None) -> list[Dated]:
-    """The dates that the text names, in its order, none within another. `at` is aware; its zone is the text's.
+def find_dates(text: str, *, at: datetime, tense: Tense | None = None) -> list[DateMention]:
+    """Return the dates that a text mentions, in its order, without overlaps. `at` is aware, in the zone of the text.
 
-    Without a tense, dates that do not say their year or week are left out. Never raises for a text.
+    Without a tense, dates that do not name their year or week are left out. Never raises for any text.
     """
-    found: list[Dated] = []
-    for dated in sorted(_candidates(text, at, tense), key=lambda dated: (dated.begin, -dated.stop)):
+    found: list[DateMention] = []
+    for dated in sorted(_date_candidates(text, at, tense), key=lambda dated: (dated.begin, -dated.stop)):
         if not found or dated.begin >= found[-1].stop:
             found.append(dated)
     return found
 
 
-def _candidates(text: str, at: datetime, tense: Tense | None) -> Iterator[Dated]:
+def _date_candidates(text: str, at: datetime, tense: Tense | None) -> Iterator[DateMention]:
     for form in _FORMS:
         for match in form.pattern.finditer(text):
             try:
                 resolved = form.resolve(match, at.date(), tense)
                 if resolved is not None:
-                    yield _dated(match, *resolved, at)
+                    yield _date_mention(match, *resolved, at)
             except (ValueError, OverflowError):
-                # 31 February, or a year that no calendar has
+                # 31 February, or a year outside the calendar
                 continue
     yield from _spans(text, at)
 
 
-def _dated(match: re.Match[str], first: date, unit: Unit, at: datetime) -> Dated:
+def _date_mention(match: re.Match[str], first: date, unit: DateUnit, at: datetime) -> DateMention:
     start = datetime.combine(first, time(), tzinfo=at.tzinfo)
     end = datetime.combine(first + _LENGTHS[unit], time(), tzinfo=at.tzinfo)
-    dated = Dated(begin=match.start(), stop=match.end(), start=start, end=end, unit=unit)
-    return replace(dated, bound=_bound(match[0]))
+    dated = DateMention(begin=match.start(), stop=match.end(), start=start, end=end, unit=unit)
+    return replace(dated, bound=_bound_of_words(match[0]))
 
 
-def _bound(words: str) -> Bound:
+def _bound_of_words(words: str) -> Bound:
     return _BOUNDS.get(words.split(maxsplit=1)[0].lower(), Bound.WITHIN)
 
 
@@ -157,11 +160,11 @@ _BOUNDS = {
 }
 
 _LENGTHS = {
-    Unit.DAY: relativedelta(days=1),
-    Unit.WEEKEND: relativedelta(days=2),
-    Unit.WEEK: relativedelta(days=7),
-    Unit.MONTH: relativedelta(months=1),
-    Unit.YEAR: relativedelta(years=1),
+    DateUnit.DAY: relativedelta(days=1),
+    DateUnit.WEEKEND: relativedelta(days=2),
+    DateUnit.WEEK: relativedelta(days=7),
+    DateUnit.MONTH: relativedelta(months=1),
+    DateUnit.YEAR: relativedelta(years=1),
 }
 
 
@@ -169,48 +172,48 @@ def _amount(words: str) -> int:
     return NUMBERS.get(words.lower()) or int(words)
 
 
-def _first_of(day: date, unit: Unit) -> date:
-    """The first day of the week, month or year around a day."""
-    if unit is Unit.WEEK:
+def _first_of(day: date, unit: DateUnit) -> date:
+    """Return the first day of the week, weekend, month or year around a day."""
+    if unit is DateUnit.WEEK:
         return day - timedelta(days=day.weekday())
-    if unit is Unit.WEEKEND:
+    if unit is DateUnit.WEEKEND:
         return day - timedelta(days=day.weekday() - 5)
-    if unit is Unit.MONTH:
+    if unit is DateUnit.MONTH:
         return day.replace(day=1)
-    return day.replace(month=1, day=1) if unit is Unit.YEAR else day
+    return day.replace(month=1, day=1) if unit is DateUnit.YEAR else day
 
 
-def _shift(day: date, unit: Unit, amount: int) -> date:
-    steps = {Unit.WEEKEND: relativedelta(weeks=amount), Unit.WEEK: relativedelta(weeks=amount)}
-    months = {Unit.MONTH: relativedelta(months=amount), Unit.YEAR: relativedelta(years=amount)}
+def _shift(day: date, unit: DateUnit, amount: int) -> date:
+    steps = {DateUnit.WEEKEND: relativedelta(weeks=amount), DateUnit.WEEK: relativedelta(weeks=amount)}
+    months = {DateUnit.MONTH: relativedelta(months=amount), DateUnit.YEAR: relativedelta(years=amount)}
     return _first_of(day + (steps | months).get(unit, relativedelta(days=amount)), unit)
 
 
-def _iso(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, Unit]:
-    return date(int(match["year"]), int(match["month"]), int(match["day"])), Unit.DAY
+def _iso(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
+    return date(int(match["year"]), int(match["month"]), int(match["day"])), DateUnit.DAY
 
 
-def _slashed(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, Unit] | None:
-    """Only where one of both numbers can be no month."""
+def _slashed(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, DateUnit] | None:
+    """Resolve 13/04/2023, but no ambiguous date such as 03/04/2023."""
     first, second, year = int(match["first"]), int(match["second"]), int(match["year"])
     if (first > 12) == (second > 12) and first != second:
         return None
     day, month = (first, second) if first > 12 else (second, first)
-    return date(year, month, day), Unit.DAY
+    return date(year, month, day), DateUnit.DAY
 
 
 def _month_number(match: re.Match[str]) -> int:
     return _MONTH_NUMBERS[match["month"].rstrip(".").lower()]
 
 
-def _day_of_month(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, Unit] | None:
+def _day_of_month(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, DateUnit] | None:
     month, number = _month_number(match), int(match["day"])
     if match["year"]:
-        return date(int(match["year"]), month, number), Unit.DAY
+        return date(int(match["year"]), month, number), DateUnit.DAY
     if tense is Tense.PAST:
-        return _latest(day, lambda year: date(year, month, number)), Unit.DAY
+        return _latest(day, lambda year: date(year, month, number)), DateUnit.DAY
     if tense is Tense.FUTURE:
-        return _soonest(day, lambda year: date(year, month, number)), Unit.DAY
+        return _soonest(day, lambda year: date(year, month, number)), DateUnit.DAY
     return None
 
 
@@ -224,71 +227,71 @@ def _soonest(day: date, in_year: Callable[[int], date]) -> date:
     return named if named >= day else in_year(day.year + 1)
 
 
-def _month_of_year(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, Unit]:
-    return date(int(match["year"]), _month_number(match), 1), Unit.MONTH
+def _month_of_year(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
+    return date(int(match["year"]), _month_number(match), 1), DateUnit.MONTH
 
 
-def _month_alone(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, Unit] | None:
+def _month_alone(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, DateUnit] | None:
     month, this_month = _month_number(match), day.replace(day=1)
     lead = (match["lead"] or "").lower()
     if lead == "this":
-        return date(day.year, month, 1), Unit.MONTH
+        return date(day.year, month, 1), DateUnit.MONTH
     if lead == "last":
-        return _latest(this_month - timedelta(days=1), lambda year: date(year, month, 1)), Unit.MONTH
+        return _latest(this_month - timedelta(days=1), lambda year: date(year, month, 1)), DateUnit.MONTH
     if lead == "next" or (not lead and tense is Tense.FUTURE):
         after = this_month + relativedelta(months=1) if lead else this_month
-        return _soonest(after, lambda year: date(year, month, 1)), Unit.MONTH
+        return _soonest(after, lambda year: date(year, month, 1)), DateUnit.MONTH
     if tense is Tense.PAST:
-        return _latest(this_month, lambda year: date(year, month, 1)), Unit.MONTH
+        return _latest(this_month, lambda year: date(year, month, 1)), DateUnit.MONTH
     return None
 
 
-def _year(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, Unit]:
-    return date(int(match["year"]), 1, 1), Unit.YEAR
+def _year(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
+    return date(int(match["year"]), 1, 1), DateUnit.YEAR
 
 
-def _named_day(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, Unit]:
+def _named_day(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
     name = match["name"].lower()
     shifts = {"the day before yesterday": -2, "the day after tomorrow": 2, "last night": -1}
     first = name.split(" ", maxsplit=1)[0]
-    return day + timedelta(days=shifts.get(name, {"yesterday": -1, "tomorrow": 1}.get(first, 0))), Unit.DAY
+    return day + timedelta(days=shifts.get(name, {"yesterday": -1, "tomorrow": 1}.get(first, 0))), DateUnit.DAY
 
 
-def _near_unit(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, Unit]:
-    unit = Unit(match["unit"].lower())
+def _unit_near_day(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
+    unit = DateUnit(match["unit"].lower())
     shift = {"last": -1, "this past": -1, "this": 0, "this coming": 0, "next": 1}
     lead = " ".join(match["lead"].lower().split())
     return _shift(day, unit, shift[lead]), unit
 
 
-def _near_weekday(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, Unit] | None:
+def _weekday_near_day(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, DateUnit] | None:
     number = [name[:3] for name in WEEKDAYS].index(match["weekday"][:3].lower())
     lead = " ".join((match["lead"] or "").lower().split())
     back, ahead = (day.weekday() - number - 1) % 7 + 1, (number - day.weekday() - 1) % 7 + 1
     if lead in ("last", "this past") or (not lead and tense is Tense.PAST):
-        return day - timedelta(days=back), Unit.DAY
+        return day - timedelta(days=back), DateUnit.DAY
     if lead in ("next", "this coming") or (not lead and tense is Tense.FUTURE):
-        return day + timedelta(days=ahead), Unit.DAY
-    return (_first_of(day, Unit.WEEK) + timedelta(days=number), Unit.DAY) if lead == "this" else None
+        return day + timedelta(days=ahead), DateUnit.DAY
+    return (_first_of(day, DateUnit.WEEK) + timedelta(days=number), DateUnit.DAY) if lead == "this" else None
 
 
-def _ago(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, Unit]:
-    unit = Unit(match["unit"].lower())
+def _ago(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
+    unit = DateUnit(match["unit"].lower())
     return _shift(day, unit, -_amount(match["amount"])), unit
 
 
-def _ahead(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, Unit] | None:
-    """ "in two days" is how long it took, in the past."""
+def _ahead(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, DateUnit] | None:
+    """Resolve "in two days", which in the past tense is how long something took."""
     return _from_now(match, day, tense) if tense is Tense.FUTURE else None
 
 
-def _from_now(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, Unit]:
-    unit = Unit(match["unit"].lower())
+def _from_now(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
+    unit = DateUnit(match["unit"].lower())
     return _shift(day, unit, _amount(match["amount"])), unit
 
 
-def _form(pattern: str, resolve: _Resolve, *, cased: bool = False) -> _Form:
-    return _Form(re.compile(rf"(?<![\w/-])(?:{pattern})(?![\w/-])", 0 if cased else re.IGNORECASE), resolve)
+def _form(pattern: str, resolve: _Resolve, *, cased: bool = False) -> _DateForm:
+    return _DateForm(re.compile(rf"(?<![\w/-])(?:{pattern})(?![\w/-])", 0 if cased else re.IGNORECASE), resolve)
 
 
 _BEFORE_MONTH = (
@@ -304,7 +307,7 @@ _FORMS = (
     _form(_WHEN + rf"(?P<month>{_MONTH}) (?:the )?{_DAY},? {_YEAR}", _day_of_month),
     _form(_WHEN + rf"(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH})(?P<year>)", _day_of_month, cased=True),
     _form(_WHEN + rf"(?P<month>{_MONTH}) (?:the )?{_DAY}(?P<year>)", _day_of_month, cased=True),
-    # "31 February 2020" is no date, nor is its end
+    # "31 February 2020" is no date, and neither is "February 2020" in it
     _form(rf"(?<![0-9] )(?<![0-9][a-z][a-z] )(?:back )?{_WHEN}(?P<month>{_MONTH})(?: of|,)? {_YEAR}", _month_of_year),
     _form(rf"{_BEFORE_MONTH}(?P<lead>)(?P<month>{_NAMED_MONTH})", _month_alone, cased=True),
     _form(rf"{_WHEN}(?P<lead>[Ll]ast|[Nn]ext|[Tt]his) (?P<month>{_NAMED_MONTH})", _month_alone, cased=True),
@@ -314,9 +317,9 @@ _FORMS = (
         rf"|(?:yesterday|tomorrow){_PART_OF_DAY}|today|tonight|this (?:morning|afternoon|evening))",
         _named_day,
     ),
-    _form(rf"{_WHEN}{_LEAD} (?P<unit>week(?:end)?|month|year)", _near_unit),
-    _form(rf"{_WHEN}{_LEAD} (?P<weekday>{_WEEKDAY}|{_SHORT_WEEKDAY}){_PART_OF_DAY}", _near_weekday),
-    _form(rf"on (?P<lead>)(?P<weekday>{_WEEKDAY}){_PART_OF_DAY}", _near_weekday),
+    _form(rf"{_WHEN}{_LEAD} (?P<unit>week(?:end)?|month|year)", _unit_near_day),
+    _form(rf"{_WHEN}{_LEAD} (?P<weekday>{_WEEKDAY}|{_SHORT_WEEKDAY}){_PART_OF_DAY}", _weekday_near_day),
+    _form(rf"on (?P<lead>)(?P<weekday>{_WEEKDAY}){_PART_OF_DAY}", _weekday_near_day),
     _form(rf"(?:about |around )?{_AMOUNT} {_UNITS} ago", _ago),
     _form(rf"in (?:about |around )?{_AMOUNT} {_UNITS}(?:['’]s? time)?", _ahead),
     _form(rf"{_AMOUNT} {_UNITS} from now", _from_now),
@@ -334,16 +337,16 @@ _FROM_TO = re.compile(
 )
 
 
-def _spans(text: str, at: datetime) -> Iterator[Dated]:
-    """ "for three years", which began three years ago; "from 2015 to 2019"."""
+def _spans(text: str, at: datetime) -> Iterator[DateMention]:
+    """Yield ranges: "for three years", which began three years ago, and "from 2015 to 2019"."""
     for match in _FOR.finditer(text):
         try:
             first, unit = _ago(match, at.date(), None)
-            yield replace(_dated(match, first, unit, at), bound=Bound.LASTING)
+            yield replace(_date_mention(match, first, unit, at), bound=Bound.LASTING)
         except (ValueError, OverflowError):
             continue
     for match in _FROM_TO.finditer(text):
         first, last = date(int(match["first"]), 1, 1), date(int(match["last"]), 1, 1)
         if first <= last:
-            end = datetime.combine(last + _LENGTHS[Unit.YEAR], time(), tzinfo=at.tzinfo)
-            yield replace(_dated(match, first, Unit.YEAR, at), end=end, bound=Bound.WITHIN)
+            end = datetime.combine(last + _LENGTHS[DateUnit.YEAR], time(), tzinfo=at.tzinfo)
+            yield replace(_date_mention(match, first, DateUnit.YEAR, at), end=end, bound=Bound.WITHIN)

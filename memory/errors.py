@@ -1,30 +1,30 @@
-"""Everything that the service raises on purpose.
+"""The exceptions of the service.
 
     MemoryServiceError
-    ├── NotFound                      no such thing for this owner; another account's is no different
+    ├── NotFound                      the owner sees no such object; other accounts' objects are no different
     ├── Forbidden                     the key may not do this, or not for this agent
-    ├── Conflict                      somebody else is doing, or has done, the same
+    ├── Conflict                      another request is doing, or has done, the same
     ├── StaleVersion                  the caller has seen an older version
-    ├── Unprocessable                 well-formed, but what is stored refuses it
-    │   └── WrongVectorWidth
-    ├── TooLarge                      over a limit; says which, and whether it was stored all the same
-    └── ProviderError                 a model outside gave no usable answer; the rest goes on without it
-        ├── ProviderUnavailable       later may be better: 5xx, 429, timeout, connection, deadline
-        │   └── ProviderTooSlow       the time ran out: less at once may be better
-        ├── ProviderRefused           asking again will not help: key, model or request refused
-        └── ProviderReplyInvalid      it answered nonsense: no JSON, wrong count or width, NaN, zeros
+    ├── Unprocessable                 a well-formed request that contradicts itself or what is stored
+    │   └── WrongVectorWidth          a vector whose width is not that of its model
+    ├── TooLarge                      over a limit; says which one, and if the value was stored all the same
+    └── ProviderError                 an external model gave no usable answer; the request continues without it
+        ├── ProviderUnavailable       a retry may help: 5xx, 429, timeout, connection, deadline
+        │   └── ProviderTooSlow       the time ran out; a smaller request may help
+        ├── ProviderRefused           a retry will not help: key, model or request refused
+        └── ProviderReplyInvalid      an unusable answer: no JSON, wrong count or width, NaN, zeros
 
-Messages hold no texts, no keys and nothing that a provider wrote.
+`api.problems` maps them to HTTP statuses. Messages hold no memory texts, no keys and nothing that a provider wrote.
 """
 
-# the names say what happened, as the rest of the tree does: none needs the suffix
+# the names say what happened and need no suffix
 # ruff: noqa: N818
 
 from typing import Any, ClassVar
 
 
 class MemoryServiceError(Exception):
-    """Root of the tree; `code` is the stable name that clients see."""
+    """The root of the tree. `code` is the stable name that clients see."""
 
     code: ClassVar[str] = "memory_service_error"
 
@@ -53,11 +53,11 @@ class WrongVectorWidth(Unprocessable):
     code = "wrong_vector_width"
 
     def __init__(self, *, given: int, wanted: int, model: str) -> None:
-        super().__init__(f"the vector has {given} dimensions, vectors of {model} have {wanted}")
+        super().__init__(f"The vector has {given} dimensions; vectors of {model} have {wanted}.")
 
 
 class TooLarge(MemoryServiceError):
-    """`facts` go into the answer beside the sentence: sizes in bytes, and `stored`."""
+    """A value over a limit. `facts` are further fields of the answer: sizes in bytes, and `stored`."""
 
     code = "too_large"
 
@@ -71,7 +71,7 @@ class ProviderError(MemoryServiceError):
 
 
 class ProviderUnavailable(ProviderError):
-    """`retry_after_seconds` is the provider's own wish, where it gave one."""
+    """A provider that may answer later. `retry_after_seconds` is what it asked for, if anything."""
 
     code = "provider_unavailable"
 
@@ -81,11 +81,11 @@ class ProviderUnavailable(ProviderError):
 
 
 class ProviderTooSlow(ProviderUnavailable):
-    """Told as unavailable; who asked for much may ask for less."""
+    """A provider that ran out of time. It has the code of ProviderUnavailable."""
 
 
 class ProviderRefused(ProviderError):
-    """`status` is the HTTP status: 400 and 422 may lie in one text of a batch, 401 in the settings; 0: never sent."""
+    """A refusal. `status` 400 or 422 may be due to one text of a batch, 401 to the settings; 0 if nothing was sent."""
 
     code = "provider_refused"
 

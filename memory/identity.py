@@ -1,35 +1,35 @@
-"""What makes a named thing the same thing again: names and claims brought to one form, and the identities of them.
+"""Normal forms of names and claims, and the identity digests of entities and facts.
 
-Knowledge belongs to its holder: the user, or the agent that learnt it where there is no user. What two holders know of
-one name stays apart, as nobody's knowledge may change another's; so does what a holder knows in two channels, until it
-is resolved (`services.entities`) across the channels that a read looks in.
+Knowledge belongs to its holder: the user, or the agent that learnt it if there is no user. Two holders' knowledge of
+the same name stays separate, because nobody's knowledge may change another's. A holder's knowledge in two channels is
+separate too, until it is resolved (`services.entities`) across the channels that a read looks in.
 """
 
 import hashlib
 import re
 import unicodedata
 
+from memory.invisible_characters import INVISIBLE_CODE_POINTS
 from memory.owner import Owner
-from memory.unseen import UNSEEN
 
 POSSESSIVE = re.compile(r"(?<=\w)['’]s$")
-ONE_SIGN = str.maketrans(
+CHARACTER_FOLDS = str.maketrans(
     dict.fromkeys("‘’‚‛ʼ", "'")
     | dict.fromkeys("“”„‟", '"')
     | dict.fromkeys("\u2010\u2011\u2212", "-")
-    | dict.fromkeys(map(chr, UNSEEN), "")
+    | dict.fromkeys(map(chr, INVISIBLE_CODE_POINTS), "")
 )
-"""What is written in several ways, or not seen at all."""
+"""Characters with several spellings, and invisible characters."""
 PUNCTUATION = re.compile("[.,;:!?…\"'«»‹›()\\[\\]¡¿。、「」『』।؟،؛۔]+")
 
 
-def holder(owner: Owner) -> str:
-    """Whose knowledge it is: `u:<user>`, or `a:<agent>` where there is no user; `a:` is the account's own."""
+def holder_key(owner: Owner) -> str:
+    """Return the holder of knowledge: `u:<user>`, or `a:<agent>` without a user; `a:` is the account itself."""
     return f"u:{owner.user_id}" if owner.user_id else f"a:{owner.agent_id}"
 
 
 def normalize_name(name: str) -> str:
-    """A name without what writers differ in: width, case, spaces, quotation marks around it, a possessive 's.
+    """Return a name without differences of width, case, spaces, surrounding quotation marks and a possessive 's.
 
     >>> normalize_name('  “Ana’s” ')
     'ana'
@@ -40,47 +40,50 @@ def normalize_name(name: str) -> str:
 
 
 def normalize_claim(claim: str) -> str:
-    """A claim without what writers differ in: width, case, spaces, quotation marks, the punctuation of sentences.
+    """Return a claim without differences of width, case, spaces, quotation marks and the punctuation of sentences.
 
-    All else says something: signs (C++, C#, -5, $5, x < 5), vowel and tone marks, what stands inside of a word or
-    number. The same again is the same.
+    Everything else is significant: signs (C++, C#, -5, $5, x < 5), vowel and tone marks, punctuation inside a word or
+    number. The function is idempotent.
 
     >>> normalize_claim('“Ana’s  rate” is -0.5, or $5!')
     "ana's rate is -0.5 or $5"
     """
-    folded = " ".join(fold(claim).split())
-    return " ".join(PUNCTUATION.sub(keep_inner, folded).split()) or folded
+    folded = " ".join(fold_characters(claim).split())
+    return " ".join(PUNCTUATION.sub(keep_inner_punctuation, folded).split()) or folded
 
 
-def fold(text: str) -> str:
-    """NFKC without case, each sign written in one way. Some letters fold, or decompose, to what folds again."""
+def fold_characters(text: str) -> str:
+    """Return the text in NFKC without case, with one spelling for each sign.
+
+    Case is folded twice, because some letters fold or decompose into characters that fold again.
+    """
     once = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", text).casefold())
-    return unicodedata.normalize("NFKC", once.translate(ONE_SIGN).casefold())
+    return unicodedata.normalize("NFKC", once.translate(CHARACTER_FOLDS).casefold())
 
 
-def keep_inner(run: re.Match[str]) -> str:
-    """Punctuation between two characters that are neither, and the point that begins a number or name (.5, .NET)."""
+def keep_inner_punctuation(run: re.Match[str]) -> str:
+    """Keep punctuation between two non-space characters, and the point that begins a number or name (.5, .NET)."""
     start, end = run.span()
     before, after = run.string[max(start - 1, 0) : start].strip(), run.string[end : end + 1].strip()
     return run.group() if after and (before or run.group() == ".") else " "
 
 
 def entity_identity(owner: Owner, *, type: str, name: str) -> str:  # noqa: A002 - the documented name of the field
-    """What a name stands for once: holder, channel, type and normalized name, as 64 hexadecimal digits."""
-    return digest_of(holder(owner), owner.channel, type, normalize_name(name))
+    """Return the digest of an entity: holder, channel, type and normalized name, as 64 hexadecimal digits."""
+    return digest_parts(holder_key(owner), owner.channel, type, normalize_name(name))
 
 
 def name_digest(owner: Owner, name: str) -> str:
-    """What a name is looked up by, of whatever type and in whatever channel: holder and normalized name."""
-    return digest_of(holder(owner), normalize_name(name))
+    """Return the digest by which a name is looked up in all types and channels: holder and normalized name."""
+    return digest_parts(holder_key(owner), normalize_name(name))
 
 
 def fact_identity(owner: Owner, *, claim: str, valid_from: str = "", valid_to: str = "") -> str:
-    """What makes an open fact the same again: holder, channel, normalized claim, and the times if it has any."""
-    return digest_of(holder(owner), owner.channel, normalize_claim(claim), valid_from, valid_to)
+    """Return the digest of an open fact: holder, channel, normalized claim, and its times if it has any."""
+    return digest_parts(holder_key(owner), owner.channel, normalize_claim(claim), valid_from, valid_to)
 
 
-def digest_of(*parts: str) -> str:
-    """SHA-256 of the parts, each with its length before it: no two lists of parts are one text."""
+def digest_parts(*parts: str) -> str:
+    """Return the SHA-256 of the parts, each preceded by its length: different lists never hash the same input."""
     joined = "".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(joined.encode()).hexdigest()

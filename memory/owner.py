@@ -1,4 +1,7 @@
-"""For whom an operation runs. First argument of every service; every queryset starts at `.visible_to(owner)`."""
+"""The owner: the account, agent, user and channel that an operation acts for.
+
+It is the first argument of every service, and every queryset starts at `.visible_to(owner)`.
+"""
 
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -8,9 +11,11 @@ GLOBAL_CHANNEL = "_global"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The account is the wall; the agent sees its private rows; the channel is a label that reads prefer.
+    """The identity that an operation acts for.
 
-    An empty `agent_id` acts for the account: it sees and writes all of it. An empty `user_id` is nobody in particular.
+    The account isolates tenants, the agent sees its private rows, and the channel is a label that reads prefer. An
+    empty `agent_id` acts for the account, which sees and writes all its rows. An empty `user_id` means no particular
+    user.
     """
 
     account_id: UUID
@@ -18,11 +23,11 @@ class Owner:
     user_id: str = ""
     channel: str = GLOBAL_CHANNEL
     actor: str = ""
-    """Who is answerable for it in the audit log: `key:<prefix>`, `staff:<name>`, `job:<name>`, `python`."""
+    """The actor named in the audit log: `key:<prefix>`, `staff:<name>`, `job:<name>`, `python`."""
     audit_level: str = field(default="", compare=False)
-    """What the audit log keeps of its reads, as the account says; empty: as the installation does."""
+    """The account's own audit level; empty: the installation's."""
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """Where reads look: the active channel, then `_global`."""
+        """Channels that reads look in: the active one, then `_global`."""
         return tuple(dict.fromkeys((self.channel, GLOBAL_CHANNEL)))

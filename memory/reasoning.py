@@ -1,14 +1,14 @@
-"""How much of a turn's reasoning there is to tell (E3): four tiers, from nothing to the provider's own trace.
+"""The four tiers of a turn's reasoning (E3), from none to the provider's own trace.
 
-Nothing makes a deeper tier out of a shallower one. What is told is the shallowest of what is stored, what the account
-allows and what was asked for (`shallowest`).
+A deeper tier is never derived from a shallower one. Readers get the shallowest of what is stored, what the account
+allows and what they ask for (`shallowest`).
 """
 
 from enum import StrEnum
 
 
 class ReasoningTier(StrEnum):
-    """The documented tiers, the shallowest first."""
+    """The documented tiers, shallowest first."""
 
     NONE = "none"
     DECISION_SUMMARY = "decision_summary"
@@ -16,24 +16,24 @@ class ReasoningTier(StrEnum):
     STRUCTURED_RATIONALE = "structured_rationale"
     """Decisions, rejected options, blockers."""
     RAW_TRACE = "raw_trace"
-    """What the provider showed of its reasoning: sealed at rest."""
+    """The reasoning that the provider showed, encrypted at rest."""
 
 
 class Provenance(StrEnum):
-    """Where a reasoning comes from."""
+    """The origin of a reasoning."""
 
     PROVIDER_TRACE = "provider_trace"
     RUNTIME_PROJECTION = "runtime_projection"
-    """The runtime, or this service, made it out of what it knew of the turn."""
+    """Derived by the runtime, or by this service, from what it knew of the turn."""
     REPLAY = "replay"
-    """Somebody reconstructed it later."""
+    """Reconstructed later."""
 
 
 DEPTHS = {tier: depth for depth, tier in enumerate(ReasoningTier)}
 
 
 def shallowest(*tiers: str) -> ReasoningTier:
-    """The one of the tiers that tells least."""
+    """Return the shallowest of the tiers."""
     return min(map(ReasoningTier, tiers), key=lambda tier: DEPTHS[tier])
 
 

@@ -1,11 +1,11 @@
-"""Masks secrets in texts that are kept for others to read: what looks like a key, a password or a card's number.
+"""Masks secrets in stored texts that others may read: what looks like a key, a password or the number of a card.
 
-Rather once too often than once too seldom; but mere talk of secrets, uuids and the hashes of commits stay.
-Left as they are: IBANs, social security numbers and one-time codes, which have the form of ordinary numbers, and a
-password that nothing names. Characters that no reader sees are dropped: they would hide a name from the patterns.
+In doubt a text is masked, but mere talk about secrets, UUIDs and commit hashes stay. Not masked are IBANs, social
+security numbers and one-time codes, which look like ordinary numbers, and a password that nothing names. Invisible
+characters are dropped, since they would hide a name from the patterns.
 
-Each pattern begins with something rare and takes back nothing of what it has taken, or looks no further than a fixed
-number of characters, so that the time grows with the text and not faster, whoever wrote it.
+Each pattern begins with something rare and never backtracks, or reads a fixed number of characters at most, so that the
+time grows linearly with any text.
 """
 
 import re
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from memory.unseen import drop_unseen
+from memory.invisible_characters import drop_invisible
 
 MASK = "[redacted]"
 
@@ -31,13 +31,13 @@ KNOWN = re.compile(
     r")",
     re.ASCII,
 )
-"""OpenAI, Anthropic and their like; Stripe; our own; GitHub, GitLab, Hugging Face, npm, PyPI; AWS, Twilio; Slack;
-Google; SendGrid; Vault, DigitalOcean, Docker, Shopify; Discord, Telegram; the body of an OpenSSH key."""
+"""Keys of known forms, line by line: OpenAI, Anthropic and similar, Stripe, this service; GitHub, GitLab, Hugging Face,
+npm, PyPI; AWS, Twilio; Slack, Google, SendGrid; Vault, DigitalOcean, Docker, Shopify; Discord, Telegram, OpenSSH."""
 
 HASHED = re.compile(r"\$(?:apr1|2[abxy]|[156y]|argon2\w{1,2})\$[\w./$+=,-]{8,}+", re.ASCII)
-"""A password's hash (crypt(3), Argon2): it can be guessed at."""
+"""The hash of a password (crypt(3), Argon2), which can be attacked by guessing."""
 
-HOOK = re.compile(
+WEBHOOK = re.compile(
     r"(hooks\.slack\.com/[a-z]{1,20}/|discord(?:app)?\.com/api/webhooks/)[^\s\"'<>\\)]++", re.IGNORECASE | re.ASCII
 )
 
@@ -45,65 +45,68 @@ JSON_WEB_TOKEN = re.compile(r"(?<![\w-])eyJ[\w-]{5,}+\.[\w-]{5,}+(?:\.[\w-]*+)*+
 
 BEARER = re.compile(r"(?<![a-z0-9])(bearer\s{1,8})[a-z0-9._~+/=-]{8,}+", re.IGNORECASE | re.ASCII)
 
-HEADER = re.compile(
+HTTP_HEADER = re.compile(
     r"((?<![a-z])(?:authorization|set-cookie|cookie)[\"']?\s{0,4}[:=]\s{0,4}[\"']?)"
     r"(?:[a-z]{3,10} +)?[^\s\"',;][^\n\"']*+",
     re.IGNORECASE,
 )
-"""To the end of its line, or of its quotes."""
+"""The value of a header, to the end of its line or quotes."""
 
-ADDRESS = re.compile(r"(://[^\s/@:\"'<>]*+:)[^\s/\"'<>]+@")
+URL_PASSWORD = re.compile(r"(://[^\s/@:\"'<>]*+:)[^\s/\"'<>]+@")
 """The password of a URL, up to the last @ before its path."""
 
-ADDRESS_TOKEN = re.compile(r"(://)(?=[^\s/@:\"'<>\d]{0,40}+\d)[^\s/@:\"'<>]{16,}+@")
-"""A token in place of the user."""
+URL_TOKEN = re.compile(r"(://)(?=[^\s/@:\"'<>\d]{0,40}+\d)[^\s/@:\"'<>]{16,}+@")
+"""A token in place of the user of a URL."""
 
-WORDS = (
+CREDENTIAL_WORDS = (
     r"passwor[dt]|passwd|pass[ _-]?phrase|passcode|pwd|(?<![a-z])(?:bind|root|db|user|admin)?pw(?![a-z])"
     r"|mot de passe|contrase(?:ñ|n|n\u0303)a|wachtwoord|lösenord|hasło|şifre|парол[ья]|密码|密碼|パスワード"
 )
-KEYS = (
+KEY_WORDS = (
     r"(?:private|a(?:pi|ccess|ccount)|signing|encryption|client|shared[ _-]?access)[ _-]?key"
     r"|secret|token|credential|(?<![a-z])p(?:ass|in)(?![a-z])"
 )
-NAMES = rf"(?:{WORDS}|{KEYS})"
-SECRET_NAME = re.compile(NAMES, re.IGNORECASE)
+SECRET_NAMES = rf"(?:{CREDENTIAL_WORDS}|{KEY_WORDS})"
+SECRET_NAME = re.compile(SECRET_NAMES, re.IGNORECASE)
 
-PART = r"(?:[^\s,;&\"'<>\\]|[,;&](?=[^\s\"'<>\\])(?![a-z_][\w.-]{0,40}+=[^\s=]))"
-"""One character of a value without quotes. What only separates is none: the last comma, or that before `name=value`."""
+VALUE_CHARACTER = r"(?:[^\s,;&\"'<>\\]|[,;&](?=[^\s\"'<>\\])(?![a-z_][\w.-]{0,40}+=[^\s=]))"
+"""One character of a value without quotes. A comma that separates, at the end or before `name=value`, is none."""
 
 VALUE = (
     r"(?:(\\{1,8}\")([^\"]++)|(\\{1,8}')([^']++)|(\")((?:\\.|[^\"\\])++)|(')((?:\\.|[^'\\])++)"
-    rf"|({PART}++))"
+    rf"|({VALUE_CHARACTER}++))"
 )
 FLAGS = re.IGNORECASE | re.DOTALL
 
-IS = r"\s{1,4}+(?:is|was|ist|lautet|est|es)\s{1,4}+(?:(?:now|still|set|reset|changed)\s{1,4}+){0,2}+(?:to\s{1,4}+)?+"
-SIGN = r"(?:\\{0,8}+[\"'])?\]?(?:>|\s*+(?:=>|->|→|:=|={1,3}+|[:：＝])\s*+)"
-ASSIGNED = re.compile(rf"({NAMES}(?:[\w-]{{0,30}}+{SIGN}|{IS})){VALUE}", FLAGS)
-"""In text, JSON (in JSON), XML, query strings, connection strings, environment files: a value in quotes or one word."""
+ASSIGNMENT_VERB = (
+    r"\s{1,4}+(?:is|was|ist|lautet|est|es)\s{1,4}+(?:(?:now|still|set|reset|changed)\s{1,4}+){0,2}+(?:to\s{1,4}+)?+"
+)
+ASSIGNMENT_SIGN = r"(?:\\{0,8}+[\"'])?\]?(?:>|\s*+(?:=>|->|→|:=|={1,3}+|[:：＝])\s*+)"
+ASSIGNED = re.compile(rf"({SECRET_NAMES}(?:[\w-]{{0,30}}+{ASSIGNMENT_SIGN}|{ASSIGNMENT_VERB})){VALUE}", FLAGS)
+"""A value in quotes, or one word, in text, JSON (in JSON), XML, query or connection strings, environment files."""
 
 PHRASE = re.compile(
     r"(pass[ _-]?phrase\s{0,4}+(?:[:=：]|(?:is|was)\s)\s{0,4}+)(?!\s)(?:[^\n\"'<>\\,;]|[,;](?=[^\s\"'<>\\]))++", FLAGS
 )
-"""Several words, to the end of the line or a comma."""
+"""A passphrase of several words, to the end of the line or a comma."""
 
-FLAG = re.compile(
-    rf"((?<![\w-])--?(?:[a-z]{{1,20}}-){{0,3}}{NAMES}[\w-]{{0,30}}+[ \t]++|(?<![a-z])login\s++\S++\s++password\s++)"
+COMMAND_OPTION = re.compile(
+    rf"((?<![\w-])--?(?:[a-z]{{1,20}}-){{0,3}}{SECRET_NAMES}[\w-]{{0,30}}+[ \t]++"
+    r"|(?<![a-z])login\s++\S++\s++password\s++)"
     rf"(?!-){VALUE}",
     FLAGS,
 )
-"""`--password X`, and the lines of .netrc."""
+"""The value of an option such as `--password X`, and of lines of .netrc."""
 
-NEXT = re.compile(
-    rf"({NAMES}[\w-]{{0,30}}+\s++)(?=[^\s\d]{{0,60}}+\d)(?=[^\sa-z]{{0,60}}+[a-z])"
+NEXT_WORD = re.compile(
+    rf"({SECRET_NAMES}[\w-]{{0,30}}+\s++)(?=[^\s\d]{{0,60}}+\d)(?=[^\sa-z]{{0,60}}+[a-z])"
     r"(?![0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{7,64}(?![\w-]))(?=[^\s\"'<>\\]{8})"
-    rf"{PART}++",
+    rf"{VALUE_CHARACTER}++",
     FLAGS,
 )
-"""The word after the name, where it has letters and digits and is neither a uuid nor a hash."""
+"""The word after the name of a secret if it has letters and digits and is neither a UUID nor a hash."""
 
-COMMAND = re.compile(
+SHORT_OPTION = re.compile(
     r"((?<![\w-])(?:(?:curl|wget|https?)(?![\w:-])[^\n]{0,200}?\s(?:-u|--(?:proxy-)?user)"
     r"[ =]?\s{0,4}+[\"']?[^\s:\"']{0,99}+:"
     r"|(?:mysql|mariadb)[\w-]{0,12}+\s[^\n]{0,200}?(?<=\s)-p"
@@ -113,20 +116,20 @@ COMMAND = re.compile(
     rf"{VALUE}",
     FLAGS,
 )
-"""The passwords that commands take by one letter."""
+"""Passwords that commands take by an option of one letter."""
 
-QUERY = re.compile(
+URL_SIGNATURE = re.compile(
     r"((?:[?&]key|(?<![\w-])(?:sig|x-(?:amz|goog)-(?:signature|credential)|(?:j|php|asp)?sess(?:ion)?id))=)"
-    rf"{PART}++",
+    rf"{VALUE_CHARACTER}++",
     FLAGS,
 )
 """Signatures and keys in URLs, and the sessions of cookies."""
 
-RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9/+_-]{19,}+")
-"""What may be a key of no known form."""
-AWS_LENGTH = 40
-RANDOM_LENGTH = 20
-RANDOM_CHANGES = 0.4
+KEY_LIKE = re.compile(r"[A-Za-z0-9][A-Za-z0-9/+_-]{19,}+")
+"""A run of characters that may be a key of an unknown form."""
+AWS_SECRET_LENGTH = 40
+MIN_RANDOM_LENGTH = 20
+MIN_CASE_CHANGE_SHARE = 0.4
 
 CARD_GAP = r"[ .\u00a0\u202f-]"
 CARD = re.compile(
@@ -137,24 +140,24 @@ CARD = re.compile(
 
 
 def redact(text: str) -> str:
-    """The text with `[redacted]` in place of what looks like a secret; redacting it again changes nothing."""
-    # what is known by its form comes first: what goes before it, or after, is the same then the second time
-    text = CARD.sub(masked_if(is_card), PEM.sub(MASK, drop_unseen(text)))
-    text = HOOK.sub(rf"\1{MASK}", text)
+    """Replace what looks like a secret by `[redacted]`. Redacting the result again changes nothing."""
+    # known forms come first, so that a second run finds the same text around them
+    text = CARD.sub(mask_if(is_card), PEM.sub(MASK, drop_invisible(text)))
+    text = WEBHOOK.sub(rf"\1{MASK}", text)
     text = HASHED.sub(MASK, JSON_WEB_TOKEN.sub(MASK, KNOWN.sub(MASK, text)))
-    text = RUN.sub(masked_if(is_key), text)
-    text = HEADER.sub(rf"\1{MASK}", text)
-    text = ADDRESS_TOKEN.sub(rf"\1{MASK}@", ADDRESS.sub(rf"\1{MASK}@", text))
+    text = KEY_LIKE.sub(mask_if(is_key), text)
+    text = HTTP_HEADER.sub(rf"\1{MASK}", text)
+    text = URL_TOKEN.sub(rf"\1{MASK}@", URL_PASSWORD.sub(rf"\1{MASK}@", text))
     text = PHRASE.sub(rf"\1{MASK}", text)
-    for named in (ASSIGNED, FLAG, COMMAND):
+    for named in (ASSIGNED, COMMAND_OPTION, SHORT_OPTION):
         text = named.sub(mask_assigned, text)
-    for before in (QUERY, NEXT):
+    for before in (URL_SIGNATURE, NEXT_WORD):
         text = before.sub(rf"\1{MASK}", text)
     return BEARER.sub(rf"\1{MASK}", text)
 
 
 def redact_values(value: Any) -> Any:
-    """The same JSON with all its texts redacted, keys too, and masks for what stands under the name of a secret."""
+    """Redact all texts in JSON, keys too, and mask texts under the name of a secret."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
@@ -170,34 +173,36 @@ def redact_named(name: str, value: Any) -> Any:
 
 
 def mask_assigned(match: re.Match[str]) -> str:
-    """Quotes stay, so that what was JSON is JSON."""
+    """Mask a value but keep its quotes, so that JSON stays JSON."""
     name, escaped, in_escaped, single, in_single, *_ = match.groups()
     quote = escaped or single or match[6] or match[8] or ""
     inside = in_escaped or in_single
-    # the backslashes before the quote that ends it are no part of it
+    # backslashes before the closing quote are not part of the value
     rest = "\\" * (len(inside) - len(inside.rstrip("\\"))) if inside else ""
     return f"{name}{quote}{MASK}{rest}"
 
 
-def masked_if(is_secret: Callable[[str], bool]) -> Callable[[re.Match[str]], str]:
+def mask_if(is_secret: Callable[[str], bool]) -> Callable[[re.Match[str]], str]:
     return lambda match: MASK if is_secret(match[0]) else match[0]
 
 
 def is_key(run: str) -> bool:
-    """Forty mixed characters are taken for a secret of AWS; else one part between slashes has to look random."""
-    is_aws = len(run) == AWS_LENGTH and not {"_", "-"} & set(run) and is_mixed(run)
+    """Return True for 40 mixed characters, an AWS secret, or if a part between slashes looks random."""
+    is_aws = len(run) == AWS_SECRET_LENGTH and not {"_", "-"} & set(run) and is_mixed(run)
     return is_aws or any(is_random(part) for part in re.split("[/+]", run))
 
 
 def is_random(text: str) -> bool:
-    """Whether capitals, small letters and digits change places as by chance (62 %); names of models and classes,
-    `Meta-Llama-3-70B-Instruct`, change more seldom, or have their digits at the end."""
+    """Return True if upper case, lower case and digits alternate about as often as by chance (62 %).
+
+    In names of models and classes, such as `Meta-Llama-3-70B-Instruct`, they alternate less, or the digits are last.
+    """
     kinds = [(each.isupper(), each.islower()) for each in text if each.isalnum()]
     changes = sum(one != other for one, other in pairwise(kinds))
     return (
-        len(text) >= RANDOM_LENGTH
+        len(text) >= MIN_RANDOM_LENGTH
         and is_mixed(text.rstrip(string.digits))
-        and changes >= RANDOM_CHANGES * (len(kinds) - 1)
+        and changes >= MIN_CASE_CHANGE_SHARE * (len(kinds) - 1)
     )
 
 
@@ -206,7 +211,7 @@ def is_mixed(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """By Luhn's check digit (ISO/IEC 7812-1)."""
+    """Return True if Luhn's check digit is right (ISO/IEC 7812-1)."""
     digits = [int(character) for character in reversed(text) if character.isdecimal()]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0

@@ -1,4 +1,4 @@
-"""Celery's view of the jobs: messages that say "look at your rows". Losing one loses nothing."""
+"""The jobs as Celery tasks: messages that say "look at your rows". Losing one loses nothing."""
 
 import logging
 from collections.abc import Iterable
@@ -9,11 +9,12 @@ from celery.schedules import crontab
 from django.db import transaction
 from django.utils import timezone
 
-from memory.maintenance import JOBS, Job, runner
+from memory.errors import NotFound
+from memory.maintenance import JOBS, Job, find_job, runner
 from memory.models import JobRun
 from memory.services.operations.jobs import schedule_overdue_run, schedule_run
 from memory_project.celery import app
-from memory_project.nudges import nudges
+from memory_project.worker_notifications import worker_notifier
 
 logger = logging.getLogger(__name__)
 
@@ -26,15 +27,15 @@ OVERDUE_AFTER = timedelta(minutes=1)
 @app.task  # type: ignore[untyped-decorator]
 def run_job(name: str) -> None:
     """Do what waits for this job. Harmless to call at any time, any number of times."""
-    if name in JOBS:
-        runner.run_waiting(JOBS[name], clock=timezone.now)
-    else:
-        logger.warning("there is no job %s: the message is from another version", name)
+    try:
+        runner.run_waiting(find_job(name), clock=timezone.now)
+    except NotFound:
+        logger.warning("unknown job %s: the message comes from another version", name)
 
 
 @app.task  # type: ignore[untyped-decorator]
 def run_scheduled_job(name: str) -> None:
-    """The job is due: queue a run of it and do what waits."""
+    """Queue a run of a job that is due, and do what waits for it."""
     if name in JOBS:
         schedule_run(name)
     run_job(name)
@@ -42,28 +43,31 @@ def run_scheduled_job(name: str) -> None:
 
 @app.task  # type: ignore[untyped-decorator]
 def sweep_jobs() -> None:
-    """Find what no message told of: runs queued while the broker was down, runs of killed workers, jobs missed."""
+    """Find work that no message announced.
+
+    That is: runs queued while the broker was down, runs of killed workers, and missed jobs.
+    """
     now = timezone.now()
     for job in JOBS.values():
         if (due := job.last_due(now - OVERDUE_AFTER)) is not None:
             schedule_overdue_run(job.name, due=due, now=now)
     for name in JobRun.objects.waiting().values_list("job", flat=True).distinct():
-        nudge_job(name)
+        notify_job_worker(name)
 
 
-def nudge_job(name: str) -> None:
-    """Have a worker look at this job's rows now. Returns at once, broker or not; call it after the commit."""
-    nudges.send("memory.tasks.run_job", name)
+def notify_job_worker(name: str) -> None:
+    """Have a worker look at this job's rows now; call it after the commit. Return immediately, broker or not."""
+    worker_notifier.notify("memory.tasks.run_job", name)
 
 
 def run_soon(name: str) -> None:
-    """There is work for this job as of now: queue a run, unless one waits, and nudge a worker once it is committed."""
+    """Queue a run of this job unless one is waiting, and notify a worker once it is committed."""
     schedule_run(name)
-    transaction.on_commit(lambda: nudge_job(name))
+    transaction.on_commit(lambda: notify_job_worker(name))
 
 
 def beat_schedule(jobs: Iterable[Job]) -> dict[str, dict[str, Any]]:
-    """One entry a job, and the sweep. A message nobody took in time is void: the next one says the same."""
+    """Return beat's entries: one per job, and the sweep. A message not taken in time expires: another one follows."""
     entries = {f"run {job.name}": beat_entry(job, job.every) for job in jobs if job.every is not None}
     sweep = {"task": "memory.tasks.sweep_jobs", "schedule": SWEEP_EVERY, "options": {"expires": SWEEP_EVERY.seconds}}
     return entries | {"sweep jobs": sweep}

@@ -1,4 +1,4 @@
-"""How many tokens a language model would count in a text, without its tokenizer."""
+"""Estimate of the tokens that a language model would count in a text, without its tokenizer."""
 
 import re
 
@@ -9,16 +9,16 @@ _PIECE = re.compile(r"\w+|[^\w\s]+")
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text: UTF-8 bytes / 4 rounded up, or words and punctuation, whichever is more.
+    """Return UTF-8 bytes / 4 rounded up, or the number of words and punctuation marks, whichever is more.
 
-    Byte-level BPE vocabularies average about four bytes of English a token. Bytes rather than characters,
-    since other scripts take more tokens a character and more bytes a character alike. The count of pieces
-    corrects texts of short words, digits and symbols (code, tables), where four bytes a token is too few.
+    Byte-level BPE vocabularies average about four bytes of English per token. Other scripts take more bytes per
+    character and more tokens alike. The number of words and marks corrects texts of short words, digits and symbols
+    (code, tables), where four bytes per token are too few tokens.
 
-    Never more than the bytes of the text, and never more for a whole than for its parts together, so that a
-    budget kept part by part is kept by the whole.
+    The estimate never exceeds the bytes of a text, nor the sum of the estimates of its parts: if all parts together
+    keep a budget, the whole keeps it.
     """
-    # surrogatepass: a lone surrogate is refused at the edges, and must not break an estimate in between
+    # surrogatepass: the edges refuse lone surrogates, and one in between must not break an estimate
     size_bytes = len(text.encode("utf-8", "surrogatepass"))
     pieces = sum(1 for _ in _PIECE.finditer(text))
     return max(-(-size_bytes // BYTES_PER_TOKEN), pieces)

@@ -1,4 +1,4 @@
-"""English verbs and their forms: what reads statements and what turns questions into some know the same ones."""
+"""English verbs and their forms, for rules that read statements and rules that turn questions into statements."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb by its four forms."""
+    """The four forms of a verb."""
 
     base: str
     past: str
@@ -15,7 +15,7 @@ class Verb:
 
     @property
     def present(self) -> str:
-        """The third person's."""
+        """The form of the third person."""
         return {"be": "is", "have": "has"}.get(self.base) or _with_s(self.base)
 
 
@@ -64,7 +64,7 @@ _DOUBLED = frozenset(["plan", "stop", "prefer", "program", "transfer", "chat", "
 
 
 def regular_verb(base: str) -> Verb:
-    """With -ed and -ing, and what spelling makes of them."""
+    """Return a verb with -ed and -ing, spelled by the rules."""
     stem = base + base[-1] if base in _DOUBLED else base
     if base.endswith("e"):
         return Verb(base, f"{base}d", f"{base}d", f"{base[:-1]}ing")
@@ -81,4 +81,4 @@ def _verbs() -> Iterator[Verb]:
 
 
 VERBS = {verb.base: verb for verb in _verbs()} | {"babysit": Verb("babysit", "babysat", "babysat", "babysitting")}
-"""By their base: a closed list, as what reads statements goes by the verbs that it knows."""
+"""Verbs by base. The list is closed: rules read only statements with verbs that they know."""

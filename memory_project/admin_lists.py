@@ -14,39 +14,42 @@ from django.http import HttpRequest
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
 
-MOST_COUNTED = 10_000
-MOST_ACCOUNTS = 30
+MAX_COUNTED = 10_000
+MAX_ACCOUNTS = 30
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # has no parameter at run time
     """Counts no further than MOST_COUNTED rows and one: exact below, "more than" above, never a scan of the table."""
 
-    most_counted = MOST_COUNTED
+    most_counted = MAX_COUNTED
 
     @cached_property
     def count(self) -> int:
         rows = self.object_list
         if not isinstance(rows, QuerySet):
             return len(rows)
-        return int(rows.order_by().values("pk")[: MOST_COUNTED + 1].count())
+        return int(rows.order_by().values("pk")[: MAX_COUNTED + 1].count())
 
     @property
     def is_bounded(self) -> bool:
         """There are more rows than the pages reach."""
-        return self.count > MOST_COUNTED
+        return self.count > MAX_COUNTED
 
 
 class AccountFilter(admin.SimpleListFilter):
-    """By account. The first ones by name are offered; the account's own page links to the lists of any."""
+    """Filter by account.
+
+    Offers the first accounts by name; an account's own page links to the lists of that account.
+    """
 
     title = "account"
     parameter_name = "account"
 
     def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[tuple[str, str]]:
         every = apps.get_model("memory", "Account")._default_manager
-        accounts = list(every.order_by("name").values_list("id", "name")[: MOST_ACCOUNTS + 1])
-        offered = [(str(id_), name) for id_, name in accounts[:MOST_ACCOUNTS]]
-        if len(accounts) > MOST_ACCOUNTS:
+        accounts = list(every.order_by("name").values_list("id", "name")[: MAX_ACCOUNTS + 1])
+        offered = [(str(id_), name) for id_, name in accounts[:MAX_ACCOUNTS]]
+        if len(accounts) > MAX_ACCOUNTS:
             offered.append(("more", "… more: choose under Accounts"))
         return offered
 
@@ -61,7 +64,7 @@ class AccountFilter(admin.SimpleListFilter):
 
 
 def chosen_account(request: HttpRequest) -> UUID | None:
-    """The account that the list is narrowed to; None for all, and for nonsense."""
+    """Return the account that the list is narrowed to; None for all accounts and for malformed ids."""
     return read_uuid(request.GET.get(AccountFilter.parameter_name, ""))
 
 

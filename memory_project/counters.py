@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 FOLDER = "metrics"
 WORKER = "worker-"
-"""How the names of workers' folders begin; the rest, as those of web servers, is the id of the main process."""
+"""Prefix of the names of workers' folders; the rest, as in those of web servers, is the main process's id."""
 
 
 def share_counters(data_dir: Path, environ: MutableMapping[str, str]) -> None:
@@ -24,7 +24,10 @@ def share_counters(data_dir: Path, environ: MutableMapping[str, str]) -> None:
 
 
 def share_worker_counters(data_dir: Path, environ: MutableMapping[str, str]) -> None:
-    """The same for a worker and the processes that it forks. What a dead worker counted stays until a server starts."""
+    """Share the counters of a Celery worker and of the processes that it forks.
+
+    What a dead worker counted stays until a server starts.
+    """
     share_in(data_dir / FOLDER / f"{WORKER}{os.getpid()}", environ)
 
 
@@ -43,7 +46,10 @@ def share_in(folder: Path, environ: MutableMapping[str, str]) -> None:
 
 
 def clear_dead(parent: Path) -> None:
-    """Only when a server starts, whose own counts begin anew as well: sums that shrink look like a start."""
+    """Delete the counts of dead processes.
+
+    Only a starting server does this: its own counts begin at zero too, and sums that shrink look like a restart.
+    """
     for folder in parent.iterdir():
         pid = folder.name.removeprefix(WORKER)
         if pid.isdecimal() and not is_running(int(pid)):
@@ -51,18 +57,18 @@ def clear_dead(parent: Path) -> None:
 
 
 def counted_files(folder: str) -> list[Path]:
-    """What was counted in this folder, and by the workers whose folders are beside it."""
+    """Return the files of this folder, and those of the workers whose folders are next to it."""
     own = Path(folder)
     return [*own.glob("*.db"), *own.parent.glob(f"{WORKER}*/*.db")]
 
 
 def all_counted_files(data_dir: Path, measure: str) -> list[Path]:
-    """What all web servers and workers on this data counted of a measure: "counter" or "histogram"."""
+    """Return the files of all web servers and workers on this data, for one type: "counter" or "histogram"."""
     return sorted((data_dir / FOLDER).glob(f"*/{measure}*.db"))
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process, of whatever user."""
+    """Return whether a process with this id exists, whichever user owns it."""
     with suppress(PermissionError):
         try:
             os.kill(pid, 0)

@@ -1,4 +1,4 @@
-"""Questions to a store under a deadline that holds though the store hangs: no driver gives up on a silent server."""
+"""Questions to a store under a deadline that holds even if the store hangs: no driver gives up on a silent server."""
 
 import time
 from collections.abc import Callable
@@ -11,26 +11,29 @@ from django.db import connections
 Answer = TypeVar("Answer")
 
 TURN_SECONDS = 0.5
-"""How long a question waits for its turn: the ones before it take milliseconds, or the store hangs."""
+"""Seconds that a question waits for its turn: the ones before it take milliseconds, or the store hangs."""
 
 
-class Deadline:
-    """A moment, some seconds from now."""
+class AnswerDeadline:
+    """The end of the time that an answer may take, some seconds from now."""
 
     def __init__(self, seconds: float) -> None:
         self._at = time.monotonic() + seconds
 
     def wait_for(self, question: "Future[Answer]") -> Answer:
-        """The answer. Raises TimeoutError at the deadline, and whatever the question raised."""
+        """Return the answer. Raises TimeoutError at the deadline, and whatever the question raised."""
         return question.result(timeout=max(self._at - time.monotonic(), 0))
 
 
 class Questions:
-    """Asks one store, from a thread for each question: one that hangs keeps its thread until the store moves again."""
+    """A queue of questions to one store, each in a thread of its own.
 
-    def __init__(self, store: str, *, most_at_once: int) -> None:
+    A hanging question keeps its thread until the store moves again.
+    """
+
+    def __init__(self, store: str, *, max_simultaneous: int) -> None:
         self._name = f"question to {store}"
-        self._free = BoundedSemaphore(most_at_once)
+        self._free = BoundedSemaphore(max_simultaneous)
 
     def ask(self, question: Callable[[], Answer]) -> "Future[Answer]":
         """Begin to ask; with as many unanswered for TURN_SECONDS, the answer is a TimeoutError."""
@@ -51,7 +54,7 @@ class Questions:
             answer.set_result(told)
 
     def _ask_and_let_go(self, question: Callable[[], Answer]) -> Answer:
-        """Before the answer is told: who has it may ask again."""
+        """Ask, and free the slot before the answer is delivered: whoever receives it may ask again."""
         try:
             return question()
         finally:
@@ -62,5 +65,5 @@ class Questions:
 
 
 # a scrape and two probes at a time
-POSTGRESQL = Questions("PostgreSQL", most_at_once=3)
-REDIS = Questions("Redis", most_at_once=3)
+POSTGRESQL = Questions("PostgreSQL", max_simultaneous=3)
+REDIS = Questions("Redis", max_simultaneous=3)

@@ -1,8 +1,8 @@
-"""What is encrypted at rest: Fernet (AES-128-CBC with HMAC-SHA256) under MEMORY_ENCRYPTION_KEYS.
+"""Encryption at rest: Fernet (AES-128-CBC with HMAC-SHA256) under MEMORY_ENCRYPTION_KEYS.
 
-The first key seals, all of them open, so that a new key is put in front, what is stored is sealed anew
-(`manage.py rotate_encryption_keys`), and the old key is taken away. Keys that are kept beside the data, since the
-environment gives none, are read again whenever their file changes: no process goes on with those of yesterday.
+The first key encrypts, all of them decrypt. To change the key, put a new one in front, re-encrypt what is stored
+(`manage.py rotate_encryption_keys`), and remove the old one. Keys that are stored next to the data, because the
+environment gives none, are read again whenever their file changes, so that no process works with outdated ones.
 """
 
 import fcntl
@@ -18,20 +18,20 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 Stamp = tuple[int, int, int]
-"""What tells one state of a file from another: its inode, its size, when it was written."""
+"""A state of a file: its inode, its size, and when it was written."""
 
 
 class SealBroken(Exception):  # noqa: N818 - the name says what happened
-    """None of the keys opens it: it was sealed under another, or is damaged."""
+    """An encrypted value that no configured key decrypts: it was encrypted under another one, or is damaged."""
 
 
 def seal(plain: bytes) -> bytes:
-    """Raises ImproperlyConfigured without a key."""
+    """Encrypt under the first key. Raises ImproperlyConfigured without a key."""
     return fernets(current_keys()).all.encrypt(plain)
 
 
 def unseal(sealed: bytes) -> bytes:
-    """Raises SealBroken, ImproperlyConfigured without a key."""
+    """Decrypt under any of the keys. Raises SealBroken, and ImproperlyConfigured without a key."""
     try:
         return fernets(current_keys()).all.decrypt(sealed)
     except InvalidToken as err:
@@ -39,7 +39,7 @@ def unseal(sealed: bytes) -> bytes:
 
 
 def is_current(sealed: bytes) -> bool:
-    """Whether the first key opens it. Raises ImproperlyConfigured without a key."""
+    """Return whether the first key decrypts it. Raises ImproperlyConfigured without a key."""
     try:
         fernets(current_keys()).first.decrypt(sealed)
     except InvalidToken:
@@ -48,27 +48,27 @@ def is_current(sealed: bytes) -> bool:
 
 
 def seal_anew(sealed: bytes) -> bytes:
-    """The same under the first key; when it was sealed stays as it was. Raises as `unseal` does."""
+    """Re-encrypt under the first key and keep the time of the first encryption. Raises as `unseal` does."""
     try:
         return fernets(current_keys()).all.rotate(sealed)
     except InvalidToken as err:
         raise SealBroken("none of MEMORY_ENCRYPTION_KEYS opens it") from err
 
 
-def check_keys() -> None:
-    """Raises ImproperlyConfigured without a key, and for what is none."""
+def check_encryption_keys() -> None:
+    """Check that keys are configured and well-formed. Raises ImproperlyConfigured."""
     fernets(current_keys())
 
 
 def current_keys() -> tuple[str, ...]:
-    """Those of the environment, else those in the file beside the data, as it is now; the first one seals."""
+    """Return the keys of the environment, or else those in the file next to the data, as it is now."""
     if settings.ENCRYPTION_KEYS:
         return tuple(settings.ENCRYPTION_KEYS)
     return kept_keys(settings.ENCRYPTION_KEYS_FILE)
 
 
 def kept_keys(file: Path) -> tuple[str, ...]:
-    """The keys in a file; none where there is no file."""
+    """Return the keys in a file; none if it does not exist."""
     try:
         state = file.stat()
     except FileNotFoundError:
@@ -86,11 +86,11 @@ def split_keys(text: str) -> list[str]:
     return [key for key in map(str.strip, text.split(",")) if key]
 
 
-def put_key_in_front() -> Path:
-    """Make a key and put it in front of those beside the data, which all processes seal under from then on.
+def add_encryption_key() -> Path:
+    """Generate a key and put it in front of those next to the data; all processes encrypt under it from then on.
 
-    The file is replaced whole, and only its owner may read it. Returns where it is. Raises ImproperlyConfigured where
-    the environment gives the keys: nothing here could change that.
+    The file is replaced whole, and only its owner may read it. Returns its path. Raises ImproperlyConfigured if the
+    environment gives the keys: nothing here could change that.
     """
     if settings.ENCRYPTION_KEYS:
         raise ImproperlyConfigured("MEMORY_ENCRYPTION_KEYS gives the keys: put the new one in front there")
@@ -106,7 +106,7 @@ def put_key_in_front() -> Path:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[int]:
-    """Nobody else puts a key in front meanwhile, or one of two would be lost with all that is sealed under it."""
+    """Lock the folder, so that two processes that add a key do not lose one of them with all that it encrypted."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -116,7 +116,7 @@ def locked_folder(folder: Path) -> Iterator[int]:
 
 
 def write_privately(file: Path, text: str) -> None:
-    """Replace a file whole or not at all, for its owner's eyes only: on the disk before it is in its place."""
+    """Replace a file whole or not at all, readable for its owner only; it is on disk before it takes its place."""
     scratch = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -131,7 +131,7 @@ def write_privately(file: Path, text: str) -> None:
 
 
 def keep_owner(scratch: Path, file: Path) -> None:
-    """Give it to whose the file was: root may rotate the keys of a service that runs as somebody else."""
+    """Give the new file the former one's owner: root may rotate the keys of a service that runs as another user."""
     if os.geteuid() == 0 and file.exists():
         was = file.stat()
         os.chown(scratch, was.st_uid, was.st_gid)
@@ -147,7 +147,10 @@ class Fernets:
 
 @lru_cache(maxsize=4)
 def fernets(keys: tuple[str, ...]) -> Fernets:
-    """Raises ImproperlyConfigured for none, and for what is no key; the message quotes none."""
+    """Return the ciphers of these keys.
+
+    Raises ImproperlyConfigured if there are none or one is malformed; the message quotes none of them.
+    """
     if not keys:
         raise ImproperlyConfigured(
             "MEMORY_ENCRYPTION_KEYS is empty: give one or more Fernet keys, by commas, or let `make up` make one"

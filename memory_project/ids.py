@@ -10,9 +10,9 @@ from datetime import datetime
 
 
 def uuid7() -> uuid.UUID:
-    """A UUID of version 7 (RFC 9562, 5.7): 48 bits of Unix milliseconds, 12 of their fraction, 62 random ones.
+    """Return a UUID of version 7 (RFC 9562, 5.7): 48 bits of Unix milliseconds, 12 of their fraction, 62 random ones.
 
-    The fraction (6.2, method 3) keeps what one process makes in the order in which it was made, unless the clock is
+    The fraction (6.2, method 3) keeps the ids of one process in the order in which they were made, unless the clock is
     set back.
     """
     milliseconds, beyond = divmod(time.time_ns(), 1_000_000)

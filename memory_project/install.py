@@ -31,28 +31,31 @@ def main(lock_name: str) -> None:
         fcntl.flock(guard, fcntl.LOCK_EX)
         if not is_usable():
             make_venv()
-        if not is_installed(lock_name):
+        if not is_lock_installed(lock_name):
             install(lock_name)
 
 
 def is_usable() -> bool:
-    """False where there is none yet, or where its Python has gone since."""
+    """Return whether the environment exists and its Python still runs."""
     if not PYTHON.exists():
         return False
     return subprocess.run([PYTHON, "-c", ""], check=False, capture_output=True).returncode == 0  # noqa: S603
 
 
 def make_venv() -> None:
-    """Without pip: Debian has no ensurepip, and the pip that is there can install into another environment."""
+    """Make the environment without pip.
+
+    Debian has no ensurepip, and the pip of the Python that runs us can install into another environment.
+    """
     for stamp in VENV.glob("installed-*"):
         stamp.unlink()
     shutil.rmtree(VENV / "bin", ignore_errors=True)
     venv.create(VENV, with_pip=False)
 
 
-def is_installed(lock_name: str) -> bool:
+def is_lock_installed(lock_name: str) -> bool:
     stamp = stamp_of(lock_name)
-    return stamp.exists() and stamp.read_text() == digest_of(lock_name)
+    return stamp.exists() and stamp.read_text() == digest_of_lock(lock_name)
 
 
 def install(lock_name: str) -> None:
@@ -62,14 +65,14 @@ def install(lock_name: str) -> None:
     done = subprocess.run([*pip(), "install", *options, *locks], check=False, cwd=PROJECT)  # noqa: S603
     if done.returncode != 0:
         raise InstallError(f"{lock_name} could not be installed; pip says above why.")
-    stamp_of(lock_name).write_text(digest_of(lock_name))
+    stamp_of(lock_name).write_text(digest_of_lock(lock_name))
     if lock_name == DEV_LOCK:
         # resolved under the run time's pins, so it holds all of them
-        stamp_of(RUNTIME_LOCK).write_text(digest_of(RUNTIME_LOCK))
+        stamp_of(RUNTIME_LOCK).write_text(digest_of_lock(RUNTIME_LOCK))
 
 
 def pip() -> Sequence[str]:
-    """The pip of the Python that runs us; one made from ensurepip where it has none."""
+    """Return the pip of the Python that runs us, or one made from ensurepip if it has none."""
     command = [sys.executable, "-m", "pip"]
     if subprocess.run([*command, "--version"], check=False, capture_output=True).returncode == 0:  # noqa: S603
         return [*command, "--python", str(PYTHON)]
@@ -83,7 +86,7 @@ def stamp_of(lock_name: str) -> Path:
     return VENV / f"installed-{lock_name}"
 
 
-def digest_of(lock_name: str) -> str:
+def digest_of_lock(lock_name: str) -> str:
     content = b"".join((PROJECT / name).read_bytes() for name in (lock_name, WEIGHTS_LOCK))
     return hashlib.sha256(content + sys.version.encode()).hexdigest()
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 NOBODY = "-"
-"""In place of an id, outside of requests, or of runs."""
+"""Stands for an id outside of requests and runs."""
 
 current_job_id: ContextVar[str] = ContextVar("current_job_id", default="")
 """The id of the run (`JobRun`) that this thread is at; empty outside of one."""

@@ -1,8 +1,8 @@
-"""What the service's processes count as they work, and how to read what all of them counted.
+"""Figures that the service's processes count as they work, and how to read the figures of all of them.
 
-Web and worker processes write their figures into files of shared folders (`counters`); whoever scrapes reads all of
-them. A process that shares no folder counts for itself alone, and takes its figures along: a command, a test. To add a
-figure: one line below, and its name in MEASURES.
+Web and worker processes write their figures into files of shared folders (`counters`); a scrape reads all of them. A
+process that shares no folder (a command, a test) counts for itself alone, and its figures end with it. To add a figure:
+one line below, and its name in MEASURES.
 """
 
 import os
@@ -58,7 +58,7 @@ MEASURES = (
 )
 
 QUANTILES = (0.5, 0.95, 0.99)
-"""Of recalls, wherever they are told; labelled by its digits."""
+"""Quantiles of recall latency, wherever they are shown; labelled by their digits."""
 
 OUTCOMES: Mapping[str, Sequence[str]] = {
     "memory_embedding_cache_lookups_total": (HIT, MISS),
@@ -70,18 +70,18 @@ OUTCOMES: Mapping[str, Sequence[str]] = {
 TRIES = 3
 
 Buckets = Mapping[float, float]
-"""Of a histogram: how many observations were at most so much; the last bound is infinity."""
+"""A histogram: how many observations were at most each bound; the last bound is infinity."""
 
 
 class CountedTogether(Collector):
-    """The figures of this web server's processes, and of the workers beside it, added up."""
+    """The figures of this web server's processes and of the workers on the same data, added up."""
 
     def collect(self) -> Iterable[Metric]:
         return merged(lambda: counted_files(os.environ[VARIABLE]))
 
 
 def merged(find: Callable[[], Sequence[Path]]) -> Sequence[Metric]:
-    """Of the files that are found, and found again where one is gone meanwhile: a server that starts clears some."""
+    """Merge the files that are found, searching again if one disappears meanwhile: a starting server clears some."""
     for _ in range(TRIES - 1):
         with suppress(FileNotFoundError):
             return merged_files(find())
@@ -95,7 +95,7 @@ def merged_files(files: Sequence[Path]) -> Sequence[Metric]:
 
 
 def recall_buckets(data_dir: Path) -> Buckets:
-    """Of RECALL_SECONDS, as all servers and workers on this data counted; as this process did, where none shares."""
+    """Return the buckets of RECALL_SECONDS, over all servers and workers on this data that share a folder."""
     return buckets_of(merged(lambda: all_counted_files(data_dir, "histogram")) or RECALL_SECONDS.collect())
 
 
@@ -105,7 +105,7 @@ def buckets_of(metrics: Iterable[Metric]) -> Buckets:
 
 
 def outcome_counts(data_dir: Path) -> Mapping[tuple[str, str], float]:
-    """Of OUTCOMES, by counter and outcome, counted as those of recall; 0 of an outcome that there was not."""
+    """Return the counts of OUTCOMES by counter and outcome, over the same processes; 0 for those that did not occur."""
     own = (metric for measure in MEASURES for metric in measure.collect())
     metrics = merged(lambda: all_counted_files(data_dir, "counter")) or own
     found = {
@@ -116,15 +116,16 @@ def outcome_counts(data_dir: Path) -> Mapping[tuple[str, str], float]:
 
 
 def since(now: Buckets, before: Buckets) -> Buckets:
-    """What was counted since; all of it, where fewer were counted than before: the processes have started anew."""
+    """Return the increase since then; everything if the count is lower than before, since the processes restarted."""
     counted = {bound: count - before.get(bound, 0.0) for bound, count in now.items()}
     return dict(now) if min(counted.values(), default=0.0) < 0 else counted
 
 
 def quantile(buckets: Buckets, share: float) -> float | None:
-    """The value that this share of the observations does not exceed, evenly spread within a bucket; None without any.
+    """Return the value that this share of the observations does not exceed; None without observations.
 
-    As `histogram_quantile` of Prometheus has it: in the last bucket, which is open, its lower bound.
+    Observations are spread evenly within a bucket. As in Prometheus's `histogram_quantile`, the open last bucket counts
+    with its lower bound.
     """
     bounds = sorted(buckets)
     total = buckets[bounds[-1]] if bounds else 0.0

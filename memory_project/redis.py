@@ -53,7 +53,7 @@ stream of the access log's lines not yet in PostgreSQL, and how many found no ro
 not yet in PostgreSQL, and of those that it refused."""
 
 PAUSE_SECONDS = 2.0
-"""How long a Redis that did not answer in time is left alone."""
+"""Seconds that a Redis which did not answer in time is not asked again."""
 
 SCAN_PAGE = 500
 """Keys looked at in one step of a SCAN: some hundred microseconds."""
@@ -64,16 +64,16 @@ _SEGMENT_ESCAPES = _ESCAPES | str.maketrans({":": "%3A"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a conversation's key lives: the account is the wall, the conversation the hash tag."""
+class ConversationRef:
+    """The part of a key that names a conversation: the account isolates tenants, the conversation is the hash tag."""
 
     account_id: UUID
     conversation_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionPlace:
-    """Where a session's keys live: user and channel are the conversation's own, whoever asks."""
+class SessionRef:
+    """The part of a key that names a session, with the conversation's own user and channel, whichever agent asks."""
 
     account_id: UUID
     user_id: str
@@ -82,8 +82,8 @@ class SessionPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentPlace:
-    """Where an agent's working memory lives: its own, or that for a task, a workflow run, or both."""
+class AgentMemoryRef:
+    """The part of a key that names an agent's working memory: its own, or that for a task, a workflow run, or both."""
 
     account_id: UUID
     agent_id: str
@@ -91,8 +91,8 @@ class AgentPlace:
     workflow_run_id: str = ""
 
 
-def agent_key(place: AgentPlace, *name: str) -> str:
-    """The key of `name` (see AGENT_PATTERN), whose parts are joined by colons; the last may hold any character."""
+def agent_key(place: AgentMemoryRef, *name: str) -> str:
+    """Return the key of `name` (see AGENT_PATTERN). Colons join its parts; the last one may hold any character."""
     *parts, last = name
     return AGENT_PATTERN.format(
         account_id=place.account_id,
@@ -103,8 +103,8 @@ def agent_key(place: AgentPlace, *name: str) -> str:
     )
 
 
-def session_key(place: SessionPlace, name: str) -> str:
-    """The key of `name` in a session (see SESSION_PATTERN)."""
+def session_key(place: SessionRef, name: str) -> str:
+    """Return the key of `name` in a session (see SESSION_PATTERN)."""
     return SESSION_PATTERN.format(
         account_id=place.account_id,
         user_id=place.user_id.translate(_SEGMENT_ESCAPES),
@@ -114,24 +114,24 @@ def session_key(place: SessionPlace, name: str) -> str:
     )
 
 
-def conversation_key(name: str, place: Place) -> str:
-    """The key of `name` (see KEY_PATTERNS). Braces in an id are escaped, or they would change the hash tag."""
+def conversation_key(name: str, place: ConversationRef) -> str:
+    """Return the key of `name` (see KEY_PATTERNS). Braces in an id are escaped, or they would change the hash tag."""
     tag = place.conversation_id.translate(_ESCAPES)
     return KEY_PATTERNS[name].format(account_id=place.account_id, conversation_id=tag)
 
 
 def value_key(account_id: UUID, name: str) -> str:
-    """The key of one of the account's single values."""
+    """Return the key of one of the account's single values."""
     return VALUE_PATTERN.format(account_id=account_id, name=name)
 
 
 def conversation_ids_pattern(name: str, account_id: UUID) -> str:
-    """The SCAN pattern for all conversations of an account that have the key `name`."""
+    """Return the SCAN pattern for all conversations of an account that have the key `name`."""
     return KEY_PATTERNS[name].format(account_id=account_id, conversation_id="*")
 
 
 def conversation_id_of(key: str) -> str:
-    """The conversation a key belongs to; the inverse of `conversation_key`."""
+    """Return the conversation a key belongs to; the inverse of `conversation_key`."""
     tag = key[key.index("{") + 1 : key.rindex("}")]
     return tag.replace("%7B", "{").replace("%7D", "}").replace("%25", "%")
 
@@ -143,23 +143,23 @@ def scan_conversations(name: str, *, account_id: UUID, cursor: int) -> tuple[lis
     return [conversation_id_of(str(key)) for key in keys], int(next_cursor)
 
 
-def scan_agents(*, account_id: UUID, cursor: int) -> tuple[list[AgentPlace], int]:
+def scan_agents(*, account_id: UUID, cursor: int) -> tuple[list[AgentMemoryRef], int]:
     """One SCAN page of the working memories that the account's agents have; the end is cursor 0. Places may repeat."""
     pattern = AGENT_PATTERN.format(
         account_id=account_id, agent_id="*", task_id="*", workflow_run_id="*", name=AGENT_MEMORY
     )
     # values may have a name that looks the same, but they are texts
     next_cursor, keys = client().scan(cursor=cursor, match=pattern, count=SCAN_PAGE, _type="zset")
-    placed = [place_in_key(account_id, str(key)) for key in keys]
+    placed = [parse_agent_key(account_id, str(key)) for key in keys]
     return [place for place, name in placed if name == AGENT_MEMORY], int(next_cursor)
 
 
-def place_in_key(account_id: UUID, key: str) -> tuple[AgentPlace, str]:
-    """Whose key it is, and the name in it as it stands; the inverse of `agent_key`."""
+def parse_agent_key(account_id: UUID, key: str) -> tuple[AgentMemoryRef, str]:
+    """Return whose key it is, and the name in it; the inverse of `agent_key`."""
     agent_id, _, rest = key[key.index("{") + 1 :].partition("}:")
     task_id, workflow_run_id, name = rest.split(":", 2)
     ids = {"agent_id": agent_id, "task_id": task_id, "workflow_run_id": workflow_run_id}
-    return AgentPlace(account_id=account_id, **{field: _unescaped(text) for field, text in ids.items()}), name
+    return AgentMemoryRef(account_id=account_id, **{field: _unescaped(text) for field, text in ids.items()}), name
 
 
 def _unescaped(text: str) -> str:
@@ -167,13 +167,13 @@ def _unescaped(text: str) -> str:
 
 
 class ImpatientRedis(redis.Redis):
-    """After a time-out it fails at once for a while, then lets one command try: nobody waits in vain twice."""
+    """A connection that fails immediately for a while after a time-out, then lets one command try."""
 
     # of the process: one server, whoever asks
     _asks_again_at = 0.0
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """As of Redis; raises TimeoutError at once while the server is taken to hang."""
+        """Execute a command. Raises TimeoutError immediately while the server is assumed to hang."""
         if ImpatientRedis._asks_again_at:
             self._take_turn()
         try:
@@ -193,7 +193,10 @@ class ImpatientRedis(redis.Redis):
 
 @cache
 def client() -> "redis.Redis":
-    """This process's client: text in and out, short timeouts, one retry on a fresh connection (a restarted server)."""
+    """Return the process's client: text in and out, short timeouts.
+
+    One retry on a fresh connection covers a restarted server.
+    """
     return ImpatientRedis.from_url(
         settings.REDIS_URL,
         decode_responses=True,
@@ -207,5 +210,5 @@ def client() -> "redis.Redis":
 
 @cache
 def script(source: str) -> Callable[..., Any]:
-    """A Lua script, called by its digest (EVALSHA): one round trip, `script(source)(keys=[…], args=[…])`."""
+    """Return a Lua script, called by its digest (EVALSHA) in one round trip: `script(source)(keys=[…], args=[…])`."""
     return client().register_script(source)

@@ -8,7 +8,10 @@ import threading
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
+
+from memory_project.encryption import check_encryption_keys
 
 logger = logging.getLogger(__name__)
 
@@ -26,13 +29,21 @@ forwarder_headers = ""
 forwarded_allow_ips = settings.TRUSTED_PROXIES
 
 
+def on_starting(_server: Any) -> None:
+    """Stop before anything listens where encryption keys are missing or malformed: requests would answer 500."""
+    try:
+        check_encryption_keys()
+    except ImproperlyConfigured as error:
+        raise SystemExit(f"The web server does not start: {error}.") from None
+
+
 def post_worker_init(worker: Any) -> None:
-    """Get ready beside the first requests, so that none of them waits for all of it."""
+    """Warm up in parallel to the first requests, so that none of them waits for all of it."""
     threading.Thread(target=get_ready, name="get-ready", daemon=True).start()
 
 
 def get_ready() -> None:
-    """Call what the settings name. What fails here fails again, and is answered, where it is needed."""
+    """Call what the settings name. What fails here fails again, and is reported, where it is needed."""
     for name in settings.AT_WEB_START:
         try:
             import_string(name)()

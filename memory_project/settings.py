@@ -1,34 +1,44 @@
-"""One settings file, read from the environment. Nonsense raises; what each knob means is in the README."""
+"""Settings of the installation, read from the environment. A malformed one is refused in a sentence.
 
+Settings of the domain are in `memory/conf.py`; docs/configuration.md lists both.
+"""
+
+import tomllib
 from pathlib import Path
 
 import environ
 
-from memory_project import knobs
+from memory_project import env
 from memory_project.encryption import split_keys
 
-env = environ.Env()
-
 BASE_DIR = Path(__file__).resolve().parent.parent
-DATA_DIR = Path(env.str("MEMORY_DATA_DIR", default=str(BASE_DIR / ".data")))
+VERSION = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
+DATA_DIR = Path(env.text("MEMORY_DATA_DIR", str(BASE_DIR / ".data"), shown_default=".data"))
+"""Folder of the embedded servers' data, the stored secrets and the built model."""
 
 
 def read_secret(variable: str, file_name: str) -> str:
-    """A secret from the environment, else the one that `make up` wrote beside the data."""
+    """Return a secret from the environment, or else the one that `make up` stored next to the data."""
     kept = DATA_DIR / file_name
-    return env.str(variable, default="") or (kept.read_text().strip() if kept.exists() else "")
+    return env.text(variable, "", shown_default="made at the first start") or (
+        kept.read_text().strip() if kept.exists() else ""
+    )
 
 
-DEBUG = knobs.flag("MEMORY_DEBUG")
-# Django refuses to start with an empty key as soon as something needs one
+DEBUG = env.flag("MEMORY_DEBUG")
+"""Django's debug pages. Never switch them on in production."""
 SECRET_KEY = read_secret("MEMORY_SECRET_KEY", "secret_key")
-# by commas; the first one seals, all of them open. Where there are none: those in the file, whenever it changes
-ENCRYPTION_KEYS = split_keys(env.str("MEMORY_ENCRYPTION_KEYS", default=""))
+"""Django's secret key, which signs sessions. Give every node the same one."""
+# Without any, the keys in the file hold, which is read again whenever it changes.
+ENCRYPTION_KEYS = split_keys(env.text("MEMORY_ENCRYPTION_KEYS", ""))
+"""Fernet keys, separated by commas, for what is encrypted at rest: the first one encrypts, all of them decrypt."""
 ENCRYPTION_KEYS_FILE = DATA_DIR / "encryption_keys"
-# what is rejected is known again by hashes under it: another key, and none is
 TOMBSTONE_KEY = read_secret("MEMORY_TOMBSTONE_KEY", "tombstone_key")
-ALLOWED_HOSTS = env.list("MEMORY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
-CSRF_TRUSTED_ORIGINS = env.list("MEMORY_CSRF_TRUSTED_ORIGINS", default=[])
+"""Key of the hashes by which rejected facts are recognized. With another key, they are not."""
+ALLOWED_HOSTS = list(env.names("MEMORY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"]))
+"""Host names under which the service answers."""
+CSRF_TRUSTED_ORIGINS = list(env.names("MEMORY_CSRF_TRUSTED_ORIGINS"))
+"""Origins that may send forms to the admin, such as `https://memory.example`."""
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -48,11 +58,11 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "memory_project.http.metrics.RequestMetrics",
-    "memory_project.http.request_ids.RequestIds",
-    "memory_project.http.traceparents.TraceParents",
-    "memory_project.http.middleware.UnavailableStores",
-    "memory_project.http.middleware.ContentSecurityPolicy",
+    "memory_project.http.metrics.RequestMetricsMiddleware",
+    "memory_project.http.request_ids.RequestIdMiddleware",
+    "memory_project.http.traceparents.TraceParentMiddleware",
+    "memory_project.http.middleware.StoreErrorMiddleware",
+    "memory_project.http.middleware.ContentSecurityPolicyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -83,13 +93,23 @@ TEMPLATES = [
     },
 ]
 
-AT_WEB_START = ["memory.services.embedding.embed.warm_up"]
-WEB_WORKERS = knobs.whole_number("MEMORY_WEB_WORKERS", 2, low=1, high=64)
-WEB_THREADS = knobs.whole_number("MEMORY_WEB_THREADS", 8, low=1, high=256)
-CLIENT_TIMEOUT_SECONDS = knobs.seconds("MEMORY_CLIENT_TIMEOUT_SECONDS", 30.0, low=0.1, high=3_600)
-TRUSTED_PROXIES = env.str("MEMORY_TRUSTED_PROXIES", default="")
+AT_WEB_START = ["memory.services.embedding.embed.load_local_model"]
+WEB_WORKERS = env.whole_number("MEMORY_WEB_WORKERS", 2, low=1, high=64)
+"""Processes of the web server."""
+WEB_THREADS = env.whole_number("MEMORY_WEB_THREADS", 8, low=1, high=256)
+"""Threads of each web process; the pool of database connections follows it."""
+CLIENT_TIMEOUT_SECONDS = env.seconds("MEMORY_CLIENT_TIMEOUT_SECONDS", 30.0, low=0.1, high=3_600)
+"""Seconds until the head and the body of a request must have arrived."""
+TRUSTED_PROXIES = env.text("MEMORY_TRUSTED_PROXIES", "")
+"""Addresses, separated by commas, whose `X-Forwarded-Proto` is believed."""
 
-DATABASE_URL = knobs.url("DATABASE_URL", "postgres://memory@127.0.0.1:5432/memory", ["postgres", "postgresql"])
+DATABASE_URL = env.url(
+    "DATABASE_URL",
+    "postgres://memory@127.0.0.1:5432/memory",
+    schemes=["postgres", "postgresql"],
+    shown_default="the embedded PostgreSQL",
+)
+"""URL of a PostgreSQL with the `vector` extension. If it is set, the embedded PostgreSQL does not start."""
 DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}
 DATABASES["default"] |= {
     "CONN_HEALTH_CHECKS": True,
@@ -115,8 +135,12 @@ DATABASES["default"] |= {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = knobs.url("REDIS_URL", "redis://127.0.0.1:6379/0", ["redis", "rediss", "unix"])
-REDIS_TIMEOUT_SECONDS = knobs.seconds("REDIS_TIMEOUT_SECONDS", 2.0, low=0.05, high=60)
+REDIS_URL = env.url(
+    "REDIS_URL", "redis://127.0.0.1:6379/0", schemes=["redis", "rediss", "unix"], shown_default="the embedded Valkey"
+)
+"""URL of a Redis or Valkey. If it is set, the embedded Valkey does not start."""
+REDIS_TIMEOUT_SECONDS = env.seconds("REDIS_TIMEOUT_SECONDS", 2.0, low=0.05, high=60)
+"""Seconds until Redis counts as down; after that it is not asked for two seconds."""
 
 CACHES = {
     "default": {
@@ -132,12 +156,16 @@ CACHES = {
     }
 }
 
-CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default=REDIS_URL.replace("unix://", "redis+socket://", 1))
+CELERY_BROKER_URL = env.text(
+    "CELERY_BROKER_URL", REDIS_URL.replace("unix://", "redis+socket://", 1), shown_default="REDIS_URL"
+)
+"""URL of Celery's broker."""
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_DEFAULT_QUEUE = "memory"
-CELERY_WORKER_CONCURRENCY = knobs.whole_number("MEMORY_WORKER_PROCESSES", 2, low=1, high=64)
+CELERY_WORKER_CONCURRENCY = env.whole_number("MEMORY_WORKER_PROCESSES", 2, low=1, high=64)
+"""Processes of the Celery worker."""
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -147,7 +175,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 5,
     "socket_connect_timeout": 3,
 }
-# publishing is a nudge (the row is the queue): it may fail at once, it may not hold a request up
+# a message only notifies a worker (the row is the queue): it may fail at once, it may not hold a request up
 CELERY_TASK_PUBLISH_RETRY = False
 # the row's lease decides who works, not the broker
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
@@ -161,18 +189,18 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_CLASSES": ["memory_project.http.throttling.KeyThrottle"],
     "DEFAULT_PARSER_CLASSES": ["memory_project.http.parsers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "memory_project.http.parsers.AlwaysJSON",
-    "DEFAULT_PAGINATION_CLASS": "memory_project.http.pagination.Cursor",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "memory_project.http.parsers.JSONOnlyNegotiation",
+    "DEFAULT_PAGINATION_CLASS": "memory_project.http.pagination.CursorPagination",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_SCHEMA_CLASS": "memory_project.http.schema.ServiceSchema",
-    "EXCEPTION_HANDLER": "memory.api.problems.answer_problem",
+    "EXCEPTION_HANDLER": "memory.api.problems.handle_api_exception",
     "UNAUTHENTICATED_USER": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Agent memory",
     "DESCRIPTION": "What an agent is working on, what was said, what is true, what was already injected.",
-    "VERSION": "0.1.0",
+    "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -199,7 +227,7 @@ SPECTACULAR_SETTINGS = {
         "CompressionLevelEnum": "memory.models.CompressionLevel",
         "AccessLevelEnum": "memory.models.Level",
         "MemoryTierEnum": "memory.api.memories.TIERS",
-        "ReplayedKindEnum": "memory.services.replay.candidates.PIECE_KINDS",
+        "ReplayedKindEnum": "memory.services.replay.candidates.REPLAY_ITEM_KINDS",
         "NoteEnum": "memory.api.resume.NOTES",
         "ReasoningTierEnum": "memory.api.turn_records.TIERS",
         "ProvenanceEnum": "memory.api.turn_records.PROVENANCES",
@@ -211,45 +239,69 @@ SPECTACULAR_SETTINGS = {
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "memory_project.http.schema.add_problem_shape",
+        "memory_project.http.schema.add_problem_schema",
     ],
 }
 
-BODY_LIMIT_BYTES = knobs.whole_number("MEMORY_BODY_LIMIT_BYTES", 8 * 1024**2, low=1_024, high=1024**3)
+BODY_LIMIT_BYTES = env.whole_number("MEMORY_BODY_LIMIT_BYTES", 8 * 1024**2, low=1_024, high=1024**3)
+"""Largest body of a request, in bytes; streams of turns are not limited by it."""
 DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_LIMIT_BYTES
-IDEMPOTENCY_HOURS = knobs.whole_number("MEMORY_IDEMPOTENCY_HOURS", 24, low=1, high=8_760)
-MOST_A_MINUTE = 1_000_000_000
-RATE_LIMIT_PER_MINUTE = knobs.whole_number("MEMORY_RATE_LIMIT_PER_MINUTE", 12_000, low=1, high=MOST_A_MINUTE)
-RETRIEVAL_RATE_LIMIT_PER_MINUTE = knobs.whole_number(
-    "MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE", 6_000, low=1, high=MOST_A_MINUTE
+IDEMPOTENCY_HOURS = env.whole_number("MEMORY_IDEMPOTENCY_HOURS", 24, low=1, high=8_760)
+"""Hours that answers are kept for requests repeated with the same `Idempotency-Key`."""
+MAX_REQUESTS_PER_MINUTE = 1_000_000_000
+RATE_LIMIT_PER_MINUTE = env.whole_number("MEMORY_RATE_LIMIT_PER_MINUTE", 12_000, low=1, high=MAX_REQUESTS_PER_MINUTE)
+"""Requests per minute and API key."""
+RETRIEVAL_RATE_LIMIT_PER_MINUTE = env.whole_number(
+    "MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE", 6_000, low=1, high=MAX_REQUESTS_PER_MINUTE
 )
+"""Searches and recalls per minute and API key."""
 
-OPENAI_API_KEY = env.str("OPENAI_API_KEY", default="")
-OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="")
-EMBEDDING_PROVIDER = env.str("EMBEDDING_PROVIDER", default="")
-EMBEDDING_MODEL = env.str("EMBEDDING_MODEL", default="")
-EMBEDDING_DIMENSIONS = knobs.whole_number("EMBEDDING_DIMENSIONS", 1_536, low=0, high=4_000)
-EMBEDDING_MODEL_DIR = env.str("EMBEDDING_MODEL_DIR", default="")
-EMBEDDING_TIMEOUT_SECONDS = knobs.seconds("EMBEDDING_TIMEOUT_SECONDS", 5.0, low=0.05, high=600)
-EMBEDDING_THREADS = knobs.whole_number("EMBEDDING_THREADS", 1, low=1, high=256)
-EMBEDDING_NESTED_MODELS = knobs.names("EMBEDDING_NESTED_MODELS")
-SUMMARY_MODEL = env.str("SUMMARY_MODEL", default="")
-EXTRACTION_MODEL = env.str("EXTRACTION_MODEL", default="")
-RECALL_MODEL = env.str("RECALL_MODEL", default="")
-COMPRESSION_MODEL = env.str("COMPRESSION_MODEL", default="")
-LANGUAGE_MODEL_TIMEOUT_SECONDS = knobs.seconds("LANGUAGE_MODEL_TIMEOUT_SECONDS", 60.0, low=0.05, high=600)
-# on top of an answer's own tokens, for models that think first
-LANGUAGE_MODEL_THINKING_TOKENS = knobs.whole_number("LANGUAGE_MODEL_THINKING_TOKENS", 0, low=0, high=1_000_000)
-# of a million tokens, in whatever currency
-LANGUAGE_MODEL_PROMPT_PRICE = knobs.number("LANGUAGE_MODEL_PROMPT_PRICE", 0.0, low=0, high=1_000_000)
-LANGUAGE_MODEL_COMPLETION_PRICE = knobs.number("LANGUAGE_MODEL_COMPLETION_PRICE", 0.0, low=0, high=1_000_000)
-# the whole address of a reranker; empty: none
-RERANK_URL = env.str("RERANK_URL", default="")
-RERANK_MODEL = env.str("RERANK_MODEL", default="")
-RERANK_API_KEY = env.str("RERANK_API_KEY", default="")
-RERANK_SHAPE = knobs.choice("RERANK_SHAPE", "cohere", ["cohere", "jina", "tei"])
-RERANK_TIMEOUT_SECONDS = knobs.seconds("RERANK_TIMEOUT_SECONDS", 2.0, low=0.05, high=600)
-MEMORY_ALLOW_TINY_EMBEDDINGS = knobs.flag("MEMORY_ALLOW_TINY_EMBEDDINGS")
+OPENAI_API_KEY = env.text("OPENAI_API_KEY", "")
+"""Key of the OpenAI-compatible endpoint."""
+OPENAI_BASE_URL = env.text("OPENAI_BASE_URL", "")
+"""Address of the OpenAI-compatible endpoint; empty for OpenAI's own."""
+EMBEDDING_PROVIDER = env.text("EMBEDDING_PROVIDER", "")
+"""`openai`, `local`, or `tiny` (synthetic loads only). Default: `openai` if a key or address is set, else `local`."""
+EMBEDDING_MODEL = env.text("EMBEDDING_MODEL", "")
+"""Embedding model of the endpoint. Default: `text-embedding-3-small`."""
+EMBEDDING_DIMENSIONS = env.whole_number("EMBEDDING_DIMENSIONS", 1_536, low=0, high=4_000)
+"""Width of the vectors asked for; 0 sends no width and accepts what the model returns."""
+EMBEDDING_MODEL_DIR = env.text("EMBEDDING_MODEL_DIR", "")
+"""Folder with `config.json`, `model.safetensors` and `tokenizer.json`. Default: the bundled MiniLM-L6-v2."""
+EMBEDDING_TIMEOUT_SECONDS = env.seconds("EMBEDDING_TIMEOUT_SECONDS", 5.0, low=0.05, high=600)
+"""Seconds that a request to the embedding endpoint may take."""
+EMBEDDING_THREADS = env.whole_number("EMBEDDING_THREADS", 1, low=1, high=256)
+"""Threads of the local embedding model."""
+EMBEDDING_NESTED_MODELS = env.names("EMBEDDING_NESTED_MODELS")
+"""Models, besides `text-embedding-3-*`, whose first 64 and 256 dimensions are vectors of their own (Matryoshka)."""
+SUMMARY_MODEL = env.text("SUMMARY_MODEL", "")
+"""Language model that writes summaries. Without one, sentences are quoted."""
+EXTRACTION_MODEL = env.text("EXTRACTION_MODEL", "")
+"""Language model that extracts knowledge. Without one, rules do."""
+RECALL_MODEL = env.text("RECALL_MODEL", "")
+"""Language model that reads questions: times, speakers, rephrasings and a likely answer. Without one, rules do."""
+COMPRESSION_MODEL = env.text("COMPRESSION_MODEL", "")
+"""Language model that shortens structured turns. Without one, sentences are quoted."""
+LANGUAGE_MODEL_TIMEOUT_SECONDS = env.seconds("LANGUAGE_MODEL_TIMEOUT_SECONDS", 60.0, low=0.05, high=600)
+"""Seconds that one request to a language model may take."""
+LANGUAGE_MODEL_THINKING_TOKENS = env.whole_number("LANGUAGE_MODEL_THINKING_TOKENS", 0, low=0, high=1_000_000)
+"""Tokens on top of an answer's own, for models that think before they answer."""
+LANGUAGE_MODEL_PROMPT_PRICE = env.number("LANGUAGE_MODEL_PROMPT_PRICE", 0.0, low=0, high=1_000_000)
+"""Price of a million prompt tokens, in any currency; `/metrics` and the admin show the cost."""
+LANGUAGE_MODEL_COMPLETION_PRICE = env.number("LANGUAGE_MODEL_COMPLETION_PRICE", 0.0, low=0, high=1_000_000)
+"""Price of a million completion tokens, in the same currency."""
+RERANK_URL = env.text("RERANK_URL", "")
+"""Whole address of a rerank service, such as `https://host.example/v2/rerank`. Without one, nothing is reranked."""
+RERANK_MODEL = env.text("RERANK_MODEL", "")
+"""Model of the rerank service."""
+RERANK_API_KEY = env.text("RERANK_API_KEY", "")
+"""Key of the rerank service."""
+RERANK_SHAPE = env.choice("RERANK_SHAPE", "cohere", options=["cohere", "jina", "tei"])
+"""Request format of the rerank service."""
+RERANK_TIMEOUT_SECONDS = env.seconds("RERANK_TIMEOUT_SECONDS", 2.0, low=0.05, high=600)
+"""Seconds that a rerank may take; after that the former order is returned."""
+MEMORY_ALLOW_TINY_EMBEDDINGS = env.flag("MEMORY_ALLOW_TINY_EMBEDDINGS")
+"""Permits EMBEDDING_PROVIDER=tiny, which knows no meaning."""
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -261,16 +313,21 @@ WHITENOISE_USE_FINDERS = True
 SESSION_ENGINE = "django.contrib.sessions.backends.db"
 SESSION_COOKIE_HTTPONLY = True
 CSRF_COOKIE_HTTPONLY = True
-SECURE_COOKIES = knobs.flag("MEMORY_SECURE_COOKIES")
+SECURE_COOKIES = env.flag("MEMORY_SECURE_COOKIES")
+"""Send cookies over HTTPS only. Switch it on behind HTTPS."""
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
-LOG_FORMAT = knobs.choice("MEMORY_LOG_FORMAT", "text", ["text", "json"])
+LOG_FORMAT = env.choice("MEMORY_LOG_FORMAT", "text", options=["text", "json"])
+"""Format of log lines; `json` is for machines."""
 LOG_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
-TASK_LOG_LEVEL = knobs.choice("MEMORY_TASK_LOG_LEVEL", "WARNING", LOG_LEVELS)
+TASK_LOG_LEVEL = env.choice("MEMORY_TASK_LOG_LEVEL", "WARNING", options=LOG_LEVELS)
+"""Log level of Celery's lines about single messages."""
+LOG_LEVEL = env.choice("MEMORY_LOG_LEVEL", "INFO", options=LOG_LEVELS)
+"""Log level of everything else."""
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -289,7 +346,7 @@ LOGGING = {
             "filters": ["request_id", "job_id"],
         }
     },
-    "root": {"handlers": ["console"], "level": knobs.choice("MEMORY_LOG_LEVEL", "INFO", LOG_LEVELS)},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
     # a 4xx is the client's affair and in the access log already
     "loggers": {
         "django.request": {"level": "ERROR"},

@@ -32,7 +32,7 @@ PACKAGES = ("opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter.otlp.p
 
 TIMEOUTS = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
 SEND_SECONDS = 2
-"""For a batch, unless one of TIMEOUTS says otherwise: a process that ends waits for its last ones."""
+"""Seconds to send a batch, unless one of TIMEOUTS is set: a process that ends waits for its last batch."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,7 +41,7 @@ Attribute = str | int | float | bool | UUID
 
 
 class Span:
-    """What an operation may say of itself while it is traced; where nothing is, nobody listens."""
+    """The handle with which a traced operation adds attributes; without tracing it does nothing."""
 
     def note(self, **attributes: Attribute) -> None:
         """Attributes that are known only later."""
@@ -64,7 +64,7 @@ def is_wanted(environ: Mapping[str, str] = os.environ) -> bool:
     return any(environ.get(name) for name in ENDPOINTS)
 
 
-def is_installed() -> bool:
+def is_sdk_installed() -> bool:
     try:
         return all(find_spec(name) is not None for name in PACKAGES)
     except ModuleNotFoundError:  # of what they are in
@@ -79,7 +79,7 @@ def find_tracer() -> Any | None:
     """
     if not is_wanted():
         return None
-    if not is_installed():
+    if not is_sdk_installed():
         logger.error("nothing is traced: the extra otel is not installed")
         return None
     try:
@@ -90,7 +90,7 @@ def find_tracer() -> Any | None:
 
 
 def make_provider() -> Any:
-    """The one that an instrumented process has already, else our own. Raises ImportError, ValueError."""
+    """Return the provider of an instrumented process, or else make one. Raises ImportError, ValueError."""
     sdk, export = import_module("opentelemetry.sdk.trace"), import_module("opentelemetry.sdk.trace.export")
     known = import_module("opentelemetry.trace").get_tracer_provider()
     if isinstance(known, sdk.TracerProvider):
@@ -106,7 +106,7 @@ def make_provider() -> Any:
 
 @contextmanager
 def span(operation: str, **attributes: Attribute) -> Iterator[Span]:
-    """The operation is traced within. Whatever it raises is raised again."""
+    """Trace the operation within. Whatever it raises is raised again."""
     tracer = find_tracer()
     if tracer is None:
         yield UNTRACED
@@ -125,7 +125,7 @@ def span(operation: str, **attributes: Attribute) -> Iterator[Span]:
 
 
 def account_of(first: Any) -> UUID | None:
-    """An owner's account."""
+    """Return an owner's account."""
     account_id: UUID | None = getattr(first, "account_id", None)
     return account_id
 
@@ -134,9 +134,9 @@ def traced(
     operation: str,
     *,
     account: Callable[[Any], UUID | None] = account_of,
-    told: Callable[[Any], Mapping[str, Attribute]] | None = None,
+    attributes: Callable[[Any], Mapping[str, Attribute]] | None = None,
 ) -> Callable[[F], F]:
-    """Trace a function: with the `account` of its first argument, and what is `told` of that which it returns."""
+    """Trace a function, with the `account` of its first argument and the `attributes` of its result."""
 
     def decorate(function: F) -> F:
         @wraps(function)
@@ -146,7 +146,7 @@ def traced(
             account_id = account(first)
             with span(operation, **({} if account_id is None else {"account_id": account_id})) as open_span:
                 result = function(first, *args, **kwargs)
-                open_span.note(**(told(result) if told else {}))
+                open_span.note(**(attributes(result) if attributes else {}))
                 return result
 
         return cast("F", call)
@@ -155,7 +155,7 @@ def traced(
 
 
 def carried(function: Callable[P, R]) -> Callable[P, R]:
-    """For another thread: what it traces and logs belongs to what is going on here. To be called once."""
+    """Wrap a function for another thread, so that its traces and logs belong to the current operation. Call it once."""
     context = copy_context()
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -169,6 +169,6 @@ def named(attributes: Mapping[str, Attribute]) -> dict[str, str | int | float | 
 
 
 def ids() -> dict[str, str]:
-    """Of the request and of the job's run that this is a part of."""
+    """Return the ids of the request and of the job run that this is a part of."""
     found = {"request_id": current_request_id.get(), "job_id": current_job_id.get()}
     return {f"{PREFIX}{name}": value for name, value in found.items() if value}

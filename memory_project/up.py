@@ -15,9 +15,9 @@ from pathlib import Path
 from memory_project.embedded.environment import acquire_servers
 from memory_project.embedded.errors import EmbeddedServerError, os_errors_as_sentences
 from memory_project.embedded.locks import FileLock
-from memory_project.embedded.places import PROJECT, data_folder, make_data_folder
+from memory_project.embedded.paths import PROJECT, data_folder, make_data_folder
 from memory_project.embedded.servers import SharedServers
-from memory_project.knobs import SettingError
+from memory_project.env import SettingError, declare
 from memory_project.supervisor.leftovers import end_marked
 from memory_project.supervisor.log import Log
 from memory_project.supervisor.loop import OWN_NAME, Loop, StopRequest
@@ -34,7 +34,7 @@ class UpError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstAccount:
-    """What `manage.py bootstrap` answers; the secrets are None unless it has just made them."""
+    """The answer of `manage.py bootstrap`; the secrets are None unless it has just made them."""
 
     admin_user: str
     admin_password: str | None
@@ -46,7 +46,7 @@ def main() -> int:
     stop.listen()
     try:
         with os_errors_as_sentences():
-            check_settings()
+            check_settings_of_environment()
             address = address_from_environment()
             folder = data_folder(os.environ)
             make_data_folder(folder)
@@ -59,8 +59,22 @@ def main() -> int:
     return 0
 
 
-def check_settings() -> None:
-    """Raises SettingError for nonsense in the environment, before anything is started."""
+declare("MEMORY_HOST", default="127.0.0.1", description="Address on which the web server listens.")
+declare("MEMORY_PORT", default="8002", allowed="1 to 65535", description="Port on which the web server listens.")
+declare(
+    "MEMORY_SOCKET_DIR",
+    default="/tmp",  # noqa: S108 - the documented default
+    description="Folder in which `make up` makes the private folder of the embedded servers' sockets.",
+)
+declare(
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    default="none",
+    description="Address to which traces (`gen_ai.memory.*`) are sent by OTLP over HTTP; needs the extra `otel`.",
+)
+
+
+def check_settings_of_environment() -> None:
+    """Refuse malformed settings before anything is started. Raises SettingError."""
     for name in SETTINGS:
         import_module(name)
 
@@ -83,7 +97,7 @@ def claim(lock: FileLock, address: Address) -> None:
 
 
 def check_port(address: Address) -> None:
-    """Before anything is started: web would only find out at the end."""
+    """Check that the port is free before anything is started: web would only find out at the end."""
     try:
         family, kind, protocol, _name, sockaddr = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM
@@ -124,7 +138,7 @@ def prepare(log: Log, address: Address) -> None:
 
 
 def manage(*arguments: str) -> str:
-    """Standard output of a command of manage.py, which uses our servers through the environment."""
+    """Run a manage.py command, which uses our servers through the environment, and return what it printed."""
     done = subprocess.run(  # noqa: S603  our own command lines
         [sys.executable, str(PROJECT / "manage.py"), *arguments],
         cwd=PROJECT,
@@ -141,7 +155,7 @@ def manage(*arguments: str) -> str:
 
 
 def print_addresses(log: Log, address: Address, account: FirstAccount) -> None:
-    """Where everything is; secrets only when they have just been made."""
+    """Print the addresses, and secrets if they have just been made."""
     executable = Path(sys.executable)
     python = executable.relative_to(PROJECT) if executable.is_relative_to(PROJECT) else executable
     password, key = account.admin_password, account.api_key
@@ -160,7 +174,7 @@ def print_addresses(log: Log, address: Address, account: FirstAccount) -> None:
 
 
 def leave(servers: SharedServers | None, log: Log) -> None:
-    """The last one out stops the servers: Valkey, then PostgreSQL."""
+    """Leave; the last one to leave stops the servers: Valkey, then PostgreSQL."""
     if servers is None:
         return
     log.write(OWN_NAME, "stopping Valkey and PostgreSQL")

@@ -1,10 +1,10 @@
-"""Where everything is: the API and its description, the admin, and outside the prefix health and metrics."""
+"""The URLs: the API and its description, the admin, and health and metrics outside of the API's prefix."""
 
 from django.contrib import admin
 from django.urls import include, path, register_converter
 from django.views.generic import RedirectView
 
-from memory_project.http.docs import Document, DocumentPage
+from memory_project.http.docs import OpenApiDocument, OpenApiPage
 from memory_project.http.paths import ExternalIdConverter, KeyConverter
 
 register_converter(ExternalIdConverter, "id")
@@ -13,8 +13,8 @@ register_converter(KeyConverter, "key")
 urlpatterns = [
     path("api/v1/", include("memory.api.urls")),
     path("api/v1/ledger/", include("ledger.urls")),
-    path("api/schema", Document.as_view(), name="schema"),
-    path("api/docs", DocumentPage.as_view(), name="docs"),
+    path("api/schema", OpenApiDocument.as_view(), name="schema"),
+    path("api/docs", OpenApiPage.as_view(), name="docs"),
     path("", include("memory.api.operations")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/dashboard/", include("memory.admin.dashboard")),

@@ -22,19 +22,19 @@ class DeadlineWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         self._read_until: dict[TConn, float] = {}
 
     def enqueue_req(self, conn: TConn) -> None:
-        """In the main thread: the clock runs while a connection waits for its thread, too."""
+        """Note the time, in the main thread: the clock also runs while a connection waits for its thread."""
         self._read_until[conn] = time.monotonic() + settings.CLIENT_TIMEOUT_SECONDS
         super().enqueue_req(conn)
 
     def handle(self, conn: TConn) -> Any:
-        """In a thread of the pool."""
+        """Handle a connection in a thread of the pool."""
         try:
             return super().handle(conn)
         finally:
             self._read_until.pop(conn, None)
 
     def murder_pending(self) -> None:
-        """Called each second by the main loop."""
+        """End connections that are out of time; the main loop calls this each second."""
         super().murder_pending()
         now = time.monotonic()
         for conn, until in list(self._read_until.items()):

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from rest_framework.test import APIClient
 
-from memory_project.http.paths import path_info
+from memory_project.http.paths import decode_path_info
 
 API = "/api/v1"
 
@@ -23,7 +23,7 @@ class ServiceClient(APIClient):
         return super().generic(method, path if path.startswith("/api/") else API + path, *args, **options)
 
     def _get_path(self, parsed: Any) -> str:
-        return path_info(str(parsed.path))
+        return decode_path_info(str(parsed.path))
 
 
 def segment(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The OpenAPI document as tests read it: its operations, and the least body that each takes."""
+"""The OpenAPI document for tests: its operations, and the smallest body that each accepts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method of one path template, and the names of the parameters in the path and of the headers that it reads."""
+    """One method of one path template, with the names of its path parameters and headers."""
 
     method: str
     path: str
@@ -31,7 +31,7 @@ def read_document() -> dict[str, Any]:
 
 
 def operations() -> Iterator[Operation]:
-    """Every operation that the service has."""
+    """Yield every operation of the service."""
     document = read_document()
     for path, methods in document["paths"].items():
         for method in METHODS:
@@ -42,12 +42,12 @@ def operations() -> Iterator[Operation]:
 
 
 def names_in(described: dict[str, Any], where: str) -> tuple[str, ...]:
-    """Of the operation's parameters that are there."""
+    """Return the names of the operation's parameters of one location."""
     return tuple(given["name"] for given in described["parameters"] if given["in"] == where)
 
 
 def least_body(document: dict[str, Any], described: dict[str, Any]) -> dict[str, Any] | None:
-    """The required fields, each with the first value that its schema allows; None where no body is taken."""
+    """Return the required fields, each with the first value that its schema allows; None for no body."""
     if "requestBody" not in described:
         return None
     body: dict[str, Any] = least_value(document, described["requestBody"]["content"]["application/json"]["schema"])

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from django.test import override_settings
 
 from memory_project import redis
-from memory_project.embedded.places import temporary_place
+from memory_project.embedded.paths import make_temporary_paths
 from memory_project.embedded.redis import ValkeyServer, store_url
 from memory_project.http.throttling import KeyThrottle
 
@@ -25,7 +25,7 @@ def redis_away() -> Iterator[None]:
 def own_redis() -> Iterator[None]:
     """An empty server for this block alone: what CONFIG SET changes, it changes for the tests beside this one, too."""
     with ExitStack() as stack:
-        place = temporary_place(PREFIX)
+        place = make_temporary_paths(PREFIX)
         stack.callback(shutil.rmtree, place.base, ignore_errors=True)
         valkey = ValkeyServer(place)
         stack.callback(valkey.stop)
@@ -42,7 +42,7 @@ def redis_at(url: str) -> Iterator[None]:
             yield
         finally:
             forget_connections()
-            KeyThrottle.asks_again_at = 0.0
+            KeyThrottle.retry_at = 0.0
 
 
 def forget_connections() -> None:

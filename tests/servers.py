@@ -17,7 +17,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from memory_project.embedded.locks import is_locked
-from memory_project.embedded.places import temporary_place
+from memory_project.embedded.paths import make_temporary_paths
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
 from tests.template import being_made, wait_until_made
@@ -71,7 +71,7 @@ def servers_in_environment() -> Iterator[None]:
     """Servers in a folder of their own, named by the environment."""
     sweep_abandoned()
     with ExitStack() as stack:
-        place = temporary_place(PREFIX)
+        place = make_temporary_paths(PREFIX)
         stack.callback(shutil.rmtree, place.base, ignore_errors=True)
         postgres, valkey = PostgresServer(place), ValkeyServer(place)
         for server in (postgres, valkey):

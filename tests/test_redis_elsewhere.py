@@ -19,6 +19,6 @@ def test_redis_is_back_when_what_was_done_without_it_failed() -> None:
 
 def test_requests_are_counted_again_once_redis_is_back() -> None:
     with redis_away():
-        KeyThrottle.asks_again_at = time.monotonic() + 60
+        KeyThrottle.retry_at = time.monotonic() + 60
 
-    assert KeyThrottle.asks_again_at == 0.0
+    assert KeyThrottle.retry_at == 0.0

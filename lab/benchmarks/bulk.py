@@ -11,13 +11,13 @@ from lab.benchmarks.scratch import Scratch
 
 
 def id_of(scratch: Scratch, noun: str, number: str = "n") -> str:
-    """SQL: the id of the row of that number, so that others may name it; in their order, as ids are in that of time."""
+    """Return SQL for the id of the row with that number, so that other rows may refer to it; ids are in order."""
     digest = f"md5('{noun}:{scratch.account.id}:' || {number})"
     return f"overlay({digest} placing lpad(to_hex({number}), 12, '0') from 1)::uuid"
 
 
 def insert_rows(scratch: Scratch, model: type[Model], count: int, /, **columns: str) -> None:
-    """So many rows in the account. `columns` are SQL over `n`, which counts from 1; others have their defaults."""
+    """Insert `count` rows into the account. `columns` are SQL over `n`, from 1; other columns have their defaults."""
     given: dict[str, sql.Composable] = {name: sql.SQL(text) for name, text in columns.items()}
     for field in model._meta.local_concrete_fields:
         name = str(field.column)
@@ -38,7 +38,7 @@ def insert_rows(scratch: Scratch, model: type[Model], count: int, /, **columns: 
 
 
 def default_of(field: "Field[Any, Any]") -> sql.Composable | None:
-    """None where the database knows it, or where nothing is as good."""
+    """Return SQL for a column's default; None if the database has one, or if none fits."""
     if field.primary_key and isinstance(field, UUIDField):
         return sql.SQL("gen_random_uuid()")
     if field.db_default is not NOT_PROVIDED or not field.has_default():

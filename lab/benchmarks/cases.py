@@ -1,4 +1,4 @@
-"""What is measured: each thing that the service does, bare, in process, and over HTTP; and a view that does nothing."""
+"""The measured cases: each operation of the service bare, in process, and over HTTP; and a view that does nothing."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,7 +11,7 @@ from django.db import connection
 from lab.benchmarks.conversations import read_messages, store_one_turn
 from lab.benchmarks.facts import learn_one, read_true_now
 from lab.benchmarks.graph import walk_links
-from lab.benchmarks.measure import Case, Way
+from lab.benchmarks.measure import BenchmarkVariant, Case
 from lab.benchmarks.recall import recall_by_vectors, recall_conversation, recall_large
 from lab.benchmarks.scratch import CONVERSATION, Scratch, clustered_vectors
 from lab.benchmarks.tiers import merge_pool, read_routed, search_context
@@ -65,26 +65,28 @@ def all_cases(scratch: Scratch, client: KeepAliveClient, *, memories: int, now: 
         ("recall by vectors alone, 1,000 memories", recall_by_vectors(scratch, client, now=now)),
         ("graph, depth 2 of 25,000 links", walk_links(scratch, client, now=now)),
     ):
-        nothing = Way(name="a view that does nothing", run=lambda _round: client.request("GET", EMPTY_VIEW))
+        nothing = BenchmarkVariant(
+            name="a view that does nothing", run=lambda _round: client.request("GET", EMPTY_VIEW)
+        )
         yield Case(name=name, ways=[*ways, nothing])
     if memories:
         yield Case(name=f"recall, {memories:,} memories", ways=recall_large(scratch, memories, now=now))
 
 
-def read_working_memory(scratch: Scratch, client: KeepAliveClient) -> list[Way]:
+def read_working_memory(scratch: Scratch, client: KeepAliveClient) -> list[BenchmarkVariant]:
     owner = scratch.owner()
     memory = WorkingMemory(owner)
     memory.set(CONVERSATION, FIELDS)
     keys = [conversation_key(working.KEY_NAME, scratch.place)]
     bare, path = script(working.READ), f"{WORKING_MEMORY}?agent_id={owner.agent_id}"
     return [
-        Way(name="redis-py", run=lambda _round: bare(keys=keys, args=[conf.WORKING_MEMORY_TTL_SECONDS])),
-        Way(name="in process", run=lambda _round: memory.get(CONVERSATION)),
-        Way(name="over HTTP", run=lambda _round: client.request("GET", path)),
+        BenchmarkVariant(name="redis-py", run=lambda _round: bare(keys=keys, args=[conf.WORKING_MEMORY_TTL_SECONDS])),
+        BenchmarkVariant(name="in process", run=lambda _round: memory.get(CONVERSATION)),
+        BenchmarkVariant(name="over HTTP", run=lambda _round: client.request("GET", path)),
     ]
 
 
-def write_working_memory(scratch: Scratch, client: KeepAliveClient) -> list[Way]:
+def write_working_memory(scratch: Scratch, client: KeepAliveClient) -> list[BenchmarkVariant]:
     owner = scratch.owner()
     memory = WorkingMemory(owner)
     keys = [conversation_key(working.KEY_NAME, scratch.place)]
@@ -92,13 +94,13 @@ def write_working_memory(scratch: Scratch, client: KeepAliveClient) -> list[Way]
     args = [conf.WORKING_MEMORY_TTL_SECONDS, owner.agent_id, refused_above_bytes(), *pairs]
     bare, body = script(working.MERGE), encode({"data": FIELDS, "agent_id": owner.agent_id})
     return [
-        Way(name="redis-py", run=lambda _round: bare(keys=keys, args=args)),
-        Way(name="in process", run=lambda _round: memory.set(CONVERSATION, FIELDS)),
-        Way(name="over HTTP", run=lambda _round: client.request("PUT", WORKING_MEMORY, body)),
+        BenchmarkVariant(name="redis-py", run=lambda _round: bare(keys=keys, args=args)),
+        BenchmarkVariant(name="in process", run=lambda _round: memory.set(CONVERSATION, FIELDS)),
+        BenchmarkVariant(name="over HTTP", run=lambda _round: client.request("PUT", WORKING_MEMORY, body)),
     ]
 
 
-def mark_ledger(scratch: Scratch, client: KeepAliveClient) -> list[Way]:
+def mark_ledger(scratch: Scratch, client: KeepAliveClient) -> list[BenchmarkVariant]:
     """Each mark is a first one: another item in every round."""
     owner, place = scratch.owner(), scratch.place
     bare, keys = script(ledger.MARK), ledger_keys(place)
@@ -113,19 +115,19 @@ def mark_ledger(scratch: Scratch, client: KeepAliveClient) -> list[Way]:
         client.request("POST", LEDGER_MARK, encode({"item_key": f"skill:http-{number}", "agent_id": owner.agent_id}))
 
     return [
-        Way(name="redis-py", run=mark_bare),
-        Way(
+        BenchmarkVariant(name="redis-py", run=mark_bare),
+        BenchmarkVariant(
             name="in process",
             run=lambda number: ledger.mark(place, f"skill:process-{number}", agent_id=owner.agent_id),
         ),
-        Way(name="over HTTP", run=mark_over_http),
+        BenchmarkVariant(name="over HTTP", run=mark_over_http),
     ]
 
 
-def search_episodic(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
+def search_episodic(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
     """Vectors given, so no text is embedded; another question in every round, of the agents in turn."""
     vectors = clustered_vectors(QUESTIONS, scratch.width)
-    queries = [make_query(scratch, vector) for vector in vectors]
+    queries = [make_search_query(scratch, vector) for vector in vectors]
     statements = [statement_of(scratch, number, query, now=now) for number, query in enumerate(queries)]
     bodies = [encode(search_body(scratch, number, vector)) for number, vector in enumerate(vectors)]
 
@@ -135,16 +137,18 @@ def search_episodic(scratch: Scratch, client: KeepAliveClient, *, now: datetime)
             cursor.execute(statement, parameters).fetchall()
 
     return [
-        Way(name="psycopg", run=search_bare),
-        Way(
+        BenchmarkVariant(name="psycopg", run=search_bare),
+        BenchmarkVariant(
             name="in process",
             run=lambda number: search_episodes(scratch.owner(number), queries[number % QUESTIONS], now=now),
         ),
-        Way(name="over HTTP", run=lambda number: client.request("POST", EPISODIC_SEARCH, bodies[number % QUESTIONS])),
+        BenchmarkVariant(
+            name="over HTTP", run=lambda number: client.request("POST", EPISODIC_SEARCH, bodies[number % QUESTIONS])
+        ),
     ]
 
 
-def make_query(scratch: Scratch, vector: Embedding) -> MemoryQuery:
+def make_search_query(scratch: Scratch, vector: Embedding) -> MemoryQuery:
     return MemoryQuery(text="which pump?", top_k=TOP_K, model=scratch.model, width=scratch.width, vector=vector)
 
 
@@ -159,7 +163,7 @@ def search_body(scratch: Scratch, number: int, vector: Embedding) -> dict[str, A
 
 
 def statement_of(scratch: Scratch, number: int, query: MemoryQuery, *, now: datetime) -> tuple[Any, Any]:
-    """The very statement that a search sends, with its parameters, caught on its way to psycopg."""
+    """Return the statement that a search sends, with its parameters, caught on its way to psycopg."""
     caught: list[tuple[Any, Any]] = []
 
     def catch(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from django.db import connection
 
-from lab.benchmarks.measure import Way
+from lab.benchmarks.measure import BenchmarkVariant
 from lab.benchmarks.scratch import CONVERSATION, Scratch, clustered_vectors
 from lab.benchmarks.web import KeepAliveClient, encode
 from memory import conf
 from memory.extraction.messages import read_message
 from memory.models.binary import Embedding, binary_cursor, half_vector
 from memory.services.conversations.lifecycle import find_conversation
-from memory.services.embedding.embed import Embedded
-from memory.services.memories.store import OwnVector
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.memories.store import ClientVector
 from memory.services.sessions.hybrid import MemoryManager
 from memory.services.turns.store import TurnDraft, store_turns
-from memory.tiers.session_stores import place_of
+from memory.tiers.session_stores import session_ref
 from memory_project.ids import uuid7
 from memory_project.redis import client as redis_client
 from memory_project.redis import session_key
@@ -39,7 +39,7 @@ APPEND = "INSERT INTO bench_log (id, role, content, embedding) VALUES (%s, 'user
 
 @contextmanager
 def bare_log() -> Iterator[None]:
-    """A table with a turn's least columns, to compare with."""
+    """Make a table with the minimal columns of a turn, to compare with."""
     with connection.cursor() as cursor:
         cursor.execute(MAKE_LOG)
     try:
@@ -49,7 +49,7 @@ def bare_log() -> Iterator[None]:
             cursor.execute("DROP TABLE IF EXISTS bench_log")
 
 
-def store_one_turn(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
+def store_one_turn(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
     vectors = clustered_vectors(VECTORS, scratch.width)
     bodies = [encode(turn_body(scratch, vector)) for vector in vectors]
 
@@ -59,18 +59,18 @@ def store_one_turn(scratch: Scratch, client: KeepAliveClient, *, now: datetime) 
             cursor.execute(APPEND, parameters)
 
     return [
-        Way(name="psycopg, one INSERT", run=insert_bare),
-        Way(name="in process", run=append_one(scratch, vectors, now=now)),
-        Way(name="over HTTP", run=lambda number: client.request("POST", TURNS, bodies[number % VECTORS])),
+        BenchmarkVariant(name="psycopg, one INSERT", run=insert_bare),
+        BenchmarkVariant(name="in process", run=append_one(scratch, vectors, now=now)),
+        BenchmarkVariant(name="over HTTP", run=lambda number: client.request("POST", TURNS, bodies[number % VECTORS])),
     ]
 
 
 def append_one(scratch: Scratch, vectors: Embedding, *, now: datetime) -> Callable[[int], object]:
-    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    nothing = EmbeddedTexts(model=scratch.model, width=scratch.width, vectors={})
     message = read_message({"role": "user", "content": TEXT})
 
     def append(number: int) -> object:
-        own = OwnVector(model=scratch.model, vector=vectors[number % VECTORS])
+        own = ClientVector(model=scratch.model, vector=vectors[number % VECTORS])
         draft = TurnDraft(message=message, own=own)
         return store_turns(scratch.owner(), CONVERSATION, drafts=[draft], embedded=nothing, now=now)
 
@@ -82,17 +82,17 @@ def turn_body(scratch: Scratch, vector: Embedding) -> dict[str, Any]:
     return {"agent_id": scratch.owner().agent_id, "turns": [{"role": "user", "content": TEXT, **embedding}]}
 
 
-def read_messages(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
-    """Of a buffer with as many messages as a context takes in."""
+def read_messages(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
+    """Measure reading a buffer with as many messages as a context takes in."""
     append = append_one(scratch, clustered_vectors(VECTORS, scratch.width), now=now)
     for number in range(conf.MAX_CONTEXT_MESSAGES):
         append(number)
     owner = scratch.owner()
-    key = session_key(place_of(find_conversation(owner, CONVERSATION)), "turns")
+    key = session_key(session_ref(find_conversation(owner, CONVERSATION)), "turns")
     manager, path = MemoryManager(owner), f"{MESSAGES}?agent_id={owner.agent_id}"
     latest = -conf.MAX_CONTEXT_MESSAGES
     return [
-        Way(name="redis-py, LRANGE", run=lambda _round: redis_client().lrange(key, latest, -1)),
-        Way(name="in process", run=lambda _round: manager.find_memory(CONVERSATION).get_messages()),
-        Way(name="over HTTP", run=lambda _round: client.request("GET", path)),
+        BenchmarkVariant(name="redis-py, LRANGE", run=lambda _round: redis_client().lrange(key, latest, -1)),
+        BenchmarkVariant(name="in process", run=lambda _round: manager.find_memory(CONVERSATION).get_messages()),
+        BenchmarkVariant(name="over HTTP", run=lambda _round: client.request("GET", path)),
     ]

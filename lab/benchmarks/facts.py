@@ -7,16 +7,16 @@ import numpy as np
 from django.db import connection, transaction
 
 from lab.benchmarks.conversations import VECTORS
-from lab.benchmarks.measure import Way
+from lab.benchmarks.measure import BenchmarkVariant
 from lab.benchmarks.scratch import Scratch, clustered_vectors
 from lab.benchmarks.web import KeepAliveClient, encode
 from memory.models import Entity
 from memory.models.binary import binary_cursor, half_vector
-from memory.services.embedding.embed import Embedded
+from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.learn import EntityDraft, upsert_entity
-from memory.services.facts.learn import FactDraft, learn_fact, visible_facts
-from memory.services.facts.list import about_entity
-from memory.services.memories.store import OwnVector
+from memory.services.facts.learn import FactDraft, learn_fact
+from memory.services.facts.store import filter_about_entity, visible_facts
+from memory.services.memories.store import ClientVector
 from memory_project.ids import uuid7
 
 FACTS = "/api/v1/facts"
@@ -34,14 +34,14 @@ WHERE l.account_id = %s AND l.target_id = %s AND l.type = 'ABOUT' AND NOT m.arch
 
 def meet_pump(scratch: Scratch, *, name: str, now: datetime) -> Entity:
     draft = EntityDraft(name=name, type="product")
-    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    nothing = EmbeddedTexts(model=scratch.model, width=scratch.width, vectors={})
     return upsert_entity(scratch.owner(), draft, embedded=nothing, now=now).entity
 
 
-def learn_one(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
+def learn_one(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
     """Another fact about one entity in every round."""
     owner, pump = scratch.owner(), meet_pump(scratch, name="north pump", now=now)
-    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    nothing = EmbeddedTexts(model=scratch.model, width=scratch.width, vectors={})
     vectors = clustered_vectors(VECTORS, scratch.width)
 
     def insert_bare(number: int) -> None:
@@ -50,7 +50,7 @@ def learn_one(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> li
             cursor.execute(APPEND, parameters)
 
     def learn(number: int) -> object:
-        own = OwnVector(model=scratch.model, vector=vectors[number % VECTORS])
+        own = ClientVector(model=scratch.model, vector=vectors[number % VECTORS])
         draft = FactDraft(claim=f"The pump ran {number} hours here.", entity_ids=[pump.id], own=own)
         return learn_fact(owner, draft, embedded=nothing, now=now)
 
@@ -65,16 +65,16 @@ def learn_one(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> li
         return client.request("POST", FACTS, encode(body))
 
     return [
-        Way(name="psycopg, one INSERT", run=insert_bare),
-        Way(name="in process", run=learn),
-        Way(name="over HTTP", run=learn_over_http),
+        BenchmarkVariant(name="psycopg, one INSERT", run=insert_bare),
+        BenchmarkVariant(name="in process", run=learn),
+        BenchmarkVariant(name="over HTTP", run=learn_over_http),
     ]
 
 
-def read_true_now(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
-    """The latest page of what is true now of one entity."""
+def read_true_now(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
+    """Measure reading the latest page of facts that are true now about one entity."""
     owner, pump = scratch.owner(), meet_pump(scratch, name="south pump", now=now)
-    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    nothing = EmbeddedTexts(model=scratch.model, width=scratch.width, vectors={})
     for number in range(FACTS_OF_ONE):
         draft = FactDraft(claim=f"The south pump stopped {number} times.", entity_ids=[pump.id])
         learn_fact(owner, draft, embedded=nothing, now=now)
@@ -86,11 +86,11 @@ def read_true_now(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -
             cursor.fetchall()
 
     def read(_round: int) -> object:
-        rows = about_entity(visible_facts(owner, now=now), pump.id)
+        rows = filter_about_entity(visible_facts(owner, now=now), pump.id)
         return list(rows.order_by("-id")[:PAGE])
 
     return [
-        Way(name="psycopg", run=read_bare),
-        Way(name="in process", run=read),
-        Way(name="over HTTP", run=lambda _round: client.request("GET", path)),
+        BenchmarkVariant(name="psycopg", run=read_bare),
+        BenchmarkVariant(name="in process", run=read),
+        BenchmarkVariant(name="over HTTP", run=lambda _round: client.request("GET", path)),
     ]

@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 from django.db import connection
 
-from lab.benchmarks.measure import Way
+from lab.benchmarks.measure import BenchmarkVariant
 from lab.benchmarks.scratch import Scratch
 from lab.benchmarks.web import KeepAliveClient
 from memory import conf
@@ -32,14 +32,16 @@ JOIN memories ON memories.id = found.id
 """
 
 
-def walk_links(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
-    """From another entity in every round."""
+def walk_links(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
+    """Measure a walk from another entity in every round."""
     owner, ids = scratch.owner(), fill_graph(scratch, now=now)[:STARTS]
     paths = [f"/api/v1/graph?ids={entity_id}&depth={DEPTH}&agent_id={owner.agent_id}" for entity_id in ids]
     return [
-        Way(name="psycopg", run=walk_bare(scratch, ids)),
-        Way(name="in process", run=lambda number: walk_graph(owner, [ids[number % STARTS]], depth=DEPTH, now=now)),
-        Way(name="over HTTP", run=lambda number: client.request("GET", paths[number % STARTS])),
+        BenchmarkVariant(name="psycopg", run=walk_bare(scratch, ids)),
+        BenchmarkVariant(
+            name="in process", run=lambda number: walk_graph(owner, [ids[number % STARTS]], depth=DEPTH, now=now)
+        ),
+        BenchmarkVariant(name="over HTTP", run=lambda number: client.request("GET", paths[number % STARTS])),
     ]
 
 

@@ -1,7 +1,7 @@
-"""How the time of each job grows with the rows that it has to look at: ten times as many may take twelve times as long.
+"""Growth of each job's time with its rows: ten times as many rows may take twelve times as long.
 
-Rows are made by the database, in an account of its own that is emptied behind each job. Of jobs that do a row in a
-transaction of its own, only a share of the rows is to be worked on; all are to be looked at.
+The database makes the rows, in an account of its own that is emptied after each job. For jobs that process one row per
+transaction, only a share of the rows needs work; all rows are examined.
 """
 
 import time
@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from lab.benchmarks.bulk import id_of, insert_rows
 from lab.benchmarks.scratch import Scratch, scratch_account
-from lab.benchmarks.told import put_told
+from lab.benchmarks.spoken_facts import fill_spoken_facts
 from ledger import store as ledger
 from ledger.journal import has_every_ledger
 from ledger.models import Injection
@@ -37,18 +37,18 @@ from memory.models import (
     TurnRecord,
     Vector,
 )
-from memory.services.audit.log import record_read
+from memory.services.audit import record_read
 from memory.services.contexts.access_log import Action, log_reads
-from memory.services.contexts.manage import own_context
-from memory.services.embedding.embed import Embedded
+from memory.services.contexts.manage import ensure_own_context
+from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.summaries.summarize import request_summary
 from memory.services.turns.store import TurnDraft, store_turns
-from memory_project.redis import Place
+from memory_project.redis import ConversationRef
 
-MOST_TIMES = 12.0
-"""That ten times as many rows may take."""
+MAX_GROWTH = 12.0
+"""Limit of the growth of a job's time when its rows grow tenfold."""
 SHARE = 100
-"""One row of so many is to be worked on, where each takes a transaction."""
+"""One row in so many needs work, for jobs that use a transaction per row."""
 AT_ONCE = 500
 DAY = timedelta(days=1)
 EMPTIED = ("memory_links", "memory_vectors", "turn_records", "context_access_logs", "agent_short_term_memories")
@@ -68,12 +68,12 @@ class Growth:
 
     @property
     def times(self) -> float:
-        """As long, for ten times as many."""
+        """Return how many times as long ten times as many rows took."""
         return self.seconds[-1] / self.seconds[0]
 
 
 def measure_growth(jobs: Iterable[str], sizes: Sequence[int]) -> Iterator[Growth]:
-    """Of each of the jobs, that there is a filling for."""
+    """Measure each of the jobs for which there is a filling."""
     for job in jobs:
         rows, fill = FILLINGS[job]
         if job == "restore_ledgers" and has_every_ledger():
@@ -108,7 +108,7 @@ def run_over(job: str, fill: Fill, size: int) -> tuple[float, int]:
 
 
 def empty(scratch: Scratch) -> None:
-    """What Django would collect row by row."""
+    """Delete what Django would collect row by row."""
     with connection.cursor() as cursor:
         for table in (kind._meta.db_table for kind in Memory.__subclasses__()):
             cursor.execute(
@@ -123,8 +123,8 @@ def literal(moment: datetime) -> str:
     return f"'{moment.isoformat()}'::timestamptz"
 
 
-def put_memories(scratch: Scratch, kind: Kind, count: int, *, now: datetime, **columns: str) -> None:
-    """Of one agent, in turn of many texts."""
+def insert_memories(scratch: Scratch, kind: Kind, count: int, *, now: datetime, **columns: str) -> None:
+    """Insert memories of one agent, in turn with many texts."""
     given = {
         "id": id_of(scratch, kind),
         "kind": f"'{kind.value}'",
@@ -139,10 +139,10 @@ def put_memories(scratch: Scratch, kind: Kind, count: int, *, now: datetime, **c
     insert_rows(scratch, Memory, count, **given | columns)
 
 
-def put_facts(scratch: Scratch, count: int, now: datetime, *, age: timedelta = DAY * 30, **columns: str) -> None:
+def insert_facts(scratch: Scratch, count: int, now: datetime, *, age: timedelta = DAY * 30, **columns: str) -> None:
     """Inferred ones, that nobody read since."""
     written = literal(now - age)
-    put_memories(scratch, Kind.FACT, count, now=now, updated_at=written, created_at=written, **columns)
+    insert_memories(scratch, Kind.FACT, count, now=now, updated_at=written, created_at=written, **columns)
     insert_rows(
         scratch,
         Fact,
@@ -154,10 +154,10 @@ def put_facts(scratch: Scratch, count: int, now: datetime, *, age: timedelta = D
 
 
 def fill_facts_with_vectors(scratch: Scratch, count: int, now: datetime) -> None:
-    """A share says what another says."""
+    """Insert facts of which a share repeats another one."""
     with transaction.atomic():
-        put_told(count, again_each=SHARE)
-        put_facts(scratch, count, now, text="(SELECT text FROM told WHERE number = n)")
+        fill_spoken_facts(count, again_each=SHARE)
+        insert_facts(scratch, count, now, text="(SELECT text FROM told WHERE number = n)")
         insert_rows(
             scratch,
             Vector,
@@ -178,19 +178,19 @@ def fill_facts_with_index(scratch: Scratch, count: int, now: datetime) -> None:
 
 
 def fill_pending(scratch: Scratch, count: int, now: datetime) -> None:
-    put_facts(scratch, count, now, embed_after=literal(now - DAY))
+    insert_facts(scratch, count, now, embed_after=literal(now - DAY))
 
 
 def fill_prominent(scratch: Scratch, count: int, now: datetime) -> None:
     """Often read ones of a project; a share was learnt in two conversations."""
-    put_facts(scratch, count, now, channel="'atlas'", access_count="6", conversation_id="'one'")
+    insert_facts(scratch, count, now, channel="'atlas'", access_count="6", conversation_id="'one'")
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE facts SET confidence = 0.95, certainty = 'explicit' FROM memories m"
             " WHERE m.id = memory_ptr_id AND m.account_id = %s",
             [scratch.account.id],
         )
-    put_memories(scratch, Kind.TURN, count // SHARE, now=now, conversation_id="'other'")
+    insert_memories(scratch, Kind.TURN, count // SHARE, now=now, conversation_id="'other'")
     insert_rows(
         scratch,
         Link,
@@ -202,10 +202,10 @@ def fill_prominent(scratch: Scratch, count: int, now: datetime) -> None:
 
 
 def fill_entries(scratch: Scratch, count: int, now: datetime) -> None:
-    """A share is stale."""
-    context = own_context(scratch.owner(), now=now)
+    """Insert context entries of which a share is stale."""
+    context = ensure_own_context(scratch.owner(), now=now)
     written = f"{literal(now)} - CASE WHEN n % {SHARE} = 0 THEN interval '100 days' ELSE interval '20 days' END"
-    put_memories(
+    insert_memories(
         scratch,
         Kind.CONTEXT_ENTRY,
         count,
@@ -217,7 +217,7 @@ def fill_entries(scratch: Scratch, count: int, now: datetime) -> None:
     insert_rows(scratch, ContextEntry, count, memory_ptr_id=id_of(scratch, Kind.CONTEXT_ENTRY))
 
 
-def put_short_term(scratch: Scratch, count: int, now: datetime, **columns: str) -> None:
+def insert_short_term(scratch: Scratch, count: int, now: datetime, **columns: str) -> None:
     given = {
         "agent_id": f"'{scratch.owner().agent_id}'",
         "session_id": "'s' || n % 10",
@@ -230,16 +230,16 @@ def put_short_term(scratch: Scratch, count: int, now: datetime, **columns: str) 
 
 
 def fill_waiting_entries(scratch: Scratch, count: int, now: datetime) -> None:
-    """A share waits for promotion."""
-    put_short_term(scratch, count, now, access_count=f"CASE WHEN n % {SHARE} = 0 THEN 3 ELSE 1 END")
+    """Insert short-term entries of which a share waits for promotion."""
+    insert_short_term(scratch, count, now, access_count=f"CASE WHEN n % {SHARE} = 0 THEN 3 ELSE 1 END")
 
 
 def fill_old_lines(scratch: Scratch, count: int, now: datetime) -> None:
     insert_rows(scratch, ContextAccessLog, count, action="'read'", accessed_at=literal(now - DAY * 4_000))
 
 
-def put_conversations(scratch: Scratch, count: int, now: datetime, **columns: str) -> None:
-    """Ended, cleared, looked through."""
+def insert_conversations(scratch: Scratch, count: int, now: datetime, **columns: str) -> None:
+    """Insert conversations that are ended, cleared and extracted."""
     given = {
         "id": id_of(scratch, "conversation"),
         "conversation_id": "'c' || n",
@@ -257,18 +257,18 @@ def share(due: str, otherwise: str) -> str:
 
 
 def fill_uncleared(scratch: Scratch, count: int, now: datetime) -> None:
-    put_conversations(scratch, count, now, cleared_at=share("NULL", literal(now - DAY)))
+    insert_conversations(scratch, count, now, cleared_at=share("NULL", literal(now - DAY)))
 
 
 def fill_successes(scratch: Scratch, count: int, now: datetime) -> None:
     looked_at = share("NULL", literal(now - DAY))
-    put_conversations(scratch, count, now, outcome="'success'", patterns_extracted_at=looked_at)
+    insert_conversations(scratch, count, now, outcome="'success'", patterns_extracted_at=looked_at)
 
 
 def fill_unread(scratch: Scratch, count: int, now: datetime) -> None:
-    """A share has two turns that nobody looked through."""
-    put_conversations(scratch, count, now)
-    put_talks(scratch, count // SHARE, now)
+    """Insert conversations of which a share has two turns without extraction."""
+    insert_conversations(scratch, count, now)
+    insert_long_talks(scratch, count // SHARE, now)
 
 
 def fill_unsummarized(scratch: Scratch, count: int, now: datetime) -> None:
@@ -278,8 +278,8 @@ def fill_unsummarized(scratch: Scratch, count: int, now: datetime) -> None:
         request_summary(scratch.owner(), f"talk-{number}", now=now - DAY)
 
 
-def put_talks(scratch: Scratch, count: int, now: datetime) -> None:
-    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+def insert_long_talks(scratch: Scratch, count: int, now: datetime) -> None:
+    nothing = EmbeddedTexts(model=scratch.model, width=scratch.width, vectors={})
     texts = ("I live in Rome and work for Acme.", "Noted.")
     for number in range(count):
         drafts = [TurnDraft(message=read_message({"role": "user", "content": text})) for text in texts]
@@ -288,7 +288,7 @@ def put_talks(scratch: Scratch, count: int, now: datetime) -> None:
 
 def fill_records(scratch: Scratch, count: int, now: datetime) -> None:
     """Old ones, ten of each conversation: as fresh as none that may be compressed."""
-    put_conversations(scratch, count // 10, now)
+    insert_conversations(scratch, count // 10, now)
     insert_rows(
         scratch,
         TurnRecord,
@@ -304,9 +304,9 @@ def fill_terms(scratch: Scratch, count: int, now: datetime) -> None:
     insert_rows(scratch, TermCount, count, term="CASE WHEN n % 10 = 0 THEN '' ELSE 'word' || n % 5003 END", docs="1")
 
 
-def put_marks(scratch: Scratch, count: int, now: datetime) -> None:
+def insert_marks(scratch: Scratch, count: int, now: datetime) -> None:
     """Into one ledger: a Redis that is new restores each at its first mark, which empties the journal."""
-    place = Place(account_id=scratch.account.id, conversation_id="talk")
+    place = ConversationRef(account_id=scratch.account.id, conversation_id="talk")
     for start in range(0, count, AT_ONCE):
         ledger.mark_many(place, {f"skill:{start + number}": "injected" for number in range(AT_ONCE)})
 
@@ -325,14 +325,14 @@ def fill_injections(scratch: Scratch, count: int, now: datetime) -> None:
     )
 
 
-def put_reads(scratch: Scratch, count: int, now: datetime) -> None:
-    context = own_context(scratch.owner(), now=now)
+def insert_reads(scratch: Scratch, count: int, now: datetime) -> None:
+    context = ensure_own_context(scratch.owner(), now=now)
     for _start in range(0, count, AT_ONCE):
         read = [(context.id, uuid4()) for _ in range(AT_ONCE)]
         log_reads(scratch.owner(), read, action=Action.READ, now=now)
 
 
-def put_audited_reads(scratch: Scratch, count: int, now: datetime) -> None:
+def insert_audited_reads(scratch: Scratch, count: int, now: datetime) -> None:
     owner = replace(scratch.owner(), audit_level="reads")
     for _read in range(count):
         record_read(owner, memory_type="semantic", affected_ids=[scratch.account.id], result_count=1)
@@ -342,22 +342,22 @@ FILLINGS: Mapping[str, tuple[str, Fill]] = {
     "cleanup": ("old lines of the access log", fill_old_lines),
     "clear_ended": ("ended conversations, 1 % not cleared", fill_uncleared),
     "compress": ("old structured turns", fill_records),
-    "consolidate": ("conversations, 1 % with unread turns", fill_unread),
+    "extract_knowledge": ("conversations, 1 % with unread turns", fill_unread),
     "context_rot": ("entries, 1 % stale", fill_entries),
-    "decay": ("inferred facts, all unread", put_facts),
+    "decay": ("inferred facts, all unread", insert_facts),
     "deduplicate": ("facts with vectors, 1 % told again", fill_facts_with_index),
     "embed": ("facts without a vector", fill_pending),
-    "expire": ("expired short-term entries", put_short_term),
-    "graduate": ("expired short-term entries, 1 % to promote", fill_waiting_entries),
-    "journal_injections": ("marks in the ledger", put_marks),
-    "measure": ("facts", put_facts),
+    "expire": ("expired short-term entries", insert_short_term),
+    "promote_short_term": ("expired short-term entries, 1 % to promote", fill_waiting_entries),
+    "journal_injections": ("marks in the ledger", insert_marks),
+    "measure": ("facts", insert_facts),
     "patterns": ("ended conversations, 1 % not looked at", fill_successes),
-    "promote": ("read facts of a project, 1 % prominent", fill_prominent),
-    "queue_unembedded": ("facts that lack a vector", put_facts),
+    "globalize_facts": ("read facts of a project, 1 % prominent", fill_prominent),
+    "queue_unembedded": ("facts that lack a vector", insert_facts),
     "recall_statistics": ("rows of counts", fill_terms),
     "restore_ledgers": ("injections", fill_injections),
     "summarize": ("conversations, 1 % to summarize", fill_unsummarized),
     "vector_indexes": ("vectors", fill_facts_with_vectors),
-    "write_access_log": ("reads of entries", put_reads),
-    "write_audit_reads": ("audited reads", put_audited_reads),
+    "write_access_log": ("reads of entries", insert_reads),
+    "write_audit_reads": ("audited reads", insert_audited_reads),
 }

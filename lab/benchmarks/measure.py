@@ -10,7 +10,7 @@ WARM_UP_ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class BenchmarkVariant:
     """One way of doing it. `run` takes the number of the round, for those that must not repeat themselves."""
 
     name: str
@@ -22,11 +22,11 @@ class Case:
     """Something the service does. The first way is the bare one, which the others are compared to."""
 
     name: str
-    ways: Sequence[Way]
+    ways: Sequence[BenchmarkVariant]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measurement:
     """Milliseconds of one way, and how many times the bare way's they are."""
 
     case: str
@@ -37,7 +37,7 @@ class Measured:
     p95_ratio: float
 
 
-def measure(case: Case, *, rounds: int) -> Iterator[Measured]:
+def measure(case: Case, *, rounds: int) -> Iterator[Measurement]:
     """Each round runs every way once, in rotating order, so that none always follows the same other."""
     spent = np.zeros((len(case.ways), rounds))
     for number in range(-WARM_UP_ROUNDS, rounds):
@@ -47,15 +47,15 @@ def measure(case: Case, *, rounds: int) -> Iterator[Measured]:
             case.ways[index].run(number)
             if number >= 0:
                 spent[index, number] = time.perf_counter() - started
-    yield from summarize(case, spent * 1_000)
+    yield from summarize_times(case, spent * 1_000)
 
 
-def summarize(case: Case, milliseconds: "np.typing.NDArray[np.float64]") -> Iterator[Measured]:
+def summarize_times(case: Case, milliseconds: "np.typing.NDArray[np.float64]") -> Iterator[Measurement]:
     """`milliseconds` has a row for each way."""
     bare_p50, bare_p95 = np.percentile(milliseconds[0], (50, 95))
     for way, row in zip(case.ways, milliseconds, strict=True):
         p50, p95 = np.percentile(row, (50, 95))
-        yield Measured(
+        yield Measurement(
             case=case.name,
             way=way.name,
             p50_ms=float(p50),

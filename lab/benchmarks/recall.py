@@ -13,15 +13,15 @@ import numpy as np
 from django.core.management import call_command
 from django.db import connection
 
-from lab.benchmarks.measure import Way
+from lab.benchmarks.measure import BenchmarkVariant
 from lab.benchmarks.scratch import BATCH_ROWS, Scratch, agent_name, clustered_vectors
 from lab.benchmarks.web import KeepAliveClient, encode
 from memory.extraction.messages import read_message
 from memory.models.binary import Embedding, binary_cursor, half_vector
 from memory.owner import Owner
 from memory.retrieval.queries import Query
-from memory.services.embedding.embed import Embedded
-from memory.services.memories.store import OwnVector
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.memories.store import ClientVector
 from memory.services.recall.recall import RecallRequest, recall
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.services.turns.store import TurnDraft, store_turns
@@ -52,26 +52,26 @@ def zipf_texts(count: int, words: int, *, seed: int) -> list[str]:
     return [" ".join(f"w{word}" for word in row) for row in drawn]
 
 
-def recall_conversation(scratch: Scratch, *, now: datetime) -> list[Way]:
+def recall_conversation(scratch: Scratch, *, now: datetime) -> list[BenchmarkVariant]:
     """All stages over a conversation of 600 turns."""
     owner = Owner(account_id=scratch.account.id, agent_id=READER)
     fill_turns(scratch, owner, now=now)
     return in_process(scratch, owner, now=now)
 
 
-def recall_large(scratch: Scratch, memories: int, *, now: datetime) -> list[Way]:
+def recall_large(scratch: Scratch, memories: int, *, now: datetime) -> list[BenchmarkVariant]:
     """All stages over everything that the account has, once `vector_indexes` has seen it."""
     librarian = Owner(account_id=scratch.account.id, agent_id=LIBRARIAN)
     fill_library(scratch, librarian, memories, now=now)
     return in_process(scratch, Owner(account_id=scratch.account.id), now=now)
 
 
-def in_process(scratch: Scratch, owner: Owner, *, now: datetime) -> list[Way]:
+def in_process(scratch: Scratch, owner: Owner, *, now: datetime) -> list[BenchmarkVariant]:
     requests = make_requests(scratch)
     bare = bare_search(scratch, owner)
     return [
-        Way(name="psycopg, by meaning", run=bare),
-        Way(name="in process", run=lambda number: recall(owner, requests[number % QUESTIONS], now=now)),
+        BenchmarkVariant(name="psycopg, by meaning", run=bare),
+        BenchmarkVariant(name="in process", run=lambda number: recall(owner, requests[number % QUESTIONS], now=now)),
     ]
 
 
@@ -79,31 +79,33 @@ def make_requests(scratch: Scratch) -> list[RecallRequest]:
     vectors = clustered_vectors(QUESTIONS, scratch.width)
     texts = zipf_texts(QUESTIONS, WORDS_ASKED, seed=11)
     return [
-        RecallRequest(query=Query(text=text, top_k=TOP_K), own=OwnVector(model=scratch.model, vector=vector))
+        RecallRequest(query=Query(text=text, top_k=TOP_K), own=ClientVector(model=scratch.model, vector=vector))
         for text, vector in zip(texts, vectors, strict=True)
     ]
 
 
-def recall_by_vectors(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
-    """By vectors alone, of agents with 1,000 episodes each, in turn."""
+def recall_by_vectors(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
+    """Measure recall by vectors alone, for agents with 1,000 episodes each, in turn."""
     vectors = clustered_vectors(QUESTIONS, scratch.width)
     requests = [
         RecallRequest(
             query=Query(text="which pump?", top_k=TOP_K),
             techniques=["vector"],
-            own=OwnVector(model=scratch.model, vector=vector),
+            own=ClientVector(model=scratch.model, vector=vector),
         )
         for vector in vectors
     ]
     bodies = [encode(recall_body(scratch, number, vector)) for number, vector in enumerate(vectors)]
     searches = [bare_search(scratch, scratch.owner(number)) for number in range(QUESTIONS)]
     return [
-        Way(name="psycopg", run=lambda number: searches[number % QUESTIONS](number)),
-        Way(
+        BenchmarkVariant(name="psycopg", run=lambda number: searches[number % QUESTIONS](number)),
+        BenchmarkVariant(
             name="in process",
             run=lambda number: recall(scratch.owner(number), requests[number % QUESTIONS], now=now),
         ),
-        Way(name="over HTTP", run=lambda number: client.request("POST", RECALL, bodies[number % QUESTIONS])),
+        BenchmarkVariant(
+            name="over HTTP", run=lambda number: client.request("POST", RECALL, bodies[number % QUESTIONS])
+        ),
     ]
 
 
@@ -133,11 +135,12 @@ def bare_search(scratch: Scratch, owner: Owner) -> Callable[[int], None]:
 
 
 def fill_turns(scratch: Scratch, owner: Owner, *, now: datetime) -> None:
-    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    nothing = EmbeddedTexts(model=scratch.model, width=scratch.width, vectors={})
     texts, vectors = zipf_texts(TURNS, WORDS, seed=3), clustered_vectors(TURNS, scratch.width)
     drafts = [
         TurnDraft(
-            message=read_message({"role": "user", "content": text}), own=OwnVector(model=scratch.model, vector=vector)
+            message=read_message({"role": "user", "content": text}),
+            own=ClientVector(model=scratch.model, vector=vector),
         )
         for text, vector in zip(texts, vectors, strict=True)
     ]
@@ -146,12 +149,12 @@ def fill_turns(scratch: Scratch, owner: Owner, *, now: datetime) -> None:
 
 
 def fill_library(scratch: Scratch, owner: Owner, count: int, *, now: datetime) -> None:
-    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    nothing = EmbeddedTexts(model=scratch.model, width=scratch.width, vectors={})
     for start, some in batches(clustered_vectors(count, scratch.width)):
         texts = zipf_texts(len(some), WORDS, seed=start + 1)
         drafts = [
             EpisodeDraft(
-                conversation_id=f"library-{start}", summary=text, own=OwnVector(model=scratch.model, vector=vector)
+                conversation_id=f"library-{start}", summary=text, own=ClientVector(model=scratch.model, vector=vector)
             )
             for text, vector in zip(texts, some, strict=True)
         ]
@@ -167,6 +170,6 @@ def batches(vectors: Embedding) -> Iterator[tuple[int, Embedding]]:
 
 
 def analyze() -> None:
-    """Or the planner would go by what it knew before there was anything."""
+    """Analyze the tables, or the planner would rely on statistics from before they were filled."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE memories, memory_vectors, memory_terms, turns, episodic_memories")

@@ -11,20 +11,20 @@ from uuid import uuid4
 import numpy as np
 
 from ledger import store as ledger
-from ledger.journal import JOURNAL, RESTORED, next_entries
+from ledger.journal import JOURNAL, RESTORED, read_stream_entries
 from memory.models import Account, Conversation, Memory
 from memory.models.binary import Embedding
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
-from memory.services.embedding.embed import Embedded
-from memory.services.memories.store import OwnVector
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.memories.store import ClientVector
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.tiers import access_log, read_counts
 from memory.tiers.session import SessionMemory
-from memory.tiers.session_stores import place_of
+from memory.tiers.session_stores import session_ref
 from memory.tiers.working import WorkingMemory
-from memory_project.redis import Place, client, conversation_key
+from memory_project.redis import ConversationRef, client, conversation_key
 
 ACTOR = "command:bench"
 CONVERSATION = "bench"
@@ -36,7 +36,7 @@ SPREAD = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scratch:
-    """Where to measure: an account, a key of it that is bound to no agent, and what its vectors are of."""
+    """An account to measure in: a key of it that is bound to no agent, and the model of its vectors."""
 
     account: Account
     secret: str
@@ -44,11 +44,11 @@ class Scratch:
     width: int
 
     @property
-    def place(self) -> Place:
-        return Place(account_id=self.account.id, conversation_id=CONVERSATION)
+    def place(self) -> ConversationRef:
+        return ConversationRef(account_id=self.account.id, conversation_id=CONVERSATION)
 
     def owner(self, number: int = 0) -> Owner:
-        """The agents in turn."""
+        """Return the owner for the next agent, in turn."""
         return Owner(account_id=self.account.id, agent_id=agent_name(number), actor=ACTOR)
 
 
@@ -73,7 +73,7 @@ def scratch_account(purpose: str = "bench") -> Iterator[Scratch]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """A Ctrl-C in here is not heard: signals reach the main thread only."""
+    """Run without being interrupted by Ctrl-C: signals reach the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -86,25 +86,25 @@ def undisturbed() -> Iterator[None]:
 
 def delete_everything(account: Account) -> None:
     """Rows and what is in Redis. Entries of the audit log stay, as they do whatever is deleted."""
-    place = Place(account_id=account.id, conversation_id=CONVERSATION)
+    place = ConversationRef(account_id=account.id, conversation_id=CONVERSATION)
     WorkingMemory(Owner(account_id=account.id)).clear(CONVERSATION)
-    ledger.end(place)
+    ledger.end_ledger(place)
     for conversation in Conversation.objects.filter(account=account):
-        SessionMemory(place_of(conversation)).clear_session()
+        SessionMemory(session_ref(conversation)).clear_session()
     delete_journal(account)
     delete_access_log(account)
     for number in range(AGENTS):
-        client().delete(read_counts.key_of(Owner(account_id=account.id, agent_id=agent_name(number))))
+        client().delete(read_counts.read_counts_key(Owner(account_id=account.id, agent_id=agent_name(number))))
     client().srem(RESTORED, conversation_key(ledger.KEY_NAME, place))
     Memory.objects.filter(account=account).delete()
     account.delete()
 
 
 def delete_journal(account: Account) -> None:
-    """What is not yet rows; rows go with the account."""
+    """Delete the journal's lines that are not rows yet; rows go with the account."""
     cursor, is_last = "", False
     while not is_last:
-        entries, cursor = next_entries(BATCH_ROWS, after=cursor, account_id=account.id)
+        entries, cursor = read_stream_entries(BATCH_ROWS, after=cursor, account_id=account.id)
         is_last = not cursor
         if entries:
             client().xdel(JOURNAL, *(at for at, _entry in entries))
@@ -114,10 +114,10 @@ def delete_access_log(account: Account) -> None:
     """Lines that are not yet rows."""
     cursor, is_last = "", False
     while not is_last:
-        lines, cursor = access_log.next_lines(BATCH_ROWS, after=cursor, account_id=account.id)
+        lines, cursor = access_log.read_access_lines(BATCH_ROWS, after=cursor, account_id=account.id)
         is_last = not cursor
         if lines:
-            access_log.forget(lines)
+            access_log.delete_access_lines(lines)
 
 
 def clustered_vectors(count: int, width: int) -> Embedding:
@@ -132,14 +132,14 @@ def clustered_vectors(count: int, width: int) -> Embedding:
 def fill_episodes(scratch: Scratch, count: int, *, now: datetime) -> None:
     """Episodes with vectors of one's own, as many for each agent."""
     vectors = clustered_vectors(count, scratch.width)
-    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    nothing = EmbeddedTexts(model=scratch.model, width=scratch.width, vectors={})
     for number, some in enumerate(np.array_split(vectors, AGENTS)):
         for start in range(0, len(some), BATCH_ROWS):
             drafts = [
                 EpisodeDraft(
                     conversation_id=CONVERSATION,
                     summary=f"Episode {row} of agent {number}: the pump in field {row % 97} was serviced.",
-                    own=OwnVector(model=scratch.model, vector=vector),
+                    own=ClientVector(model=scratch.model, vector=vector),
                 )
                 for row, vector in enumerate(some[start : start + BATCH_ROWS], start=start)
             ]

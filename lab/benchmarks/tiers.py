@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 from django.db import connection
 
-from lab.benchmarks.measure import Way
+from lab.benchmarks.measure import BenchmarkVariant
 from lab.benchmarks.scratch import Scratch, clustered_vectors
 from lab.benchmarks.web import KeepAliveClient, encode
 from memory import conf
 from memory.models import Vector
 from memory.models.binary import binary_cursor, half_vector
 from memory.services.contexts.entries import EntryDraft, store_entries
-from memory.services.contexts.manage import own_context
+from memory.services.contexts.manage import ensure_own_context
 from memory.services.contexts.search import EntryQuestion, find_entries
-from memory.services.embedding.embed import Embedded
-from memory.services.memories.store import OwnVector
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.memories.store import ClientVector
 from memory.services.pools.data import merge_data
 from memory.services.pools.manage import PoolDraft, create_pool
 from memory.services.router.route import MemoryRouter
@@ -43,8 +43,8 @@ SELECT memory_id, text FROM (
 """
 
 
-def read_routed(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
-    """From the second tier: the first is asked, too."""
+def read_routed(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
+    """Measure a read from the second tier, which asks the first one too."""
     owner = scratch.owner()
     lasting = conf.SHORT_TERM_TTL_SECONDS
     store_entry(
@@ -57,13 +57,13 @@ def read_routed(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> 
             cursor.execute(TOUCH, [owner.account_id, owner.agent_id, SESSION, KEY])
 
     return [
-        Way(name="psycopg, one UPDATE", run=touch_bare),
-        Way(name="in process", run=lambda _round: router.read(KEY, session_id=SESSION, now=now)),
-        Way(name="over HTTP", run=lambda _round: client.request("GET", path)),
+        BenchmarkVariant(name="psycopg, one UPDATE", run=touch_bare),
+        BenchmarkVariant(name="in process", run=lambda _round: router.read(KEY, session_id=SESSION, now=now)),
+        BenchmarkVariant(name="over HTTP", run=lambda _round: client.request("GET", path)),
     ]
 
 
-def merge_pool(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
+def merge_pool(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
     """Into ten names in turn."""
     owner = scratch.owner()
     pool = create_pool(owner, PoolDraft(pool_id=POOL), now=now)
@@ -79,26 +79,26 @@ def merge_pool(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> l
         client.request("PATCH", POOL_DATA, encode({"agent_id": owner.agent_id, "data": changes(number)}))
 
     return [
-        Way(name="psycopg, one UPDATE", run=merge_bare),
-        Way(
+        BenchmarkVariant(name="psycopg, one UPDATE", run=merge_bare),
+        BenchmarkVariant(
             name="in process",
             run=lambda number: merge_data(owner, POOL, data=changes(number), expected=None, now=now),
         ),
-        Way(name="over HTTP", run=merge_over_http),
+        BenchmarkVariant(name="over HTTP", run=merge_over_http),
     ]
 
 
-def search_context(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[Way]:
+def search_context(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
     """Among the entries of an agent's own context; another question in every round."""
     owner = scratch.owner()
-    context = own_context(owner, now=now)
+    context = ensure_own_context(owner, now=now)
     fill_context(scratch, now=now)
     vectors = clustered_vectors(QUESTIONS, scratch.width)
     questions = [
         EntryQuestion(
             text="which pump?",
             top_k=TOP_K,
-            own=OwnVector(model=scratch.model, vector=vector),
+            own=ClientVector(model=scratch.model, vector=vector),
             contexts=[context.id],
         )
         for vector in vectors
@@ -124,22 +124,26 @@ def search_context(scratch: Scratch, client: KeepAliveClient, *, now: datetime) 
             cursor.fetchall()
 
     return [
-        Way(name="psycopg", run=search_bare),
-        Way(name="in process", run=lambda number: find_entries(owner, questions[number % QUESTIONS], now=now)),
-        Way(name="over HTTP", run=lambda number: client.request("POST", SEARCH, bodies[number % QUESTIONS])),
+        BenchmarkVariant(name="psycopg", run=search_bare),
+        BenchmarkVariant(
+            name="in process", run=lambda number: find_entries(owner, questions[number % QUESTIONS], now=now)
+        ),
+        BenchmarkVariant(
+            name="over HTTP", run=lambda number: client.request("POST", SEARCH, bodies[number % QUESTIONS])
+        ),
     ]
 
 
 def fill_context(scratch: Scratch, *, now: datetime) -> None:
     owner = scratch.owner()
-    nothing = Embedded(model=scratch.model, width=scratch.width, vectors={})
+    nothing = EmbeddedTexts(model=scratch.model, width=scratch.width, vectors={})
     drafts = [
         EntryDraft(
             content=f"Entry {number}: the pump in field {number % 97} was serviced.",
-            own=OwnVector(model=scratch.model, vector=vector),
+            own=ClientVector(model=scratch.model, vector=vector),
         )
         for number, vector in enumerate(clustered_vectors(ENTRIES, scratch.width))
     ]
-    store_entries(owner, own_context(owner, now=now).id, drafts=drafts, embedded=nothing, now=now)
+    store_entries(owner, ensure_own_context(owner, now=now).id, drafts=drafts, embedded=nothing, now=now)
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {Vector._meta.db_table}, memories, context_entries, persistent_contexts")

@@ -16,7 +16,8 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from memory_project.embedded.daemons import signal_on_parent_death
-from memory_project.embedded.places import PROJECT
+from memory_project.embedded.paths import PROJECT
+from memory_project.encryption import current_keys
 from memory_project.supervisor.parts import Address, parts_at
 
 START_SECONDS = 30.0
@@ -33,7 +34,7 @@ class KeepAliveClient:
         self._headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
 
     def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """Raises CommandError for any answer but success: there would be nothing to measure."""
+        """Send a request and return its answer. Raises CommandError for any answer but success."""
         self._connection.request(method, path, body=body, headers=self._headers)
         response = self._connection.getresponse()
         answer = response.read()
@@ -51,12 +52,14 @@ def encode(body: Mapping[str, Any]) -> bytes:
 
 @contextmanager
 def web_server() -> Iterator[Address]:
-    """gunicorn with the workers and threads of `make up`, without limits of rate, over the servers of this process."""
+    """Run gunicorn with the workers and threads of `make up`, without rate limits, over the servers of this process."""
     address = Address(host="127.0.0.1", port=free_port())
     with tempfile.TemporaryDirectory(prefix="agent-memory-bench-") as folder, tempfile.TemporaryFile() as log:
         # a folder of its own for its counters, or they would count among those of a running service
         own = {
             "MEMORY_SECRET_KEY": settings.SECRET_KEY,
+            # given, since the keys of a running service lie in its data folder, which is another one here
+            "MEMORY_ENCRYPTION_KEYS": ",".join(current_keys()),
             "MEMORY_DATA_DIR": folder,
             "MEMORY_RATE_LIMIT_PER_MINUTE": UNLIMITED,
             "MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE": UNLIMITED,
@@ -89,7 +92,7 @@ def free_port() -> int:
 
 
 def wait_until_up(process: "subprocess.Popen[bytes]", address: Address) -> None:
-    """Raises CommandError when it ends instead, or takes too long."""
+    """Wait until the server answers. Raises CommandError if it ends instead, or takes too long."""
     deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:

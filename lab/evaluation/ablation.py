@@ -1,20 +1,21 @@
-"""What each part of recall brings: signals, weighed anew from recorded questions; techniques, by asking again."""
+"""The contribution of each part of recall: signals from recorded questions, techniques by asking again."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from lab.evaluation.asking import Answer, Way, ask
+from lab.evaluation.asking import AskingMode, QuestionResult, ask
 from lab.evaluation.datasets import ADVERSARIAL
 from lab.evaluation.loading import Loaded
 from lab.evaluation.metrics import recall_at
 from lab.evaluation.ranker import ALL, L2, PLACES, found_when_held_out
-from lab.evaluation.recording import Recorded, counted
+from lab.evaluation.recording import RecordedQuestion, counted
 from memory.errors import Unprocessable
 from memory.retrieval.plans import Plan
-from memory.retrieval.recallers.lexical import LEXICAL
-from memory.retrieval.recallers.vector import VECTOR
-from memory.retrieval.techniques import FUSIONS, choose_plan
+from memory.retrieval.ranking import FUSIONS
+from memory.retrieval.retrievers.lexical import LEXICAL
+from memory.retrieval.retrievers.vector import VECTOR
+from memory.retrieval.techniques import choose_plan
 
 REFERENCE = ("words", "meaning")
 """Signals that every search has."""
@@ -24,7 +25,7 @@ BARE = {"words alone": LEXICAL.name, "meaning alone": VECTOR.name}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class AblationRow:
     """The share of answers among the first ten of so many questions, and by their types."""
 
     name: str
@@ -34,27 +35,29 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ablation:
-    """`signals` are all of them, and REFERENCE. They, `alone` and `without` are judged on questions that their weights
-    were not learnt from, before selectors, `untaught` of them as `count_untaught` says; `techniques` on what recalls
-    answered, the first as asked.
+    """The result of an ablation.
+
+    `signals` holds all signals together, and REFERENCE. They, `alone` and `without` are judged on questions that their
+    weights were not learned from, before selectors; `untaught` counts questions as `count_untaught` does. `techniques`
+    are judged on what recalls returned, the first one as requested.
     """
 
-    signals: Sequence[Row]
-    alone: Sequence[Row]
-    without: Sequence[Row]
-    techniques: Sequence[Row] = ()
+    signals: Sequence[AblationRow]
+    alone: Sequence[AblationRow]
+    without: Sequence[AblationRow]
+    techniques: Sequence[AblationRow] = ()
     untaught: int = 0
 
 
 def ablate_signals(
-    recorded: Sequence[Recorded], *, l2: float = L2, advance: Callable[[int], None]
-) -> tuple[list[Row], list[Row], list[Row]]:
-    """All and REFERENCE, each alone, all but each. `advance` is told `steps_of_signals` in all."""
+    recorded: Sequence[RecordedQuestion], *, l2: float = L2, advance: Callable[[int], None]
+) -> tuple[list[AblationRow], list[AblationRow], list[AblationRow]]:
+    """Judge all signals and REFERENCE, each alone, and all but each. Calls `advance` `steps_of_signals` times."""
 
-    def judge(name: str, names: Collection[str]) -> Row:
+    def judge(name: str, names: Collection[str]) -> AblationRow:
         judged = found_when_held_out(recorded, l2=l2, names=names)
         advance(1)
-        return row_of(name, [(each.question.type, found) for each, found in judged])
+        return ablation_row(name, [(each.question.type, found) for each, found in judged])
 
     used = used_signals(recorded)
     return (
@@ -64,19 +67,19 @@ def ablate_signals(
     )
 
 
-def steps_of_signals(recorded: Sequence[Recorded]) -> int:
+def steps_of_signals(recorded: Sequence[RecordedQuestion]) -> int:
     return 2 + 2 * len(used_signals(recorded))
 
 
-def used_signals(recorded: Sequence[Recorded]) -> list[str]:
-    """Those that say anything of any candidate."""
+def used_signals(recorded: Sequence[RecordedQuestion]) -> list[str]:
+    """Return the signals that have a value for any candidate."""
     return [name for column, name in enumerate(ALL) if any(each.signals[:, column].any() for each in recorded)]
 
 
-def row_of(name: str, found: Sequence[tuple[str, float]]) -> Row:
+def ablation_row(name: str, found: Sequence[tuple[str, float]]) -> AblationRow:
     """Out of types and shares; there is at least one."""
     types = sorted({type_ for type_, _ in found})
-    return Row(
+    return AblationRow(
         name=name,
         all=mean([share for _, share in found]),
         types={each: mean([share for type_, share in found if type_ == each]) for each in types},
@@ -87,15 +90,15 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def row_of_answers(name: str, answers: Sequence[Answer]) -> Row:
+def row_of_answers(name: str, answers: Sequence[QuestionResult]) -> AblationRow:
     counted = [answer for answer in answers if answer.question.type != ADVERSARIAL]
-    return row_of(name, [(each.question.type, recall_at(each.ranked, each.answers, PLACES)) for each in counted])
+    return ablation_row(name, [(each.question.type, recall_at(each.ranked, each.answers, PLACES)) for each in counted])
 
 
 def other_plans(names: Sequence[str], worked: Collection[str]) -> dict[str, Plan]:
-    """What to ask through, by name: without each technique that did something, with each other fusion, and bare."""
+    """Return plans by name: without each technique that did something, with each other fusion, and bare."""
     asked = choose_plan(names)
-    techniques = (*asked.rewriters, *(each.name for each in asked.recallers), *asked.scorers, *asked.selectors)
+    techniques = (*asked.rewriters, *(each.name for each in asked.retrievers), *asked.scorers, *asked.selectors)
     plans = {}
     for name in [f"-{each}" for each in techniques if each in worked] + [
         each for each in FUSIONS if each != asked.fusion
@@ -107,19 +110,19 @@ def other_plans(names: Sequence[str], worked: Collection[str]) -> dict[str, Plan
 
 
 def bare_plan(recaller: str) -> Plan:
-    """What a search by it alone is: no other technique at all."""
+    """Return a plan with this retriever alone."""
     plan = choose_plan([recaller, "standardized"])
     return replace(plan, rewriters={}, scorers={}, selectors={}, reranks=False)
 
 
-def ask_through(loaded: Sequence[Loaded], plans: Mapping[str, Plan]) -> Iterator[tuple[str, Answer]]:
+def ask_through(loaded: Sequence[Loaded], plans: Mapping[str, Plan]) -> Iterator[tuple[str, QuestionResult]]:
     """Every question that is counted, through each plan."""
     for name, plan in plans.items():
         for each in loaded:
             for question in counted(each):
-                yield name, ask(each, question, Way(plan=plan, context_tokens=0))
+                yield name, ask(each, question, AskingMode(plan=plan, context_tokens=0))
 
 
-def rows_by_plan(answered: Sequence[tuple[str, Answer]]) -> list[Row]:
+def rows_by_plan(answered: Sequence[tuple[str, QuestionResult]]) -> list[AblationRow]:
     names = dict.fromkeys(name for name, _ in answered)
     return [row_of_answers(name, [answer for each, answer in answered if each == name]) for name in names]

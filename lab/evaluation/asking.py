@@ -1,33 +1,38 @@
-"""Questions asked of what was loaded: through the services behind `/recall` and `/context`, which count no read here.
+"""Questions asked of a loaded sample, through the services behind `/recall` and `/context`, without counting reads.
 
-Asking changes nothing, so that the same questions can be asked again, with other techniques.
+Asking changes nothing, so that the same questions can be asked again with other techniques.
 """
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from lab.evaluation.datasets import Question
+from lab.evaluation.datasets import SampleQuestion
 from lab.evaluation.loading import Loaded
 from memory import conf
 from memory.retrieval.candidates import Bundle, Candidate
 from memory.retrieval.plans import Plan
 from memory.retrieval.queries import Query
-from memory.services.prompt_context.build import ContextRequest, gather_context
+from memory.services.prompt_context.build import PromptContextRequest, build_prompt_context
 from memory.services.recall.recall import RecallRequest, recall
 
 CONVERSATION = "evaluation"
-"""Where contexts are asked for: a conversation in which nothing was said yet."""
+"""The empty conversation in which contexts are requested."""
 TOP_K = 20
 WORDS = 400
 CONTEXT_TOKENS = 2_000
 
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Thai, Lao, Burmese, Khmer, kana and Chinese characters, as a range of a regular expression."""
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """How questions are asked; a plan replaces techniques. No context is asked for with no `context_tokens`."""
+class AskingMode:
+    """A way of asking questions. A plan replaces techniques; without `context_tokens` no context is requested."""
 
     techniques: Sequence[str] = ()
     plan: Plan | None = None
@@ -35,15 +40,15 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What came of one question: ids best first, those that fit into so many words, those whose text is in the context.
+class QuestionResult:
+    """The result of one question: ids best first, those within the first words, and those whose text is in the context.
 
-    `took_ms` is all of the recall, `embedding_ms` what embedding the question took of it; `worked` are the techniques
-    that brought, weighed or changed anything.
+    `took_ms` is the whole recall, `embedding_ms` the part that embedding the question took; `worked` are the techniques
+    that found, weighted or changed anything.
     """
 
     sample: str
-    question: Question
+    question: SampleQuestion
     answers: frozenset[UUID]
     ranked: Sequence[UUID]
     within_words: Sequence[UUID]
@@ -54,20 +59,20 @@ class Answer:
     worked: frozenset[str] = frozenset()
 
 
-def ask_all(loaded: Sequence[Loaded], way: Way) -> Iterator[Answer]:
+def ask_all(loaded: Sequence[Loaded], way: AskingMode) -> Iterator[QuestionResult]:
     """Every question of every sample, in order."""
     for each in loaded:
         for question in each.sample.questions:
             yield ask(each, question, way)
 
 
-def ask(loaded: Loaded, question: Question, way: Way) -> Answer:
+def ask(loaded: Loaded, question: SampleQuestion, way: AskingMode) -> QuestionResult:
     moment = question.asked_at or loaded.asked_at
     request = RecallRequest(query=Query(text=question.text, top_k=TOP_K), techniques=way.techniques, plan=way.plan)
     started = time.perf_counter()
     bundle = recall(loaded.owner, request, now=moment)
     took_ms = (time.perf_counter() - started) * 1_000
-    return Answer(
+    return QuestionResult(
         sample=loaded.sample.name,
         question=question,
         answers=loaded.sample.answers_of(question),
@@ -81,21 +86,30 @@ def ask(loaded: Loaded, question: Question, way: Way) -> Answer:
     )
 
 
-def ask_for_context(loaded: Loaded, question: Question, way: Way, *, now: datetime) -> list[UUID]:
-    """The memories whose text it holds, what stands around the found ones among them."""
+def ask_for_context(loaded: Loaded, question: SampleQuestion, way: AskingMode, *, now: datetime) -> list[UUID]:
+    """Return the memories whose text the context holds, neighbours of the found ones included."""
     if not way.context_tokens:
         return []
     query = Query(text=question.text, conversation_id=CONVERSATION, top_k=conf.CONTEXT_RESULTS)
     asked = RecallRequest(query=query, techniques=way.techniques, plan=way.plan)
-    request = ContextRequest(asked=asked, max_tokens=way.context_tokens)
-    return [item.id for item in gather_context(loaded.owner, request, now=now).items]
+    request = PromptContextRequest(recall_request=asked, max_tokens=way.context_tokens)
+    return [item.id for item in build_prompt_context(loaded.owner, request, now=now).items]
 
 
-def first_words(ranked: Sequence[Candidate], most: int) -> list[Candidate]:
-    """The best ones, up to the first that goes beyond so many words."""
-    fitting, left = [], most
+def count_words(text: str) -> int:
+    """Count words: what blanks separate, and each character of a script that writes none between words.
+
+    >>> count_words("a quiet street"), count_words("我住在上海 now")
+    (3, 6)
+    """
+    return len(_WORD.findall(text))
+
+
+def first_words(ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
+    """Return the best candidates, up to the first that exceeds `limit` words in total."""
+    fitting, left = [], limit
     for candidate in ranked:
-        left -= len(candidate.text.split())
+        left -= count_words(candidate.text)
         if left < 0:
             break
         fitting.append(candidate)

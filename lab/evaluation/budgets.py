@@ -1,19 +1,20 @@
-"""How much of the evidence comes for how many tokens: the ranking told one after the other, and `/context`."""
+"""The evidence within token budgets: the ranking quoted in order, and `/context`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from lab.evaluation.ablation import BARE, bare_plan, mean
-from lab.evaluation.asking import TOP_K, Way, ask_for_context
-from lab.evaluation.datasets import Question
+from lab.evaluation.asking import TOP_K, AskingMode, ask_for_context
+from lab.evaluation.datasets import SampleQuestion
 from lab.evaluation.loading import Loaded
 from lab.evaluation.metrics import recall_at
 from lab.evaluation.recording import counted
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Plan
 from memory.retrieval.queries import Query
-from memory.retrieval.techniques import FUSIONS, choose_plan
+from memory.retrieval.ranking import FUSIONS
+from memory.retrieval.techniques import choose_plan
 from memory.services.recall.recall import RecallRequest, recall
 
 BUDGETS = (250, 500, 1_000, 2_000)
@@ -23,8 +24,8 @@ IN_CONTEXT = "/context"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """Of one question's answers, what stood within so many tokens."""
+class BudgetShare:
+    """The share of one question's answers that stood within so many tokens."""
 
     plan: str
     form: str
@@ -42,15 +43,15 @@ class Spent:
 
 
 def plans_to_compare(names: Sequence[str]) -> dict[str, Plan]:
-    """By name: all that is asked for with each fusion, its own first, and what searches by words or by meaning do."""
+    """Return the plans by name: the requested one with each fusion, its own first, and searches by words or meaning."""
     own = choose_plan(names).fusion
     fusions = [own, *(fusion for fusion in FUSIONS if fusion != own)]
     plans = {fusion: choose_plan([*names, fusion]) for fusion in fusions}
     return plans | {name: bare_plan(recaller) for name, recaller in BARE.items()}
 
 
-def spend_all(loaded: Sequence[Loaded], plans: dict[str, Plan]) -> Iterator[list[Share]]:
-    """Of every question that is counted, with each plan; contexts, which no search makes by itself, with the first."""
+def spend_all(loaded: Sequence[Loaded], plans: dict[str, Plan]) -> Iterator[list[BudgetShare]]:
+    """Measure every counted question with each plan; contexts, which no retriever makes alone, with the first plan."""
     for place, (name, plan) in enumerate(plans.items()):
         for each in loaded:
             for question in counted(each):
@@ -58,26 +59,26 @@ def spend_all(loaded: Sequence[Loaded], plans: dict[str, Plan]) -> Iterator[list
                 yield shares if place else [*shares, *spend_in_contexts(each, question, name, plan)]
 
 
-def spend_in_a_row(loaded: Loaded, question: Question, name: str, plan: Plan) -> Iterator[Share]:
-    """Of one recall."""
+def spend_in_a_row(loaded: Loaded, question: SampleQuestion, name: str, plan: Plan) -> Iterator[BudgetShare]:
+    """Measure the results of one recall, quoted in order."""
     answers = loaded.sample.answers_of(question)
     request = RecallRequest(query=Query(text=question.text, top_k=TOP_K), plan=plan)
     bundle = recall(loaded.owner, request, now=question.asked_at or loaded.asked_at)
     for tokens in BUDGETS:
         found = first_tokens([*bundle.results, *bundle.others], tokens)
-        yield Share(plan=name, form=IN_A_ROW, tokens=tokens, found=recall_at(found, answers, len(found)))
+        yield BudgetShare(plan=name, form=IN_A_ROW, tokens=tokens, found=recall_at(found, answers, len(found)))
 
 
-def spend_in_contexts(loaded: Loaded, question: Question, name: str, plan: Plan) -> Iterator[Share]:
-    """Of one context a budget."""
+def spend_in_contexts(loaded: Loaded, question: SampleQuestion, name: str, plan: Plan) -> Iterator[BudgetShare]:
+    """Measure one context per budget."""
     answers, moment = loaded.sample.answers_of(question), question.asked_at or loaded.asked_at
     for tokens in BUDGETS:
-        found = ask_for_context(loaded, question, Way(plan=plan, context_tokens=tokens), now=moment)
-        yield Share(plan=name, form=IN_CONTEXT, tokens=tokens, found=recall_at(found, answers, len(found)))
+        found = ask_for_context(loaded, question, AskingMode(plan=plan, context_tokens=tokens), now=moment)
+        yield BudgetShare(plan=name, form=IN_CONTEXT, tokens=tokens, found=recall_at(found, answers, len(found)))
 
 
 def first_tokens(ranked: Sequence[Candidate], most: int) -> list[UUID]:
-    """The best ones, up to the first that goes beyond so many tokens."""
+    """Return the best candidates, up to the first that exceeds the tokens."""
     fitting, left = [], most
     for candidate in ranked:
         left -= candidate.token_count
@@ -87,8 +88,8 @@ def first_tokens(ranked: Sequence[Candidate], most: int) -> list[UUID]:
     return fitting
 
 
-def add_up(shares: Sequence[Share]) -> list[Spent]:
-    """By form, then by plan."""
+def average_shares(shares: Sequence[BudgetShare]) -> list[Spent]:
+    """Average the shares by form, then by plan."""
     pairs = dict.fromkeys((each.form, each.plan) for each in shares)
     return [
         Spent(

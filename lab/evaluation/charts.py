@@ -9,9 +9,9 @@ from lab.evaluation.ablation import Ablation
 SVG = "http://www.w3.org/2000/svg"
 WIDTH = 780
 LABELS, ALONE, LOST = 150, 180, 500
-"""Where columns of names end, and bars of the two halves begin."""
+"""The x positions where the columns of names end and the bars of the two halves begin."""
 BARS = 200
-"""How long the longest bar is."""
+"""Length of the longest bar."""
 TOP, LINE, BAR, BOTTOM = 78, 24, 14, 34
 GAP = 6
 HUNDRED = 100.0
@@ -30,27 +30,27 @@ text.title { font-weight: 600; }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """In hundredths."""
+class AblationBar:
+    """A bar of the chart, in hundredths."""
 
     name: str
     alone: float
     lost: float
 
 
-def lines_of(ablation: Ablation) -> list[Line]:
-    """What is missed most comes first."""
+def bars_of_ablation(ablation: Ablation) -> list[AblationBar]:
+    """Return the bars, those whose absence costs most first."""
     everything = ablation.signals[0].all
     lines = [
-        Line(name=alone.name, alone=HUNDRED * alone.all, lost=HUNDRED * (everything - without.all))
+        AblationBar(name=alone.name, alone=HUNDRED * alone.all, lost=HUNDRED * (everything - without.all))
         for alone, without in zip(ablation.alone, ablation.without, strict=True)
     ]
     return sorted(lines, key=lambda line: (-line.lost, line.name))
 
 
-def draw_chart(ablation: Ablation) -> str:
+def render_chart(ablation: Ablation) -> str:
     """SVG, for light pages and dark ones."""
-    lines = lines_of(ablation)
+    lines = bars_of_ablation(ablation)
     height = TOP + LINE * len(lines) + BOTTOM
     root = Tree.Element(
         "svg", xmlns=SVG, viewBox=f"0 0 {WIDTH} {height}", width=str(WIDTH), height=str(height), role="img"
@@ -64,14 +64,14 @@ def draw_chart(ablation: Ablation) -> str:
     write(root, "recall@10, %", x=ALONE, y=40, kind="quiet")
     write(root, "All but this one", x=LOST, y=22, kind="title")
     write(root, "points of recall@10 lost (left: gained)", x=LOST, y=40, kind="quiet")
-    draw_bars(root, lines)
+    render_bars(root, lines)
     for place, row in enumerate(reversed(ablation.signals)):
-        mark(root, row.name, HUNDRED * row.all, bottom=height - BOTTOM, is_higher=bool(place))
+        render_reference_line(root, row.name, HUNDRED * row.all, bottom=height - BOTTOM, is_higher=bool(place))
     Tree.indent(root)
     return Tree.tostring(root, encoding="unicode") + "\n"
 
 
-def draw_bars(root: Tree.Element, lines: Sequence[Line]) -> None:
+def render_bars(root: Tree.Element, lines: Sequence[AblationBar]) -> None:
     """Losses on a scale of their own, the zero of which leaves room for gains."""
     least, most = min([0.0, *(line.lost for line in lines)]), max([0.0, *(line.lost for line in lines)])
     scale = BARS / max(most - least, 1.0)
@@ -90,8 +90,8 @@ def draw_bars(root: Tree.Element, lines: Sequence[Line]) -> None:
     Tree.SubElement(root, "line", x1=f"{zero:.1f}", x2=f"{zero:.1f}", y1=str(TOP - GAP), y2=str(foot))
 
 
-def mark(root: Tree.Element, name: str, value: float, *, bottom: int, is_higher: bool) -> None:
-    """A line across all bars of the first half, with its name below them or above."""
+def render_reference_line(root: Tree.Element, name: str, value: float, *, bottom: int, is_higher: bool) -> None:
+    """Draw a line across all bars of the first half, with its name above or below."""
     x = ALONE + value * BARS / HUNDRED
     Tree.SubElement(
         root, "line", {"class": "mark", "x1": f"{x:.1f}", "x2": f"{x:.1f}", "y1": str(TOP - GAP), "y2": str(bottom)}

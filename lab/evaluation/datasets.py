@@ -1,4 +1,4 @@
-"""What recall is evaluated on: samples, each with what an agent remembers, and questions about that.
+"""Data sets for evaluating recall: samples of what an agent remembers, with questions about it.
 
 Everything is a service's draft already, with the id that its row will have, so that answers are known before anything
 is stored. A sample can be loaded once.
@@ -28,7 +28,7 @@ class BadDatasetError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Talk:
+class SampleConversation:
     """A conversation of a sample, its turns in order."""
 
     conversation_id: str
@@ -36,10 +36,10 @@ class Talk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """A memory of another kind, told at a time, or when it is loaded.
+class SampleMemory:
+    """A memory of another kind than a turn, stored with its time, or with the time of loading.
 
-    Of goals `outcome` is how they ended, if they did; of strategies `successes` and `failures` are their uses.
+    `outcome` is how a goal ended, if it did; `successes` and `failures` are the uses of a strategy.
     """
 
     key: str
@@ -51,12 +51,12 @@ class Note:
 
     @property
     def text(self) -> str:
-        """What is embedded of it."""
-        return text_of(self.draft)
+        """Return the text that is embedded."""
+        return text_of_draft(self.draft)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class SampleQuestion:
     """A question, and the keys of all memories that answer it. Without a time it is asked at its sample's."""
 
     text: str
@@ -66,18 +66,18 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """What one agent remembers, for one user where it is named, and what it is asked.
+class EvaluationSample:
+    """The memories of one agent, for one user if named, and the questions about them.
 
-    `notes` come in an order in which each can be stored. `ids` are those of the rows, by key, turns included. Without
-    `asked_at` it is asked when it is loaded.
+    `notes` are in an order in which each can be stored. `ids` are those of the rows by key, turns included. Without
+    `asked_at` questions are asked at the time of loading.
     """
 
     name: str
     user_id: str = ""
-    talks: Sequence[Talk] = ()
-    notes: Sequence[Note] = ()
-    questions: Sequence[Question] = ()
+    talks: Sequence[SampleConversation] = ()
+    notes: Sequence[SampleMemory] = ()
+    questions: Sequence[SampleQuestion] = ()
     ids: Mapping[str, UUID] = field(default_factory=dict)
     asked_at: datetime | None = None
 
@@ -88,15 +88,15 @@ class Sample:
         return list(dict.fromkeys([*said, *(note.text for note in self.notes)]))
 
     @property
-    def counted(self) -> list[Question]:
-        """Those that are in averages."""
+    def counted(self) -> list[SampleQuestion]:
+        """Return the questions that averages include."""
         return [question for question in self.questions if question.type != ADVERSARIAL]
 
-    def answers_of(self, question: Question) -> frozenset[UUID]:
+    def answers_of(self, question: SampleQuestion) -> frozenset[UUID]:
         return frozenset(self.ids[key] for key in question.answers)
 
 
-def text_of(draft: Draft) -> str:
+def text_of_draft(draft: Draft) -> str:
     match draft:
         case FactDraft():
             return draft.claim

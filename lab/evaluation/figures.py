@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from lab.evaluation.asking import CONTEXT_TOKENS, WORDS, Answer
+from lab.evaluation.asking import CONTEXT_TOKENS, WORDS, QuestionResult
 from lab.evaluation.datasets import ADVERSARIAL
 from lab.evaluation.metrics import bootstrap_interval, hit_at, ndcg_at, recall_at, reciprocal_rank
 
-MEASURES: Mapping[str, Callable[[Answer], float]] = {
+MEASURES: Mapping[str, Callable[[QuestionResult], float]] = {
     "recall@5": lambda answer: recall_at(answer.ranked, answer.answers, 5),
     "recall@10": lambda answer: recall_at(answer.ranked, answer.answers, 10),
     "recall@20": lambda answer: recall_at(answer.ranked, answer.answers, 20),
@@ -55,8 +55,8 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What an evaluation came to. `apart` are adversarial questions, which none of the others counts."""
+class EvaluationReport:
+    """The figures of an evaluation. `apart` are adversarial questions, which no other figure includes."""
 
     all: Group | None
     types: Sequence[Group]
@@ -67,11 +67,11 @@ class Report:
     """Recalls, by what kept them from being better."""
 
 
-def report_on(answers: Sequence[Answer]) -> Report:
+def report_on(answers: Sequence[QuestionResult]) -> EvaluationReport:
     """There is at least one."""
     counted = [answer for answer in answers if answer.question.type != ADVERSARIAL]
     apart = [answer for answer in answers if answer.question.type == ADVERSARIAL]
-    return Report(
+    return EvaluationReport(
         all=group_of("all", counted) if counted else None,
         types=groups_of(counted, lambda answer: answer.question.type),
         samples=groups_of(counted, lambda answer: answer.sample),
@@ -81,13 +81,13 @@ def report_on(answers: Sequence[Answer]) -> Report:
     )
 
 
-def groups_of(answers: Sequence[Answer], name_of: Callable[[Answer], str]) -> list[Group]:
-    """In the order of names."""
+def groups_of(answers: Sequence[QuestionResult], name_of: Callable[[QuestionResult], str]) -> list[Group]:
+    """Return the groups in the order of their names."""
     names = sorted({name_of(answer) for answer in answers})
     return [group_of(name, [answer for answer in answers if name_of(answer) == name]) for name in names]
 
 
-def group_of(name: str, answers: Sequence[Answer]) -> Group:
+def group_of(name: str, answers: Sequence[QuestionResult]) -> Group:
     figures = {measure: mean_of([score(answer) for answer in answers]) for measure, score in MEASURES.items()}
     return Group(name=name, questions=len(answers), figures=figures)
 
@@ -97,18 +97,18 @@ def mean_of(values: Sequence[float]) -> Mean:
     return Mean(mean=sum(values) / len(values), low=low, high=high)
 
 
-def pace_of(answers: Sequence[Answer]) -> Pace:
+def pace_of(answers: Sequence[QuestionResult]) -> Pace:
     took = [(answer.took_ms, answer.took_ms - answer.embedding_ms) for answer in answers]
     (p50, search_p50), (p95, search_p95) = np.percentile(took, (50, 95), axis=0)
     return Pace(p50_ms=float(p50), p95_ms=float(p95), search_p50_ms=float(search_p50), search_p95_ms=float(search_p95))
 
 
-def json_of(report: Report, answers: Sequence[Answer], keys: Mapping[Any, str]) -> dict[str, Any]:
-    """The report, and every question with the ranks of its answers: None for what is not among the results."""
-    return asdict(report) | {"questions": [told(answer, keys) for answer in answers]}
+def json_of(report: EvaluationReport, answers: Sequence[QuestionResult], keys: Mapping[Any, str]) -> dict[str, Any]:
+    """Serialize the report, and every question with the ranks of its answers: None for those not among the results."""
+    return asdict(report) | {"questions": [serialize_answer(answer, keys) for answer in answers]}
 
 
-def told(answer: Answer, keys: Mapping[Any, str]) -> dict[str, Any]:
+def serialize_answer(answer: QuestionResult, keys: Mapping[Any, str]) -> dict[str, Any]:
     ranks = {memory: rank for rank, memory in enumerate(answer.ranked, start=1)}
     return {
         "sample": answer.sample,

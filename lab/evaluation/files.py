@@ -7,15 +7,15 @@ from pathlib import Path
 from django.core.management.base import CommandError
 
 from lab.evaluation import locomo, native
-from lab.evaluation.datasets import BadDatasetError, Sample
+from lab.evaluation.datasets import BadDatasetError, EvaluationSample
 
-Reader = Callable[[bytes], list[Sample]]
+Reader = Callable[[bytes], list[EvaluationSample]]
 
-FORMATS: Mapping[str, Reader] = {"locomo": locomo.read_samples, "native": native.read_samples}
+FORMATS: Mapping[str, Reader] = {"locomo": locomo.read_locomo_samples, "native": native.read_native_samples}
 
 
-def open_file(path: Path, file_format: str = "") -> list[Sample]:
-    """As `read_file`, for commands: raises CommandError."""
+def open_file(path: Path, file_format: str = "") -> list[EvaluationSample]:
+    """Read a file as `read_file` does, for commands. Raises CommandError."""
     try:
         return read_file(path, file_format)
     except OSError as err:
@@ -24,8 +24,8 @@ def open_file(path: Path, file_format: str = "") -> list[Sample]:
         raise CommandError(f"{path}: {err}") from err
 
 
-def read_file(path: Path, file_format: str = "") -> list[Sample]:
-    """Without a format it is guessed: LoCoMo's files are lists. Raises BadDatasetError, OSError."""
+def read_file(path: Path, file_format: str = "") -> list[EvaluationSample]:
+    """Read a data set; without a format it is guessed. Raises BadDatasetError, OSError."""
     document = path.read_bytes()
     samples = FORMATS[file_format or guess_format(document)](document)
     refuse_mixed(samples)
@@ -34,8 +34,8 @@ def read_file(path: Path, file_format: str = "") -> list[Sample]:
     return samples
 
 
-def refuse_mixed(samples: Sequence[Sample]) -> None:
-    """Samples that would see each other's memories: an agent sees its own, and with a user all that is that user's."""
+def refuse_mixed(samples: Sequence[EvaluationSample]) -> None:
+    """Refuse samples that would see each other's memories: those of one agent, or of one user."""
     refuse_shared("name", [sample.name for sample in samples])
     refuse_shared("conversation", [talk.conversation_id for sample in samples for talk in sample.talks])
     users = [sample.user_id for sample in samples if sample.user_id]

@@ -1,7 +1,7 @@
-"""How weights of signals are learnt from choices: listwise softmax, as plain mathematics.
+"""Weights of signals learned from choices: listwise softmax, as plain mathematics.
 
 A choice is one question and its candidates. The model is that candidate c is chosen with p(c), softmax(X w + offset) at
-c; the weights w are those under which the wanted candidates are the likeliest: the least
+c; the weights w are those under which the wanted candidates are the likeliest: they minimize
 
     sum over choices of cross entropy(wanted, p) + l2 * |w|^2
 
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 
-MOST_STEPS = 60
-MOST_HALVINGS = 30
+MAX_STEPS = 60
+MAX_HALVINGS = 30
 CLOSE_ENOUGH = 1e-9
 """A step that gains less, relative to the loss, is the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class RankingChoice:
     """`signals` has one row a candidate, one column a weight; `wanted` are shares that add up to 1.
 
     `offset` is what speaks for each candidate besides the signals, and is not learnt.
@@ -44,11 +44,11 @@ class Slope:
     curvature: Numbers
 
 
-def learn(choices: Sequence[Choice], *, l2: float, start: Numbers | None = None) -> Numbers:
-    """The weights, one a column, wherever the search starts. There is at least one choice."""
+def learn(choices: Sequence[RankingChoice], *, l2: float, start: Numbers | None = None) -> Numbers:
+    """Return the weights, one per column, wherever the search starts. Needs at least one choice."""
     weights = np.zeros(choices[0].signals.shape[1]) if start is None else start
     slope = slope_at(choices, weights, l2=l2)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         # downhill: with l2 the curvature is positive, also where nothing was observed
         step: Numbers = np.linalg.solve(slope.curvature, slope.gradient).astype(np.float64)
         weights = damp(choices, weights, step, slope, l2=l2)
@@ -58,10 +58,10 @@ def learn(choices: Sequence[Choice], *, l2: float, start: Numbers | None = None)
     return weights
 
 
-def damp(choices: Sequence[Choice], weights: Numbers, step: Numbers, slope: Slope, *, l2: float) -> Numbers:
-    """The weights after as much of the step as makes the loss smaller; as they were where nothing of it does."""
+def damp(choices: Sequence[RankingChoice], weights: Numbers, step: Numbers, slope: Slope, *, l2: float) -> Numbers:
+    """Return the weights after as much of the step as reduces the loss, or unchanged if nothing of it does."""
     share = 1.0
-    for _ in range(MOST_HALVINGS):
+    for _ in range(MAX_HALVINGS):
         tried: Numbers = weights - share * step
         if loss_at(choices, tried, l2=l2) < slope.loss:
             return tried
@@ -69,17 +69,17 @@ def damp(choices: Sequence[Choice], weights: Numbers, step: Numbers, slope: Slop
     return weights
 
 
-def cross_entropy(choices: Sequence[Choice], weights: Numbers) -> float:
-    """In nats, the mean over choices."""
+def cross_entropy(choices: Sequence[RankingChoice], weights: Numbers) -> float:
+    """Return the mean cross entropy over choices, in nats."""
     return loss_at(choices, weights, l2=0.0) / len(choices)
 
 
-def loss_at(choices: Sequence[Choice], weights: Numbers, *, l2: float) -> float:
+def loss_at(choices: Sequence[RankingChoice], weights: Numbers, *, l2: float) -> float:
     entropies = [-float(choice.wanted @ log_shares(choice, weights)) for choice in choices]
     return sum(entropies) + l2 * float(weights @ weights)
 
 
-def slope_at(choices: Sequence[Choice], weights: Numbers, *, l2: float) -> Slope:
+def slope_at(choices: Sequence[RankingChoice], weights: Numbers, *, l2: float) -> Slope:
     loss, gradient = l2 * float(weights @ weights), 2 * l2 * weights
     curvature = 2 * l2 * np.eye(len(weights))
     # one after the other: a choice fits into the processor's cache, all of them do not
@@ -93,7 +93,7 @@ def slope_at(choices: Sequence[Choice], weights: Numbers, *, l2: float) -> Slope
     return Slope(loss=loss, gradient=gradient, curvature=curvature)
 
 
-def log_shares(choice: Choice, weights: Numbers) -> Numbers:
+def log_shares(choice: RankingChoice, weights: Numbers) -> Numbers:
     """Logarithms of the softmax, finite however far apart the candidates are."""
     sums = choice.signals @ weights + choice.offset
     sums -= sums.max()

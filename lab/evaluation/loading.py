@@ -8,25 +8,25 @@ from uuid import UUID
 from django.core.management.base import CommandError
 from django.db import connection, transaction
 
-from lab.evaluation.datasets import Note, Sample
+from lab.evaluation.datasets import EvaluationSample, SampleMemory
 from memory.errors import MemoryServiceError
 from memory.models import Account, Conversation, Strategy
 from memory.models.binary import Embedding
 from memory.owner import Owner
 from memory.services.contexts.entries import EntryDraft, store_entries
-from memory.services.contexts.manage import own_context
-from memory.services.embedding.embed import Embedded, embed_texts
+from memory.services.contexts.manage import ensure_own_context
+from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.entities.learn import EntityDraft, upsert_entity
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.goals.plan import GoalDraft, add_goal, complete_goal
-from memory.services.recall.term_statistics import Stretch, fold_terms
+from memory.services.recall.term_statistics import TermBatch, fold_terms
 from memory.services.strategies.learn import StrategyDraft, learn_strategy, reinforce_strategy
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.services.turns.store import store_turns
 
 ACTOR = "command:evaluate_recall"
 TEXTS_AT_ONCE = 64
-"""So that a progress bar moves, and Ctrl-C need not wait."""
+"""Few enough for a progress bar to move and for Ctrl-C not to wait."""
 EMBED_SECONDS = 300.0
 TERMS_AT_ONCE = 5_000
 TABLES = (
@@ -42,22 +42,24 @@ TABLES = (
         "persistent_contexts",
     ),
 )
-"""That recall reads."""
+"""The tables that recall reads."""
 
 Advance = Callable[[int], None]
-"""Told how many more memories are embedded, or stored."""
+"""Called with the number of memories that were embedded or stored since the last call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """A sample that can be asked: for whom, and when, where a question does not say."""
 
-    sample: Sample
+    sample: EvaluationSample
     owner: Owner
     asked_at: datetime
 
 
-def load_samples(samples: list[Sample], account: Account, *, now: datetime, advance: Advance) -> Iterator[Loaded]:
+def load_samples(
+    samples: list[EvaluationSample], account: Account, *, now: datetime, advance: Advance
+) -> Iterator[Loaded]:
     """Embed and store them; each sample is an agent. Raises CommandError where one cannot be stored as it is."""
     for sample in samples:
         owner = Owner(account_id=account.id, agent_id=sample.name, user_id=sample.user_id, actor=ACTOR)
@@ -68,15 +70,15 @@ def load_samples(samples: list[Sample], account: Account, *, now: datetime, adva
         except MemoryServiceError as err:
             raise CommandError(f"sample {sample.name!a} cannot be stored: {err}") from err
         yield Loaded(sample=sample, owner=owner, asked_at=asked_at)
-    settle(account)
+    prepare_searches(account)
 
 
-def steps_of(samples: list[Sample]) -> int:
-    """How far `advance` will be told to go."""
+def steps_of(samples: list[EvaluationSample]) -> int:
+    """Return how often `advance` will be called."""
     return sum(len(each.texts) + sum(len(talk.turns) for talk in each.talks) + len(each.notes) for each in samples)
 
 
-def embed_sample(sample: Sample, advance: Advance) -> Embedded:
+def embed_sample(sample: EvaluationSample, advance: Advance) -> EmbeddedTexts:
     """All its texts. Raises CommandError where the embedder fails: what has no vector would be judged unfairly."""
     model, width, vectors = "", 0, dict[str, Embedding]()
     for start in range(0, len(sample.texts), TEXTS_AT_ONCE):
@@ -87,11 +89,13 @@ def embed_sample(sample: Sample, advance: Advance) -> Embedded:
         model, width = some.model, some.width
         vectors |= some.vectors
         advance(len(texts))
-    return Embedded(model=model, width=width, vectors=vectors)
+    return EmbeddedTexts(model=model, width=width, vectors=vectors)
 
 
-def store_sample(owner: Owner, sample: Sample, embedded: Embedded, *, now: datetime, advance: Advance) -> None:
-    """As of `now`, what does not say when it was told."""
+def store_sample(
+    owner: Owner, sample: EvaluationSample, embedded: EmbeddedTexts, *, now: datetime, advance: Advance
+) -> None:
+    """Store a sample; what has no time of its own gets `now`."""
     for talk in sample.talks:
         # at once: between the two a worker could take it
         with transaction.atomic():
@@ -114,8 +118,8 @@ def keep_workers_away(conversation: Conversation) -> None:
     Conversation.objects.filter(pk=conversation.pk).update(summarize_after=None, extract_after=None)
 
 
-def store_note(owner: Owner, note: Note, embedded: Embedded, *, now: datetime) -> UUID | None:
-    """The id of the row that says it, which is another one's where that says so already."""
+def store_note(owner: Owner, note: SampleMemory, embedded: EmbeddedTexts, *, now: datetime) -> UUID | None:
+    """Store a note and return the id of its row, which is another one's if that says the same already."""
     match note.draft:
         case EntityDraft() as draft:
             return upsert_entity(owner, draft, embedded=embedded, now=now).entity.id
@@ -124,7 +128,7 @@ def store_note(owner: Owner, note: Note, embedded: Embedded, *, now: datetime) -
         case EpisodeDraft() as draft:
             return store_episodes(owner, drafts=[draft], embedded=embedded, now=now)[0].id
         case EntryDraft() as draft:
-            context = own_context(owner, now=now)
+            context = ensure_own_context(owner, now=now)
             return store_entries(owner, context.id, drafts=[draft], embedded=embedded, now=now)[0].id
         case GoalDraft() as draft:
             return add_goal(owner, draft, embedded=embedded, now=now).id
@@ -132,18 +136,20 @@ def store_note(owner: Owner, note: Note, embedded: Embedded, *, now: datetime) -
             return store_strategy(owner, draft, note, embedded, now=now)
 
 
-def store_strategy(owner: Owner, draft: StrategyDraft, note: Note, embedded: Embedded, *, now: datetime) -> UUID:
+def store_strategy(
+    owner: Owner, draft: StrategyDraft, note: SampleMemory, embedded: EmbeddedTexts, *, now: datetime
+) -> UUID:
     strategy: Strategy = learn_strategy(owner, draft, embedded=embedded, now=now)
     for success in (*[True] * note.successes, *[False] * note.failures):
         reinforce_strategy(owner, strategy.id, success=success, now=now)
     return strategy.id
 
 
-def settle(account: Account) -> None:
+def prepare_searches(account: Account) -> None:
     """Have statistics as a running service would have them in a while."""
     mark, goes_on = 0, True
     while goes_on:
-        mark = fold_terms(Stretch(account_id=account.id, after=mark, size=TERMS_AT_ONCE)).mark
+        mark = fold_terms(TermBatch(account_id=account.id, after=mark, size=TERMS_AT_ONCE)).mark
         goes_on = bool(mark)
     with connection.cursor() as cursor:
         # or the planner would go by what it knew before there was anything

@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import from_json
 
-from lab.evaluation.datasets import ADVERSARIAL, BadDatasetError, Question, Sample, Talk
+from lab.evaluation.datasets import ADVERSARIAL, BadDatasetError, EvaluationSample, SampleConversation, SampleQuestion
 from memory.extraction.imported import BadLine, ImportedConversation, Lenient, reason_of, refuse_blank
 from memory.extraction.locomo import read_locomo
 from memory.services.turns.store import TurnDraft
@@ -33,8 +33,8 @@ class _Sample(Lenient):
     qa: list[_Question]
 
 
-def read_samples(document: bytes) -> list[Sample]:
-    """Raises BadDatasetError, whose places count samples from 1 on."""
+def read_locomo_samples(document: bytes) -> list[EvaluationSample]:
+    """Read the samples. Raises BadDatasetError, which counts samples from 1."""
     talks: dict[int, list[ImportedConversation]] = {}
     for item in read_locomo(document):
         if isinstance(item, BadLine):
@@ -42,20 +42,23 @@ def read_samples(document: bytes) -> list[Sample]:
         talks.setdefault(item.number, []).append(item)
     # it was read once already: it is a list
     values: Sequence[object] = from_json(document)
-    return [read_sample(number, value, talks.get(number, ())) for number, value in enumerate(values, start=1)]
+    return [read_locomo_sample(number, value, talks.get(number, ())) for number, value in enumerate(values, start=1)]
 
 
-def read_sample(number: int, value: object, sessions: Sequence[ImportedConversation]) -> Sample:
+def read_locomo_sample(number: int, value: object, sessions: Sequence[ImportedConversation]) -> EvaluationSample:
     try:
         told = _Sample.model_validate(value)
     except ValidationError as err:
         raise BadDatasetError(f"sample {number}: {reason_of(err)}") from err
     ids: dict[str, UUID] = {}
-    talks = [Talk(conversation_id=each.conversation_id, turns=list(draft_turns(each, ids))) for each in sessions]
-    return Sample(
+    talks = [
+        SampleConversation(conversation_id=each.conversation_id, turns=list(draft_turns(each, ids)))
+        for each in sessions
+    ]
+    return EvaluationSample(
         name=told.sample_id,
         talks=talks,
-        questions=[question for each in told.qa if (question := question_of(each, ids)).answers],
+        questions=[question for each in told.qa if (question := locomo_question(each, ids)).answers],
         ids=ids,
     )
 
@@ -70,9 +73,9 @@ def draft_turns(session: ImportedConversation, ids: dict[str, UUID]) -> Iterator
         yield draft
 
 
-def question_of(told: _Question, ids: dict[str, UUID]) -> Question:
+def locomo_question(told: _Question, ids: dict[str, UUID]) -> SampleQuestion:
     answers = dict.fromkeys(label for label in read_labels(told.evidence) if label in ids)
-    return Question(text=told.question, answers=list(answers), type=CATEGORIES[told.category])
+    return SampleQuestion(text=told.question, answers=list(answers), type=CATEGORIES[told.category])
 
 
 def read_labels(told: Iterable[str]) -> Iterator[str]:

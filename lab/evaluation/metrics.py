@@ -1,4 +1,4 @@
-"""How good a ranking is, as formulas: relevance is binary, ranks begin with 1.
+"""Formulas for the quality of a ranking: relevance is binary, ranks begin with 1.
 
 `ranked` holds each item once, best first; there is at least one answer.
 """
@@ -14,7 +14,7 @@ CONFIDENCE = 95.0
 
 
 def recall_at(ranked: Sequence[Hashable], answers: Collection[Hashable], k: int) -> float:
-    """The share of the answers that is among the first k."""
+    """Return the share of the answers that is among the first k."""
     return len(set(ranked[:k]) & set(answers)) / len(set(answers))
 
 
@@ -40,7 +40,7 @@ def discount(rank: int) -> float:
 
 
 def bootstrap_interval(values: Sequence[float], *, rounds: int = ROUNDS, seed: int = SEED) -> tuple[float, float]:
-    """Where the mean lies in 95 of 100 cases: percentiles of means of as many values, drawn with replacement.
+    """Return the 95 % interval of the mean: percentiles of means of as many values, drawn with replacement.
 
     Efron 1979. The same values give the same interval; there is at least one.
     """

@@ -15,7 +15,14 @@ from uuid import UUID
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_core import from_json
 
-from lab.evaluation.datasets import BadDatasetError, Draft, Note, Question, Sample, Talk
+from lab.evaluation.datasets import (
+    BadDatasetError,
+    Draft,
+    EvaluationSample,
+    SampleConversation,
+    SampleMemory,
+    SampleQuestion,
+)
 from memory.extraction.imported import Id, Strict, parse_time, read_chat_message, reason_of, refuse_blank, refuse_nul
 from memory.models import ContextEntry, Kind
 from memory.services.contexts.entries import EntryDraft
@@ -33,7 +40,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0, le=100)]
 
 
-class Turn(Strict):
+class TurnFields(Strict):
     key: Id
     text: Text
     speaker: str = ""
@@ -41,18 +48,18 @@ class Turn(Strict):
     time: Time | None = None
 
     @property
-    def told(self) -> str:
+    def quoted_text(self) -> str:
         return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
 
-class Conversation(Strict):
+class ConversationFields(Strict):
     id: Id
     time: Time | None = None
-    turns: Annotated[list[Turn], Field(min_length=1)]
+    turns: Annotated[list[TurnFields], Field(min_length=1)]
 
 
 class Remembered(Strict):
-    """What every kind has; `references` are the keys that it names."""
+    """The fields that every kind has; `references` are the keys that it names."""
 
     key: Id
     text: Text
@@ -62,14 +69,14 @@ class Remembered(Strict):
     def references(self) -> list[str]:
         return []
 
-    def note(self, ids: Mapping[str, UUID]) -> Note:
-        return Note(key=self.key, draft=self.draft(ids), told_at=self.time)
+    def note(self, ids: Mapping[str, UUID]) -> SampleMemory:
+        return SampleMemory(key=self.key, draft=self.draft(ids), told_at=self.time)
 
     @abstractmethod
     def draft(self, ids: Mapping[str, UUID]) -> Draft: ...
 
 
-class Entity(Remembered):
+class EntityFields(Remembered):
     kind: Literal[Kind.ENTITY]
     type: Text
     aliases: list[Text] = []
@@ -86,7 +93,7 @@ class Entity(Remembered):
         )
 
 
-class Fact(Remembered):
+class FactFields(Remembered):
     kind: Literal[Kind.FACT]
     conversation: str = ""
     entities: list[Id] = []
@@ -128,7 +135,7 @@ class Episode(Remembered):
         )
 
 
-class Entry(Remembered):
+class ContextEntryFields(Remembered):
     kind: Literal[Kind.CONTEXT_ENTRY]
     name: str = ""
     type: str | None = None
@@ -147,7 +154,7 @@ class Entry(Remembered):
         )
 
 
-class Goal(Remembered):
+class GoalFields(Remembered):
     kind: Literal[Kind.GOAL]
     priority: int = 0
     deadline: Time | None = None
@@ -159,9 +166,9 @@ class Goal(Remembered):
     def references(self) -> list[str]:
         return [*self.blocked_by, *([self.parent] if self.parent else [])]
 
-    def note(self, ids: Mapping[str, UUID]) -> Note:
+    def note(self, ids: Mapping[str, UUID]) -> SampleMemory:
         outcome = "" if self.status == "active" else self.status
-        return Note(key=self.key, draft=self.draft(ids), told_at=self.time, outcome=outcome)
+        return SampleMemory(key=self.key, draft=self.draft(ids), told_at=self.time, outcome=outcome)
 
     def draft(self, ids: Mapping[str, UUID]) -> GoalDraft:
         return GoalDraft(
@@ -175,7 +182,7 @@ class Goal(Remembered):
         )
 
 
-class Strategy(Remembered):
+class StrategyFields(Remembered):
     kind: Literal[Kind.STRATEGY]
     pattern: str = ""
     task_type: str = ""
@@ -183,8 +190,8 @@ class Strategy(Remembered):
     successes: Count = 0
     failures: Count = 0
 
-    def note(self, ids: Mapping[str, UUID]) -> Note:
-        return Note(
+    def note(self, ids: Mapping[str, UUID]) -> SampleMemory:
+        return SampleMemory(
             key=self.key,
             draft=self.draft(ids),
             told_at=self.time,
@@ -210,14 +217,19 @@ class Asked(Strict):
     asked_at: Time | None = None
 
 
-class Told(Strict):
-    """A sample as the file tells it."""
+class SampleFields(Strict):
+    """A sample in the form of the file."""
 
     name: Id
     user: str = ""
     asked_at: Time | None = None
-    conversations: list[Conversation] = []
-    memories: list[Annotated[Entity | Fact | Episode | Entry | Goal | Strategy, Field(discriminator="kind")],] = []
+    conversations: list[ConversationFields] = []
+    memories: list[
+        Annotated[
+            EntityFields | FactFields | Episode | ContextEntryFields | GoalFields | StrategyFields,
+            Field(discriminator="kind"),
+        ],
+    ] = []
     questions: list[Asked]
 
     @property
@@ -227,32 +239,32 @@ class Told(Strict):
 
 
 class Document(Strict):
-    samples: Annotated[list[Told], Field(min_length=1)]
+    samples: Annotated[list[SampleFields], Field(min_length=1)]
 
 
-def read_samples(document: bytes) -> list[Sample]:
-    """Raises BadDatasetError."""
+def read_native_samples(document: bytes) -> list[EvaluationSample]:
+    """Read the samples. Raises BadDatasetError."""
     try:
         told = Document.model_validate(from_json(document, allow_inf_nan=False))
     except ValidationError as err:
         raise BadDatasetError(reason_of(err)) from err
     except ValueError as err:
         raise BadDatasetError(f"no JSON: {err}") from err
-    return [read_sample(each) for each in told.samples]
+    return [read_native_sample(each) for each in told.samples]
 
 
-def read_sample(told: Told) -> Sample:
+def read_native_sample(told: SampleFields) -> EvaluationSample:
     try:
         refuse_repeated(told.keys)
         ids = {key: uuid7() for key in told.keys}
         refuse_unknown(told, ids)
-        ordered = list(in_order(told.memories))
-        return Sample(
+        ordered = list(in_dependency_order(told.memories))
+        return EvaluationSample(
             name=told.name,
             user_id=told.user,
             talks=[talk_of(each, ids) for each in told.conversations],
             notes=[memory.note(ids) for memory in ordered],
-            questions=[question_of(each) for each in told.questions],
+            questions=[native_question(each) for each in told.questions],
             ids=ids,
             asked_at=told.asked_at,
         )
@@ -266,7 +278,7 @@ def refuse_repeated(keys: Iterable[str]) -> None:
         raise BadDatasetError(f"key {repeated[0]!a} is there more than once")
 
 
-def refuse_unknown(told: Told, ids: Mapping[str, UUID]) -> None:
+def refuse_unknown(told: SampleFields, ids: Mapping[str, UUID]) -> None:
     """Keys that are named, and that nothing has, or nothing of the kind that it takes."""
     kinds = {memory.key: memory.kind for memory in told.memories}
     for memory in told.memories:
@@ -280,8 +292,8 @@ def refuse_unknown(told: Told, ids: Mapping[str, UUID]) -> None:
                 raise BadDatasetError(f"questions[{place}]: there is no memory {key!a}")
 
 
-def in_order(memories: Sequence[Remembered]) -> Iterator[Remembered]:
-    """Each after those that it names, else as they are told."""
+def in_dependency_order(memories: Sequence[Remembered]) -> Iterator[Remembered]:
+    """Order the notes so that each comes after those that it names, and otherwise as they are in the file."""
     by_key = {memory.key: memory for memory in memories}
     sorter = TopologicalSorter({memory.key: memory.references for memory in memories})
     try:
@@ -290,12 +302,12 @@ def in_order(memories: Sequence[Remembered]) -> Iterator[Remembered]:
         raise BadDatasetError(f"memories name each other in a ring: {', '.join(map(ascii, err.args[1]))}") from err
 
 
-def talk_of(told: Conversation, ids: Mapping[str, UUID]) -> Talk:
-    return Talk(conversation_id=told.id, turns=[draft_of(turn, told, ids) for turn in told.turns])
+def talk_of(told: ConversationFields, ids: Mapping[str, UUID]) -> SampleConversation:
+    return SampleConversation(conversation_id=told.id, turns=[memory_draft(turn, told, ids) for turn in told.turns])
 
 
-def draft_of(turn: Turn, conversation: Conversation, ids: Mapping[str, UUID]) -> TurnDraft:
-    message = {"role": turn.role, "name": turn.speaker, "content": turn.told}
+def memory_draft(turn: TurnFields, conversation: ConversationFields, ids: Mapping[str, UUID]) -> TurnDraft:
+    message = {"role": turn.role, "name": turn.speaker, "content": turn.quoted_text}
     return TurnDraft(
         id=ids[turn.key],
         message=read_chat_message(message, place=turn.key),
@@ -304,5 +316,5 @@ def draft_of(turn: Turn, conversation: Conversation, ids: Mapping[str, UUID]) ->
     )
 
 
-def question_of(told: Asked) -> Question:
-    return Question(text=told.text, answers=told.answers, type=told.type, asked_at=told.asked_at)
+def native_question(told: Asked) -> SampleQuestion:
+    return SampleQuestion(text=told.text, answers=told.answers, type=told.type, asked_at=told.asked_at)

@@ -1,4 +1,4 @@
-"""What commands print: tables as plain text."""
+"""The output of commands: tables as plain text."""
 
 from collections.abc import Iterable
 

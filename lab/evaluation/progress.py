@@ -1,4 +1,4 @@
-"""How far a long command is, on the terminal of whoever waits for it."""
+"""Progress of a long command, shown on the terminal."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 @contextmanager
 def open_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal's standard error; elsewhere nothing is drawn."""
+    """Show a bar on a terminal's standard error; elsewhere nothing is drawn."""
     console = Console(stderr=True)
     columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
@@ -21,7 +21,7 @@ def open_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def collect(name: str, total: int, items: Iterable[Item]) -> list[Item]:
-    """All of them, with a bar that moves as they come."""
+    """Collect all items, with a bar that moves as they come."""
     collected = []
     with open_bar(name, total) as advance:
         for item in items:

@@ -7,27 +7,27 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.evaluation.learning import Choice, Numbers, cross_entropy, learn
-from lab.evaluation.recording import LEARNED, Recorded
+from lab.evaluation.learning import Numbers, RankingChoice, cross_entropy, learn
+from lab.evaluation.recording import LEARNED, RecordedQuestion
 from memory.retrieval.plans import Plan
-from memory.retrieval.ranking import Weights, learnt_weights, rank_by
+from memory.retrieval.ranking import Weights, learnt_weights, rank_by_weights
 from memory.retrieval.ranking.signals import SIGNALS
 
 L2 = 0.3
-"""How much large weights cost, unless it is said."""
+"""Default penalty of large weights."""
 PLACES = 10
 LEAST_TAUGHT = 0.05
-"""Of the questions: a signal that tells anything in fewer keeps its weight."""
+"""Share of the questions in which a signal must vary; below it, it keeps its weight."""
 PARTS = 5
-"""Into which questions are dealt out where there is one sample only."""
+"""Number of parts into which the questions of a single sample are split."""
 ALL = tuple(SIGNALS)
 OF_OTHERS = ("words", "meaning", "covers", "of_time", "parent", "quoted", "no_turn")
-"""What is learnt of what is no turn: the rest would only tell how the kinds of these very samples are written."""
+"""Signals learned for kinds other than turns: the rest would only reflect how these samples are written."""
 NOTHING = Weights(turns={}, others={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class LearningSet:
     """Weights by signal, and from how many questions they are; their cross entropy there, in nats a question.
 
     Of `kept` signals they are what they were: nothing taught anything about them.
@@ -40,9 +40,9 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
-    turns: Lesson
-    others: Lesson
+class LearnedWeights:
+    turns: LearningSet
+    others: LearningSet
 
     @property
     def weights(self) -> Weights:
@@ -50,8 +50,8 @@ class Learnt:
 
 
 def learn_weights(
-    recorded: Sequence[Recorded], *, l2: float = L2, names: Collection[str] = ALL, kept: Weights | None = None
-) -> Learnt:
+    recorded: Sequence[RecordedQuestion], *, l2: float = L2, names: Collection[str] = ALL, kept: Weights | None = None
+) -> LearnedWeights:
     """Weights of these signals alone: of turns where there was nothing else to choose from, then of all else.
 
     So that what turns are worth among themselves is not bent by what they were compared with. `kept` (the shipped ones)
@@ -63,15 +63,17 @@ def learn_weights(
     turns = learn_some([turns_of(each, columns) for each in useful if each.is_of_turns], columns, kept.turns, l2=l2)
     columns = [name for name in columns if name in OF_OTHERS]
     mixed = [others_of(each, columns, turns.weights) for each in useful if not each.is_of_turns]
-    return Learnt(turns=turns, others=learn_some(mixed, columns, kept.others, l2=l2))
+    return LearnedWeights(turns=turns, others=learn_some(mixed, columns, kept.others, l2=l2))
 
 
-def learn_some(choices: Sequence[Choice], names: Sequence[str], kept: Mapping[str, float], *, l2: float) -> Lesson:
+def learn_some(
+    choices: Sequence[RankingChoice], names: Sequence[str], kept: Mapping[str, float], *, l2: float
+) -> LearningSet:
     telling = telling_columns(choices, len(names))
     weights = vector_of(kept, names)
     if telling.any():
         weights[telling] = learn([replace(each, signals=each.signals[:, telling]) for each in choices], l2=l2)
-    return Lesson(
+    return LearningSet(
         weights=dict(zip(names, weights.tolist(), strict=True)),
         questions=len(choices),
         nll=cross_entropy(choices, weights) if choices else None,
@@ -79,8 +81,8 @@ def learn_some(choices: Sequence[Choice], names: Sequence[str], kept: Mapping[st
     )
 
 
-def telling_columns(choices: Sequence[Choice], count: int) -> NDArray[np.bool_]:
-    """Those of signals that tell candidates of enough questions from each other: from a handful nothing is learnt."""
+def telling_columns(choices: Sequence[RankingChoice], count: int) -> NDArray[np.bool_]:
+    """Return the signals that distinguish candidates of enough questions: from a handful nothing can be learned."""
     times = np.zeros(count)
     for choice in choices:
         times += (choice.signals != choice.signals[0]).any(axis=0)
@@ -88,22 +90,24 @@ def telling_columns(choices: Sequence[Choice], count: int) -> NDArray[np.bool_]:
     return telling
 
 
-def turns_of(recorded: Recorded, names: Sequence[str]) -> Choice:
-    return Choice(signals=recorded.signals[:, columns_of(names)], wanted=wanted_of(recorded), offset=recorded.offset)
+def turns_of(recorded: RecordedQuestion, names: Sequence[str]) -> RankingChoice:
+    return RankingChoice(
+        signals=recorded.signals[:, columns_of(names)], wanted=wanted_candidates(recorded), offset=recorded.offset
+    )
 
 
-def others_of(recorded: Recorded, names: Sequence[str], turns: Mapping[str, float]) -> Choice:
-    """With the turns among the candidates as they stand already."""
+def others_of(recorded: RecordedQuestion, names: Sequence[str], turns: Mapping[str, float]) -> RankingChoice:
+    """Return the choices among other kinds, with the turns among the candidates in their present order."""
     signals = recorded.signals[:, columns_of(names)]
     standing = np.where(recorded.is_turn, recorded.signals @ vector_of(turns, ALL), 0.0)
-    return Choice(
+    return RankingChoice(
         signals=np.where(recorded.is_turn[:, None], 0.0, signals),
-        wanted=wanted_of(recorded),
+        wanted=wanted_candidates(recorded),
         offset=recorded.offset + standing,
     )
 
 
-def wanted_of(recorded: Recorded) -> Numbers:
+def wanted_candidates(recorded: RecordedQuestion) -> Numbers:
     wanted = recorded.is_answer.astype(np.float64)
     shares: Numbers = wanted / wanted.sum()
     return shares
@@ -118,12 +122,12 @@ def vector_of(weights: Mapping[str, float], names: Sequence[str]) -> Numbers:
 
 
 def with_weights(plan: Plan, weights: Weights) -> Plan:
-    """The plan with the ranker as its fusion, and with these weights."""
-    return replace(plan, fusion=LEARNED, fuse=partial(rank_by, weights))
+    """Return the plan with the ranker as its fusion, and with these weights."""
+    return replace(plan, fusion=LEARNED, fuse=partial(rank_by_weights, weights))
 
 
-def found_by(weights: Weights, recorded: Recorded) -> float:
-    """The share of the answers that is among the first ten, as far as weights and scorers decide: before selectors."""
+def found_by(weights: Weights, recorded: RecordedQuestion) -> float:
+    """Return the share of the answers among the first ten, as weights and scorers rank them, before selectors."""
     turns, others = (recorded.signals @ vector_of(each, ALL) for each in (weights.turns, weights.others))
     sums = np.where(recorded.is_turn, turns, others) + recorded.offset
     best = np.argsort(-sums, kind="stable")[:PLACES]
@@ -131,49 +135,49 @@ def found_by(weights: Weights, recorded: Recorded) -> float:
 
 
 def found_when_held_out(
-    recorded: Sequence[Recorded], *, l2: float = L2, names: Collection[str] = ALL
-) -> list[tuple[Recorded, float]]:
+    recorded: Sequence[RecordedQuestion], *, l2: float = L2, names: Collection[str] = ALL
+) -> list[tuple[RecordedQuestion, float]]:
     """Each question, judged by weights that were learnt without its part.
 
     What nothing else teaches counts for nothing: shipped weights may know the part.
     """
     judged = []
-    for part in parts_of(recorded):
+    for part in cross_validation_parts(recorded):
         weights = learn_weights(without(part, recorded), l2=l2, names=names, kept=NOTHING).weights
         judged += [(each, found_by(weights, each)) for each in part]
     return judged
 
 
-def without(part: Sequence[Recorded], recorded: Sequence[Recorded]) -> list[Recorded]:
+def without(part: Sequence[RecordedQuestion], recorded: Sequence[RecordedQuestion]) -> list[RecordedQuestion]:
     held = set(map(id, part))
     return [each for each in recorded if id(each) not in held]
 
 
-def untaught_when_held_out(recorded: Sequence[Recorded]) -> int:
-    """How many of `found_when_held_out` were judged by less than there is to learn."""
-    return sum(count_untaught(part, without(part, recorded)) for part in parts_of(recorded))
+def untaught_when_held_out(recorded: Sequence[RecordedQuestion]) -> int:
+    """Count the questions of `found_when_held_out` that were judged by fewer weights than there are to learn."""
+    return sum(count_untaught(part, without(part, recorded)) for part in cross_validation_parts(recorded))
 
 
-def count_untaught(recorded: Sequence[Recorded], others: Sequence[Recorded]) -> int:
-    """The questions with candidates, turns or others, whose weights none of the other questions teaches."""
+def count_untaught(recorded: Sequence[RecordedQuestion], others: Sequence[RecordedQuestion]) -> int:
+    """Count the questions with candidates, turns or others, whose weights no other question teaches."""
     taught = {each.is_of_turns for each in others if each.can_teach}
     return sum(not taught.issuperset(each.is_turn.tolist()) for each in recorded)
 
 
-def parts_of(recorded: Sequence[Recorded]) -> Iterator[list[Recorded]]:
-    """By sample; where one sample only teaches the same weights, every fifth of its questions."""
+def cross_validation_parts(recorded: Sequence[RecordedQuestion]) -> Iterator[list[RecordedQuestion]]:
+    """Split the questions by sample; if only one sample teaches these weights, into five parts."""
     for group in ([each for each in recorded if each.is_of_turns], [each for each in recorded if not each.is_of_turns]):
         samples = list(dict.fromkeys(each.sample for each in group))
         if len(samples) > 1:
-            yield from split(group, samples, lambda _place, each: each.sample)
+            yield from split_evenly(group, samples, lambda _place, each: each.sample)
         else:
-            yield from split(group, range(PARTS), lambda place, _each: place % PARTS)
+            yield from split_evenly(group, range(PARTS), lambda place, _each: place % PARTS)
 
 
-def split(
-    group: Sequence[Recorded], keys: Collection[Hashable], key_of: Callable[[int, Recorded], Hashable]
-) -> Iterator[list[Recorded]]:
-    """None of the parts is empty."""
+def split_evenly(
+    group: Sequence[RecordedQuestion], keys: Collection[Hashable], key_of: Callable[[int, RecordedQuestion], Hashable]
+) -> Iterator[list[RecordedQuestion]]:
+    """Split the questions into parts, none of which is empty."""
     for key in keys:
         if part := [each for place, each in enumerate(group) if key_of(place, each) == key]:
             yield part

@@ -1,6 +1,6 @@
-"""What the ranker had to choose from: the signals of all candidates of each question, recorded as a recall goes by.
+"""Recordings of what the ranker chooses from: the signals of all candidates of each question, taken during a recall.
 
-From then on weights can be learnt, and judged, without asking again.
+From them weights can be learned and judged without asking again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,31 +10,30 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.evaluation.asking import Way, ask
-from lab.evaluation.datasets import Question
+from lab.evaluation.asking import AskingMode, ask
+from lab.evaluation.datasets import SampleQuestion
 from lab.evaluation.learning import Numbers
 from lab.evaluation.loading import Loaded
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.fusion import DEVIATIONS_A_FOLD
-from memory.retrieval.plans import Plan, Setting
-from memory.retrieval.ranking import compute_signals, learned
+from memory.retrieval.plans import Plan, ScoringContext
+from memory.retrieval.ranking import DEVIATIONS_PER_E_FOLD, compute_signals, fuse_learned
 from memory.retrieval.ranking.signals import SIGNALS
 from memory.retrieval.ranking.tables import make_table
 
-LEARNED = learned.__name__
+LEARNED = "learned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedQuestion:
     """One question and its candidates, one row each: newest first, which is what a recall makes of draws.
 
     `signals` has the columns of SIGNALS; `offset` is what scorers' factors add to the weighted sum of them.
     """
 
     sample: str
-    question: Question
+    question: SampleQuestion
     answers: int
-    """How many there are, found or not."""
+    """Number of answers, found or not."""
     signals: Numbers
     offset: Numbers
     is_turn: NDArray[np.bool_]
@@ -42,7 +41,7 @@ class Recorded:
 
     @property
     def is_of_turns(self) -> bool:
-        """Whether turns were all that there was to choose from."""
+        """Return whether all candidates were turns."""
         return bool(self.is_turn.all())
 
     @property
@@ -58,33 +57,33 @@ class Recorder:
     signals: Numbers = field(default_factory=lambda: np.zeros((0, len(SIGNALS))))
     is_turn: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
-    def fuse(self, candidates: Sequence[Candidate], setting: Setting) -> None:
+    def fuse(self, candidates: Sequence[Candidate], setting: ScoringContext) -> None:
         self.candidates = candidates
         if candidates:
             table = make_table(candidates, setting)
             self.signals, self.is_turn = compute_signals(table, list(SIGNALS)), table.is_turn
-        learned(candidates, setting)
+        fuse_learned(candidates, setting)
 
 
-def record_all(loaded: Sequence[Loaded], plan: Plan) -> Iterator[Recorded]:
+def record_all(loaded: Sequence[Loaded], plan: Plan) -> Iterator[RecordedQuestion]:
     """Every question that is counted, in order, asked once through the plan with the learned ranker as its fusion."""
     for each in loaded:
         for question in counted(each):
             yield record(each, question, plan)
 
 
-def counted(loaded: Loaded) -> list[Question]:
+def counted(loaded: Loaded) -> list[SampleQuestion]:
     return loaded.sample.counted
 
 
-def record(loaded: Loaded, question: Question, plan: Plan) -> Recorded:
+def record(loaded: Loaded, question: SampleQuestion, plan: Plan) -> RecordedQuestion:
     recorder = Recorder()
     # a reranker would have the last word, and teach nothing about the signals
     plan = replace(plan, fusion=LEARNED, fuse=recorder.fuse, reranks=False)
-    ask(loaded, question, Way(plan=plan, context_tokens=0))
+    ask(loaded, question, AskingMode(plan=plan, context_tokens=0))
     answers = loaded.sample.answers_of(question)
     rows = newest_first(recorder.candidates)
-    return Recorded(
+    return RecordedQuestion(
         sample=loaded.sample.name,
         question=question,
         answers=len(answers),
@@ -103,9 +102,12 @@ def newest_first(candidates: Sequence[Candidate]) -> NDArray[np.intp]:
 
 
 def factors_of(candidates: Sequence[Candidate], plan: Plan) -> Numbers:
-    """Of each the logarithm of its scorers' product, on the scale of the weighted sums (`DEVIATIONS_A_FOLD`)."""
+    """Return the logarithm of the product of each candidate's scorers, on the scale of the weighted sums.
+
+    The scale is `DEVIATIONS_PER_E_FOLD`.
+    """
     factors = [[candidate.signals.get(name, 1.0) for name in plan.scorers] for candidate in candidates]
-    told: Numbers = DEVIATIONS_A_FOLD * np.log(np.array(factors).reshape(len(candidates), len(plan.scorers))).sum(
+    told: Numbers = DEVIATIONS_PER_E_FOLD * np.log(np.array(factors).reshape(len(candidates), len(plan.scorers))).sum(
         axis=1
     )
     return told

@@ -9,7 +9,7 @@ from lab.benchmarks.scratch import scratch_account
 from lab.evaluation.ablation import (
     SHIPPED,
     Ablation,
-    Row,
+    AblationRow,
     ablate_signals,
     ask_through,
     other_plans,
@@ -17,9 +17,9 @@ from lab.evaluation.ablation import (
     rows_by_plan,
     steps_of_signals,
 )
-from lab.evaluation.asking import Answer, Way, ask_all
-from lab.evaluation.budgets import Spent, add_up, plans_to_compare, spend_all
-from lab.evaluation.datasets import Sample
+from lab.evaluation.asking import AskingMode, QuestionResult, ask_all
+from lab.evaluation.budgets import Spent, average_shares, plans_to_compare, spend_all
+from lab.evaluation.datasets import EvaluationSample
 from lab.evaluation.loading import Loaded, load_samples, steps_of
 from lab.evaluation.progress import collect, open_bar
 from lab.evaluation.ranker import (
@@ -30,21 +30,21 @@ from lab.evaluation.ranker import (
     with_weights,
     without,
 )
-from lab.evaluation.recording import Recorded, counted, record_all
+from lab.evaluation.recording import RecordedQuestion, counted, record_all
 from memory.retrieval.techniques import choose_plan
 
 PURPOSE = "evaluation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What to find out besides how questions asked this way are answered."""
+class RequestedFigures:
+    """The figures to compute besides the answers to the questions."""
 
     techniques: Sequence[str] = ()
     leaves_one_out: bool = False
     ablates: bool = False
     spends: bool = False
-    """Whether answers within several budgets of tokens are compared."""
+    """True to compare answers within several token budgets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,20 +54,20 @@ class Evaluation:
     `untaught` of those left out are as `count_untaught` says.
     """
 
-    answers: Sequence[Answer]
-    left_out: Sequence[Answer] = ()
+    answers: Sequence[QuestionResult]
+    left_out: Sequence[QuestionResult] = ()
     untaught: int = 0
-    fitted: Sequence[Answer] = ()
+    fitted: Sequence[QuestionResult] = ()
     ablation: Ablation | None = None
     budgets: Sequence[Spent] = ()
 
 
-def evaluate(samples: list[Sample], wanted: Wanted) -> Evaluation:
+def evaluate(samples: list[EvaluationSample], wanted: RequestedFigures) -> Evaluation:
     """Load, ask, and delete again, whatever happens."""
     with scratch_account(PURPOSE) as scratch:
         with open_bar("loading", steps_of(samples)) as advance:
             loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
-        answers = ask_each("asking", loaded, Way(techniques=wanted.techniques))
+        answers = ask_each("asking", loaded, AskingMode(techniques=wanted.techniques))
         recorded = record_each(loaded, wanted.techniques) if wanted.leaves_one_out or wanted.ablates else []
         return Evaluation(
             answers=answers,
@@ -79,15 +79,17 @@ def evaluate(samples: list[Sample], wanted: Wanted) -> Evaluation:
         )
 
 
-def ask_each(name: str, loaded: Sequence[Loaded], way: Way) -> list[Answer]:
+def ask_each(name: str, loaded: Sequence[Loaded], way: AskingMode) -> list[QuestionResult]:
     return collect(name, sum(len(each.sample.questions) for each in loaded), ask_all(loaded, way))
 
 
-def record_each(loaded: Sequence[Loaded], techniques: Sequence[str]) -> list[Recorded]:
+def record_each(loaded: Sequence[Loaded], techniques: Sequence[str]) -> list[RecordedQuestion]:
     return collect("recording", questions_of(loaded), record_all(loaded, choose_plan(techniques)))
 
 
-def leave_each_out(loaded: Sequence[Loaded], recorded: Sequence[Recorded], wanted: Wanted) -> list[Answer]:
+def leave_each_out(
+    loaded: Sequence[Loaded], recorded: Sequence[RecordedQuestion], wanted: RequestedFigures
+) -> list[QuestionResult]:
     """Each sample, asked with what all others teach."""
     answers = []
     for each in loaded:
@@ -95,27 +97,34 @@ def leave_each_out(loaded: Sequence[Loaded], recorded: Sequence[Recorded], wante
         # shipped weights may know the sample that is left out
         weights = learn_weights(others, kept=NOTHING).weights
         plan = with_weights(choose_plan(wanted.techniques), weights)
-        answers += ask_each(f"without {each.sample.name}", [each], Way(plan=plan))
+        answers += ask_each(f"without {each.sample.name}", [each], AskingMode(plan=plan))
     return answers
 
 
-def untaught_by_the_others(loaded: Sequence[Loaded], recorded: Sequence[Recorded]) -> int:
+def untaught_by_the_others(loaded: Sequence[Loaded], recorded: Sequence[RecordedQuestion]) -> int:
     return sum(count_untaught(*divide(recorded, each)) for each in loaded)
 
 
-def divide(recorded: Sequence[Recorded], loaded: Loaded) -> tuple[list[Recorded], list[Recorded]]:
+def divide(
+    recorded: Sequence[RecordedQuestion], loaded: Loaded
+) -> tuple[list[RecordedQuestion], list[RecordedQuestion]]:
     """Its questions, and those of all others."""
     own = [question for question in recorded if question.sample == loaded.sample.name]
     return own, without(own, recorded)
 
 
-def ask_fitted(loaded: Sequence[Loaded], recorded: Sequence[Recorded], wanted: Wanted) -> list[Answer]:
+def ask_fitted(
+    loaded: Sequence[Loaded], recorded: Sequence[RecordedQuestion], wanted: RequestedFigures
+) -> list[QuestionResult]:
     plan = with_weights(choose_plan(wanted.techniques), learn_weights(recorded).weights)
-    return ask_each("fitted", loaded, Way(plan=plan))
+    return ask_each("fitted", loaded, AskingMode(plan=plan))
 
 
 def ablate(
-    loaded: Sequence[Loaded], recorded: Sequence[Recorded], answers: Sequence[Answer], wanted: Wanted
+    loaded: Sequence[Loaded],
+    recorded: Sequence[RecordedQuestion],
+    answers: Sequence[QuestionResult],
+    wanted: RequestedFigures,
 ) -> Ablation:
     with open_bar("signals", steps_of_signals(recorded)) as advance:
         signals, alone, without = ablate_signals(recorded, advance=advance)
@@ -123,18 +132,20 @@ def ablate(
     return Ablation(signals=signals, alone=alone, without=without, techniques=techniques, untaught=untaught)
 
 
-def ablate_techniques(loaded: Sequence[Loaded], answers: Sequence[Answer], wanted: Wanted) -> list[Row]:
+def ablate_techniques(
+    loaded: Sequence[Loaded], answers: Sequence[QuestionResult], wanted: RequestedFigures
+) -> list[AblationRow]:
     plans = other_plans(wanted.techniques, worked=frozenset[str]().union(*(each.worked for each in answers)))
     asked = collect("techniques", len(plans) * questions_of(loaded), ask_through(loaded, plans))
     return [row_of_answers(SHIPPED, answers), *rows_by_plan(asked)]
 
 
-def spend_each(loaded: Sequence[Loaded], wanted: Wanted) -> list[Spent]:
+def spend_each(loaded: Sequence[Loaded], wanted: RequestedFigures) -> list[Spent]:
     plans = plans_to_compare(wanted.techniques)
     shares = collect("budgets", len(plans) * questions_of(loaded), spend_all(loaded, plans))
-    return add_up([share for some in shares for share in some])
+    return average_shares([share for some in shares for share in some])
 
 
 def questions_of(loaded: Sequence[Loaded]) -> int:
-    """That are counted."""
+    """Return the counted questions."""
     return sum(len(counted(each)) for each in loaded)

@@ -6,10 +6,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lab.evaluation.ablation import Ablation, Row
+from lab.evaluation.ablation import Ablation, AblationRow
 from lab.evaluation.budgets import BUDGETS, Spent
-from lab.evaluation.figures import MEASURES, Group, Mean, Pace, Report
-from lab.evaluation.ranker import PLACES, Learnt, Lesson
+from lab.evaluation.figures import MEASURES, EvaluationReport, Group, Mean, Pace
+from lab.evaluation.ranker import PLACES, LearnedWeights, LearningSet
 from memory.retrieval.ranking.signals import SIGNALS
 
 FOUND = "Answers found, %, with 95 % bootstrap intervals"
@@ -17,32 +17,32 @@ LEFT_OUT = "The same by weights that were learnt on the other samples"
 FITTED = "The same by weights that were fitted on these very samples"
 
 
-def draw(report: Report, title: str = FOUND) -> Iterator[RenderableType]:
+def render_report(report: EvaluationReport, title: str = FOUND) -> Iterator[RenderableType]:
     table = open_table(title, "questions", "n", *MEASURES)
     everything = [report.all] if report.all else []
     apart = [report.apart] if report.apart else []
     for section in (everything, report.types, report.samples, apart):
         for group in section:
-            table.add_row(*row_of(group))
+            table.add_row(*report_row(group))
         table.add_section()
     yield table
-    yield Text(tell_pace(report.pace))
+    yield Text(format_pace(report.pace))
     for code, recalls in sorted(report.degraded.items()):
         yield Text(f"{code}: {recalls} recalls were degraded by it")
 
 
-def draw_ablation(ablation: Ablation) -> Iterator[RenderableType]:
+def render_ablation(ablation: Ablation) -> Iterator[RenderableType]:
     """Differences are to the first row of the first table, of techniques to the first of the last."""
     held_out = f"recall@{PLACES} on questions that were not learnt from, before selectors"
     everything = ablation.signals[0]
-    yield draw_rows(f"Signals: {held_out}", ablation.signals, everything)
-    yield draw_rows("Each signal alone", ablation.alone, everything)
-    yield draw_rows("All signals but one", ablation.without, everything)
-    yield from tell_untaught(ablation.untaught)
-    yield draw_rows(f"Techniques left out: recall@{PLACES}", ablation.techniques, ablation.techniques[0])
+    yield render_rows(f"Signals: {held_out}", ablation.signals, everything)
+    yield render_rows("Each signal alone", ablation.alone, everything)
+    yield render_rows("All signals but one", ablation.without, everything)
+    yield from format_untaught(ablation.untaught)
+    yield render_rows(f"Techniques left out: recall@{PLACES}", ablation.techniques, ablation.techniques[0])
 
 
-def tell_untaught(count: int) -> Iterator[Text]:
+def format_untaught(count: int) -> Iterator[Text]:
     if count:
         yield Text(
             f"Questions that were not learnt from, with candidates whose weights nothing else taught: {count}. "
@@ -50,8 +50,8 @@ def tell_untaught(count: int) -> Iterator[Text]:
         )
 
 
-def draw_rows(title: str, rows: Sequence[Row], reference: Row) -> Table:
-    """With the difference to the reference, in points."""
+def render_rows(title: str, rows: Sequence[AblationRow], reference: AblationRow) -> Table:
+    """Render a row per plan, with the difference to the reference, in points."""
     table = open_table(title, "", "all", "±", *reference.types)
     for row in rows:
         shares = [f"{share * 100:.1f}" for share in row.types.values()]
@@ -60,12 +60,12 @@ def draw_rows(title: str, rows: Sequence[Row], reference: Row) -> Table:
 
 
 def points(difference: float) -> float:
-    """In hundredths; a zero has no sign."""
+    """Format a share in hundredths; a zero has no sign."""
     return round(difference * 100, 1) + 0.0
 
 
-def draw_columns(title: str, columns: Sequence[Row]) -> Table:
-    """The same, a type a row."""
+def render_columns(title: str, columns: Sequence[AblationRow]) -> Table:
+    """Render the same figures with a row per type."""
     table = open_table(title, "", *(column.name for column in columns))
     table.add_row("all", *(f"{column.all * 100:.1f}" for column in columns), end_section=True)
     for type_ in columns[0].types:
@@ -73,14 +73,14 @@ def draw_columns(title: str, columns: Sequence[Row]) -> Table:
     return table
 
 
-def draw_budgets(spent: Sequence[Spent]) -> Table:
+def render_budgets(spent: Sequence[Spent]) -> Table:
     table = open_table("Answers within so many tokens, %", "told as", "by", *(f"{tokens:,}" for tokens in BUDGETS))
     for each in spent:
         table.add_row(each.form, each.plan, *(f"{each.found[tokens] * 100:.1f}" for tokens in BUDGETS))
     return table
 
 
-def draw_weights(learnt: Learnt) -> Table:
+def render_weights(learnt: LearnedWeights) -> Table:
     table = open_table("Weights", "signal", "turns", "others")
     for name in SIGNALS:
         table.add_row(name, *(cell_of_weight(lesson, name) for lesson in (learnt.turns, learnt.others)))
@@ -91,7 +91,7 @@ def draw_weights(learnt: Learnt) -> Table:
     return table
 
 
-def cell_of_weight(lesson: Lesson, name: str) -> str:
+def cell_of_weight(lesson: LearningSet, name: str) -> str:
     weight = f"{lesson.weights.get(name, 0.0):.3f}"
     return f"{weight}\n[dim]as it was[/dim]" if name in lesson.kept else weight
 
@@ -104,7 +104,7 @@ def open_table(title: str, first: str, *columns: str) -> Table:
     return table
 
 
-def row_of(group: Group) -> list[str]:
+def report_row(group: Group) -> list[str]:
     return [group.name, str(group.questions), *(cell(group.figures[measure]) for measure in MEASURES)]
 
 
@@ -112,7 +112,7 @@ def cell(figure: Mean) -> str:
     return f"{figure.mean * 100:.1f}\n[dim]{figure.low * 100:.0f}-{figure.high * 100:.0f}[/dim]"
 
 
-def tell_pace(pace: Pace) -> str:
+def format_pace(pace: Pace) -> str:
     return (
         f"A recall took {pace.p50_ms:.1f} ms (median; p95 {pace.p95_ms:.1f}) with embedding its question, "
         f"{pace.search_p50_ms:.1f} ms (p95 {pace.search_p95_ms:.1f}) without."

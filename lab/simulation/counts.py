@@ -1,4 +1,4 @@
-"""What there is in an account, by name: `memories fact live`, `links ABOUT`, `access counts`.
+"""Counts of everything in an account, by name: `memories fact live`, `links ABOUT`, `access counts`.
 
 One statement. What belongs to no account (partitions, samples) is counted as a whole.
 """
@@ -94,14 +94,14 @@ STATEMENT = "\nUNION ALL ".join(each.format(mine=MINE, account=ACCOUNT) for each
 
 
 def count_everything(account_id: UUID) -> Counts:
-    """By name; what there is none of may be missing."""
+    """Return the counts by name; a count of zero may be missing."""
     with connection.cursor() as cursor:
         cursor.execute(STATEMENT, {"account_id": account_id})
         return {name: int(number) for name, number in cursor.fetchall()}
 
 
 def changes(before: Counts, after: Counts) -> dict[str, int]:
-    """What became more or fewer, by how many."""
+    """Return the counts that changed, and by how much."""
     differences = {name: after.get(name, 0) - before.get(name, 0) for name in {*before, *after}}
     return {name: number for name, number in sorted(differences.items()) if number}
 

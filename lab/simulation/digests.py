@@ -1,8 +1,8 @@
-"""The end state of an account as one digest, and what two of them differ in: by contents, without ids, without the
-wall clock.
+"""The final state of an account as one digest, and the differences of two states.
 
-A row is told by its columns, in which the id of another row is replaced by what that row says, and a time by its day.
-Left out are what hangs on the clock or on who did it: when a row was written, leases, attempts, errors, runs of jobs.
+States are compared by contents, without ids and without the wall clock: a row is described by its columns, in which the
+id of another row is replaced by that row's description, and a time by its day. Left out is what depends on the clock or
+on who did it: when a row was written, leases, attempts, errors, runs of jobs.
 """
 
 import hashlib
@@ -24,23 +24,25 @@ VOLATILE = re.compile(
     r"|saved_session|saved_at|secret_hash|prefix|last_used_at|cleared_at|account_id|at"
 )
 DUE = re.compile(r".*_after")
-"""When something is due hangs on the clock; that it is, does not."""
+"""Columns that depend on the clock; whether they are set does not."""
 LEFT_OUT = frozenset({"JobRun", "ApiKey", "AuditEntry", "TermCount", "MetricSample", "SharedContextPool"})
-"""Counts of words are told by the texts, entries of the audit log by what they speak of."""
+"""Models left out: word counts follow from the texts, audit entries from what they are about."""
 AN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 DECIMALS = 4
 VECTOR = "vector"
-"""As long as it is, it is told by a digest."""
+"""The column that is described by a digest, because of its length."""
 
 Row = dict[str, Any]
 Table = tuple[str, list[Row]]
 
 
-def told_state(account: Account) -> dict[str, list[str]]:
-    """By table, its rows in order, as JSON."""
-    tables = [(model.__name__, list(rows_of(model, account))) for model in sorted_models()]
-    names = {row["id"]: name_of(table, row) for table, rows in tables for row in rows}
-    return {table: sorted(json.dumps(tell(row, names), sort_keys=True) for row in rows) for table, rows in tables}
+def describe_state(account: Account) -> dict[str, list[str]]:
+    """Return the rows of each table in order, as JSON."""
+    tables = [(model.__name__, list(rows_of_table(model, account))) for model in sorted_models()]
+    names = {row["id"]: name_of_row(table, row) for table, rows in tables for row in rows}
+    return {
+        table: sorted(json.dumps(describe_row(row, names), sort_keys=True) for row in rows) for table, rows in tables
+    }
 
 
 def digest_of(state: Mapping[str, list[str]]) -> str:
@@ -49,7 +51,7 @@ def digest_of(state: Mapping[str, list[str]]) -> str:
 
 
 def differences(one: Mapping[str, list[str]], other: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
-    """A table and a row of it, behind `-` where the first state alone has it, behind `+` where the other has."""
+    """Return the tables and rows that only one state has, after `-` for the first state and `+` for the other."""
     for table in sorted({*one, *other}):
         mine, yours = Counter(one.get(table, ())), Counter(other.get(table, ()))
         yield from ((table, f"- {row}") for row in (mine - yours).elements())
@@ -65,17 +67,17 @@ def has_account(model: type[Model]) -> bool:
     return any(field.attname == "account_id" for field in model._meta.concrete_fields)
 
 
-def rows_of(model: type[Model], account: Account) -> Iterable[Row]:
-    """With their ids; a child has those columns alone that its parent has not."""
+def rows_of_table(model: type[Model], account: Account) -> Iterable[Row]:
+    """Return the rows with their ids; a child has only the columns that its parent lacks."""
     names = [field.attname for field in model._meta.local_concrete_fields]
     key = str(model._meta.pk.attname if model._meta.pk else "id")
     rows = model._default_manager.filter(account_id=account.id).order_by(key)
     for values in rows.values(*dict.fromkeys([key, *names])).iterator():
-        yield {"id": values[key], **{name: plain(name, value) for name, value in values.items() if name != key}}
+        yield {"id": values[key], **{name: plain_value(name, value) for name, value in values.items() if name != key}}
 
 
-def plain(name: str, value: Any) -> Any:
-    """As JSON has it. A child's parent, and other rows, stay ids."""
+def plain_value(name: str, value: Any) -> Any:
+    """Convert to JSON values. Ids of a child's parent and of other rows stay."""
     if DUE.fullmatch(name):
         return value is not None
     if isinstance(value, datetime):
@@ -89,13 +91,13 @@ def plain(name: str, value: Any) -> Any:
     return hashlib.sha256(str(value).encode()).hexdigest()
 
 
-def name_of(table: str, row: Row) -> str:
-    """What the row says by itself, whatever it refers to."""
-    said = json.dumps(tell(row, {}), sort_keys=True)
+def name_of_row(table: str, row: Row) -> str:
+    """Return the row's own description, whatever it refers to."""
+    said = json.dumps(describe_row(row, {}), sort_keys=True)
     return f"{table}:{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
 
-def tell(row: Row, names: Mapping[UUID, str]) -> Row:
+def describe_row(row: Row, names: Mapping[UUID, str]) -> Row:
     return {
         name: replace_ids(value, names)
         for name, value in row.items()

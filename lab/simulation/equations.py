@@ -1,7 +1,7 @@
-"""What the figures of each job explain of what changed. What no equation speaks of, and has changed, is unexplained.
+"""Equations by which the figures of each job explain the changes. Any other change is unexplained.
 
-An equation says that the changes of some counts, each with its sign, add up to a figure of the job's, or to nothing.
-Counts are named by patterns (`memories * live`). Laws hold for every job and for all that people do.
+An equation says that the changes of some counts, each with its sign, add up to a figure of the job, or to zero. Counts
+are named by patterns (`memories * live`). Laws hold for every job and for all that people do.
 """
 
 from collections import Counter
@@ -11,11 +11,12 @@ from fnmatch import fnmatchcase
 from uuid import UUID
 
 from lab.simulation.counts import Counts
+from memory.kinds import all_specs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What the runs of a job told, added up."""
+    """The figures of the runs of a job, added up."""
 
     runs: int
     examined: int
@@ -60,7 +61,7 @@ class Equation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unexplained:
-    """By how many a count, or an equation of several, is off."""
+    """The difference by which a count, or an equation of several counts, is off."""
 
     what: str
     count: int
@@ -83,7 +84,7 @@ def fewer(*names: str) -> Explains:
 
 
 def equal(total: Explains, *counts: str) -> Equation:
-    """The counts together grew by the total."""
+    """Return the equation that the counts together grew by the total."""
     return Equation(counts=dict.fromkeys(counts, 1), total=total)
 
 
@@ -94,7 +95,7 @@ def balanced(one: str, other: str) -> Equation:
 
 EXTRACTED_LINKS = "from extractions: links made"
 """Told by the audit log."""
-MERGED_KINDS = ("fact", "context_entry", "learning", "strategy")
+MERGED_KINDS = tuple(spec.name for spec in all_specs() if spec.merging)
 
 LAWS = (
     # each memory has a vector, or waits for one
@@ -148,7 +149,7 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
         # all work in the script has a goal
         balanced("links WORKS_ON", "audited store episodic"),
     ],
-    "consolidate": [
+    "extract_knowledge": [
         equal(lambda done: done.figure("in") - done.figure("learnt", "merged", "refused", "failed")),
         equal(figures("entities_learnt"), "memories entity *"),
         equal(figures("facts_learnt"), "memories fact *"),
@@ -187,7 +188,7 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
         equal(fewer("pools"), "pools"),
         equal(fewer("answers"), "answers"),
     ],
-    "graduate": [
+    "promote_short_term": [
         equal(lambda done: -done.changed, "short-term waiting"),
         equal(changed, "entry versions"),
         equal(changed, "access log create", "access log update"),
@@ -207,7 +208,7 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
         balanced("strategy uses failed", "strategies failed"),
         balanced("strategy uses *", "audited reinforce procedural"),
     ],
-    "promote": [
+    "globalize_facts": [
         equal(figures("facts_promoted"), "memories fact *"),
         equal(figures("versions_made"), "fact versions *"),
         equal(figures("links_made"), "links *"),
@@ -233,13 +234,13 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
 
 
 def explain(job: str, changes: Counts, done: Done) -> list[Unexplained]:
-    """What the job's figures, and the laws, leave unexplained of what changed."""
+    """Return the changes that the job's figures and the laws leave unexplained."""
     equations = [*OF_JOBS.get(job, ()), equal(runs_left, "job runs"), *LAWS]
     return find_unexplained(equations, changes, done)
 
 
 def runs_left(done: Done) -> int:
-    """The job's own, less the old ones that it deleted."""
+    """Return the job's own runs, less the old ones that it deleted."""
     return done.runs - done.figure("job_runs")
 
 
@@ -260,11 +261,11 @@ def find_unexplained(equations: Sequence[Equation], changes: Counts, done: Done)
 
 
 Worths = Mapping[tuple[UUID, str], float]
-"""What a memory is worth: its salience by its id and kind, a fact's confidence by its id and that word."""
+"""The salience of memories by id and kind, and the confidence of facts by id and the word `confidence`."""
 
 
 def explain_fading(job: str, before: Worths, after: Worths, done: Done) -> list[Unexplained]:
-    """What the figures of `decay` say that it wrote, kind by kind, against what has another worth now."""
+    """Compare the figures of `decay`, kind by kind, with the memories whose salience changed."""
     if job != "decay":
         return []
     found = Counter(what for (memory_id, what), worth in after.items() if before.get((memory_id, what)) != worth)

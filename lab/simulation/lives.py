@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from lab.simulation.script import Extent, Lesson, Note, Talk, Work
+from lab.simulation.script import ScriptedConversation, ScriptedEntry, ScriptedTask, ScriptSize, Work
 from ledger import store as ledger
 from memory.extraction.messages import read_message
 from memory.extraction.turn_slots import Action, Call, Observation, Outcome, Slots
@@ -15,11 +15,11 @@ from memory.providers.embeddings import embedding_provider
 from memory.retrieval.queries import Query
 from memory.services.accounts.register import READ_WRITE_OPERATE, add_member, create_team, issue_key
 from memory.services.contexts.access_log import Action as Access
-from memory.services.contexts.access_log import log_reads
-from memory.services.contexts.entries import EntryDraft, store_entries, touched
-from memory.services.contexts.manage import own_context
+from memory.services.contexts.access_log import entry_reference, log_reads
+from memory.services.contexts.entries import EntryDraft, store_entries
+from memory.services.contexts.manage import ensure_own_context
 from memory.services.conversations.lifecycle import end_conversation
-from memory.services.embedding.embed import Embedded, embed_texts
+from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.goals.plan import GoalDraft, add_goal, complete_goal
 from memory.services.learnings.publish import LearningDraft, publish_learning
@@ -27,17 +27,17 @@ from memory.services.memories.reinforce import reinforce
 from memory.services.pools.manage import PoolDraft, create_pool
 from memory.services.pools.share import cache_result
 from memory.services.pools.workflow_runs import RunDraft, create_run_pool, start_run
-from memory.services.recall.recall import RecallRequest, conclude, recall
+from memory.services.recall.recall import RecallRequest, conclude_recall, recall
 from memory.services.records.record import RecordDraft, prepare_record, record_turn
 from memory.services.short_term.keep import ShortTermDraft, read_entry, store_entry
 from memory.services.tools import InvocationDraft, record_invocation
 from memory.services.turns.store import TurnDraft, store_turns
-from memory_project.redis import Place
+from memory_project.redis import ConversationRef
 
 ACTOR = "command:simulate_month"
 AUDIT_LEVEL = "reads"
 PATIENCE_MS = 600_000
-"""Of a recall: one that ran out of time would find something else in every run."""
+"""Deadline of a recall: one that ran out of time would find something else in every run."""
 ANSWER_LASTS = timedelta(hours=24)
 POOL_LASTS = timedelta(days=5)
 RESULT_LASTS_SECONDS = 7_200
@@ -52,14 +52,14 @@ class World:
     key: ApiKey
 
 
-def make_world(account: Account, extent: Extent, *, now: datetime) -> World:
+def make_world(account: Account, extent: ScriptSize, *, now: datetime) -> World:
     """Each agent has its own context from the beginning; reads are audited."""
     Account.objects.filter(id=account.id).update(audit_level=AUDIT_LEVEL)
     owner = Owner(account_id=account.id, actor=ACTOR)
     team = create_team(owner, name="crew")
     for number in range(extent.agents):
         member = add_member(owner, team.id, agent_id=f"agent-{number:02}")
-        own_context(replace(owner, agent_id=member.agent_id), now=now)
+        ensure_own_context(replace(owner, agent_id=member.agent_id), now=now)
     issued = issue_key(account, scopes=READ_WRITE_OPERATE, name="simulation", actor=ACTOR)
     return World(account=account, team=team, key=issued.key)
 
@@ -69,7 +69,7 @@ class Life:
     """One talk, at its time."""
 
     world: World
-    talk: Talk
+    talk: ScriptedConversation
     at: datetime
 
     @property
@@ -100,15 +100,15 @@ class Life:
     def later(self, minutes: float) -> datetime:
         return self.at + timedelta(minutes=minutes)
 
-    def embed(self, texts: Sequence[str]) -> Embedded:
+    def embed(self, texts: Sequence[str]) -> EmbeddedTexts:
         if not self.talk.is_unembedded:
             return embed_texts(texts)
         provider = embedding_provider()
         width = provider.find_width(deadline_seconds=None)
-        return Embedded(model=provider.model, width=width, vectors={}, error="provider_unreachable")
+        return EmbeddedTexts(model=provider.model, width=width, vectors={}, error="provider_unreachable")
 
     def say(self) -> list[UUID]:
-        """The turns' ids."""
+        """Store the turns and return their ids."""
         drafts = [
             TurnDraft(
                 message=read_message({"role": "assistant" if number % 2 else "user", "content": text}),
@@ -119,7 +119,7 @@ class Life:
         ]
         embedded = self.embed(self.talk.messages)
         stored = store_turns(self.owner, self.talk.conversation_id, drafts=drafts, embedded=embedded, now=self.later(9))
-        place = Place(account_id=self.world.account.id, conversation_id=self.talk.conversation_id)
+        place = ConversationRef(account_id=self.world.account.id, conversation_id=self.talk.conversation_id)
         ledger.mark(place, f"skill:{self.talk.number % 3}", agent_id=self.talk.agent_id)
         return [turn.id for turn in stored.turns]
 
@@ -131,7 +131,7 @@ class Life:
             for _read in range(lesson.reads):
                 reinforce(self.owner, [known.fact.id], now=self.later(11))
 
-    def fact_of(self, lesson: Lesson, turn_ids: Sequence[UUID]) -> FactDraft:
+    def fact_of(self, lesson: ScriptedTask, turn_ids: Sequence[UUID]) -> FactDraft:
         return FactDraft(
             claim=lesson.claim,
             certainty=lesson.certainty,
@@ -143,7 +143,7 @@ class Life:
         for note in self.talk.notes:
             self.keep_note(note)
 
-    def keep_note(self, note: Note) -> None:
+    def keep_note(self, note: ScriptedEntry) -> None:
         session, lasts = self.talk.conversation_id, int(note.lasts.total_seconds())
         draft = ShortTermDraft(memory_key=note.key, memory_value=note.value, session_id=session, ttl_seconds=lasts)
         store_entry(self.owner, draft, now=self.later(12))
@@ -151,19 +151,19 @@ class Life:
             read_entry(self.owner, key=note.key, session_id=session, now=self.later(13))
 
     def keep_entries(self) -> None:
-        """Stored and read once, so that the contexts' access log has something to tell."""
+        """Store entries and read them once, so that the contexts' access log has lines."""
         drafts = [EntryDraft(content=content) for content in self.talk.entries]
         if not drafts:
             return
-        context = own_context(self.owner, now=self.later(14))
+        context = ensure_own_context(self.owner, now=self.later(14))
         embedded = self.embed(self.talk.entries)
         stored: Sequence[ContextEntry] = store_entries(
             self.owner, context.id, drafts=drafts, embedded=embedded, now=self.later(14)
         )
-        log_reads(self.owner, [touched(entry) for entry in stored], action=Access.READ, now=self.later(15))
+        log_reads(self.owner, [entry_reference(entry) for entry in stored], action=Access.READ, now=self.later(15))
 
     def share(self) -> None:
-        """With the team, with a workflow's other agents, and with a client that may ask again."""
+        """Share with the team, with a workflow's other agents, and with a client that repeats a request."""
         talk, now = self.talk, self.later(16)
         if talk.insight:
             draft = LearningDraft(team_id=self.world.team.id, insight=talk.insight)
@@ -182,7 +182,7 @@ class Life:
         cache_result(self.owner, pool.pool_id, "stock", value={"seals": 4}, ttl_seconds=RESULT_LASTS_SECONDS, now=now)
 
     def answer(self, now: datetime) -> None:
-        """As the API keeps one for a client that repeats itself."""
+        """Keep an answer as the API does for a client that repeats itself."""
         IdempotentRequest.objects.create(
             account=self.world.account,
             api_key=self.world.key,
@@ -198,10 +198,10 @@ class Life:
         """Recalls count as reads."""
         request = RecallRequest(query=Query(text=self.talk.question, top_k=3), deadline_ms=PATIENCE_MS)
         bundle = recall(self.owner, request, now=self.later(17))
-        conclude(self.owner, request, bundle, now=self.later(17))
+        conclude_recall(self.owner, request, bundle, now=self.later(17))
 
     def work(self, work: Work) -> None:
-        """A goal, a structured turn for each tool, and the goal's end."""
+        """Add a goal, a structured turn for each tool, and the goal's end."""
         draft = GoalDraft(description=work.goal)
         goal = add_goal(self.owner, draft, embedded=self.embed([work.goal]), now=self.later(18))
         for number, (tool, success) in enumerate(work.tools):
@@ -215,12 +215,14 @@ class Life:
             conversation_id=conversation_id, tool_name=tool, success=success, task_type=task_type, latency_ms=20
         )
         invocation = record_invocation(self.owner, used, now=now)
-        draft = RecordDraft(slots=tell(work, tool, success=success), goal_id=goal_id, invocations=[invocation.id])
+        draft = RecordDraft(
+            slots=slots_of_tool_use(work, tool, success=success), goal_id=goal_id, invocations=[invocation.id]
+        )
         prepared = prepare_record(self.owner, draft, now=now)
         record_turn(self.owner, conversation_id, prepared, embedded=self.embed(prepared.texts), now=now)
 
 
-def tell(work: Work, tool: str, *, success: bool) -> Slots:
+def slots_of_tool_use(work: Work, tool: str, *, success: bool) -> Slots:
     status = "succeeded" if success else "failed"
     return Slots(
         observation=Observation(text=f"To {work.goal[0].lower()}{work.goal[1:-1]}, {tool} comes next. " * 3),

@@ -14,7 +14,7 @@ from lab.simulation.counts import Counts, changes, count_everything, count_extra
 from lab.simulation.dating import date_rows
 from lab.simulation.equations import EXTRACTED_LINKS, Done, Unexplained, explain, explain_fading
 from lab.simulation.lives import Life, World, make_world
-from lab.simulation.script import Extent, Talk, former_talks, talks_of_day
+from lab.simulation.script import ScriptedConversation, ScriptSize, former_talks, talks_of_day
 from lab.simulation.timetable import TALKS_AT, Due, jobs_of_day, talk_times
 from memory.maintenance import JOBS, Job
 from memory.maintenance.runner import run_at_once
@@ -28,14 +28,14 @@ SELECT m.id, 'confidence', confidence FROM facts JOIN memories m ON m.id = memor
 
 
 class Doer(Protocol):
-    """Has a job done as of a time; says what its runs told."""
+    """Runs a job at a time and returns what its runs counted."""
 
     def __call__(self, due: Due, account: Account) -> Done: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One job as of one time: what it told, how long it took, and what nothing explains."""
+class MonthStep:
+    """One job at one time: its figures, how long it took, and what nothing explains."""
 
     job: str
     at: datetime
@@ -47,28 +47,28 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Month:
-    """Where and when it is lived, and who does the jobs. `is_counted`: counts are taken around each job."""
+    """The place and time of the simulation, and what runs its jobs. `is_counted`: counts are taken around each job."""
 
-    extent: Extent
+    extent: ScriptSize
     account: Account
     first_day: date
     since: datetime
-    """When it began on the wall clock. Everything that bears a later time was dated by the database."""
+    """Start of the simulation on the wall clock. Everything with a later time was dated by the database."""
     do: Doer
     is_counted: bool = True
     jobs: Mapping[str, Job] = field(default_factory=lambda: JOBS)
     hours: Sequence[time] = TALKS_AT
-    """At which people talk, every day."""
+    """Hours of every day at which people talk."""
 
-    def live(self) -> Iterator[Step]:
-        """The steps as they are made."""
+    def live(self) -> Iterator[MonthStep]:
+        """Yield the steps as they are made."""
         world = make_world(self.account, self.extent, now=talk_times(self.first_day)[0])
         yield from self.live_before(world)
         for number in range(self.extent.days):
             yield from self.live_day(world, number)
 
-    def live_before(self, world: World) -> Iterator[Step]:
-        """What was said long before, a day each, and what jobs made of it on the eve of the month."""
+    def live_before(self, world: World) -> Iterator[MonthStep]:
+        """Yield the steps of long before: a day each, and what jobs made of it on the eve of the month."""
         for number, talk in enumerate(former_talks(self.extent)):
             day = self.first_day - timedelta(days=FORMER_DAYS - number % self.extent.days)
             self.talk(world, talk, talk_times(day)[0])
@@ -77,7 +77,7 @@ class Month:
         for due in jobs_of_day(eve, often, self.hours[-1:]):
             yield self.step(due)
 
-    def live_day(self, world: World, number: int) -> Iterator[Step]:
+    def live_day(self, world: World, number: int) -> Iterator[MonthStep]:
         day = self.first_day + timedelta(days=number)
         times, talks = talk_times(day, self.hours), talks_of_day(self.extent, number)
         waiting = {at: talks[turn :: len(times)] for turn, at in enumerate(times)}
@@ -87,11 +87,11 @@ class Month:
                     self.talk(world, talk, at)
             yield self.step(due)
 
-    def talk(self, world: World, talk: Talk, at: datetime) -> None:
+    def talk(self, world: World, talk: ScriptedConversation, at: datetime) -> None:
         Life(world=world, talk=talk, at=at).live()
         date_rows(self.account.id, since=self.since, at=at)
 
-    def step(self, due: Due) -> Step:
+    def step(self, due: Due) -> MonthStep:
         before, faded, began_at = self.count(), self.look_at_fading(due), timezone.now()
         began = perf_counter()
         done = self.do(due, self.account)
@@ -100,7 +100,7 @@ class Month:
         changed = {**changes(before, self.count()), **self.look_at_extracted(due, began_at)}
         unexplained = explain(due.job.name, changed, done) if self.is_counted else []
         unexplained += explain_fading(due.job.name, faded, self.look_at_fading(due), done)
-        return Step(
+        return MonthStep(
             job=due.job.name,
             at=due.at,
             is_once_more=due.is_once_more,
@@ -113,14 +113,14 @@ class Month:
         return count_everything(self.account.id) if self.is_counted else {}
 
     def look_at_extracted(self, due: Due, since: datetime) -> Counts:
-        """Of the job that extracts: the links that it made since."""
-        if not self.is_counted or due.job.name != "consolidate":
+        """Count the links that the extraction job has made since."""
+        if not self.is_counted or due.job.name != "extract_knowledge":
             return {}
         made = count_extracted_links(self.account.id, since)
         return {EXTRACTED_LINKS: made} if made else {}
 
     def look_at_fading(self, due: Due) -> dict[tuple[UUID, str], float]:
-        """What every memory is worth, for the job that lets it fade."""
+        """Read the salience of every memory, for the job `decay`."""
         if not self.is_counted or due.job.name != "decay":
             return {}
         with connection.cursor() as cursor:
@@ -128,18 +128,18 @@ class Month:
             return {(memory_id, what): worth for memory_id, what, worth in cursor.fetchall()}
 
 
-def first_day_of(extent: Extent, now: datetime) -> date:
-    """So that the last day ended before now: nothing in it lies in the future."""
+def first_day_of(extent: ScriptSize, now: datetime) -> date:
+    """Return the first day, such that the last day ended before now and nothing lies in the future."""
     return now.astimezone(UTC).date() - timedelta(days=extent.days)
 
 
 def do_at_once(due: Due, account: Account) -> Done:
-    """In this process."""
+    """Run a job in this process."""
     run = JobRun(job=due.job.name, account=account, requested_by="simulation", at=due.at)
-    return told_by([run_at_once(due.job, run, clock=timezone.now)])
+    return figures_of_runs([run_at_once(due.job, run, clock=timezone.now)])
 
 
-def told_by(runs: Sequence[JobRun]) -> Done:
+def figures_of_runs(runs: Sequence[JobRun]) -> Done:
     """Their figures, added up. A run that failed counts as a failure of its own."""
     figures: dict[str, int] = {}
     for run in runs:

@@ -1,4 +1,4 @@
-"""What a month came to, job by job: as a table, and as JSON."""
+"""The result of a month, job by job: as a table, and as JSON."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -7,14 +7,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from lab.simulation.month import Step
+from lab.simulation.month import MonthStep
 
 WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """What all runs of a job came to."""
+    """The sum of all runs of a job."""
 
     job: str
     runs: int = 0
@@ -24,7 +24,7 @@ class Total:
     unexplained: int = 0
     seconds: float = 0.0
 
-    def plus(self, step: Step) -> "Total":
+    def plus(self, step: MonthStep) -> "Total":
         done = step.done
         return Total(
             job=self.job,
@@ -37,20 +37,20 @@ class Total:
         )
 
 
-def add_up(steps: Iterable[Step]) -> list[Total]:
-    """By job, in the order of their names."""
+def total_by_job(steps: Iterable[MonthStep]) -> list[Total]:
+    """Add up the steps by job, in the order of their names."""
     totals: dict[str, Total] = {}
     for step in steps:
         totals[step.job] = totals.get(step.job, Total(job=step.job)).plus(step)
     return [totals[job] for job in sorted(totals)]
 
 
-def tell(totals: Sequence[Total], digest: str) -> dict[str, Any]:
+def serialize_month(totals: Sequence[Total], digest: str) -> dict[str, Any]:
     jobs = [asdict(total) | {"seconds": round(total.seconds, 3)} for total in totals]
     return {"jobs": jobs, "unexplained": sum(total.unexplained for total in totals), "digest": digest}
 
 
-def draw(totals: Sequence[Total], digest: str) -> str:
+def render_month(totals: Sequence[Total], digest: str) -> str:
     table = Table(title="A month", title_justify="left")
     table.add_column("job")
     for column in ("runs", "examined", "changed", "failed", "unexplained", "seconds"):

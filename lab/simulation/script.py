@@ -1,4 +1,4 @@
-"""What happens in the month, by seed alone: who talks with whom about what, and what comes of it.
+"""The script of the month, by seed alone: who talks with whom about what, and what comes of it.
 
 Conversations follow each other evenly. The same agent, user and channel meet again every `period` conversations: what
 was said there comes again then, word for word, in other words, or with another number.
@@ -32,8 +32,8 @@ FIRST_FORMER, FORMER_SHARE = 90_000, 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """How much happens. `seed` alone decides what."""
+class ScriptSize:
+    """The amount of what happens. `seed` alone decides what."""
 
     conversations: int
     agents: int
@@ -47,7 +47,7 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class ScriptedTask:
     """A fact that the agent is taught, and how often it is read then."""
 
     claim: str
@@ -56,7 +56,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class ScriptedEntry:
     """A short-term entry."""
 
     key: str
@@ -76,7 +76,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Talk:
+class ScriptedConversation:
     """One conversation and all that happens in it. `outcome` None: it does not end."""
 
     number: int
@@ -85,8 +85,8 @@ class Talk:
     channel: str
     messages: Sequence[str]
     outcome: str | None
-    lessons: Sequence[Lesson]
-    notes: Sequence[Note]
+    lessons: Sequence[ScriptedTask]
+    notes: Sequence[ScriptedEntry]
     entries: Sequence[str]
     insight: str
     work: Work | None
@@ -99,22 +99,22 @@ class Talk:
         return f"talk-{self.number:05}"
 
 
-def talks_of_day(extent: Extent, day: int) -> list[Talk]:
-    """Those of a day (from 0) in their order."""
+def talks_of_day(extent: ScriptSize, day: int) -> list[ScriptedConversation]:
+    """Return the conversations of a day (from 0) in their order."""
     first, behind = (extent.conversations * each // extent.days for each in (day, day + 1))
     return [write_talk(extent, number) for number in range(first, behind)]
 
 
-def former_talks(extent: Extent) -> list[Talk]:
-    """What was said long before the month: one conversation in fifty, and one at least."""
+def former_talks(extent: ScriptSize) -> list[ScriptedConversation]:
+    """Return the conversations of long before the month: one in fifty, and at least one."""
     return [write_talk(extent, FIRST_FORMER + number) for number in range(max(1, extent.conversations // FORMER_SHARE))]
 
 
-def write_talk(extent: Extent, number: int) -> Talk:
+def write_talk(extent: ScriptSize, number: int) -> ScriptedConversation:
     draw = random.Random(f"{extent.seed}:{number}")  # noqa: S311 - a script, no secret
     agent, place = number % extent.agents, number % extent.period
     is_nobody = number % 7 == 6
-    return Talk(
+    return ScriptedConversation(
         number=number,
         agent_id=f"agent-{agent:02}",
         user_id="" if is_nobody else f"user-{number % (2 * extent.agents):02}",
@@ -134,7 +134,7 @@ def write_talk(extent: Extent, number: int) -> Talk:
 
 
 def write_messages(draw: random.Random, place: int, number: int) -> Iterator[str]:
-    """What the user says of themselves, now and then again and now and then anew, between small talk."""
+    """Write what users say of themselves, sometimes repeated and sometimes changed, between small talk."""
     yield f"I live in {CITIES[(place + number // 200) % len(CITIES)]}."
     yield "Noted."
     yield draw.choice(
@@ -151,24 +151,24 @@ def write_messages(draw: random.Random, place: int, number: int) -> Iterator[str
         yield f"{draw.choice(FILLERS)} ({turn})"
 
 
-def write_lessons(draw: random.Random, extent: Extent, number: int) -> list[Lesson]:
+def write_lessons(draw: random.Random, extent: ScriptSize, number: int) -> list[ScriptedTask]:
     """One that comes again a period later, and is read often then; one in other words; one with another number."""
     place, repeat = number % extent.period, number // extent.period
     part, litres = PARTS[place % len(PARTS)], 3 + place % 5
     known = f"The {part} in hall {place} of block {repeat // 2} needs {litres} litres of oil every week"
-    lessons = [Lesson(claim=f"{known}.", certainty="explicit", reads=6 * (repeat % 2))]
+    lessons = [ScriptedTask(claim=f"{known}.", certainty="explicit", reads=6 * (repeat % 2))]
     if number % 3 == 0:
         also = known.replace(" needs ", " also needs ")
-        lessons.append(Lesson(claim=f"{also}.", certainty="inferred", reads=draw.randrange(3)))
+        lessons.append(ScriptedTask(claim=f"{also}.", certainty="inferred", reads=draw.randrange(3)))
     if number % 4 == 0:
         other = known.replace(f"{litres} litres", f"{litres + 10} litres")
-        lessons.append(Lesson(claim=f"{other}.", certainty="inferred", reads=0))
+        lessons.append(ScriptedTask(claim=f"{other}.", certainty="inferred", reads=0))
     return lessons
 
 
-def write_notes(draw: random.Random, number: int) -> list[Note]:
+def write_notes(draw: random.Random, number: int) -> list[ScriptedEntry]:
     return [
-        Note(
+        ScriptedEntry(
             key=f"note-{number % 50}-{each}",
             value=f"Step {each} of case {number} is done.",
             reads=draw.randrange(6),
@@ -179,7 +179,7 @@ def write_notes(draw: random.Random, number: int) -> list[Note]:
 
 
 def write_entries(draw: random.Random, place: int) -> list[str]:
-    """Of the agent's long-term memory: the same with every meeting, now and then in other words."""
+    """Write the agent's long-term memory: the same with every meeting, sometimes in other words."""
     if place % 2:
         return []
     drawer = f"drawer {place % 6} of the {PARTS[place % len(PARTS)]} room"

@@ -1,6 +1,6 @@
-"""Which jobs run when, in a day: daily ones at their times, the others some hours after people were at it.
+"""The timetable of a day's jobs: daily ones at their times, the others some hours after people were active.
 
-Queues are worked off once more an hour later: what a killed worker held is free again by then.
+Queues are processed once more an hour later: what a killed worker held is free again by then.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from memory.maintenance import Job
 TALKS_AT = (time(9), time(14), time(19))
 JOBS_AFTER = timedelta(hours=2)
 ONCE_MORE_AFTER = timedelta(minutes=61)
-QUEUES = frozenset({"consolidate", "embed", "summarize"})
+QUEUES = frozenset({"embed", "extract_knowledge", "summarize"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +29,12 @@ def talk_times(day: date, hours: Sequence[time] = TALKS_AT) -> list[datetime]:
 
 
 def jobs_of_day(day: date, jobs: Mapping[str, Job], hours: Sequence[time] = TALKS_AT) -> list[Due]:
-    """In the order of their times, at one time by name. People talk at these hours."""
-    found = [due for job in jobs.values() for due in times_of(job, day, hours)]
+    """Return the jobs in the order of their times, and by name at the same time. People talk at these hours."""
+    found = [due for job in jobs.values() for due in times_of_job(job, day, hours)]
     return sorted(found, key=lambda due: (due.at, due.job.name))
 
 
-def times_of(job: Job, day: date, hours: Sequence[time]) -> Iterable[Due]:
+def times_of_job(job: Job, day: date, hours: Sequence[time]) -> Iterable[Due]:
     if job.every is None:
         return
     if isinstance(job.every, time):

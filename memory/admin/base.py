@@ -1,66 +1,99 @@
-"""What all pages of the admin share: bounded lists, audited writes, sentences instead of tracebacks."""
+"""Base classes of the admin's pages: bounded lists, audited writes, and errors shown as sentences."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, models
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from memory.admin.fields import JSONObjectField
+from memory.admin.text import error_sentence
 from memory.errors import MemoryServiceError
 from memory.models import Account
 from memory.owner import Owner
-from memory.services.audit.staff_writes import change_row, create_row, delete_row
-from memory_project.admin_lists import BoundedPaginator
+from memory.services.audit import create_audited_row, delete_audited_row, update_audited_row
+from memory_project.admin_lists import BoundedPaginator, read_uuid
 from memory_project.http.problems import REDIS_ERRORS
 
 if TYPE_CHECKING:
     Admin = admin.ModelAdmin[Any]
+    Inline = admin.TabularInline[Any, Any]
 else:
-    # Django's class has no parameter at run time
+    # Django's classes have no parameters at run time
     Admin = admin.ModelAdmin
+    Inline = admin.TabularInline
 
-ACTOR_CHARACTERS = 150
+MAX_ACTOR_CHARACTERS = 150
+MAX_INLINE_ROWS = 100
+"""A form takes only so many fields: rows beyond this number are edited in a list of their own."""
+
 REFUSAL = "_refusal"
-"""Where a request keeps why it was not saved."""
+"""The attribute of a request that holds why its form was not saved."""
 
-REDIS_IS_DOWN = "Redis gives no answer, and has a part in it. Nothing was changed; try again in a moment."
+REDIS_IS_DOWN = "Redis does not answer, and this change needs it. Nothing was changed. Try again in a moment."
 
 
 def staff_name(request: HttpRequest) -> str:
-    """Who is answerable, for the audit log."""
-    return f"staff:{request.user.get_username()}"[:ACTOR_CHARACTERS]
+    """Return the name of the signed-in staff user for the audit log."""
+    return f"staff:{request.user.get_username()}"[:MAX_ACTOR_CHARACTERS]
 
 
 def staff_owner(request: HttpRequest, account_id: UUID, **columns: str) -> Owner:
-    """Staff act for the account: they see and write all of it."""
+    """Return the owner for staff, who act for the account and therefore read and write all of it."""
     return Owner(account_id=account_id, actor=staff_name(request), **columns)
 
 
-def by_account(rows: QuerySet[Any]) -> dict[UUID, list[UUID]]:
-    """The ids of the rows by their account: services work within one."""
+def holder_owner(request: HttpRequest, row: Any) -> Owner:
+    """Return the owner of a row, so that what staff write next to it belongs to the same agent and user."""
+    return staff_owner(request, row.account_id, agent_id=row.agent_id, user_id=row.user_id, channel=row.channel)
+
+
+def ids_by_account(rows: QuerySet[Any]) -> dict[UUID, list[UUID]]:
+    """Return the ids of the rows by account, since services work within one account."""
     found: dict[UUID, list[UUID]] = {}
     for account_id, row_id in rows.order_by().values_list("account_id", "pk"):
         found.setdefault(account_id, []).append(row_id)
     return found
 
 
-class ServedForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A form whose service knows the rules of the row: the model's own would only say them less well, or too soon."""
+def adopt_row(instance: Any, stored: Any) -> None:
+    """Give the form's instance the values that the service stored, for what follows in the request."""
+    instance.__dict__.update(stored.__dict__)
+
+
+def read_number(text: str, *, max_digits: int = 9) -> int | None:
+    """Return the natural number that a request sent. Return None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= max_digits else None
+
+
+class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A form whose row is validated by a service. The model's own validation is skipped."""
 
     def _get_validation_exclusions(self) -> set[str]:
         return {field.name for field in self.instance._meta.fields}
 
 
+class VersionedForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A form that sends back the version of the row that the page showed, so that later changes are not overwritten."""
+
+    seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance._state.adding and "seen_version" in self.fields:
+            self.fields["seen_version"].initial = self.instance.version
+
+
 class RefusedForm(forms.BaseForm):
-    """Before a form that a service has refused: it says why, and is not saved again."""
+    """A mixin for a form that a service has refused: it shows the reason and is not saved again."""
 
     refusal = ""
 
@@ -70,8 +103,18 @@ class RefusedForm(forms.BaseForm):
         return cleaned
 
 
+class LeanChangeList(ChangeList):
+    """A list that reads no long columns, only the excerpts that the page declares in `list_annotations`."""
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
+        pages: Any = self.model_admin
+        lean: QuerySet[Any] = rows.defer(*pages.long_columns).annotate(**pages.list_annotations)
+        return lean
+
+
 class BoundedAdmin(Admin):
-    """A list that costs the same few queries whatever the table holds: newest first, counted to a limit."""
+    """A list that costs the same few queries whatever the size of the table: newest first, counted up to a limit."""
 
     paginator = BoundedPaginator
     show_full_result_count = False
@@ -81,14 +124,50 @@ class BoundedAdmin(Admin):
     # ids are ordered by time, and sorting by anything else would sort the whole table
     ordering: ClassVar[Any] = ("-pk",)
     sortable_by: ClassVar[Any] = ()
-    fixed_fields: ClassVar[tuple[str, ...]] = ()
-    """Chosen when a row is added, and never changed."""
-
+    list_filter: ClassVar[Any] = ()
+    list_select_related: ClassVar[Any] = ("account",)
+    search_fields: ClassVar[Any] = ()
     formfield_overrides = {models.JSONField: {"form_class": JSONObjectField}}
+
+    allow_add: ClassVar[bool] = True
+    allow_change: ClassVar[bool] = True
+    allow_delete: ClassVar[bool] = True
+    """False if nobody may add, change or delete rows here, whatever their permissions."""
+
+    fixed_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that are chosen when a row is added and never changed."""
+    long_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns that lists and deletions do not read, since they may be megabytes."""
+    list_annotations: ClassVar[Mapping[str, Any]] = {}
+    """Expressions that lists read in addition, by name."""
+    id_search_fields: ClassVar[tuple[str, ...]] = ()
+    """Columns that are compared with the search term if it is an id."""
+    deletion_note: ClassVar[str | None] = None
+    """A sentence on what else a deletion removes. If it is None, Django lists the related rows."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.allow_add and super().has_add_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
+        return self.allow_change and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
+        return self.allow_delete and super().has_delete_permission(request, obj)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return LeanChangeList
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> tuple[str, ...]:
         fixed = self.fixed_fields if obj is not None else ()
         return (*super().get_readonly_fields(request, obj), *fixed)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        row_id = read_uuid(search_term) if self.id_search_fields else None
+        if row_id is None:
+            return super().get_search_results(request, queryset, search_term)
+        return queryset.filter(Q(*((name, row_id) for name in self.id_search_fields), _connector=Q.OR)), False
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         # PostgreSQL refuses NUL in any value, filters included
@@ -99,7 +178,8 @@ class BoundedAdmin(Admin):
         except MemoryServiceError as err:
             if request.method != "POST":
                 raise
-            self.message_user(request, f"Not all of it was done: {err}.", messages.ERROR)
+            message = f"The action stopped before it was complete. {error_sentence(err)}"
+            self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
     def changeform_view(
@@ -109,13 +189,13 @@ class BoundedAdmin(Admin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
-        """What a service refuses to save comes back as it was typed, with the reason."""
+        """Show a form that a service refused to save again as it was typed, with the reason."""
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
         except IntegrityError:
-            refusal = "Not saved: there is such a row already, or what it names is gone."
+            refusal = "Not saved. Such a row exists already, or a row that it refers to was deleted."
         except MemoryServiceError as err:
-            refusal = f"Not saved: {err}."
+            refusal = f"Not saved. {error_sentence(err)}"
         except REDIS_ERRORS:
             refusal = REDIS_IS_DOWN
         if request.method != "POST":
@@ -124,44 +204,118 @@ class BoundedAdmin(Admin):
         setattr(request, REFUSAL, refusal)
         return super().changeform_view(request, object_id, form_url, extra_context)
 
+    def get_form(self, request: HttpRequest, obj: Any | None = None, change: bool = False, **options: Any) -> Any:
+        form = super().get_form(request, obj, change, **options)
+        refusal = getattr(request, REFUSAL, "")
+        return type(form.__name__, (RefusedForm, form), {"refusal": refusal}) if refusal else form
+
+    def describe_row(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Return what the row's page shows next to its form; `subtitle` replaces the heading."""
+        return {}
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        row: Any = kwargs.get("obj")
+        if row is not None:
+            # a refused form has changed its instance: describe what is stored
+            stored = self.get_object(request, str(row.pk)) if request.method == "POST" else row
+            context = {**context, **self.describe_row(request, stored or row)}
+        return super().render_change_form(request, context, *args, **kwargs)
+
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         try:
             return super().delete_view(request, object_id, extra_context)
         except MemoryServiceError as err:
-            self.message_user(request, f"Not deleted: {err}.", messages.ERROR)
+            self.message_user(request, f"Not deleted. {error_sentence(err)}", messages.ERROR)
             return HttpResponseRedirect(request.path)
 
-    def get_form(self, request: HttpRequest, obj: Any | None = None, change: bool = False, **options: Any) -> Any:
-        form = super().get_form(request, obj, change, **options)
-        refusal = getattr(request, REFUSAL, "")
-        return type(form.__name__, (RefusedForm, form), {"refusal": refusal}) if refusal else form
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for row in queryset.defer(*self.long_columns):
+            self.delete_model(request, row)
+
+    def name_deleted(self, row: Any) -> str:
+        """Return how the page that asks for confirmation names a row."""
+        return str(row)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """List the rows themselves and one sentence on what goes with them, not the many related rows."""
+        if self.deletion_note is None:
+            return super().get_deleted_objects(objs, request)
+        named = [self.name_deleted(row) for row in objs]
+        counts = {str(self.opts.verbose_name_plural): len(named)}
+        return [*named, *filter(None, [self.deletion_note])], counts, set(), []
+
+    def count_rows(self, count: int) -> str:
+        """Return a number of rows in words, such as "2 facts"."""
+        return f"{count:,} {self.opts.verbose_name if count == 1 else self.opts.verbose_name_plural}"
+
+    def change_by_account(
+        self, request: HttpRequest, rows: QuerySet[Any], change: Callable[[Owner, list[UUID]], int], *, done: str
+    ) -> None:
+        """Call `change` once for each account with the ids of its rows, and say for how many rows it was `done`."""
+        changed = sum(change(staff_owner(request, account), ids) for account, ids in ids_by_account(rows).items())
+        self.message_user(request, f"{done} {self.count_rows(changed)}.", messages.SUCCESS)
+
+    def change_each(
+        self,
+        request: HttpRequest,
+        rows: Iterable[Any],
+        change: Callable[[Owner, Any], object],
+        *,
+        done: str,
+        log: str = "",
+    ) -> None:
+        """Change the rows one by one. Say how many were changed, and why others were refused.
+
+        A row for which `change` returns False is not counted. With `log` the change appears in the row's history.
+        """
+        changed, refusals = 0, set()
+        for row in rows:
+            try:
+                is_changed = change(staff_owner(request, row.account_id), row) is not False
+            except MemoryServiceError as err:
+                refusals.add(error_sentence(err))
+                continue
+            if log:
+                self.log_change(request, row, log)
+            changed += is_changed
+        self.message_user(request, f"{done} {self.count_rows(changed)}.", messages.SUCCESS)
+        for refusal in sorted(refusals):
+            self.message_user(request, f"Some rows were not changed. {refusal}", messages.WARNING)
+
+    def find_row(self, request: HttpRequest, object_id: str) -> Any:
+        """Return the row for a page of our own. Raise PermissionDenied or Http404 if it cannot be shown."""
+        row = self.get_object(request, object_id)
+        if not self.has_view_permission(request, row):
+            raise PermissionDenied
+        if row is None:
+            raise Http404(f"There is no such {self.opts.verbose_name}.")
+        return row
+
+    def render_page(self, request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
+        """Render a page of our own from `templates/admin/memory/`."""
+        shared = {**self.admin_site.each_context(request), "opts": self.opts, "title": title}
+        return TemplateResponse(request, f"admin/memory/{template}", {**shared, **context})
 
     def unless_redis_is_down(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
-        """The page, or one that says what is down: for views over what lives in Redis."""
+        """Return the page of `view`, or with status 503 a page that says that Redis is down."""
         try:
             return view()
         except REDIS_ERRORS:
-            context = {**self.admin_site.each_context(request), "title": "Redis is not reachable", "opts": self.opts}
-            return TemplateResponse(request, "admin/memory/live/unavailable.html", context, status=503)
+            page = self.render_page(request, "live/unavailable.html", "Redis is not reachable")
+            page.status_code = 503
+            return page
 
 
 class ReadOnlyAdmin(BoundedAdmin):
-    """A record: nobody adds to it, edits it or deletes from it here."""
+    """A list of records that nobody adds, edits or deletes here."""
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
-        return False
+    allow_add = allow_change = allow_delete = False
 
 
 class AuditedAdmin(BoundedAdmin):
-    """Plain rows: written by the service that audits them. `memory_type` is their name in the audit log."""
+    """Pages of plain rows, which the audit service writes. `memory_type` is their name in the audit log."""
 
     memory_type = ""
 
@@ -171,25 +325,9 @@ class AuditedAdmin(BoundedAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: "forms.ModelForm[Any]", change: bool) -> None:
         owner = self.owner_of(request, obj)
         if not change:
-            create_row(owner, obj, memory_type=self.memory_type)
+            create_audited_row(owner, obj, memory_type=self.memory_type)
         elif form.changed_data:
-            change_row(owner, obj, columns=form.changed_data, memory_type=self.memory_type)
+            update_audited_row(owner, obj, columns=form.changed_data, memory_type=self.memory_type)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        delete_row(self.owner_of(request, obj), obj, memory_type=self.memory_type)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for row in queryset:
-            self.delete_model(request, row)
-
-
-def describe_deletion(rows: Iterable[Any], also: str = "") -> tuple[list[str], dict[str, int], set[str], list[str]]:
-    """What a page that asks for confirmation lists: the rows themselves, not the many that go with them."""
-    named = [str(row) for row in rows]
-    return [*named, also] if also else named, {"rows": len(named)}, set(), []
-
-
-def refuse_taken(model: type[models.Model], instance: Any, **values: Any) -> None:
-    """ValidationError when another row has these values: forms leave out constraints over fields they do not show."""
-    if model._default_manager.filter(**values).exclude(pk=instance.pk).exists():
-        raise ValidationError("There is one already.")
+        delete_audited_row(self.owner_of(request, obj), obj, memory_type=self.memory_type)

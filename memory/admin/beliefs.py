@@ -1,4 +1,4 @@
-"""What is known of facts, to look at: who believed what when, what says so, what took whose place."""
+"""History, evidence and relations of facts, for the pages of facts and of reviews."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,34 +8,35 @@ from uuid import UUID
 
 from django.db.models import Q
 from django.db.models.functions import Left
-from django.urls import reverse
 
-from memory.admin.text import EXCERPT_CHARACTERS, mark_invisible, shorten
+from memory.admin.columns import DAY, MINUTE
+from memory.admin.page_links import change_url, turn_url
+from memory.admin.text import excerpt_of, mark_invisible, text_excerpt
 from memory.models import Fact, FactReview, FactVersion, Link
 from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
 
-MOST_VERSIONS = 100
-MOST_QUOTES = 20
-"""Turns quoted of each fact."""
-MOST_ENTITIES = 50
-MOST_RELATED = 50
+MAX_VERSIONS = 100
+MAX_QUOTES = 20
+"""Turns that are quoted for one fact."""
+MAX_ENTITIES = 50
+MAX_RELATED = 50
 QUOTE_CHARACTERS = 600
 CLAIM_CHARACTERS = 10_000
 
-OTHER_SIDES = {
-    (SUPERSEDES, True): "Takes the place of",
+RELATIONS_OF_FACTS = {
+    (SUPERSEDES, True): "Supersedes",
     (SUPERSEDES, False): "Was superseded by",
     (PROMOTED_FROM, True): "Promoted from",
     (PROMOTED_FROM, False): "Promoted to",
 }
-"""What the fact at the other end of a link is to one: by the link's type, and whether it goes out."""
+"""Relations of a fact to another one, by type of link and whether the link goes out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quote:
-    """A turn that says so, and its address in the transcript."""
+class TurnQuote:
+    """A turn that supports a fact or mentions an entity, with its address in the transcript."""
 
-    said: str
+    text: str
     speaker: str
     conversation: str
     index: int
@@ -45,28 +46,28 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """Something with a page of its own."""
+class NamedLink:
+    """The name, type and address of something that has a page of its own."""
 
     name: str
-    sort: str
+    type: str
     url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Succession:
-    """A fact that took this one's place, or whose place it took; or a copy in another channel."""
+class RelatedFact:
+    """A fact that superseded this one or was superseded by it, or a copy in another channel."""
 
-    what: str
+    relation: str
     claim: str
     status: str
     url: str
-    told: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownVersion:
-    """A belief; `claim` is empty where it is that of the belief before."""
+class BeliefRow:
+    """A version of a fact. `claim` is empty if it is the same as in the version before."""
 
     row: FactVersion
     claim: str
@@ -75,124 +76,130 @@ class ShownVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
-    """Newest first. `left_out`: there were more."""
+class BeliefHistory:
+    """The versions of a fact, newest first. `is_cut` if there were more than are shown."""
 
-    versions: Sequence[ShownVersion]
+    versions: Sequence[BeliefRow]
     is_cut: bool
 
 
-def tell_time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d}" if (moment.hour, moment.minute) == (0, 0) else f"{moment:%Y-%m-%d %H:%M}"
+def format_short_time(moment: datetime) -> str:
+    """Format a time, without the time of day if that is midnight."""
+    return f"{moment:{DAY}}" if (moment.hour, moment.minute) == (0, 0) else f"{moment:{MINUTE}}"
 
 
-def tell_span(start: datetime | None, end: datetime | None) -> str:
-    """When something is true, for people."""
+def format_validity(start: datetime | None, end: datetime | None) -> str:
+    """Say from when until when a fact is true."""
     if start is None and end is None:
         return "always"
     if start is None:
-        return f"until {tell_time(end)}" if end else ""
-    return f"{tell_time(start)} – {tell_time(end)}" if end else f"since {tell_time(start)}"
+        return f"until {format_short_time(end)}" if end else ""
+    return f"{format_short_time(start)} – {format_short_time(end)}" if end else f"since {format_short_time(start)}"
 
 
-def read_history(fact: Fact) -> History:
-    """All beliefs that there were of it, to a limit."""
+def format_belief_time(fact: Any) -> str:
+    """Say since when a fact is believed, or until when it was."""
+    if fact.retracted_at is not None:
+        return f"until {format_short_time(fact.retracted_at)}"
+    if fact.recorded_at is not None:
+        return f"since {format_short_time(fact.recorded_at)}"
+    return "not yet" if fact.status == Fact.Status.PENDING else "never"
+
+
+def read_history(fact: Fact) -> BeliefHistory:
+    """Return all versions of a fact, up to MAX_VERSIONS."""
     rows = FactVersion.objects.filter(account_id=fact.account_id, fact_id=fact.pk).order_by("-number")
-    found = list(rows[: MOST_VERSIONS + 1])
-    before = [row.claim for row in found[1:]] + [""]
-    versions = [show_version(row, claim) for row, claim in zip(found, before, strict=True)]
-    return History(versions=versions[:MOST_VERSIONS], is_cut=len(found) > MOST_VERSIONS)
+    found = list(rows[: MAX_VERSIONS + 1])
+    claims_before = [row.claim for row in found[1:]] + [""]
+    versions = [
+        BeliefRow(
+            row=row,
+            claim=mark_invisible(row.claim[:CLAIM_CHARACTERS]) if row.claim != claim_before else "",
+            actor=mark_invisible(row.actor),
+            valid=format_validity(row.valid_from, row.valid_to),
+        )
+        for row, claim_before in zip(found, claims_before, strict=True)
+    ]
+    return BeliefHistory(versions=versions[:MAX_VERSIONS], is_cut=len(found) > MAX_VERSIONS)
 
 
-def show_version(row: FactVersion, claim_before: str) -> ShownVersion:
-    return ShownVersion(
-        row=row,
-        claim=mark_invisible(row.claim[:CLAIM_CHARACTERS]) if row.claim != claim_before else "",
-        actor=mark_invisible(row.actor),
-        valid=tell_span(row.valid_from, row.valid_to),
-    )
+def quote_columns(end: str) -> tuple[Any, ...]:
+    """Return the columns of a link that `turn_quote` needs, for the turn at one end ("source" or "target")."""
+    names = ("event_time", "conversation_id", "turn__index", "turn__role", "turn__name", "turn__log_id")
+    return (Left(f"{end}__text", QUOTE_CHARACTERS + 1), *(f"{end}__{name}" for name in names))
 
 
-def read_quotes(facts: Sequence[Fact]) -> dict[UUID, list[Quote]]:
-    """The turns that facts of one account are derived from, by fact, as they were said."""
-    links = Link.objects.filter(
-        account_id=facts[0].account_id, source_id__in=[fact.pk for fact in facts], type=DERIVED_FROM
-    )
-    columns = (
-        "source_id",
-        Left("target__text", QUOTE_CHARACTERS + 1),
-        "target__event_time",
-        "target__conversation_id",
-        "target__turn__index",
-        "target__turn__role",
-        "target__turn__name",
-        "target__turn__log_id",
-    )
-    rows = links.exclude(target__turn=None).order_by("target__event_time", "target_id").values_list(*columns)
-    found: dict[UUID, list[Quote]] = {}
-    for fact_id, *said in rows[: MOST_QUOTES * len(facts)]:
-        found.setdefault(fact_id, []).append(make_quote(*said))
-    return found
-
-
-def make_quote(text: str, at: datetime, conversation_id: str, index: int, role: str, name: str, log_id: Any) -> Quote:
-    page = reverse("admin:memory_conversation_change", args=[log_id])
-    return Quote(
-        said=mark_invisible(text[:QUOTE_CHARACTERS]),
+def turn_quote(
+    text: str, at: datetime, conversation_id: str, index: int, role: str, name: str, log_id: Any
+) -> TurnQuote:
+    return TurnQuote(
+        text=mark_invisible(text[:QUOTE_CHARACTERS]),
         speaker=mark_invisible(name or role),
-        conversation=shorten(conversation_id),
+        conversation=excerpt_of(conversation_id),
         index=index,
         at=at,
-        url=f"{page}?turn={index}#turn-{index}",
+        url=turn_url(log_id, index),
         is_cut=len(text) > QUOTE_CHARACTERS,
     )
 
 
-def read_entities(facts: Sequence[Fact]) -> dict[UUID, list[Named]]:
-    """What facts of one account are about, by fact."""
-    links = Link.objects.filter(account_id=facts[0].account_id, source_id__in=[fact.pk for fact in facts], type=ABOUT)
-    columns = ("source_id", "target_id", "target__entity__name", "target__entity__type")
-    rows = links.exclude(target__entity=None).order_by("id").values_list(*columns)
-    found: dict[UUID, list[Named]] = {}
-    for fact_id, entity_id, name, sort in rows[: MOST_ENTITIES * len(facts)]:
-        url = reverse("admin:memory_entity_change", args=[entity_id])
-        found.setdefault(fact_id, []).append(Named(name=shorten(name), sort=mark_invisible(sort), url=url))
+def read_quotes(facts: Sequence[Fact]) -> dict[UUID, list[TurnQuote]]:
+    """Return the turns from which facts of one account are derived, by fact, in order of time."""
+    fact_ids = [fact.pk for fact in facts]
+    links = Link.objects.filter(account_id=facts[0].account_id, source_id__in=fact_ids, type=DERIVED_FROM)
+    rows = links.exclude(target__turn=None).order_by("target__event_time", "target_id")
+    found: dict[UUID, list[TurnQuote]] = {}
+    for fact_id, *quoted in rows.values_list("source_id", *quote_columns("target"))[: MAX_QUOTES * len(facts)]:
+        found.setdefault(fact_id, []).append(turn_quote(*quoted))
     return found
 
 
-def read_successions(fact: Fact) -> list[Succession]:
-    """What superseded it, what it superseded, what it was promoted to and from."""
+def entity_link(entity_id: UUID, name: str, type_: str) -> NamedLink:
+    return NamedLink(name=excerpt_of(name), type=mark_invisible(type_), url=change_url("entity", entity_id))
+
+
+def read_entities(facts: Sequence[Fact]) -> dict[UUID, list[NamedLink]]:
+    """Return the entities that facts of one account are about, by fact."""
+    links = Link.objects.filter(account_id=facts[0].account_id, source_id__in=[fact.pk for fact in facts], type=ABOUT)
+    columns = ("source_id", "target_id", "target__entity__name", "target__entity__type")
+    rows = links.exclude(target__entity=None).order_by("id").values_list(*columns)
+    found: dict[UUID, list[NamedLink]] = {}
+    for fact_id, *entity in rows[: MAX_ENTITIES * len(facts)]:
+        found.setdefault(fact_id, []).append(entity_link(*entity))
+    return found
+
+
+def read_related_facts(fact: Fact) -> list[RelatedFact]:
+    """Return the facts that this one superseded, was superseded by, was promoted to or from; latest links first."""
     links = Link.objects.filter(Q(source_id=fact.pk) | Q(target_id=fact.pk), account_id=fact.account_id)
-    sides = [(f"{end}_id", Left(f"{end}__text", EXCERPT_CHARACTERS + 1), f"{end}__fact__status") for end in ENDS]
     rows = links.filter(type__in=(SUPERSEDES, PROMOTED_FROM)).order_by("-id")
-    columns = ("type", "properties", *sides[0], *sides[1])
+    columns: list[Any] = ["type", "properties"]
+    for end in ("source", "target"):
+        columns += [f"{end}_id", text_excerpt(f"{end}__text"), f"{end}__fact__status"]
     found = []
-    for type_, properties, *ends in rows.values_list(*columns)[:MOST_RELATED]:
+    for type_, properties, *ends in rows.values_list(*columns)[:MAX_RELATED]:
         is_out = ends[0] == fact.pk
         other_id, claim, status = ends[3:] if is_out else ends[:3]
         found.append(
-            Succession(
-                what=OTHER_SIDES[type_, is_out],
-                claim=shorten(claim),
+            RelatedFact(
+                relation=RELATIONS_OF_FACTS[type_, is_out],
+                claim=excerpt_of(claim),
                 status=status or "",
-                url=reverse("admin:memory_fact_change", args=[other_id]),
-                told=shorten(str(properties.get("reason", ""))),
+                url=change_url("fact", other_id),
+                reason=excerpt_of(str(properties.get("reason", ""))),
             )
         )
     return found
 
 
-ENDS = ("source", "target")
-
-
-def read_reviews(fact: Fact) -> list[Named]:
-    """The reviews that it is part of."""
+def read_reviews(fact: Fact) -> list[NamedLink]:
+    """Return the reviews of contradictions that the fact is part of, latest first."""
     rows = FactReview.objects.filter(Q(new_fact_id=fact.pk) | Q(old_fact_id=fact.pk), account_id=fact.account_id)
     return [
-        Named(
-            name="against what it contradicts" if review.new_fact_id == fact.pk else "against what contradicts it",
-            sort=review.get_status_display(),
-            url=reverse("admin:memory_factreview_change", args=[review.pk]),
+        NamedLink(
+            name="as the new fact" if review.new_fact_id == fact.pk else "as the old fact",
+            type=review.get_status_display(),
+            url=change_url("factreview", review.pk),
         )
-        for review in rows.order_by("-id")[:MOST_RELATED]
+        for review in rows.order_by("-id")[:MAX_RELATED]
     ]

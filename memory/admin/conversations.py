@@ -1,6 +1,5 @@
-"""Conversations, each opening as a transcript with its surroundings, and who takes part in them."""
+"""Conversations, which open as a transcript with their live data next to it, and their participants."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,35 +7,36 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from memory.admin.base import REDIS_IS_DOWN, AuditedAdmin, BoundedAdmin, staff_owner
-from memory.admin.conversation_actions import DEEDS, CorrectForm, EndForm
-from memory.admin.fields import ExternalIdField
-from memory.admin.surroundings import (
+from memory.admin.base import REDIS_IS_DOWN, AuditedAdmin, read_number, staff_owner
+from memory.admin.columns import MINUTE, agent_column, column
+from memory.admin.conversation_actions import CONVERSATION_ACTIONS, CorrectForm
+from memory.admin.conversation_sidebar import (
+    format_progress,
+    format_state,
+    list_properties,
     read_episodes,
     read_lineage,
-    read_live_side,
+    read_live_data,
     read_participants,
     read_records,
-    tell_facts,
-    tell_progress,
-    tell_state,
 )
-from memory.admin.text import mark_invisible, shorten
-from memory.admin.transcripts import Window, choose_window, read_turns
-from memory.errors import MemoryServiceError
+from memory.admin.fields import ExternalIdField
+from memory.admin.filters import ConditionFilter
+from memory.admin.object_actions import ObjectActionAdmin
+from memory.admin.text import excerpt_of, mark_invisible
+from memory.admin.transcripts import choose_window, read_transcript
 from memory.models import Conversation, Kind, Memory, Participant
 from memory.owner import Owner
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES
 from memory.services.conversations.staff_edits import (
-    CONSOLIDATE,
-    ask_for_extraction,
+    EXTRACTION_JOB,
     delete_conversation,
     delete_conversation_and_episodes,
+    request_extraction_as_staff,
     retry_failed,
 )
 from memory.tasks import run_soon
@@ -51,119 +51,111 @@ class ParticipantForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Participant)
 class ParticipantAdmin(AuditedAdmin):
-    """Added to let an agent read, deleted to stop it; there is nothing to change."""
+    """The pages of participants: added to let an agent read a conversation, deleted to stop it."""
 
     memory_type = "participant"
     form = ParticipantForm
     list_display = ("conversation_id", "agent_id", "account", "created_at")
     list_filter = (AccountFilter,)
-    list_select_related = ("account",)
     search_fields = ("conversation_id__exact", "agent_id__exact")
-    search_help_text = "A conversation or an agent, in full."
+    search_help_text = "Search for a complete conversation or agent."
     autocomplete_fields = ("account",)
     fields = ("account", "conversation_id", "agent_id")
-
-    def has_change_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
-        return False
+    allow_change = False
 
 
-class StateFilter(admin.SimpleListFilter):
+class StateFilter(ConditionFilter):
     title = "state"
     parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        return (("open", "Open"), ("ended", "Ended"))
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() not in ("open", "ended"):
-            return queryset
-        return queryset.filter(ended_at__isnull=self.value() == "open")
+    options = {"open": ("Open", Q(ended_at=None)), "ended": ("Ended", Q(ended_at__isnull=False))}
 
 
-class SummaryFilter(admin.SimpleListFilter):
+class SummaryFilter(ConditionFilter):
     title = "summary"
     parameter_name = "summary"
-    conditions = {
-        "none": Q(summarized_count=0),
-        "queued": Q(summarize_after__isnull=False),
-        "failing": ~Q(summary_error="") & Q(summary_parked_at=None),
-        "parked": Q(summary_parked_at__isnull=False),
+    options = {
+        "none": ("None", Q(summarized_count=0)),
+        "queued": ("Queued", Q(summarize_after__isnull=False)),
+        "failing": ("Failing", ~Q(summary_error="") & Q(summary_parked_at=None)),
+        "parked": ("Parked", Q(summary_parked_at__isnull=False)),
     }
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        return [(name, name.capitalize()) for name in self.conditions]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        condition = self.conditions.get(self.value() or "")
-        return queryset if condition is None else queryset.filter(condition)
-
-
-class ExtractionFilter(admin.SimpleListFilter):
-    """By what is still to be looked through for knowledge."""
+class ExtractionFilter(ConditionFilter):
+    """A filter by the state of turns from which no knowledge was extracted yet."""
 
     title = "extraction"
     parameter_name = "extraction"
-    conditions = {
-        "waiting": Q(extract_after__isnull=False),
-        "failing": Q(extract_after__isnull=False) & ~Q(extract_error=""),
-        "parked": Q(extract_parked_at__isnull=False),
+    options = {
+        "waiting": ("Waiting", Q(extract_after__isnull=False)),
+        "failing": ("Failing", Q(extract_after__isnull=False) & ~Q(extract_error="")),
+        "parked": ("Parked", Q(extract_parked_at__isnull=False)),
     }
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        return [(name, name.capitalize()) for name in self.conditions]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        condition = self.conditions.get(self.value() or "")
-        return queryset if condition is None else queryset.filter(condition)
+def name_conversation(conversation: Conversation) -> str:
+    if not conversation.title:
+        return excerpt_of(conversation.conversation_id)
+    return f"{excerpt_of(conversation.title)} ({excerpt_of(conversation.conversation_id)})"
 
 
 @admin.register(Conversation)
-class ConversationAdmin(BoundedAdmin):
-    """Began by agents, never here. Turns are read in the transcript, and corrected on pages of their own."""
+class ConversationAdmin(ObjectActionAdmin):
+    """The pages of conversations, which agents start. Turns are corrected on pages of their own."""
 
-    list_display = ("named", "account", "began_by", "user_and_channel", "turns", "state", "summary", "extraction")
+    list_display = ("named", "account", "started_by", "user_and_channel", "turns", "state", "summary", "extraction")
     list_filter = (AccountFilter, StateFilter, "archived", SummaryFilter, ExtractionFilter)
-    list_select_related = ("account",)
     search_fields = ("conversation_id",)
-    search_help_text = "A conversation, a user or an agent that takes part, in full."
+    search_help_text = "Search for a complete conversation, user, or agent that takes part."
     actions = ("extract", "try_again")
+    object_actions = CONVERSATION_ACTIONS
     delete_confirmation_template = "admin/memory/conversation/delete_confirmation.html"
+    allow_add = False
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
+    named = column("Conversation", name_conversation)
+    started_by = agent_column("Started by")
+    user_and_channel = column(
+        "User, channel", lambda row: mark_invisible(", ".join(filter(None, [row.user_id, row.channel])))
+    )
+    turns = column(
+        "Turns", lambda row: f"{row.turn_count}, last {row.last_turn_at:{MINUTE}}" if row.last_turn_at else "0"
+    )
+    state = column("State", format_state)
+    summary = column("Summary", lambda row: format_progress(row, SUMMARIES, datetime.now(UTC)))
+    extraction = column("Extraction", lambda row: format_progress(row, EXTRACTION, datetime.now(UTC)))
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Without the action that deletes: conversations are erased one by one."""
+        """Return the actions without the one that deletes, since conversations are erased one by one."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
 
-    @admin.action(description="Extract from selected conversations now", permissions=["change"])
+    @admin.action(description="Extract knowledge from selected conversations now", permissions=["change"])
     def extract(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         queued = 0
         for row in queryset.only("account_id", "conversation_id"):
             owner = staff_owner(request, row.account_id)
-            asked = ask_for_extraction(owner, row.conversation_id, now=datetime.now(UTC))
-            if asked.extracted_count < asked.turn_count:
-                self.log_change(request, row, "extract")
+            requested = request_extraction_as_staff(owner, row.conversation_id, now=datetime.now(UTC))
+            if requested.extracted_count < requested.turn_count:
+                self.log_change(request, row, "Extract.")
                 queued += 1
         if queued:
-            run_soon(CONSOLIDATE)
-        self.message_user(request, f"Queued for extraction: {queued}.", messages.SUCCESS)
+            run_soon(EXTRACTION_JOB)
+        self.message_user(request, f"Queued {self.count_rows(queued)} for extraction.", messages.SUCCESS)
 
-    @admin.action(description="Try again what failed or is parked", permissions=["change"])
+    @admin.action(description="Retry what failed or is parked", permissions=["change"])
     def try_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         jobs: set[str] = set()
         retried = 0
         for row in queryset.defer("metadata", "saved_session"):
-            done = retry_failed(staff_owner(request, row.account_id), row, now=datetime.now(UTC))
-            if done:
-                self.log_change(request, row, "try again")
+            failed_jobs = retry_failed(staff_owner(request, row.account_id), row, now=datetime.now(UTC))
+            if failed_jobs:
+                self.log_change(request, row, "Try again.")
                 retried += 1
-            jobs |= done
+            jobs |= failed_jobs
         for job in sorted(jobs):
             run_soon(job)
-        self.message_user(request, f"Queued once more: {retried}.", messages.SUCCESS)
+        self.message_user(request, f"Queued {self.count_rows(retried)} once more.", messages.SUCCESS)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
         return super().get_queryset(request).defer("metadata", "saved_session")
@@ -173,119 +165,50 @@ class ConversationAdmin(BoundedAdmin):
     ) -> tuple[QuerySet[Any], bool]:
         if not search_term.strip():
             return queryset, False
-        part = Participant.objects.filter(
+        participants = Participant.objects.filter(
             account_id=OuterRef("account_id"), conversation_id=OuterRef("conversation_id"), agent_id=search_term
         )
         named = Q(conversation_id=search_term) | Q(user_id=search_term) | Q(agent_id=search_term)
-        return queryset.filter(named | Exists(part)), False
-
-    @admin.display(description="Conversation")
-    def named(self, conversation: Conversation) -> str:
-        if not conversation.title:
-            return shorten(conversation.conversation_id)
-        return f"{shorten(conversation.title)} ({shorten(conversation.conversation_id)})"
-
-    @admin.display(description="Began by")
-    def began_by(self, conversation: Conversation) -> str:
-        return mark_invisible(conversation.agent_id) or "the account"
-
-    @admin.display(description="User, channel")
-    def user_and_channel(self, conversation: Conversation) -> str:
-        return mark_invisible(", ".join(filter(None, [conversation.user_id, conversation.channel])))
-
-    @admin.display(description="Turns")
-    def turns(self, conversation: Conversation) -> str:
-        last = conversation.last_turn_at
-        return f"{conversation.turn_count}, last {last:%Y-%m-%d %H:%M}" if last else "0"
-
-    @admin.display(description="State")
-    def state(self, conversation: Conversation) -> str:
-        return tell_state(conversation)
-
-    @admin.display(description="Summary")
-    def summary(self, conversation: Conversation) -> str:
-        return tell_progress(conversation, SUMMARIES, datetime.now(UTC))
-
-    @admin.display(description="Extraction")
-    def extraction(self, conversation: Conversation) -> str:
-        return tell_progress(conversation, EXTRACTION, datetime.now(UTC))
+        return queryset.filter(named | Exists(participants)), False
 
     def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Instead of a form: the transcript, and forms for what may be done."""
-        conversation = self.find_conversation(request, object_id)
-        tried: forms.Form | None = None
+        """Show the transcript and the forms of the actions, instead of a form."""
+        conversation = self.find_row(request, object_id)
+        failed: forms.Form | None = None
         if request.method == "POST":
-            tried = self.act(request, conversation)
-            if tried is None:
+            failed = self.perform_action(request, conversation)
+            if failed is None:
                 return HttpResponseRedirect(request.get_full_path())
             conversation.refresh_from_db()
-        return TemplateResponse(
-            request, "admin/memory/conversation/transcript.html", self.describe(request, conversation, tried)
-        )
-
-    def find_conversation(self, request: HttpRequest, object_id: str) -> Conversation:
-        conversation: Conversation | None = self.get_object(request, object_id)
-        if not self.has_view_permission(request, conversation):
-            raise PermissionDenied
-        if conversation is None:
-            raise Http404("no such conversation")
-        return conversation
-
-    def act(self, request: HttpRequest, conversation: Conversation) -> forms.Form | None:
-        """Do what was posted. Answers the form when there is something to mend in it, after saying what."""
-        if not self.has_change_permission(request, conversation):
-            raise PermissionDenied
-        action = request.POST.get("action", "")
-        if action not in DEEDS:
-            raise Http404
-        deed = DEEDS[action]
-        form = deed.form(request.POST)
-        if not form.is_valid():
-            return form
-        try:
-            done = deed.run(staff_owner(request, conversation.account_id), conversation, form.cleaned_data)
-        except MemoryServiceError as err:
-            form.add_error(None, f"{str(err)[:1].upper()}{str(err)[1:]}.")
-            return form
-        self.log_change(request, conversation, action)
-        self.message_user(request, done, messages.SUCCESS)
-        return None
-
-    def describe(self, request: HttpRequest, conversation: Conversation, tried: forms.Form | None) -> dict[str, Any]:
-        corrected = tried if isinstance(tried, CorrectForm) else CorrectForm.of(conversation)
         heading = mark_invisible(conversation.title or conversation.conversation_id)
-        transcript = describe_transcript(request, conversation)
-        return {
-            **self.admin_site.each_context(request),
-            **transcript,
-            **describe_surroundings(request, conversation),
-            **describe_records(request, conversation, transcript["window"]),
-            "opts": self.opts,
-            "title": heading,
-            "heading": heading,
-            "conversation": conversation,
-            "tried": tried,
-            "correct_form": corrected,
-            "end_form": EndForm(),
-            "is_failing": bool(conversation.summary_error),
-            "may_write": self.has_change_permission(request, conversation),
-            "may_delete": self.has_delete_permission(request, conversation),
+        context = describe_transcript(request, conversation) | describe_sidebar(request, conversation)
+        context["action_forms"] = {
+            **self.action_forms(None),
+            "correct": failed if isinstance(failed, CorrectForm) else correction_form(conversation),
         }
+        return self.render_page(
+            request,
+            "conversation/transcript.html",
+            heading,
+            **context,
+            heading=heading,
+            conversation=conversation,
+            failed_form=failed,
+            is_failing=bool(conversation.summary_error),
+            may_write=self.has_change_permission(request, conversation),
+            may_delete=self.has_delete_permission(request, conversation),
+        )
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        conversation = self.find_conversation(request, object_id)
-        episodes = episodes_of(conversation) if self.may_delete_episodes(request) else None
-        context = {**(extra_context or {}), "episode_count": episodes.count() if episodes is not None else 0}
+        conversation = self.find_row(request, object_id)
+        may_delete_episodes = request.user.has_perm("memory.delete_episodicmemory")
+        episode_count = find_episodes(conversation).count() if may_delete_episodes else 0
         try:
-            return super().delete_view(request, object_id, context)
+            return super().delete_view(request, object_id, {**(extra_context or {}), "episode_count": episode_count})
         except REDIS_ERRORS:
             self.message_user(request, REDIS_IS_DOWN, messages.ERROR)
             return HttpResponseRedirect(request.path)
@@ -293,8 +216,8 @@ class ConversationAdmin(BoundedAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         named = [
             f"{mark_invisible(row.conversation_id)}, its {row.turn_count} turns with their vectors and links, "
-            "its structured turns and work episodes, what tools were given and gave back in it, who takes part, "
-            "and its live side"
+            "its structured turns and work episodes, the input and output of tools in it, its participants, "
+            "and its live data"
             for row in objs
         ]
         return named, {"turns": sum(row.turn_count for row in objs)}, set(), []
@@ -303,62 +226,57 @@ class ConversationAdmin(BoundedAdmin):
         owner = staff_owner(request, obj.account_id)
         if "episodes" not in request.POST:
             delete_conversation(owner, obj.conversation_id)
-        elif self.may_delete_episodes(request):
+        elif request.user.has_perm("memory.delete_episodicmemory"):
             delete_conversation_and_episodes(owner, obj.conversation_id)
         else:
             raise PermissionDenied
 
-    def may_delete_episodes(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("memory.delete_episodicmemory")
+
+def correction_form(conversation: Conversation) -> CorrectForm:
+    initial = {"title": conversation.title, "metadata": conversation.metadata}
+    return CorrectForm(initial=initial, auto_id="id_correct_%s")
 
 
 def describe_transcript(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:
-    window = choose_window(conversation, start=read_number(request, "from"), turn=read_number(request, "turn"))
-    may_read = request.user.has_perm("memory.view_turn")
+    """Return the turns and the structured turns of the page, each only if the user may look at them."""
+    start, turn = (read_number(request.GET.get(name, "")) for name in ("from", "turn"))
+    window = choose_window(conversation, start=start, turn=turn)
+    may_read, may_see_records = (request.user.has_perm(f"memory.view_{model}") for model in ("turn", "turnrecord"))
     return {
         "window": window,
         "may_read": may_read,
-        "turns": read_turns(conversation, window) if may_read else [],
+        "turns": read_transcript(conversation, window) if may_read else [],
         "last_summarized": conversation.summarized_count - 1,
+        "may_see_records": may_see_records,
+        "records": read_records(conversation, window) if may_see_records else [],
     }
 
 
-def describe_records(request: HttpRequest, conversation: Conversation, window: Window) -> dict[str, Any]:
-    may_see = request.user.has_perm("memory.view_turnrecord")
-    return {"may_see_records": may_see, "records": read_records(conversation, window) if may_see else []}
-
-
-def describe_surroundings(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:
-    """Each section by the permission for the pages of its own that it has."""
-    user = request.user
+def describe_sidebar(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:
+    """Return the sections of the sidebar, each only with the permission for its own pages."""
     episodes, working, ledger = (
-        user.has_perm(f"memory.view_{model}") for model in ("episodicmemory", "workingmemoryaccount", "ledgeraccount")
+        request.user.has_perm(f"memory.view_{model}")
+        for model in ("episodicmemory", "workingmemoryaccount", "ledgeraccount")
     )
     return {
-        "facts": tell_facts(conversation, datetime.now(UTC)),
+        "properties": list_properties(conversation, datetime.now(UTC)),
         "lineage": read_lineage(conversation),
         "participants": read_participants(conversation),
         "may_see_episodes": episodes,
         "episodes": read_episodes(conversation) if episodes else [],
         "may_see_working": working,
         "may_see_ledger": ledger,
-        "live": read_live_side(conversation, working=working, ledger=ledger),
-        "working_url": live_page("workingmemoryaccount", conversation),
-        "ledger_url": live_page("ledgeraccount", conversation),
+        "live": read_live_data(conversation, working=working, ledger=ledger),
+        "working_url": live_page_url("workingmemoryaccount", conversation),
+        "ledger_url": live_page_url("ledgeraccount", conversation),
     }
 
 
-def live_page(model: str, conversation: Conversation) -> str:
+def live_page_url(model: str, conversation: Conversation) -> str:
     page = reverse(f"admin:memory_{model}_conversation", args=[conversation.account_id])
     return f"{page}?{urlencode({'conversation': conversation.conversation_id})}"
 
 
-def episodes_of(conversation: Conversation) -> QuerySet[Memory]:
+def find_episodes(conversation: Conversation) -> QuerySet[Memory]:
     owner = Owner(account_id=conversation.account_id)
     return Memory.objects.visible_to(owner, Kind.EPISODE).in_conversation(conversation.conversation_id)
-
-
-def read_number(request: HttpRequest, name: str) -> int | None:
-    """A number of the address; None where there is none, and for nonsense."""
-    text = request.GET.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -1,6 +1,7 @@
-"""Two texts beside each other: by line, and inside changed lines by word. Bounded, however long and odd the texts are.
+"""Differences between two texts: line by line, and word by word inside changed lines.
 
-What comes out is ready for a page: invisible characters marked, long stretches that are the same left out.
+The work is bounded, whatever the texts are. The result is ready for a page: invisible characters are marked, and long
+parts that are the same are left out.
 """
 
 import re
@@ -14,42 +15,42 @@ from typing import NamedTuple
 from memory.admin.text import mark_invisible
 
 WORD = re.compile(r"\s+|\w+|[^\w\s]")
-MOST_CHARACTERS = 200_000
-"""Characters shown, of both sides and all rows."""
+MAX_DIFF_CHARACTERS = 200_000
+"""Characters that are shown of both sides of all rows."""
 
-MOST_ALIGNED = 20
-"""Lines of a changed stretch, up to which those that resemble each other are put side by side."""
+MAX_ALIGNED_LINES = 20
+"""Longest block of changed lines in which similar lines are put side by side."""
 
-ALIKE = 0.3
-"""The share of words in common from which one line is the other, changed."""
+MIN_LIKENESS = 0.3
+"""Share of common words from which one line counts as a changed version of the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """How much is compared, and how much of that is shown."""
+class DiffLimits:
+    """Limits on how much is compared and how much of that is shown."""
 
     lines: int = 3_000
-    """Compared, of those between the first and the last that differ."""
+    """Lines that are compared between the first and the last difference."""
     words: int = 30_000
-    """Compared inside all lines; when they are spent, lines are marked as a whole."""
+    """Words that are compared in all lines together. After that, lines are marked as a whole."""
     words_a_line: int = 10_000
     around: int = 3
-    """Lines that are the same, before and after changes."""
+    """Unchanged lines that are shown before and after changes."""
     rows: int = 400
     characters: int = 20_000
-    """Shown of a line."""
-    same_characters: int = 200
-    """Shown of what is the same in a line, before and after changes."""
+    """Characters that are shown of a line."""
+    unchanged_characters: int = 200
+    """Unchanged characters that are shown in a line before and after changes."""
 
 
-WHOLE = Extent()
-EXCERPT = Extent(
-    lines=200, words=1_500, words_a_line=1_500, around=1, rows=8, characters=600, same_characters=60
+WHOLE = DiffLimits()
+EXCERPT = DiffLimits(
+    lines=200, words=1_500, words_a_line=1_500, around=1, rows=8, characters=600, unchanged_characters=60
 )  # fmt: skip
 
 
-class Run(NamedTuple):
-    """Part of a line. `left_out` is how many characters of what is the same are not shown in its place."""
+class TextRun(NamedTuple):
+    """A part of a line. `left_out` counts the unchanged characters that are not shown in its place."""
 
     text: str
     is_changed: bool = False
@@ -57,11 +58,11 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A line of each side, None where that side has none; or `skipped` lines that are the same."""
+class DiffRow:
+    """A line of each side (None if that side has none), or the number of unchanged lines that are `skipped`."""
 
-    old: Sequence[Run] | None = None
-    new: Sequence[Run] | None = None
+    old: Sequence[TextRun] | None = None
+    new: Sequence[TextRun] | None = None
     old_number: int = 0
     new_number: int = 0
     is_changed: bool = False
@@ -69,10 +70,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diff:
-    """`is_cut`: there is more that differs, which is not shown."""
+class TextDiff:
+    """The rows to show; none if the texts are the same. `is_cut` if more differs than is shown."""
 
-    rows: Sequence[Row] = ()
+    rows: Sequence[DiffRow] = ()
     is_cut: bool = False
 
     @property
@@ -80,228 +81,229 @@ class Diff:
         return not self.rows
 
 
-def compare(old: str, new: str, *, extent: Extent = WHOLE) -> Diff:
-    """No rows where the texts are the same."""
+def compare_texts(old: str, new: str, *, limits: DiffLimits = WHOLE) -> TextDiff:
     if old == new:
-        return Diff()
-    comparison = Comparison(old.split("\n"), new.split("\n"), extent)
-    shown: list[Row] = []
-    characters_left = MOST_CHARACTERS
+        return TextDiff()
+    comparison = LineComparison(old.split("\n"), new.split("\n"), limits)
+    shown: list[DiffRow] = []
+    characters_left = MAX_DIFF_CHARACTERS
     is_cut = comparison.is_cut
     for row in comparison.rows():
-        if len(shown) == extent.rows or characters_left < 0:
+        if len(shown) == limits.rows or characters_left < 0:
             is_cut = True
             break
-        shown.append(show_row(row, extent))
-        characters_left -= length_of(shown[-1])
-        is_cut = is_cut or is_longer(row, extent)
-    return Diff(rows=shown, is_cut=is_cut)
+        shown.append(shorten_row(row, limits))
+        characters_left -= shown_length(shown[-1])
+        is_cut = is_cut or is_cut_row(row, limits)
+    return TextDiff(rows=shown, is_cut=is_cut)
 
 
-class Comparison:
-    """The lines of two texts, and how many words may still be compared inside them."""
+class LineComparison:
+    """The lines of two texts, and how many words may still be compared."""
 
-    def __init__(self, old: Sequence[str], new: Sequence[str], extent: Extent) -> None:
-        self.old, self.new, self.extent = old, new, extent
-        self.start, self.same_at_end = same_ends(old, new)
-        self.words_left = extent.words
-        self.old_end, self.new_end = (len(lines) - self.same_at_end for lines in (old, new))
-        self.is_cut = max(self.old_end, self.new_end) - self.start > extent.lines
+    def __init__(self, old: Sequence[str], new: Sequence[str], limits: DiffLimits) -> None:
+        self.old, self.new, self.limits = old, new, limits
+        self.start, self.common_end = common_ends(old, new)
+        self.words_left = limits.words
+        self.old_end, self.new_end = (len(lines) - self.common_end for lines in (old, new))
+        self.is_cut = max(self.old_end, self.new_end) - self.start > limits.lines
 
-    def rows(self) -> Iterator[Row]:
-        """In order; where too many lines are between the first and the last change, no further than those."""
-        yield from self.same_rows(0, 0, self.start)
+    def rows(self) -> Iterator[DiffRow]:
+        """Yield the rows in order. If too many lines differ, stop after those that are compared."""
+        yield from self.unchanged_rows(0, 0, self.start)
         old, new = (
-            lines[self.start : min(end, self.start + self.extent.lines)]
+            lines[self.start : min(end, self.start + self.limits.lines)]
             for lines, end in ((self.old, self.old_end), (self.new, self.new_end))
         )
         for tag, i, i_end, j, j_end in SequenceMatcher(None, old, new).get_opcodes():
             if tag == "equal":
-                yield from self.same_rows(self.start + i, self.start + j, i_end - i)
+                yield from self.unchanged_rows(self.start + i, self.start + j, i_end - i)
             else:
                 yield from self.changed_rows(self.start + i, self.start + j, old[i:i_end], new[j:j_end])
         if not self.is_cut:
-            yield from self.same_rows(self.old_end, self.new_end, self.same_at_end)
+            yield from self.unchanged_rows(self.old_end, self.new_end, self.common_end)
 
-    def same_rows(self, i: int, j: int, count: int) -> Iterator[Row]:
-        """Those near a change, and how many there are beside them."""
-        first = 0 if i == j == 0 else self.extent.around
-        last = 0 if j + count == len(self.new) else self.extent.around
+    def unchanged_rows(self, i: int, j: int, count: int) -> Iterator[DiffRow]:
+        """Yield the lines near a change, and how many are skipped."""
+        first = 0 if i == j == 0 else self.limits.around
+        last = 0 if j + count == len(self.new) else self.limits.around
         skipped = max(0, count - first - last)
         if skipped == 1:
             skipped = 0
-        for place in range(count):
-            if skipped and place == first:
-                yield Row(skipped=skipped)
-            if not skipped or not first <= place < first + skipped:
-                line = [Run(self.new[j + place])]
-                yield Row(old=line, new=line, old_number=i + place + 1, new_number=j + place + 1)
+        for position in range(count):
+            if skipped and position == first:
+                yield DiffRow(skipped=skipped)
+            if not skipped or not first <= position < first + skipped:
+                line = [TextRun(self.new[j + position])]
+                yield DiffRow(old=line, new=line, old_number=i + position + 1, new_number=j + position + 1)
 
-    def changed_rows(self, i: int, j: int, old: Sequence[str], new: Sequence[str]) -> Iterator[Row]:
-        """Lines beside those that they resemble, numbered from those at `i` and `j`."""
-        for before, after in align(old, new):
-            row = Row(is_changed=True)
+    def changed_rows(self, i: int, j: int, old: Sequence[str], new: Sequence[str]) -> Iterator[DiffRow]:
+        """Yield lines next to those that they resemble, numbered from `i` and `j` on."""
+        for before, after in align_lines(old, new):
+            row = DiffRow(is_changed=True)
             if before is not None:
                 i += 1
-                row = replace(row, old=[Run(before, is_changed=True)], old_number=i)
+                row = replace(row, old=[TextRun(before, is_changed=True)], old_number=i)
             if after is not None:
                 j += 1
-                row = replace(row, new=[Run(after, is_changed=True)], new_number=j)
+                row = replace(row, new=[TextRun(after, is_changed=True)], new_number=j)
             if before is not None and after is not None:
                 old_runs, new_runs = self.compare_words(before, after)
                 row = replace(row, old=old_runs, new=new_runs)
             yield row
 
-    def compare_words(self, old: str, new: str) -> tuple[list[Run], list[Run]]:
-        """The line of each side in runs that are the same and runs that are not."""
-        start, same_at_end = same_ends(old, new)
-        start, same_at_end = to_words(old, new, start, same_at_end)
-        middles = old[start : len(old) - same_at_end], new[start : len(new) - same_at_end]
-        pairs = [(old[:start], None), *self.compare_middles(*middles), (old[len(old) - same_at_end :], None)]
-        return list(merge_runs(runs_of(pairs, side=0))), list(merge_runs(runs_of(pairs, side=1)))
+    def compare_words(self, old: str, new: str) -> tuple[list[TextRun], list[TextRun]]:
+        """Split the line of each side into unchanged and changed runs."""
+        start, common_end = common_ends(old, new)
+        start, common_end = widen_to_words(old, new, start, common_end)
+        middles = old[start : len(old) - common_end], new[start : len(new) - common_end]
+        pairs = [(old[:start], None), *self.compare_middles(*middles), (old[len(old) - common_end :], None)]
+        return list(merge_runs(runs_of_side(pairs, side=0))), list(merge_runs(runs_of_side(pairs, side=1)))
 
-    def compare_middles(self, old: str, new: str) -> list["Pair"]:
-        words = [WORD.findall(text[: self.extent.words_a_line * 20]) for text in (old, new)]
+    def compare_middles(self, old: str, new: str) -> list["TextPair"]:
+        words = [WORD.findall(text[: self.limits.words_a_line * 20]) for text in (old, new)]
         count = len(words[0]) + len(words[1])
         is_all = sum(map(len, words[0])) == len(old) and sum(map(len, words[1])) == len(new)
-        if not is_all or count > min(self.extent.words_a_line, self.words_left):
+        if not is_all or count > min(self.limits.words_a_line, self.words_left):
             return [(old, new)]
         self.words_left -= count
-        return join_fragments(
+        return join_phrases(
             ("".join(words[0][i:i_end]), None if tag == "equal" else "".join(words[1][j:j_end]))
             for tag, i, i_end, j, j_end in SequenceMatcher(None, words[0], words[1]).get_opcodes()
         )
 
 
-Pair = tuple[str, str | None]
-"""What one side says and what the other says in its place; None for the same."""
+TextPair = tuple[str, str | None]
+"""The text of one side, and of the other side in its place; None if it is the same."""
 
 
-def same_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """How many elements at the start, and how many of those after them at the end, are the same."""
-    most = min(len(old), len(new))
-    start = next((place for place in range(most) if old[place] != new[place]), most)
-    rest = most - start
-    end = next((place for place in range(rest) if old[-1 - place] != new[-1 - place]), rest)
+def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Count the common elements at the start and, of the rest, at the end."""
+    count = min(len(old), len(new))
+    start = next((position for position in range(count) if old[position] != new[position]), count)
+    rest = count - start
+    end = next((position for position in range(rest) if old[-1 - position] != new[-1 - position]), rest)
     return start, end
 
 
-def to_words(old: str, new: str, start: int, end: int) -> tuple[int, int]:
-    """Less of what is the same at both ends, so that no word is cut in two."""
-    while start and any(is_within_word(text, start) for text in (old, new)):
+def widen_to_words(old: str, new: str, start: int, end: int) -> tuple[int, int]:
+    """Shorten the common ends so that no word is split."""
+    while start and any(is_inside_word(text, start) for text in (old, new)):
         start -= 1
-    while end and any(is_within_word(text, len(text) - end) for text in (old, new)):
+    while end and any(is_inside_word(text, len(text) - end) for text in (old, new)):
         end -= 1
     return start, end
 
 
-def is_within_word(text: str, place: int) -> bool:
-    before, after = text[place - 1 : place], text[place : place + 1]
-    return (is_word(before) and is_word(after)) or (before.isspace() and after.isspace())
+def is_inside_word(text: str, position: int) -> bool:
+    before, after = text[position - 1 : position], text[position : position + 1]
+    return (is_word_character(before) and is_word_character(after)) or (before.isspace() and after.isspace())
 
 
-def is_word(character: str) -> bool:
+def is_word_character(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def join_fragments(pairs: Iterable[Pair]) -> list[Pair]:
-    """Take the spaces between two changed words as changed as well: a phrase is read as one."""
+def join_phrases(pairs: Iterable[TextPair]) -> list[TextPair]:
+    """Mark spaces between two changed words as changed, too, so that a phrase reads as one."""
     found = list(pairs)
-    for place in range(1, len(found) - 1):
-        (text, other), around = found[place], (found[place - 1], found[place + 1])
+    for position in range(1, len(found) - 1):
+        (text, other), around = found[position], (found[position - 1], found[position + 1])
         if other is None and text.isspace() and all(pair[1] is not None for pair in around):
-            found[place] = (text, text)
+            found[position] = (text, text)
     return found
 
 
-def runs_of(pairs: Iterable[Pair], *, side: int) -> Iterator[Run]:
+def runs_of_side(pairs: Iterable[TextPair], *, side: int) -> Iterator[TextRun]:
     for old, new in pairs:
         if new is None:
-            yield Run(old)
+            yield TextRun(old)
         else:
-            yield Run((old, new)[side], is_changed=True)
+            yield TextRun((old, new)[side], is_changed=True)
 
 
-def merge_runs(runs: Iterable[Run]) -> Iterator[Run]:
+def merge_runs(runs: Iterable[TextRun]) -> Iterator[TextRun]:
     for is_changed, some in groupby((run for run in runs if run.text), key=lambda run: run.is_changed):
-        yield Run("".join(run.text for run in some), is_changed=is_changed)
+        yield TextRun("".join(run.text for run in some), is_changed=is_changed)
 
 
-def align(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
-    """The lines of a changed stretch side by side: where one was changed, else as they come."""
-    if len(old) == len(new) == 1 or max(len(old), len(new)) > MOST_ALIGNED:
+def align_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
+    """TextPair the lines of a changed block: similar lines with each other, the others in order."""
+    if len(old) == len(new) == 1 or max(len(old), len(new)) > MAX_ALIGNED_LINES:
         yield from zip_longest(old, new)
         return
     i = j = 0
-    for next_i, next_j in [*alike_lines(old, new), (len(old), len(new))]:
+    for next_i, next_j in [*similar_lines(old, new), (len(old), len(new))]:
         yield from zip_longest(old[i:next_i], new[j:next_j])
         yield from zip(old[next_i : next_i + 1], new[next_j : next_j + 1], strict=False)
         i, j = next_i + 1, next_j + 1
 
 
-def alike_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """The pairs of lines, in order, that have most in common altogether."""
+def similar_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the pairs of lines, in order, whose likeness adds up to the most."""
     bags = [[Counter(WORD.findall(line[:2_000])) for line in lines] for lines in (old, new)]
-    # by how many lines of each side are left: what they have in common at best, and the pairs
+    # by the first line of each side that is left: the greatest sum of likeness, and its pairs
     best: dict[tuple[int, int], tuple[float, list[tuple[int, int]]]] = {}
     nothing: tuple[float, list[tuple[int, int]]] = (0.0, [])
     for i in reversed(range(len(old))):
         for j in reversed(range(len(new))):
             without = max(best.get((i + 1, j), nothing), best.get((i, j + 1), nothing), key=lambda found: found[0])
-            alike = likeness(bags[0][i], bags[1][j])
+            alike = word_likeness(bags[0][i], bags[1][j])
             total, pairs = best.get((i + 1, j + 1), nothing)
-            is_better = alike >= ALIKE and alike + total > without[0]
+            is_better = alike >= MIN_LIKENESS and alike + total > without[0]
             best[i, j] = (alike + total, [(i, j), *pairs]) if is_better else without
     return best.get((0, 0), nothing)[1]
 
 
-def likeness(old: Counter[str], new: Counter[str]) -> float:
-    """The share of words in common, in [0, 1]."""
+def word_likeness(old: Counter[str], new: Counter[str]) -> float:
+    """Return the share of common words, in [0, 1]."""
     count = old.total() + new.total()
     return 2 * (old & new).total() / count if count else 0.0
 
 
-def show_row(row: Row, extent: Extent) -> Row:
-    old, new = (None if runs is None else list(show_runs(runs, extent)) for runs in (row.old, row.new))
+def shorten_row(row: DiffRow, limits: DiffLimits) -> DiffRow:
+    old, new = (None if runs is None else list(shorten_runs(runs, limits)) for runs in (row.old, row.new))
     return replace(row, old=old, new=new)
 
 
-def show_runs(runs: Sequence[Run], extent: Extent) -> Iterator[Run]:
-    """As much of a line as is shown: changes, and what is the same around them."""
-    left = extent.characters
-    for place, run in enumerate(runs):
-        for part in [run] if run.is_changed else shorten_same(run.text, place, len(runs), extent.same_characters):
-            yield part._replace(text=mark(part.text[:left]))
+def shorten_runs(runs: Sequence[TextRun], limits: DiffLimits) -> Iterator[TextRun]:
+    """Yield as much of a line as is shown: changes, and the unchanged text around them."""
+    left = limits.characters
+    for position, run in enumerate(runs):
+        for part in (
+            [run] if run.is_changed else shorten_unchanged(run.text, position, len(runs), limits.unchanged_characters)
+        ):
+            yield part._replace(text=mark_line_ends(part.text[:left]))
             left -= len(part.text)
             if left < 0:
-                yield Run(" … cut off here")
+                yield TextRun(" … cut off here")
                 return
 
 
-def shorten_same(text: str, place: int, count: int, characters: int) -> Iterator[Run]:
-    """The beginning, unless the line begins with it, and the end, unless the line ends with it."""
+def shorten_unchanged(text: str, position: int, count: int, characters: int) -> Iterator[TextRun]:
+    """Yield the ends of an unchanged run next to changes, and how much between them is left out."""
     is_alone = count == 1
-    first = 0 if place == 0 and not is_alone else characters
-    last = 0 if place == count - 1 else characters
+    first = 0 if position == 0 and not is_alone else characters
+    last = 0 if position == count - 1 else characters
     left_out = len(text) - first - last
     if left_out <= characters:
-        yield Run(text)
+        yield TextRun(text)
         return
-    yield Run(text[:first])
-    yield Run("", left_out=left_out)
-    yield Run(text[len(text) - last :])
+    yield TextRun(text[:first])
+    yield TextRun("", left_out=left_out)
+    yield TextRun(text[len(text) - last :])
 
 
-def is_longer(row: Row, extent: Extent) -> bool:
-    """Whether changes of the line go on where it is cut."""
+def is_cut_row(row: DiffRow, limits: DiffLimits) -> bool:
+    """Return whether a line has changes beyond the point where it is cut."""
     sides = (runs for runs in (row.old, row.new) if runs is not None)
-    return any(sum(len(run.text) for run in runs if run.is_changed) > extent.characters for runs in sides)
+    return any(sum(len(run.text) for run in runs if run.is_changed) > limits.characters for runs in sides)
 
 
-def length_of(row: Row) -> int:
+def shown_length(row: DiffRow) -> int:
     return sum(len(run.text) for runs in (row.old, row.new) if runs is not None for run in runs)
 
 
-def mark(text: str) -> str:
-    """A line's end within the line tells Windows' lines from others."""
+def mark_line_ends(text: str) -> str:
+    """Mark invisible characters, including the carriage returns that distinguish Windows line ends."""
     return mark_invisible(text).replace("\r", "⟦U+000D⟧")

@@ -1,84 +1,65 @@
-"""Tombstones of rejected facts: that something was rejected, by whom, and how often it was met since. Never what."""
+"""Tombstones of rejected facts: who rejected something, and how often it was extracted again, but never what."""
 
-from collections.abc import Iterable
 from typing import Any
 
-from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.contrib import admin
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from memory.admin.base import ReadOnlyAdmin, describe_deletion, staff_owner
-from memory.admin.text import mark_invisible
+from memory.admin.base import ReadOnlyAdmin, staff_owner
+from memory.admin.columns import column, text_column
+from memory.admin.filters import ConditionFilter
 from memory.models import FactTombstone
+from memory.owner import Owner
 from memory.services.facts.tombstones import lift_tombstone
 from memory_project.admin_lists import AccountFilter
 
 
-class MetFilter(admin.SimpleListFilter):
-    title = "met again"
+class ExtractedAgainFilter(ConditionFilter):
+    title = "extracted again"
     parameter_name = "met"
+    options = {"yes": ("Yes", Q(met_count__gt=0)), "no": ("Not yet", Q(met_count=0))}
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        return (("yes", "Yes"), ("no", "Not yet"))
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        conditions = {"yes": {"met_count__gt": 0}, "no": {"met_count": 0}}
-        return queryset.filter(**conditions.get(self.value() or "", {}))
+def describe_entities(tombstone: FactTombstone) -> str:
+    count = len(tombstone.entity_digests)
+    return f"{count} names, as keyed digests" if count else "no names"
+
+
+def lift_row(owner: Owner, tombstone: FactTombstone) -> None:
+    lift_tombstone(owner, tombstone.pk)
 
 
 @admin.register(FactTombstone)
 class FactTombstoneAdmin(ReadOnlyAdmin):
-    """Lifted, the claim may be learnt again; what was rejected stays rejected. Deleting one is lifting it."""
+    """The pages of tombstones. Deleting one lifts it: the claim may be learned again, the fact stays rejected."""
 
-    list_display = ("named", "account", "by", "rejected_at", "times_met", "last_met_at")
-    list_filter = (AccountFilter, MetFilter)
-    list_select_related = ("account",)
+    list_display = ("named", "account", "rejected_by_text", "rejected_at", "times_extracted", "last_met_at")
+    list_filter = (AccountFilter, ExtractedAgainFilter)
     search_fields = ("rejected_by__exact", "fact_digest__startswith")
-    search_help_text = "Who rejected it, in full; or the beginning of a digest."
+    search_help_text = "Search for the complete name of whoever rejected it, or for the beginning of a digest."
     actions = ("lift",)
     fields = (
-        "named", "account", "by", "rejected_at", "about", "times_met", "last_met_at", "claim_digest", "fact_digest",
-        "id",
+        "named", "account", "rejected_by_text", "rejected_at", "entities", "times_extracted", "last_met_at",
+        "claim_digest", "fact_digest", "id",
     )  # fmt: skip
+    allow_delete = True
+    deletion_note = "The claim may be learned again."
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
-        return bool(request.user.has_perm("memory.delete_facttombstone"))
+    named = column("Tombstone", lambda tombstone: tombstone.fact_digest[:12])
+    rejected_by_text = text_column("Rejected by", "rejected_by")
+    entities = column("Entities", describe_entities)
+    times_extracted = column("Extracted again", lambda tombstone: f"{tombstone.met_count}×")
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Without the action that deletes: lifting is the word for it."""
+        """Return the actions without the one that deletes, which is called lifting here."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
 
-    @admin.display(description="Tombstone")
-    def named(self, tombstone: FactTombstone) -> str:
-        return tombstone.fact_digest[:12]
-
-    @admin.display(description="Rejected by")
-    def by(self, tombstone: FactTombstone) -> str:
-        return mark_invisible(tombstone.rejected_by) or "-"
-
-    @admin.display(description="About")
-    def about(self, tombstone: FactTombstone) -> str:
-        digests: list[str] = tombstone.entity_digests
-        return f"{len(digests)} names, as keyed digests" if digests else "nothing by name"
-
-    @admin.display(description="Met again")
-    def times_met(self, tombstone: FactTombstone) -> str:
-        return f"{tombstone.met_count}×"
-
     @admin.action(description="Lift selected %(verbose_name_plural)s", permissions=["delete"])
     def lift(self, request: HttpRequest, queryset: QuerySet[FactTombstone]) -> None:
-        lifted = 0
-        for tombstone in queryset:
-            lift_tombstone(staff_owner(request, tombstone.account_id), tombstone.pk)
-            self.log_change(request, tombstone, "Lifted.")
-            lifted += 1
-        told = f"Lifted: {lifted}. The claims may be learnt again; what was rejected stays rejected."
-        self.message_user(request, told, messages.SUCCESS)
+        self.change_each(request, queryset, lift_row, done="Lifted", log="Lifted.")
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        lift_tombstone(staff_owner(request, obj.account_id), obj.pk)
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        return describe_deletion(objs, "so that the claim may be learnt again")
+        lift_row(staff_owner(request, obj.account_id), obj)

@@ -1,4 +1,4 @@
-"""Form fields for what staff type: ids as clients may send them, texts as they are, JSON as strictly as the API."""
+"""Form fields: ids as clients send them, texts as they are stored, and JSON as strict as the API's."""
 
 import json
 from typing import Any
@@ -8,16 +8,22 @@ from django.core.exceptions import ValidationError
 from django.forms.fields import InvalidJSONInput
 from rest_framework.exceptions import ParseError
 
-from memory.admin.text import INVISIBLE
+from memory.admin.text import INVISIBLE, indent_json
 from memory_project.http.parsers import parse_json
-from memory_project.http.paths import CONTROL, LONGEST_ID
+from memory_project.http.paths import CONTROL, MAX_ID_CHARACTERS
+
+INDENTED_FACTOR = 3
+INDENTED_ANYWAY_CHARACTERS = 10_000
+"""A document is indented if that makes it at most INDENTED_FACTOR times as long, plus this many characters."""
+
+ONE_LINE = {"class": "vTextField", "dir": "auto"}
 
 
 class ExternalIdField(forms.CharField):
-    """An id of the clients': at most 100 characters, none of them a control character; spaces are kept."""
+    """An id that clients choose: at most 100 characters, no control characters; spaces are kept."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"max_length": LONGEST_ID, "strip": False, "empty_value": "", **options})
+        super().__init__(**{"max_length": MAX_ID_CHARACTERS, "strip": False, "empty_value": "", **options})
 
     def clean(self, value: Any) -> str:
         text: str = super().clean(value)
@@ -26,12 +32,23 @@ class ExternalIdField(forms.CharField):
         return text
 
 
+class NameField(forms.CharField):
+    """A name on one line; spaces are kept. Browsers drop line ends from such a box, which is not an edit."""
+
+    widget = forms.TextInput(attrs=ONE_LINE)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(str(initial or "").replace("\r", "").replace("\n", "") != (data or ""))
+
+
 class PlainTextField(forms.CharField):
-    """A long text. Browsers send line ends as CRLF: taken back, or looking at a text would change it."""
+    """A long text. Browsers send its line ends as CRLF, which are restored so that viewing a text is not an edit."""
 
     widget = forms.Textarea(attrs={"rows": 12, "class": "vLargeTextField", "dir": "auto"})
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, rows: int | None = None, **options: Any) -> None:
+        if rows is not None:
+            options["widget"] = forms.Textarea(attrs={"rows": rows, "class": "vLargeTextField", "dir": "auto"})
         super().__init__(**{"strip": False, **options})
 
     def to_python(self, value: Any) -> Any:
@@ -42,22 +59,34 @@ class PlainTextField(forms.CharField):
         return bool(self.to_python(initial or "") != self.to_python(data or ""))
 
 
-def tell_json_error(err: ParseError) -> str:
-    """What is wrong with a value, and where, for people."""
-    told = str(err.detail).replace("The body", "The value")
-    place = err.__cause__
-    if not isinstance(place, json.JSONDecodeError):
-        return told
-    return f"{told} {place.msg}: line {place.lineno}, column {place.colno}."
+class IdListField(PlainTextField):
+    """A list of ids, one per line. Agents may be named before they have ever written."""
+
+    widget = forms.Textarea(attrs={"rows": 6, "class": "vLargeTextField", "spellcheck": "false"})
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> Any:
+        lines = [line for line in (super().clean(value) or "").split("\n") if line]
+        for number, line in enumerate(lines, start=1):
+            try:
+                ExternalIdField().clean(line)
+            except ValidationError as err:
+                raise ValidationError([f"Line {number}: {message}" for message in err.messages]) from err
+        return lines
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return super().has_changed(self.prepare_value(initial or []), data)
 
 
-def with_escapes(text: str) -> str:
-    """The same JSON, in which nobody overlooks a character that shows nothing or turns the line."""
+def escape_invisible(text: str) -> str:
+    """Return the same JSON with each invisible or direction-changing character as a visible escape."""
     return INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class StrictJSONField(forms.JSONField):
-    """Any JSON that the API would take: no NaN, no NUL, no lone surrogate, at most 64 deep."""
+    """Any JSON that the API accepts: no NaN, no NUL, no lone surrogate, at most 64 levels deep."""
 
     widget = forms.Textarea(attrs={"rows": 6, "class": "vLargeTextField json", "spellcheck": "false"})
 
@@ -67,7 +96,10 @@ class StrictJSONField(forms.JSONField):
         try:
             return parse_json(value.encode("utf-8", "surrogatepass"))
         except ParseError as err:
-            raise ValidationError(tell_json_error(err), code="invalid") from err
+            message = str(err.detail).replace("The body", "The value")
+            if isinstance(cause := err.__cause__, json.JSONDecodeError):
+                message = f"{message} {cause.msg}: line {cause.lineno}, column {cause.colno}."
+            raise ValidationError(message, code="invalid") from err
 
     def bound_data(self, data: Any, initial: Any) -> Any:
         if self.disabled:
@@ -82,7 +114,7 @@ class StrictJSONField(forms.JSONField):
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, InvalidJSONInput):
             return value
-        return with_escapes(json.dumps(value, ensure_ascii=False, indent=2))
+        return escape_invisible(json.dumps(value, ensure_ascii=False, indent=2))
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         try:
@@ -92,8 +124,8 @@ class StrictJSONField(forms.JSONField):
         return json.dumps(initial, sort_keys=True) != json.dumps(value, sort_keys=True)
 
 
-class ShapedJSONField(StrictJSONField):
-    """JSON of one shape; an empty box is an empty one."""
+class JSONObjectField(StrictJSONField):
+    """A JSON object. An empty box is an empty object."""
 
     shape: type[dict[str, Any]] | type[list[Any]] = dict
     shape_name = "an object"
@@ -110,12 +142,25 @@ class ShapedJSONField(StrictJSONField):
         return super().has_changed(initial, data or json.dumps(self.shape()))
 
 
-class JSONObjectField(ShapedJSONField):
-    """An object."""
+class JSONListField(JSONObjectField):
+    """A JSON list. An empty box is an empty list."""
+
+    shape = list
+    shape_name = "a list"
+
+
+class JSONTextsField(JSONListField):
+    """A JSON list of texts."""
+
+    def clean(self, value: Any) -> Any:
+        texts = super().clean(value)
+        if not all(isinstance(text, str) for text in texts):
+            raise ValidationError("Each item of the list must be a text in quotes.")
+        return texts
 
 
 class JSONDocumentField(JSONObjectField):
-    """An object that may be large, in an editor; the order of its names counts, and an empty box is none."""
+    """A JSON object that may be large, in an editor. The order of its names counts, and an empty box is refused."""
 
     widget = forms.Textarea(
         attrs={"rows": 28, "cols": 120, "class": "vLargeTextField json json-document", "spellcheck": "false"}
@@ -133,15 +178,10 @@ class JSONDocumentField(JSONObjectField):
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, InvalidJSONInput):
             return value
-        compact = with_escapes(json.dumps(value, ensure_ascii=False))
-        # what is nested deeply is many times longer over lines
-        pieces, length = [], 0
-        for piece in json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(value):
-            pieces.append(piece)
-            length += len(piece)
-            if length > MOST_STRETCH * len(compact) + STRETCHED_ANYHOW:
-                return compact
-        return with_escapes("".join(pieces))
+        compact = escape_invisible(json.dumps(value, ensure_ascii=False))
+        max_characters = INDENTED_FACTOR * len(compact) + INDENTED_ANYWAY_CHARACTERS
+        indented = indent_json(value, characters=max_characters)
+        return compact if len(indented) > max_characters else escape_invisible(indented)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         if data is None:
@@ -152,30 +192,8 @@ class JSONDocumentField(JSONObjectField):
             return True
 
 
-MOST_STRETCH = 3
-STRETCHED_ANYHOW = 10_000
-"""A document is shown over lines where that makes it no longer than MOST_STRETCH times and so many characters."""
-
-
-class JSONListField(ShapedJSONField):
-    """A list."""
-
-    shape = list
-    shape_name = "a list"
-
-
-class JSONTextsField(JSONListField):
-    """A list of texts."""
-
-    def clean(self, value: Any) -> Any:
-        texts = super().clean(value)
-        if not all(isinstance(text, str) for text in texts):
-            raise ValidationError("Each of the list is a text.")
-        return texts
-
-
 class JSONValueField(StrictJSONField):
-    """Any JSON value, `null` and empty ones included; an empty box is no value."""
+    """Any JSON value, including `null` and empty ones. An empty box is no value and is refused."""
 
     def clean(self, value: Any) -> Any:
         if not (value or "").strip():

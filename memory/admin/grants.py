@@ -1,7 +1,7 @@
-"""Who is let into what agents share, to edit: a table of agents, what each may do, and whether everybody may read.
+"""A form field for access control: a table of agents, what each may do, and whether every agent may read.
 
-A form has it as `access_control = GrantsField()` and calls `know_agents` with its row's account. What comes out is the
-documented JSON, checked; pages for those who may only look show it with `show_grants`.
+A form has it as `access_control = GrantsField()` and calls `suggest_agents_of` with its row's account. Its value is the
+documented JSON, validated. Pages for users who may only look show it with `render_grants`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,24 +14,28 @@ from django.core.exceptions import ValidationError
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
+from memory.admin.base import read_number
 from memory.admin.fields import ExternalIdField, JSONValueField
-from memory.admin.text import mark_invisible
+from memory.admin.text import error_sentence, mark_invisible
 from memory.errors import Unprocessable
 from memory.models import AccessControl, Agent
 
-MOST_ROWS = 100
-"""Agents in the table; a form takes only so many fields, so that more of them are edited as JSON."""
+MAX_GRANT_ROWS = 100
+"""Agents in the table. A form takes only so many fields, so more agents are edited as JSON."""
 
 NEW_ROWS = 3
-MOST_SUGGESTED = 200
+MAX_SUGGESTED = 200
 
-READS_BY_ITSELF = "itself"
-"""What the box "may read" of an agent sends that stands in the list `read`, not in `write` alone."""
+LISTED_READER = "itself"
+"""The value that the box "may read" sends for an agent in the list `read`, and not only in the list `write`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantRow:
-    """A row of the table as it was typed. `read` is READS_BY_ITSELF, "on", or empty for no."""
+    """A row of the table as it was typed. `read` is LISTED_READER, "on", or "" for no.
+
+    `is_known` if the agent has written before.
+    """
 
     agent_id: str = ""
     read: str = ""
@@ -39,7 +43,6 @@ class GrantRow:
     is_removed: bool = False
     is_new: bool = True
     is_known: bool = True
-    """Whether the agent has ever written."""
 
     @property
     def shown_id(self) -> str:
@@ -48,17 +51,17 @@ class GrantRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedGrants:
-    """The table as it was typed."""
+    """The table of grants as it was typed."""
 
     rows: Sequence[GrantRow]
     public_read: bool
 
 
-def rows_of(control: AccessControl) -> list[GrantRow]:
+def grant_rows(control: AccessControl) -> list[GrantRow]:
     return [
         GrantRow(
             agent_id=agent_id,
-            read=READS_BY_ITSELF if agent_id in control.read else "on",
+            read=LISTED_READER if agent_id in control.read else "on",
             write=agent_id in control.write,
             is_new=False,
         )
@@ -67,37 +70,35 @@ def rows_of(control: AccessControl) -> list[GrantRow]:
 
 
 class GrantsWidget(forms.Widget):
-    """The table, and empty rows for more agents; without any script."""
+    """The table with empty rows for more agents. It needs no script."""
 
     use_fieldset = True
     account_id: UUID | None = None
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        if isinstance(value, str):
-            context: dict[str, Any] = {"json": value}
-        else:
-            context = self.describe(value)
+        context = {"json": value} if isinstance(value, str) else self.table_context(value)
         return mark_safe(render_to_string("admin/memory/grants/editor.html", {"name": name, **context}))  # noqa: S308
 
-    def describe(self, typed: TypedGrants) -> dict[str, Any]:
-        kept = with_known(self.account_id, [row for row in typed.rows if row.agent_id or not row.is_new])
+    def table_context(self, typed: TypedGrants) -> dict[str, Any]:
+        kept = mark_known(self.account_id, [row for row in typed.rows if row.agent_id or not row.is_new])
         rows = [*kept, *[GrantRow() for _ in range(NEW_ROWS)]]
-        return {"rows": list(enumerate(rows)), "public_read": typed.public_read, "agents": self.suggest()}
+        return {"rows": list(enumerate(rows)), "public_read": typed.public_read, "agents": self.suggest_agents()}
 
-    def suggest(self) -> list[str]:
-        """Agents to choose from, as far as they are not too many; any other is typed."""
+    def suggest_agents(self) -> list[str]:
+        """Return the agents to choose from, up to MAX_SUGGESTED. Any other can be typed."""
         if self.account_id is None:
             return []
         agents = Agent.objects.in_account(self.account_id).order_by("agent_id")
-        return list(agents.values_list("agent_id", flat=True)[:MOST_SUGGESTED])
+        return list(agents.values_list("agent_id", flat=True)[:MAX_SUGGESTED])
 
     def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> Any:
         if f"{name}-json" in data:
             return data[f"{name}-json"]
         if f"{name}-rows" not in data:
             return None
-        numbers = range(read_count(data[f"{name}-rows"]))
-        rows = [read_row(data, f"{name}-{number}") for number in numbers if f"{name}-{number}-agent" in data]
+        # no more rows than fit into a form, whatever was sent
+        numbers = range(min(read_number(data[f"{name}-rows"]) or 0, 2 * MAX_GRANT_ROWS))
+        rows = [read_grant_row(data, f"{name}-{number}") for number in numbers if f"{name}-{number}-agent" in data]
         return TypedGrants(rows=rows, public_read=f"{name}-public" in data)
 
     def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
@@ -107,12 +108,7 @@ class GrantsWidget(forms.Widget):
         return ""
 
 
-def read_count(text: str) -> int:
-    """How many rows were sent; no more than fit into a form, whatever it says."""
-    return min(int(text), 2 * MOST_ROWS) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-
-
-def read_row(data: Mapping[str, Any], name: str) -> GrantRow:
+def read_grant_row(data: Mapping[str, Any], name: str) -> GrantRow:
     return GrantRow(
         agent_id=data[f"{name}-agent"],
         read=data.get(f"{name}-read", ""),
@@ -122,8 +118,8 @@ def read_row(data: Mapping[str, Any], name: str) -> GrantRow:
     )
 
 
-def with_known(account_id: UUID | None, rows: Sequence[GrantRow]) -> list[GrantRow]:
-    """The rows, and of each agent whether the account has it."""
+def mark_known(account_id: UUID | None, rows: Sequence[GrantRow]) -> list[GrantRow]:
+    """Set `is_known` of the rows."""
     named = [row.agent_id for row in rows if "\x00" not in row.agent_id]
     if account_id is None or not named:
         return list(rows)
@@ -133,34 +129,34 @@ def with_known(account_id: UUID | None, rows: Sequence[GrantRow]) -> list[GrantR
 
 
 class GrantsField(forms.Field):
-    """The documented JSON of access control, edited as a table. A form without the table leaves all as it is."""
+    """The documented JSON of access control, edited as a table. A form without the table changes nothing."""
 
     widget = GrantsWidget
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"required": False, "label": "Who is let in", **options})
+        super().__init__(**{"required": False, "label": "Access", **options})
 
-    def know_agents(self, account_id: UUID | None) -> None:
-        """Offer the agents of this account."""
+    def suggest_agents_of(self, account_id: UUID | None) -> None:
+        """Suggest the agents of this account."""
         self.widget.account_id = account_id
 
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, (TypedGrants, str)):
             return value
         control = AccessControl.parse(value or {})
-        rows = rows_of(control)
-        if len(rows) > MOST_ROWS:
+        rows = grant_rows(control)
+        if len(rows) > MAX_GRANT_ROWS:
             return JSONValueField().prepare_value(control.model_dump())
         return TypedGrants(rows=rows, public_read=control.public_read)
 
     def clean(self, value: Any) -> dict[str, Any]:
         if value is None:
             return AccessControl().model_dump()
-        stated = JSONValueField().clean(value) if isinstance(value, str) else read_lists(value)
+        stated = JSONValueField().clean(value) if isinstance(value, str) else access_lists(value)
         try:
             return AccessControl.parse(stated).model_dump()
         except Unprocessable as err:
-            raise ValidationError(f"{str(err)[:1].upper()}{str(err)[1:]}.") from err
+            raise ValidationError(error_sentence(err)) from err
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         if data is None:
@@ -171,41 +167,41 @@ class GrantsField(forms.Field):
             return True
 
 
-def read_lists(typed: TypedGrants) -> dict[str, Any]:
-    """The table as the documented lists. ValidationError for rows that contradict themselves."""
+def access_lists(typed: TypedGrants) -> dict[str, Any]:
+    """Return the table as the documented JSON. Raise ValidationError for rows that contradict each other."""
     rows = [row for row in typed.rows if row.agent_id and not row.is_removed]
-    errors = [error for row in rows for error in find_errors(row)]
+    errors = [error for row in rows for error in grant_errors(row)]
     if len({row.agent_id for row in rows}) < len(rows):
-        errors.append("An agent has one row.")
+        errors.append("Each agent may have only one row.")
     if errors:
         raise ValidationError(errors)
     return {
-        # who may write may read: a writer stands in both lists only where it stood in `read` before
-        "read": [row.agent_id for row in rows if row.read and (not row.write or row.read == READS_BY_ITSELF)],
+        # writers may read, so a writer is in both lists only if it was in `read` before
+        "read": [row.agent_id for row in rows if row.read and (not row.write or row.read == LISTED_READER)],
         "write": [row.agent_id for row in rows if row.write],
         "public_read": typed.public_read,
     }
 
 
-def find_errors(row: GrantRow) -> list[str]:
+def grant_errors(row: GrantRow) -> list[str]:
     try:
         ExternalIdField().clean(row.agent_id)
     except ValidationError as err:
-        return [f"An agent's id: {message}" for message in err.messages]
+        return [f"Agent id: {message}" for message in err.messages]
     if row.is_new and not row.read and not row.write:
-        return [f"Say what {row.shown_id} may do."]
+        return [f"Choose what {row.shown_id} may do."]
     if not row.is_new and row.write and not row.read:
-        return [f"Who may write may read: take both from {row.shown_id}, or neither."]
+        return [f"An agent that may write may also read. Remove both permissions of {row.shown_id}, or none."]
     return []
 
 
-def show_grants(account_id: UUID, access_control: Any) -> SafeString:
-    """For those who may only look."""
+def render_grants(account_id: UUID, access_control: Any) -> SafeString:
+    """Render the table for users who may only look at it."""
     control = AccessControl.parse(access_control)
-    rows = rows_of(control)
+    rows = grant_rows(control)
     context = {
-        "rows": with_known(account_id, rows[:MOST_ROWS]),
-        "left_out": len(rows[MOST_ROWS:]),
+        "rows": mark_known(account_id, rows[:MAX_GRANT_ROWS]),
+        "left_out": len(rows[MAX_GRANT_ROWS:]),
         "public_read": control.public_read,
     }
     return mark_safe(render_to_string("admin/memory/grants/shown.html", context))  # noqa: S308  a template's own

@@ -1,4 +1,4 @@
-"""Answers kept for repeated requests, to look at. Their bodies stay where they are: memories are repeated in them."""
+"""Responses kept for repeated requests. Their bodies are not shown, since they repeat memories."""
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -15,7 +15,7 @@ class IdempotentRequestAdmin(ReadOnlyAdmin):
     list_filter = (AccountFilter,)
     list_select_related = ("account", "api_key")
     search_fields = ("request_hash__startswith",)
-    search_help_text = "The beginning of the request's hash."
+    search_help_text = "Search for the beginning of the request's hash."
     exclude = ("body",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[IdempotentRequest]:

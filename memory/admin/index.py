@@ -1,4 +1,4 @@
-"""What the admin's first page says beside its lists. Its template loads this as `admin_index` (see the settings)."""
+"""Template tags of the admin's first page, which loads them as `admin_index` (see the settings)."""
 
 from typing import Any
 
@@ -7,18 +7,19 @@ from django.http import HttpRequest
 
 from memory.models import FactReview
 
-MOST_COUNTED = 1_000
+MAX_COUNTED = 1_000
 
 register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
 def open_review_count(context: Any) -> str:
-    """How many reviews wait, to a limit; empty for none, and for who may not see them."""
+    """Return how many reviews are open, counted up to a limit.
+
+    Return "" if there are none or the user may not see them.
+    """
     request: HttpRequest = context["request"]
     if not request.user.has_perm("memory.view_factreview"):
         return ""
-    waiting = FactReview.objects.filter(status=FactReview.Status.OPEN).values("pk")[: MOST_COUNTED + 1].count()
-    if waiting > MOST_COUNTED:
-        return f"more than {MOST_COUNTED:,}"
-    return str(waiting) if waiting else ""
+    count = FactReview.objects.filter(status=FactReview.Status.OPEN).values("pk")[: MAX_COUNTED + 1].count()
+    return f"more than {MAX_COUNTED:,}" if count > MAX_COUNTED else str(count or "")

@@ -1,195 +1,244 @@
-"""Pages for what lives in Redis, an account at a time: which conversations have it, and one conversation's."""
+"""Working memory and injection ledger of conversations, which live in Redis, one account at a time."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from memory.admin.base import BoundedAdmin
-from memory.admin.fields import ExternalIdField
-from memory.errors import MemoryServiceError
-from memory.models import Account
-from memory_project.redis import Place
+from ledger import store
+from ledger.models import ITEM_KEY_LENGTH, VALUE_LENGTH
+from memory.admin.base import read_number, staff_owner
+from memory.admin.fields import ExternalIdField, JSONValueField
+from memory.admin.object_actions import EmptyForm, ObjectAction, ObjectActionAdmin
+from memory.admin.text import mark_invisible
+from memory.errors import MemoryServiceError, TooLarge
+from memory.models import Account, LedgerAccount, WorkingMemoryAccount
+from memory.owner import Owner
+from memory.services.working_memory import clear_working_memory, correct_field, delete_field, evict_item, mark_item
+from memory.tiers.base import MAX_NAME_CHARACTERS, from_json
+from memory.tiers.working import scan_working_conversations, stored_fields
+from memory_project.redis import ConversationRef
 
-MOST_SCANS = 20
+MAX_SCANS = 20
 ENOUGH_CONVERSATIONS = 50
-MOST_ROWS = 100
+MAX_ROWS = 100
 
 Scan = Callable[[UUID, int], tuple[list[str], int]]
+"""Returns conversations of an account from a cursor on, and the next cursor; 0 is the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveRow:
+    """A stored value: JSON to edit, or a text. `ttl_seconds` is set if the value expires by itself."""
+
+    name: str
+    value: str
+    writer: str = ""
+    ttl_seconds: int | None = None
+
+    @property
+    def shown_name(self) -> str:
+        return mark_invisible(self.name)
+
+
+def json_box(json: Any) -> str:
+    """Return a value as it is shown in a box to edit."""
+    return str(JSONValueField().prepare_value(json))
 
 
 class ConversationForm(forms.Form):
-    """Which conversation to open."""
-
     conversation = ExternalIdField(label="Open a conversation")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanPage:
-    """Some conversations, and where to go on; cursor 0 is the end."""
+class LiveAdmin(ObjectActionAdmin):
+    """A list of accounts, which lead to their conversations. The permissions are those of the proxy model."""
 
-    conversation_ids: list[str]
-    cursor: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """Where conversations are found, and what there is to do about one: its rows, each action's form and its deed.
-
-    A deed answers the sentence to show. It may raise ValueError and MemoryServiceError, whose messages are shown.
-    """
-
-    scan: Scan
-    rows: Callable[[Place], list[Any]]
-    row_name: Callable[[Any], str]
-    forms: Mapping[str, type[forms.Form]]
-    deeds: Mapping[str, Callable[[HttpRequest, Place, dict[str, Any]], str]]
-
-
-def collect_page(scan: Scan, account_id: UUID, cursor: int) -> ScanPage:
-    """SCAN pages may be empty: go on until there is enough to show, but not for ever."""
-    found: dict[str, None] = {}
-    for _ in range(MOST_SCANS):
-        conversation_ids, cursor = scan(account_id, cursor)
-        found |= dict.fromkeys(conversation_ids)
-        if not cursor or len(found) >= ENOUGH_CONVERSATIONS:
-            break
-    return ScanPage(conversation_ids=sorted(found), cursor=cursor)
-
-
-class LivePages(BoundedAdmin):
-    """The list of accounts, each the door to its conversations.
-
-    Looking needs the view permission of the proxy, writing its change permission.
-    """
-
-    desk: ClassVar[Desk]
+    scan: ClassVar[Any]
+    """The `Scan` of the pages, as a static method."""
+    refusals = (ValueError, MemoryServiceError)
     list_display = ("name", "conversations")
     list_display_links = None
+    list_select_related = False
     search_fields = ("name",)
     ordering = ("name", "pk")
+    allow_add = allow_delete = False
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
-        return False
+    def read_rows(self, ref: ConversationRef) -> list[LiveRow]:
+        raise NotImplementedError
 
     @admin.display(description="Conversations")
     def conversations(self, account: Account) -> SafeString:
-        return format_html('<a href="{}">Conversations of {}</a>', self.address("change", account.id), account.name)
+        return format_html('<a href="{}">Conversations of {}</a>', self.page_url("change", account.id), account.name)
 
     def get_urls(self) -> list[URLPattern]:
         name = f"{self.opts.app_label}_{self.opts.model_name}_conversation"
         view = self.admin_site.admin_view(self.conversation_view)
         return [path("<path:object_id>/conversation/", view, name=name), *super().get_urls()]
 
-    def address(self, page: str, account_id: UUID, **query: Any) -> str:
-        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
-        address = reverse(name, args=[account_id])
+    def page_url(self, page: str, account_id: UUID, **query: Any) -> str:
+        address = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}", args=[account_id])
         return f"{address}?{urlencode(query)}" if query else address
 
     def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Instead of a form over the account: its conversations, a page at a time."""
-        account = self.find_account(request, object_id)
+        """Show the conversations of the account, a page at a time, instead of a form."""
+        account = self.find_row(request, object_id)
         form = ConversationForm(request.GET if "conversation" in request.GET else None)
         if form.is_valid():
             chosen = form.cleaned_data["conversation"]
-            return HttpResponseRedirect(self.address("conversation", account.id, conversation=chosen))
+            return HttpResponseRedirect(self.page_url("conversation", account.id, conversation=chosen))
         return self.unless_redis_is_down(request, lambda: self.list_conversations(request, account, form))
 
     def list_conversations(self, request: HttpRequest, account: Account, form: ConversationForm) -> HttpResponse:
-        page = collect_page(self.desk.scan, account.id, read_cursor(request))
-        found = [
-            (conversation_id, self.address("conversation", account.id, conversation=conversation_id))
-            for conversation_id in page.conversation_ids
-        ]
-        context = {"form": form, "found": found, "cursor": page.cursor, "began": not read_cursor(request)}
-        return self.answer(request, account, "conversations", context)
+        conversation_ids, cursor = collect_conversations(self.scan, account.id, read_cursor(request))
+        found = [(id_, self.page_url("conversation", account.id, conversation=id_)) for id_ in conversation_ids]
+        context = {"form": form, "found": found, "cursor": cursor, "is_first_page": not read_cursor(request)}
+        return self.render_account_page(request, account, "conversations", account.name, context)
 
     def conversation_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        account = self.find_account(request, object_id)
+        account = self.find_row(request, object_id)
         form = ConversationForm(request.GET)
         if not form.is_valid():
-            return HttpResponseRedirect(self.address("change", account.id))
-        place = Place(account_id=account.id, conversation_id=form.cleaned_data["conversation"])
-        return self.unless_redis_is_down(request, lambda: self.answer_conversation(request, account, place))
+            return HttpResponseRedirect(self.page_url("change", account.id))
+        ref = ConversationRef(account_id=account.id, conversation_id=form.cleaned_data["conversation"])
+        return self.unless_redis_is_down(request, lambda: self.show_conversation(request, account, ref))
 
-    def answer_conversation(self, request: HttpRequest, account: Account, place: Place) -> HttpResponse:
-        tried: forms.Form | None = None
+    def show_conversation(self, request: HttpRequest, account: Account, ref: ConversationRef) -> HttpResponse:
+        failed: forms.Form | None = None
         if request.method == "POST":
-            tried = self.act(request, account, place)
-            if tried is None:
+            owner, suffix = staff_owner(request, account.id), f" in {ref.conversation_id}"
+            failed = self.perform_action(request, account, target=ref, owner=owner, log_suffix=suffix)
+            if failed is None:
                 return HttpResponseRedirect(request.get_full_path())
         wanted = request.GET.get("named", "")
-        rows = [row for row in self.desk.rows(place) if wanted in self.desk.row_name(row)]
+        rows = [row for row in self.read_rows(ref) if wanted in row.name]
+        add_form = self.object_actions["add"].form
         context = {
-            "place": place,
-            "rows": rows[:MOST_ROWS],
+            "ref": ref,
+            "rows": rows[:MAX_ROWS],
             "row_count": len(rows),
             "named": wanted,
-            "tried": tried,
-            "form": self.desk.forms["add"](),
+            "failed_form": failed,
+            "form": failed if isinstance(failed, add_form) else add_form(),
             "may_write": self.has_change_permission(request),
         }
-        shown = {"title": f"{str(self.opts.verbose_name).capitalize()} of {place.conversation_id}"}
-        return self.answer(request, account, self.opts.model_name or "", shown | context)
+        page = self.opts.model_name or ""
+        return self.render_account_page(request, account, page, ref.conversation_id, context)
 
-    def act(self, request: HttpRequest, account: Account, place: Place) -> forms.Form | None:
-        """Do what was posted. Answers the form when there is something to mend in it, after saying what."""
-        if not self.has_change_permission(request):
-            raise PermissionDenied
-        action = request.POST.get("action", "")
-        if action not in self.desk.deeds:
-            raise Http404
-        form = self.desk.forms[action](request.POST)
-        if not form.is_valid():
-            return form
-        try:
-            done = self.desk.deeds[action](request, place, form.cleaned_data)
-        except (ValueError, MemoryServiceError) as err:
-            form.add_error(None, f"{str(err)[:1].upper()}{str(err)[1:]}.")
-            return form
-        self.log_change(request, account, f"{action} in {place.conversation_id}")
-        self.message_user(request, done, messages.SUCCESS)
-        return None
+    def render_account_page(
+        self, request: HttpRequest, account: Account, page: str, subject: str, context: dict[str, Any]
+    ) -> HttpResponse:
+        title = f"{str(self.opts.verbose_name).capitalize()} of {subject}"
+        account_url = self.page_url("change", account.id)
+        return self.render_page(
+            request, f"live/{page}.html", title, account=account, account_url=account_url, **context
+        )
 
-    def find_account(self, request: HttpRequest, object_id: str) -> Account:
-        account: Account | None = self.get_object(request, object_id)
-        if not self.has_view_permission(request, account):
-            raise PermissionDenied
-        if account is None:
-            raise Http404("no such account")
-        return account
 
-    def answer(self, request: HttpRequest, account: Account, page: str, context: dict[str, Any]) -> HttpResponse:
-        shared = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "account": account,
-            "account_url": self.address("change", account.id),
-            "title": f"{str(self.opts.verbose_name).capitalize()} of {account.name}",
-        }
-        return TemplateResponse(request, f"admin/memory/live/{page}.html", {**shared, **context})
+def collect_conversations(scan: Scan, account_id: UUID, cursor: int) -> tuple[list[str], int]:
+    """Return conversations and the next cursor. Pages of a scan may be empty, so several are read, but not all."""
+    found: dict[str, None] = {}
+    for _ in range(MAX_SCANS):
+        conversation_ids, cursor = scan(account_id, cursor)
+        found |= dict.fromkeys(conversation_ids)
+        if not cursor or len(found) >= ENOUGH_CONVERSATIONS:
+            break
+    return sorted(found), cursor
 
 
 def read_cursor(request: HttpRequest) -> int:
-    """Where to go on; from the start for nonsense. Redis takes 64 bits."""
-    text = request.GET.get("cursor", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+    """Return the cursor in the address, or 0 for nonsense. Redis takes 64 bits."""
+    return read_number(request.GET.get("cursor", ""), max_digits=19) or 0
+
+
+class FieldNameForm(forms.Form):
+    """The name of a field and its writer; no agent means the account itself."""
+
+    agent = ExternalIdField(required=False, label="Agent")
+    name = forms.CharField(max_length=MAX_NAME_CHARACTERS, strip=False)
+
+
+class FieldForm(FieldNameForm):
+    value = JSONValueField(label="Value as JSON")
+
+
+def save_field(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
+    try:
+        correct_field(
+            replace(owner, agent_id=data["agent"]), ref.conversation_id, name=data["name"], value=data["value"]
+        )
+    except TooLarge as err:
+        if not err.facts["stored"]:
+            raise
+        return f"Saved {data['name']}, but {err}."
+    return f"Saved {data['name']}."
+
+
+def remove_field(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
+    delete_field(replace(owner, agent_id=data["agent"]), ref.conversation_id, name=data["name"])
+    return f"Deleted {data['name']}."
+
+
+def clear_fields(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
+    clear_working_memory(owner, ref.conversation_id)
+    return "Deleted all fields."
+
+
+@admin.register(WorkingMemoryAccount)
+class WorkingMemoryAccountAdmin(LiveAdmin):
+    """Working memory: fields with their writers, corrected as JSON and deleted one by one or all."""
+
+    scan = staticmethod(scan_working_conversations)
+    object_actions = {
+        "add": ObjectAction(run=save_field, form=FieldForm),
+        "save": ObjectAction(run=save_field, form=FieldForm),
+        "delete": ObjectAction(run=remove_field, form=FieldNameForm),
+        "clear": ObjectAction(run=clear_fields, form=EmptyForm),
+    }
+
+    def read_rows(self, ref: ConversationRef) -> list[LiveRow]:
+        return [
+            LiveRow(name=field.name, value=json_box(from_json(field.json)), writer=field.agent_id)
+            for field in stored_fields(ref)
+        ]
+
+
+class ItemForm(forms.Form):
+    item_key = forms.CharField(max_length=ITEM_KEY_LENGTH, strip=False, label="Item key")
+
+
+class MarkForm(ItemForm):
+    value = forms.CharField(max_length=VALUE_LENGTH, strip=False, initial=store.DEFAULT_VALUE)
+
+
+def mark_injected(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
+    marked = mark_item(owner, ref.conversation_id, item_key=data["item_key"], value=data["value"])
+    return f"Marked {data['item_key']}." if marked.first else f"The item was marked before, as {marked.value}."
+
+
+def evict_from_ledger(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
+    was_marked = evict_item(owner, ref.conversation_id, item_key=data["item_key"])
+    return f"Evicted {data['item_key']}: it may be injected again." if was_marked else "The item was not in the ledger."
+
+
+@admin.register(LedgerAccount)
+class LedgerAccountAdmin(LiveAdmin):
+    """The ledger: what was injected, to mark and to evict. Its journal has a list of its own."""
+
+    scan = staticmethod(store.scan_ledgers)
+    object_actions = {
+        "add": ObjectAction(run=mark_injected, form=MarkForm),
+        "evict": ObjectAction(run=evict_from_ledger, form=ItemForm),
+    }
+
+    def read_rows(self, ref: ConversationRef) -> list[LiveRow]:
+        return [LiveRow(name=key, value=value) for key, value in sorted(store.get_all(ref).items())]

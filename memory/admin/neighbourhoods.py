@@ -1,6 +1,6 @@
-"""A picture of what is near an entity: those that it is linked to on circles around it, by how many links away.
+"""A picture of the links around an entity: what is linked to it on ellipses around it, by the number of links between.
 
-Drawn here as numbers and texts; the template (`entity/neighbourhood.svg`) makes SVG of them and escapes all of it.
+This module computes numbers and texts. The template `entity/neighbourhood.svg` makes SVG of them and escapes all of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,36 +8,35 @@ from dataclasses import dataclass, replace
 from math import atan2, cos, hypot, pi, sin
 from uuid import UUID
 
-from django.urls import reverse
-
-from memory.admin.text import shorten
+from memory.admin.page_links import change_url
+from memory.admin.text import excerpt_of
+from memory.kinds import spec_of
 
 WIDTH, HEIGHT = 1120, 760
 CENTER = (WIDTH / 2, HEIGHT / 2 - 6)
 RINGS = ((0.0, 0.0), (245.0, 165.0), (455.0, 305.0))
-"""Half axes of the ellipse of each depth; what is further away than the last is drawn on it."""
+"""Half axes of the ellipse of each depth. What is further away is drawn on the last one."""
 
-MOST_NODES = 40
-MOST_EDGES = 120
-MOST_EDGE_LABELS = 24
-"""Beyond so many edges only those at the middle say their type; all of them say it when they are pointed at."""
+MAX_NODES = 40
+MAX_EDGES = 120
+MAX_EDGE_LABELS = 24
+"""If there are more edges, only those at the centre are labelled. All show their type when pointed at."""
 
 NODE_RADIUS = 9.0
 SQUARE_SIDE = 15.0
 UNLABELLED = frozenset({"ABOUT"})
-"""Types that need not be said of each edge: only facts are about something."""
+"""Types that are not labelled, since they are obvious: only facts are about something."""
 
 LABEL_CHARACTERS = 18
-PAGES = {"entity": "admin:memory_entity_change", "fact": "admin:memory_fact_change"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A memory near the one in the middle: `depth` links away from it. `sort` says what it is ("person", "fact")."""
+    """A memory `depth` links away from the central one. `type` says what it is, such as "person" or "fact"."""
 
     id: UUID
     kind: str
-    sort: str
+    type: str
     text: str
     depth: int
 
@@ -50,8 +49,8 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
-    """A node with its place: `label` below it, `title` in full."""
+class NodeMark:
+    """A node with its position: `label` is drawn below it, `title` names it in full."""
 
     id: UUID
     kind: str
@@ -80,8 +79,8 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """From one node's rim to the other's. `label` may be empty; `title` says the types and both ends."""
+class EdgeLine:
+    """A line from one node's rim to the other's. `label` may be empty; `title` names the types and both ends."""
 
     x1: float
     y1: float
@@ -95,126 +94,119 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """`is_cut`: there is more near it than is drawn. `told` describes it to who does not see it."""
+    """A picture ready for its template. `description` replaces it for screen readers. `is_cut` if not all is drawn."""
 
-    spots: Sequence[Spot]
-    lines: Sequence[Line]
+    nodes: Sequence[NodeMark]
+    lines: Sequence[EdgeLine]
     title: str
-    told: str
+    description: str
     is_cut: bool
     width: int = WIDTH
     height: int = HEIGHT
     radius: float = NODE_RADIUS
 
 
-def draw(nodes: Sequence[Node], edges: Sequence[Edge], *, is_cut: bool = False) -> Drawing:
-    """The first node is the one in the middle; of the others, and of the edges, no more than a picture holds."""
-    kept = nodes[:MOST_NODES]
-    angles = place_around(kept, edges)
-    # as they stand beside each other
-    places = {node_id: place for place, node_id in enumerate(angles)}
-    spots = {node.id: make_spot(node, angles[node.id], places[node.id]) for node in kept}
+def render_neighbourhood(nodes: Sequence[Node], edges: Sequence[Edge], *, is_cut: bool = False) -> Drawing:
+    """Place the first node at the centre and the others around it, up to MAX_NODES nodes and MAX_EDGES edges."""
+    kept = nodes[:MAX_NODES]
+    angles = choose_angles(kept, edges)
+    # as they stand next to each other
+    ranks = {node_id: rank for rank, node_id in enumerate(angles)}
+    marks = {node.id: node_mark(node, angles[node.id], ranks[node.id]) for node in kept}
     found = dict.fromkeys((edge.source_id, edge.target_id, edge.type) for edge in edges)
-    inside = [edge for edge in found if edge[0] in spots and edge[1] in spots]
-    lines = list(make_lines(inside[:MOST_EDGES], spots, middle=kept[0].id))
+    inside = [edge for edge in found if edge[0] in marks and edge[1] in marks]
     return Drawing(
-        spots=list(spots.values()),
-        lines=lines,
-        title=f"What is near {shorten(kept[0].text)}",
-        told=tell_drawing(kept, inside[:MOST_EDGES]),
-        is_cut=is_cut or len(kept) < len(nodes) or len(inside) > MOST_EDGES,
+        nodes=list(marks.values()),
+        lines=list(edge_lines(inside[:MAX_EDGES], marks, centre_id=kept[0].id)),
+        title=f"Links around {excerpt_of(kept[0].text)}",
+        description=describe_neighbourhood(kept, inside[:MAX_EDGES]),
+        is_cut=is_cut or len(kept) < len(nodes) or len(inside) > MAX_EDGES,
     )
 
 
-def tell_drawing(nodes: Sequence[Node], edges: Sequence[tuple[UUID, UUID, str]]) -> str:
-    """How much there is, and what the middle is linked to: the picture in a paragraph."""
-    names = {node.id: shorten(node.text, characters=60) for node in nodes}
-    middle = nodes[0].id
-    near = [f"{names[a]} {type_} {names[b]}" for a, b, type_ in edges if middle in (a, b)]
-    counted = f"{len(nodes) - 1} memories near it, {len(edges)} links between them."
-    return f"{counted} {'; '.join(shorten(told, characters=200) for told in near)}".strip()
+def describe_neighbourhood(nodes: Sequence[Node], edges: Sequence[tuple[UUID, UUID, str]]) -> str:
+    """Say how much there is, and what the central node is linked to."""
+    names = {node.id: excerpt_of(node.text, characters=60) for node in nodes}
+    centre_id = nodes[0].id
+    near = [f"{names[a]} {type_} {names[b]}" for a, b, type_ in edges if centre_id in (a, b)]
+    counts = f"Memories nearby: {len(nodes) - 1}. Links between them: {len(edges)}."
+    return f"{counts} {'; '.join(excerpt_of(link, characters=200) for link in near)}".strip()
 
 
 def ring_of(node: Node) -> int:
     return min(node.depth, len(RINGS) - 1)
 
 
-def place_around(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[UUID, float]:
-    """The angles of nodes, in their order: even on each circle, near to those that they are linked to further in."""
+def choose_angles(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[UUID, float]:
+    """Return the angle of each node, in drawing order.
+
+    Nodes are spread evenly on each ring, near to those that they are linked to on the inner rings.
+    """
     angles: dict[UUID, float] = {}
-    near = neighbours(edges)
+    linked: dict[UUID, list[UUID]] = {}
+    for edge in edges:
+        linked.setdefault(edge.source_id, []).append(edge.target_id)
+        linked.setdefault(edge.target_id, []).append(edge.source_id)
     for ring in range(len(RINGS)):
         members = [node for node in nodes if ring_of(node) == ring]
-        wished = {node.id: wished_angle(node.id, angles, near, default=2 * pi * place / max(1, len(members)))
-                  for place, node in enumerate(members)}  # fmt: skip
+        wished: dict[UUID, float] = {}
+        for rank, node in enumerate(members):
+            placed = [angles[other] for other in linked.get(node.id, ()) if other in angles]
+            is_free = not placed or len(angles) <= 1
+            wished[node.id] = 2 * pi * rank / len(members) if is_free else mean_angle(placed) % (2 * pi)
         ordered = sorted(members, key=lambda node: wished[node.id])
-        slots = [2 * pi * place / max(1, len(ordered)) - pi / 2 for place in range(len(ordered))]
-        turn = (
-            mean_angle([wished[node.id] - slot for node, slot in zip(ordered, slots, strict=True)]) if ring > 1 else 0
-        )
+        slots = [2 * pi * rank / len(ordered) - pi / 2 for rank in range(len(ordered))]
+        offsets = [wished[node.id] - slot for node, slot in zip(ordered, slots, strict=True)]
+        turn = mean_angle(offsets) if ring > 1 else 0
         angles |= {node.id: slot + turn for node, slot in zip(ordered, slots, strict=True)}
     return angles
 
 
-def neighbours(edges: Sequence[Edge]) -> dict[UUID, list[UUID]]:
-    found: dict[UUID, list[UUID]] = {}
-    for edge in edges:
-        found.setdefault(edge.source_id, []).append(edge.target_id)
-        found.setdefault(edge.target_id, []).append(edge.source_id)
-    return found
-
-
-def wished_angle(
-    node_id: UUID, angles: Mapping[UUID, float], near: Mapping[UUID, Sequence[UUID]], *, default: float
-) -> float:
-    """Where those stand that it is linked to and that have a place; the default where there are none."""
-    placed = [angles[other] for other in near.get(node_id, ()) if other in angles]
-    return mean_angle(placed) % (2 * pi) if placed and len(angles) > 1 else default
-
-
 def mean_angle(angles: Sequence[float]) -> float:
-    """Of directions, by their vectors' sum."""
+    """Return the mean direction: the angle of the sum of the unit vectors."""
     return atan2(sum(map(sin, angles)), sum(map(cos, angles))) if angles else 0.0
 
 
-def make_spot(node: Node, angle: float, place: int) -> Spot:
+def node_mark(node: Node, angle: float, rank: int) -> NodeMark:
     across, down = RINGS[ring_of(node)]
-    # every other one stands further in, so that their names have room
-    stretch = 1.0 if place % 2 else 0.86
-    return Spot(
+    # every other node is moved inwards, so that there is room for the names
+    scale = 1.0 if rank % 2 else 0.86
+    return NodeMark(
         id=node.id,
         kind=node.kind,
         depth=node.depth,
-        x=round(CENTER[0] + across * stretch * cos(angle), 1),
-        y=round(CENTER[1] + down * stretch * sin(angle), 1),
-        label=shorten(node.text, characters=LABEL_CHARACTERS),
-        title=f"{shorten(node.text)} ({shorten(node.sort, characters=50)})",
-        url=reverse(PAGES.get(node.kind, "admin:memory_memory_change"), args=[node.id]),
+        x=round(CENTER[0] + across * scale * cos(angle), 1),
+        y=round(CENTER[1] + down * scale * sin(angle), 1),
+        label=excerpt_of(node.text, characters=LABEL_CHARACTERS),
+        title=f"{excerpt_of(node.text)} ({excerpt_of(node.type, characters=50)})",
+        url=change_url(spec_of(node.kind).admin_page, node.id),
     )
 
 
-def make_lines(edges: Sequence[tuple[UUID, UUID, str]], spots: Mapping[UUID, Spot], *, middle: UUID) -> Iterator[Line]:
-    """One a pair and direction, with all its types; two directions bow to no side, and share their line."""
+def edge_lines(
+    edges: Sequence[tuple[UUID, UUID, str]], marks: Mapping[UUID, NodeMark], *, centre_id: UUID
+) -> Iterator[EdgeLine]:
+    """Yield one line per pair and direction, with all its types. Lines of opposite directions coincide."""
     types: dict[tuple[UUID, UUID], list[str]] = {}
     for source_id, target_id, type_ in edges:
-        types.setdefault((source_id, target_id), []).append(shorten(type_, characters=50))
+        types.setdefault((source_id, target_id), []).append(excerpt_of(type_, characters=50))
     for (source_id, target_id), named in types.items():
-        line = join(spots[source_id], spots[target_id], ", ".join(named))
-        is_labelled = len(types) <= MOST_EDGE_LABELS or middle in (source_id, target_id)
+        line = edge_line(marks[source_id], marks[target_id], ", ".join(named))
+        is_labelled = len(types) <= MAX_EDGE_LABELS or centre_id in (source_id, target_id)
         yield line if is_labelled and not UNLABELLED.issuperset(named) else replace(line, label="")
 
 
-def join(source: Spot, target: Spot, label: str) -> Line:
+def edge_line(source: NodeMark, target: NodeMark, label: str) -> EdgeLine:
     across, down = target.x - source.x, target.y - source.y
     length = max(1.0, hypot(across, down))
     dx, dy = across / length * NODE_RADIUS, down / length * NODE_RADIUS
-    return Line(
+    return EdgeLine(
         x1=round(source.x + dx, 1),
         y1=round(source.y + dy, 1),
         x2=round(target.x - dx * 1.4, 1),
         y2=round(target.y - dy * 1.4, 1),
         label=label,
-        # nearer to where it points, so that the types of two directions do not stand on each other
+        # nearer to the arrow's head, so that the labels of opposite directions do not overlap
         label_x=round(source.x + across * 0.6, 1),
         label_y=round(source.y + down * 0.6, 1),
         title=f"{source.label} {label} {target.label}",

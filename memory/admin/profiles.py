@@ -1,119 +1,82 @@
-"""User profiles: how a user wants to be served. What is saved here is set by hand: extraction leaves it alone."""
+"""User profiles: how users want to be served. Extraction does not change what staff save here."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from django import forms
 from django.contrib import admin
-from django.contrib.admin.views.main import ChangeList
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from memory.admin.base import BoundedAdmin, ServedForm, describe_deletion, staff_owner
-from memory.admin.documents import beginning_of, show_json
+from memory.admin.base import BoundedAdmin, ServiceForm, VersionedForm, adopt_row, staff_owner
+from memory.admin.columns import column, excerpt_column, json_column, text_column
 from memory.admin.fields import ExternalIdField, JSONObjectField, JSONTextsField
-from memory.admin.text import mark_invisible, shorten
+from memory.admin.text import json_excerpt, mark_invisible, render_json
 from memory.models import UserProfile
 from memory.services.profiles import DOCUMENTS, ProfileChanges, delete_profile, write_profile
 from memory.tiers.json_documents import comparable_json
 from memory_project.admin_lists import AccountFilter
 
 CHANGEABLE = ("preferences", "expertise_areas", "communication_style", "metadata")
+STORED = tuple(f"stored_{name}" for name in CHANGEABLE)
+"""Columns that take the place of CHANGEABLE on pages of users who may not change profiles."""
 
 
-class ProfileForm(ServedForm):
-    """The documents, and the version that was seen when the page was opened."""
-
+class ProfileForm(ServiceForm, VersionedForm):
     user_id = ExternalIdField(label="User")
     preferences = JSONObjectField(required=False)
     expertise_areas = JSONTextsField(required=False)
     communication_style = JSONObjectField(required=False)
     metadata = JSONObjectField(required=False)
-    seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if not self.instance._state.adding and "seen_version" in self.fields:
-            self.fields["seen_version"].initial = self.instance.version
 
 
-class ProfileChangeList(ChangeList):
-    """Documents may be long: a list asks the database for their beginnings only."""
-
-    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
-        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
-        beginnings = {f"{name}_beginning": beginning_of(name) for name in ("preferences", "expertise_areas")}
-        lean: QuerySet[Any] = rows.defer(*CHANGEABLE, "provenance").annotate(**beginnings)
-        return lean
+def render_provenance(profile: UserProfile) -> SafeString | str:
+    return render_json(profile.provenance) if profile.provenance else "Everything was set by hand."
 
 
 @admin.register(UserProfile)
 class UserProfileAdmin(BoundedAdmin):
-    """One a user; whichever agent asks, it is the same."""
+    """The pages of profiles. A user has one profile, which all agents share."""
 
     form = ProfileForm
-    list_display = ("of_user", "account", "prefers", "knows", "version", "updated_at")
+    list_display = ("user", "account", "preferences_excerpt", "expertise_excerpt", "version", "updated_at")
     list_filter = (AccountFilter,)
-    list_select_related = ("account",)
     search_fields = ("user_id__exact",)
-    search_help_text = "A user, in full."
+    search_help_text = "Search for a complete user."
     autocomplete_fields = ("account",)
-    shown = ("account", "of_user", "learnt_from", "version", "created_at", "updated_at", "id")
+    long_columns = (*CHANGEABLE, "provenance")
+    list_annotations = {
+        "preferences_start": json_excerpt("preferences"),
+        "expertise_start": json_excerpt("expertise_areas"),
+    }
+    detail_fields = ("account", "user", "sources", "version", "created_at", "updated_at", "id")
+    deletion_note = ""
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return ProfileChangeList
+    user = text_column("User", "user_id")
+    preferences_excerpt = excerpt_column("Preferences", "preferences_start", empty="")
+    expertise_excerpt = excerpt_column("Expertise", "expertise_start", empty="")
+    sources = column("Learned from", render_provenance)
+    stored_preferences = json_column("Preferences", "preferences")
+    stored_expertise_areas = json_column("Expertise areas", "expertise_areas")
+    stored_communication_style = json_column("Communication style", "communication_style")
+    stored_metadata = json_column("Metadata", "metadata")
 
     def get_fieldsets(self, request: HttpRequest, obj: Any | None = None) -> Any:
         if obj is None:
             return ((None, {"fields": ("account", "user_id", *CHANGEABLE)}),)
-        may_change = self.has_change_permission(request, obj)
-        changeable = (*CHANGEABLE, "seen_version") if may_change else tuple(f"stored_{name}" for name in CHANGEABLE)
-        return (("How the user wants to be served", {"fields": changeable}), ("What it is", {"fields": self.shown}))
+        content = (*CHANGEABLE, "seen_version") if self.has_change_permission(request, obj) else STORED
+        return (("Content", {"fields": content}), ("Details", {"fields": self.detail_fields}))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> tuple[str, ...]:
-        # the user is shown marked (`of_user`), and no field of the form
-        return () if obj is None else (*self.shown, *(f"stored_{name}" for name in CHANGEABLE), "user_id")
-
-    @admin.display(description="User")
-    def of_user(self, profile: UserProfile) -> str:
-        return mark_invisible(profile.user_id)
-
-    @admin.display(description="Preferences")
-    def prefers(self, profile: Any) -> str:
-        return shorten(profile.preferences_beginning)
-
-    @admin.display(description="Expertise")
-    def knows(self, profile: Any) -> str:
-        return shorten(profile.expertise_areas_beginning)
-
-    @admin.display(description="Learnt from")
-    def learnt_from(self, profile: UserProfile) -> SafeString | str:
-        return show_json(profile.provenance) if profile.provenance else "All of it was set by hand."
-
-    @admin.display(description="Preferences")
-    def stored_preferences(self, profile: UserProfile) -> SafeString:
-        return show_json(profile.preferences)
-
-    @admin.display(description="Expertise areas")
-    def stored_expertise_areas(self, profile: UserProfile) -> SafeString:
-        return show_json(profile.expertise_areas)
-
-    @admin.display(description="Communication style")
-    def stored_communication_style(self, profile: UserProfile) -> SafeString:
-        return show_json(profile.communication_style)
-
-    @admin.display(description="Metadata")
-    def stored_metadata(self, profile: UserProfile) -> SafeString:
-        return show_json(profile.metadata)
+        # the user is shown as `user`, and the form does not edit it
+        return () if obj is None else (*self.detail_fields, *STORED, "user_id")
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         given, before = form.cleaned_data, form.initial if change else {}
         changed = {name: given[name] for name in form.changed_data if name in CHANGEABLE}
         for name in DOCUMENTS:
             if name in changed:
-                changed[name] = changes_between(before.get(name) or {}, changed[name])
+                changed[name] = merge_patch(before.get(name) or {}, changed[name])
         if change and not changed:
             return
         account_id = obj.account_id if change else given["account"].pk
@@ -121,27 +84,20 @@ class UserProfileAdmin(BoundedAdmin):
         expected = frozenset({given["seen_version"] or 0}) if change else None
         owner, now = staff_owner(request, account_id, user_id=user_id), datetime.now(UTC)
         written = write_profile(owner, user_id, ProfileChanges(**changed), expected=expected, now=now)
-        # what follows in this request speaks of the row that the service stored
-        obj.__dict__.update(written.profile.__dict__)
+        adopt_row(obj, written.profile)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         delete_profile(staff_owner(request, obj.account_id), obj.user_id, now=datetime.now(UTC))
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for profile in queryset:
-            self.delete_model(request, profile)
+    def name_deleted(self, row: Any) -> str:
+        return mark_invisible(row.user_id)
 
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        return describe_deletion(mark_invisible(profile.user_id) for profile in objs)
-
-    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        profile: Any = kwargs["obj"]
-        headed = {**context, "subtitle": mark_invisible(profile.user_id)} if profile else context
-        return super().render_change_form(request, headed, *args, **kwargs)
+    def describe_row(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        return {"subtitle": mark_invisible(row.user_id)}
 
 
-def changes_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes the one document of the other, by name; None for a name that is gone."""
-    gone: dict[str, Any] = {name: None for name in before if name not in after}
+def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes from one document to the other, by name. A removed name has the value None."""
+    removed: dict[str, Any] = {name: None for name in before if name not in after}
     known = {name: comparable_json(value) for name, value in before.items()}
-    return gone | {name: value for name, value in after.items() if known.get(name) != comparable_json(value)}
+    return removed | {name: value for name, value in after.items() if known.get(name) != comparable_json(value)}

@@ -1,4 +1,4 @@
-"""Short-term entries of agents: found by agent and session, corrected, refreshed, deleted. Expired ones are as none."""
+"""Short-term memories of agents: found by agent and session, corrected, refreshed and deleted."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -6,32 +6,29 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from memory.admin.base import BoundedAdmin, ServedForm, describe_deletion, staff_owner
-from memory.admin.documents import beginning_of, show_json
+from memory.admin.base import BoundedAdmin, ServiceForm, staff_owner
+from memory.admin.columns import column, json_column, text_column
 from memory.admin.fields import JSONValueField
-from memory.admin.text import mark_invisible, shorten
+from memory.admin.page_links import list_link
+from memory.admin.text import excerpt_of, json_excerpt, mark_invisible
 from memory.errors import NotFound
 from memory.models import AgentShortTermMemory
-from memory.models.short_term import PROMOTED_FROM
+from memory.models.short_term import MIN_PROMOTION_READS
 from memory.services.short_term.keep import correct_entry, delete_entry_by_id, refresh_entry
 from memory_project.admin_lists import AccountFilter
 
 
-class ShortTermForm(ServedForm):
-    """The value, and when it was written that the page was opened with."""
+class ShortTermForm(ServiceForm):
+    """The value, and when the value that the page showed was written, so that later changes are not overwritten."""
 
     memory_value = JSONValueField(
         label="Value as JSON",
         widget=forms.Textarea(attrs={"rows": 12, "class": "vLargeTextField json", "spellcheck": "false"}),
-        help_text="It goes on expiring when it would have, and is promoted anew.",
+        help_text="A correction does not change when the memory expires. It may be promoted again.",
     )
     seen_at = forms.DateTimeField(widget=forms.HiddenInput, required=False)
 
@@ -44,107 +41,98 @@ class ShortTermForm(ServedForm):
 class LifeFilter(admin.SimpleListFilter):
     title = "state"
     parameter_name = "state"
+    options = {
+        "live": "Live",
+        "expired": "Expired",
+        "waiting": "Expired, waiting for promotion",
+        "promoted": "Promoted",
+    }
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        return (
-            ("live", "Live"),
-            ("expired", "Expired"),
-            ("waiting", "Expired, waits for promotion"),
-            ("promoted", "Promoted"),
-        )
+        return self.options.items()
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         rows: Any = queryset
         now = datetime.now(UTC)
-        narrowed = {
-            "live": lambda: rows.live(now),
-            "expired": lambda: rows.filter(expires_at__lte=now),
-            "waiting": lambda: rows.to_promote().filter(expires_at__lte=now),
-            "promoted": lambda: rows.filter(promoted_at__isnull=False),
-        }
-        choose = narrowed.get(self.value() or "")
-        found: QuerySet[Any] = queryset if choose is None else choose()
+        match self.value():
+            case "live":
+                rows = rows.live(now)
+            case "expired":
+                rows = rows.filter(expires_at__lte=now)
+            case "waiting":
+                rows = rows.to_promote().filter(expires_at__lte=now)
+            case "promoted":
+                rows = rows.filter(promoted_at__isnull=False)
+        found: QuerySet[Any] = rows
         return found
 
 
-class ShortTermChangeList(ChangeList):
-    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
-        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
-        lean: QuerySet[Any] = rows.defer("memory_value").annotate(beginning=beginning_of("memory_value"))
-        return lean
-
-
-def tell_life(entry: AgentShortTermMemory, now: datetime) -> str:
-    """Whether it can be read, and what becomes of it."""
-    waits = entry.access_count >= PROMOTED_FROM and entry.promoted_at is None
-    if entry.is_expired(now):
-        if entry.superseded and waits:
-            return "expired, its key was written again; waits for promotion"
-        return "expired, unreadable; waits for promotion" if waits else "expired, unreadable; to be cleaned up"
-    if waits:
+def format_life(entry: AgentShortTermMemory) -> str:
+    """Say whether the entry can be read, and what happens to it next."""
+    is_waiting = entry.access_count >= MIN_PROMOTION_READS and entry.promoted_at is None
+    if entry.is_expired(datetime.now(UTC)):
+        if not is_waiting:
+            return "expired; to be deleted"
+        return (
+            "expired, key written again; waiting for promotion"
+            if entry.superseded
+            else "expired; waiting for promotion"
+        )
+    if is_waiting:
         return "live; to be promoted"
     return "live; promoted" if entry.promoted_at else "live"
 
 
+def entries_link(text: str, **query: object) -> SafeString:
+    """Link a text to the list of the entries that have it in common."""
+    return list_link("agentshorttermmemory", mark_invisible(text), **query)
+
+
+def render_session(entry: AgentShortTermMemory) -> SafeString | str:
+    if not entry.session_id:
+        return "none"
+    return entries_link(entry.session_id, account=entry.account_id, session_id__exact=entry.session_id)
+
+
 @admin.register(AgentShortTermMemory)
 class ShortTermAdmin(BoundedAdmin):
-    """Agents write them; here they are corrected."""
+    """The pages of short-term memories, which agents write and staff correct. Expired ones cannot be changed."""
 
     form = ShortTermForm
     list_display = (
-        "key", "of_agent", "in_session", "memory_type", "state", "access_count", "expires_at", "excerpt", "account",
+        "key", "agent", "session", "memory_type", "state", "access_count", "expires_at", "excerpt", "account",
     )  # fmt: skip
     list_filter = (AccountFilter, "memory_type", LifeFilter)
-    list_select_related = ("account",)
     search_fields = ("memory_key__startswith", "agent_id__exact", "session_id__exact")
-    search_help_text = "The beginning of a key; or an agent or a session, in full."
+    search_help_text = "Search for the beginning of a key, or for a complete agent or session."
     actions = ("refresh",)
-    shown = (
-        "key", "of_agent", "in_session", "memory_type", "account", "state", "expires_at", "ttl_seconds",
-        "access_count", "last_accessed_at", "promoted_at", "created_at", "updated_at", "id",
+    long_columns = ("memory_value",)
+    list_annotations = {"value_excerpt": json_excerpt("memory_value")}
+    detail_fields = (
+        "key", "agent", "session", "memory_type", "account", "state", "expires_at", "ttl_seconds", "access_count",
+        "last_accessed_at", "promoted_at", "created_at", "updated_at", "id",
     )  # fmt: skip
-    readonly_fields = (*shown, "stored_value")
+    readonly_fields = (*detail_fields, "stored_value")
+    allow_add = False
+    deletion_note = ""
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return ShortTermChangeList
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
+    key = text_column("Key", "memory_key", empty="")
+    agent = column(
+        "Agent", lambda entry: entries_link(entry.agent_id, account=entry.account_id, agent_id__exact=entry.agent_id)
+    )
+    session = column("Session", render_session)
+    excerpt = column("Value", lambda entry: excerpt_of(getattr(entry, "value_excerpt", None) or "null"))
+    stored_value = json_column("Value", "memory_value")
+    state = column("State", format_life)
 
     def has_change_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
-        is_over = obj is not None and obj.is_expired(datetime.now(UTC))
-        return super().has_change_permission(request, obj) and not is_over
+        is_expired = obj is not None and obj.is_expired(datetime.now(UTC))
+        return super().has_change_permission(request, obj) and not is_expired
 
     def get_fieldsets(self, request: HttpRequest, obj: Any | None = None) -> Any:
         may_change = self.has_change_permission(request, obj)
-        value = ("memory_value", "seen_at") if may_change else ("stored_value",)
-        return (("What it says", {"fields": value}), ("What it is", {"fields": self.shown}))
-
-    @admin.display(description="Key")
-    def key(self, entry: AgentShortTermMemory) -> str:
-        return mark_invisible(entry.memory_key)
-
-    @admin.display(description="Agent")
-    def of_agent(self, entry: AgentShortTermMemory) -> SafeString:
-        return link_to_those(entry.agent_id, account=entry.account_id, agent_id__exact=entry.agent_id)
-
-    @admin.display(description="Session")
-    def in_session(self, entry: AgentShortTermMemory) -> SafeString | str:
-        if not entry.session_id:
-            return "none in particular"
-        return link_to_those(entry.session_id, account=entry.account_id, session_id__exact=entry.session_id)
-
-    @admin.display(description="Value")
-    def excerpt(self, entry: AgentShortTermMemory) -> str:
-        return shorten(getattr(entry, "beginning", None) or "null")
-
-    @admin.display(description="Value")
-    def stored_value(self, entry: AgentShortTermMemory) -> SafeString:
-        return show_json(entry.memory_value)
-
-    @admin.display(description="State")
-    def state(self, entry: AgentShortTermMemory) -> str:
-        return tell_life(entry, datetime.now(UTC))
+        content = ("memory_value", "seen_at") if may_change else ("stored_value",)
+        return (("Content", {"fields": content}), ("Details", {"fields": self.detail_fields}))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         if "memory_value" in form.changed_data:
@@ -156,16 +144,9 @@ class ShortTermAdmin(BoundedAdmin):
         try:
             delete_entry_by_id(staff_owner(request, obj.account_id), obj.pk, now=now)
         except NotFound:
-            # what has expired is deleted, and all the same none
+            # the service deletes an expired entry and nevertheless reports that there was none
             if not obj.is_expired(now):
                 raise
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for entry in queryset:
-            self.delete_model(request, entry)
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        return describe_deletion(objs)
 
     @admin.action(description="Refresh selected %(verbose_name_plural)s", permissions=["change"])
     def refresh(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
@@ -174,14 +155,7 @@ class ShortTermAdmin(BoundedAdmin):
         live = list(rows.live(now))
         for entry in live:
             refresh_entry(staff_owner(request, entry.account_id), entry.pk, now=now)
-        self.message_user(request, f"They live for their time from now on: {len(live)}.", messages.SUCCESS)
+        self.message_user(request, f"Restarted the time to live of {self.count_rows(len(live))}.", messages.SUCCESS)
         if expired := queryset.filter(expires_at__lte=now).count():
-            self.message_user(request, f"Expired, and not brought back: {expired}.", messages.WARNING)
-
-
-def link_to_those(text: str, **query: object) -> SafeString:
-    """The text, as the way to the list of the entries that have it in common."""
-    encoded = urlencode({name: str(value) for name, value in query.items()})
-    return format_html(
-        '<a href="{}?{}">{}</a>', reverse("admin:memory_agentshorttermmemory_changelist"), encoded, mark_invisible(text)
-    )
+            message = f"Not refreshed, since they have expired: {self.count_rows(expired)}."
+            self.message_user(request, message, messages.WARNING)

@@ -1,7 +1,6 @@
-"""Turns as people read them: what was said as text, what came beside it (calls, results, parts) folded.
+"""Turns as a chat shows them: text as text, and calls, results and other parts folded under a label.
 
-Everything in a turn was written by strangers: texts leave here marked (`mark_invisible`) and cut to a length, and
-templates escape them.
+Turns are written by strangers. Texts leave this module marked (`mark_invisible`) and cut, and templates escape them.
 """
 
 import json
@@ -14,23 +13,23 @@ from uuid import UUID
 from django.db.models import Case, F, Func, IntegerField, TextField, When
 from django.db.models.functions import Cast, Left
 
-from memory.admin.memories import MARKED
-from memory.admin.text import mark_invisible, shorten
+from memory.admin.memories import MARK_COLUMNS
+from memory.admin.text import excerpt_of, indent_json, mark_invisible
 from memory.models import Conversation, Turn
 from memory_project.fields import VerbatimJSONField
 
 PAGE_TURNS = 100
-TURNS_BEFORE_A_CHOSEN_ONE = 5
-TEXT_CHARACTERS = 10_000
-PAYLOAD_BYTES = 50_000
-WHOLE_CHARACTERS = 2_000_000
+TURNS_BEFORE_CHOSEN = 5
+MAX_TEXT_CHARACTERS = 10_000
+MAX_PAYLOAD_BYTES = 50_000
+MAX_WHOLE_CHARACTERS = 2_000_000
 PREVIEW_CHARACTERS = 80
 RESULT_ROLES = ("tool", "function")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """Something said. With a `label` it is folded under it, `preview` beside it. `is_cut`: there is more of it."""
+class TextBlock:
+    """A part of a turn. With a `label` it is folded under it, next to `preview`. `is_cut` if there is more of it."""
 
     text: str
     label: str = ""
@@ -39,15 +38,15 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTurn:
-    """A turn, ready for a page. `remarks` are small print; `day` is set where a new day begins."""
+class TranscriptTurn:
+    """A turn, ready for a page. `remarks` are small print; `day` is set if a new day begins."""
 
     id: UUID
     index: int
     role: str
     speaker: str
     at: datetime
-    pieces: Sequence[Piece]
+    blocks: Sequence[TextBlock]
     remarks: Sequence[str]
     day: date | None = None
     is_hidden: bool = False
@@ -55,8 +54,8 @@ class ShownTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """The turns from `start` up to `end` (not included), of `count`."""
+class TranscriptWindow:
+    """The turns from `start` to `end` (excluded), of `count`."""
 
     start: int
     end: int
@@ -83,172 +82,160 @@ class Window:
         return self.end - 1
 
 
-def choose_window(conversation: Conversation, *, start: int | None, turn: int | None) -> Window:
-    """From `start`, or around `turn`, or at the end."""
+def choose_window(conversation: Conversation, *, start: int | None, turn: int | None) -> TranscriptWindow:
+    """Return the page that begins at `start`, else the one around `turn`, else the last one."""
     count = conversation.turn_count
     last_start = max(0, count - PAGE_TURNS)
     if start is None and turn is not None:
-        start = max(0, turn - TURNS_BEFORE_A_CHOSEN_ONE)
+        start = max(0, turn - TURNS_BEFORE_CHOSEN)
     start = last_start if start is None else min(start, last_start)
-    return Window(start=start, end=min(start + PAGE_TURNS, count), count=count)
+    return TranscriptWindow(start=start, end=min(start + PAGE_TURNS, count), count=count)
 
 
-def read_turns(conversation: Conversation, window: Window) -> list[ShownTurn]:
-    """In order. The database sends no more of a turn than a page shows."""
-    size = Func(Cast("payload", TextField()), function="octet_length", output_field=IntegerField())
+def small_json(column: str, max_bytes: int) -> dict[str, Any]:
+    """Return annotations for the size of a JSON column, and for its value if it has at most `max_bytes`."""
+    size = Func(Cast(column, TextField()), function="octet_length", output_field=IntegerField())
+    value = Case(When(json_bytes__lte=max_bytes, then=F(column)), output_field=VerbatimJSONField())
+    return {"json_bytes": size, "small_json": value}
+
+
+def read_transcript(conversation: Conversation, window: TranscriptWindow) -> list[TranscriptTurn]:
+    """Return the turns of a page in order. The database sends no more of a turn than the page shows."""
     turns: Any = Turn.objects
     rows = (
         turns.filter(log=conversation, index__gte=window.start, index__lt=window.end)
         .defer("text", "metadata", "payload")
-        .annotate(
-            beginning=Left("text", TEXT_CHARACTERS + 1),
-            payload_bytes=size,
-            small_payload=Case(
-                When(payload_bytes__lte=PAYLOAD_BYTES, then=F("payload")), output_field=VerbatimJSONField()
-            ),
-        )
+        .annotate(beginning=Left("text", MAX_TEXT_CHARACTERS + 1), **small_json("payload", MAX_PAYLOAD_BYTES))
         .order_by("index")
     )
-    return list(show_turns(rows))
+    return list(describe_turns(rows))
 
 
-def show_turns(rows: Iterable[Any]) -> Iterator[ShownTurn]:
+def describe_turns(rows: Iterable[Any]) -> Iterator[TranscriptTurn]:
     day: date | None = None
     for row in rows:
-        left_out = row.small_payload is None and bool(row.payload_bytes)
-        pieces = pieces_of(row.role, row.beginning, row.small_payload, characters=TEXT_CHARACTERS)
+        is_left_out = row.small_json is None and bool(row.json_bytes)
+        blocks = turn_blocks(row.role, row.beginning, row.small_json, characters=MAX_TEXT_CHARACTERS)
         today = row.event_time.date()
-        is_cut = left_out or any(piece.is_cut for piece in pieces)
-        yield shown(row, pieces, day=today if today != day else None, is_cut=is_cut)
+        is_cut = is_left_out or any(block.is_cut for block in blocks)
+        yield transcript_turn(row, blocks, day=today if today != day else None, is_cut=is_cut)
         day = today
 
 
-def show_whole(turn: Turn) -> ShownTurn:
-    """For a page of its own."""
-    pieces = pieces_of(turn.role, turn.text, turn.payload, characters=WHOLE_CHARACTERS)
-    return shown(turn, pieces, day=turn.event_time.date(), is_cut=False)
+def whole_turn(turn: Turn) -> TranscriptTurn:
+    """Return a turn for a page of its own."""
+    blocks = turn_blocks(turn.role, turn.text, turn.payload, characters=MAX_WHOLE_CHARACTERS)
+    return transcript_turn(turn, blocks, day=turn.event_time.date(), is_cut=False)
 
 
-def shown(turn: Turn, pieces: Sequence[Piece], *, day: date | None, is_cut: bool) -> ShownTurn:
-    return ShownTurn(
+def transcript_turn(turn: Turn, blocks: Sequence[TextBlock], *, day: date | None, is_cut: bool) -> TranscriptTurn:
+    return TranscriptTurn(
         id=turn.pk,
         index=turn.index,
         role=turn.role,
         speaker=mark_invisible(turn.name or (turn.agent_id if turn.role == "assistant" else "")),
         at=turn.event_time,
-        pieces=pieces,
-        remarks=list(remarks_on(turn)),
+        blocks=blocks,
+        remarks=list(turn_remarks(turn)),
         day=day,
         is_hidden=turn.archived or turn.quarantined,
         is_cut=is_cut,
     )
 
 
-def remarks_on(turn: Turn) -> Iterator[str]:
+def turn_remarks(turn: Turn) -> Iterator[str]:
     if turn.model:
         yield mark_invisible(turn.model)
     yield f"{turn.token_count} tokens"
     if turn.embed_error:
         yield f"no vector: {turn.embed_error}"
-    yield from (name for name in MARKED if getattr(turn, name))
+    yield from (name for name in MARK_COLUMNS if getattr(turn, name))
     if turn.version > 1:
         yield "corrected"
 
 
-def pieces_of(role: str, text: str, payload: Mapping[str, Any] | None, *, characters: int) -> list[Piece]:
-    """What a turn says in the order that a chat would show: content, calls, then whatever else came with it."""
-    beyond = dict(payload or {})
-    pieces = list(pieces_of_content(beyond.pop("content", text), characters))
-    call_id = beyond.pop("tool_call_id", "")
+def turn_blocks(role: str, text: str, payload: Mapping[str, Any] | None, *, characters: int) -> list[TextBlock]:
+    """Return the parts of a turn in a chat's order: content, calls, then everything else that came with it."""
+    rest = dict(payload or {})
+    blocks = list(content_blocks(rest.pop("content", text), characters))
+    call_id = rest.pop("tool_call_id", "")
     if role in RESULT_ROLES:
-        pieces = [folded(piece.label or f"Result {call_id}".rstrip(), piece.text, characters) for piece in pieces]
-    for name, value in beyond.items():
-        pieces += pieces_beyond(name, value, characters)
-    return pieces
+        label = f"Result {call_id}".rstrip()
+        blocks = [folded_block(block.label or label, block.text, characters) for block in blocks]
+    for name, value in rest.items():
+        if name == "tool_calls" and isinstance(value, list):
+            blocks += [call_block(call, characters) for call in value]
+        elif name == "function_call":
+            blocks.append(call_block(value, characters))
+        else:
+            blocks.append(folded_block(name, value, characters))
+    return blocks
 
 
-def pieces_of_content(content: Any, characters: int) -> Iterator[Piece]:
+def content_blocks(content: Any, characters: int) -> Iterator[TextBlock]:
     if isinstance(content, str):
-        yield plain(content, characters)
+        yield text_block(content, characters)
     elif isinstance(content, list):
         for part in content:
-            yield from pieces_of_part(part, characters)
+            yield from part_blocks(part, characters)
     elif content is not None:
-        yield folded("content", content, characters)
+        yield folded_block("content", content, characters)
 
 
-def pieces_of_part(part: Any, characters: int) -> Iterator[Piece]:
-    """A part's text as it is; what else it has folded under its type."""
+def part_blocks(part: Any, characters: int) -> Iterator[TextBlock]:
+    """Yield the text of a content part as it is, and what else the part has folded under its type."""
     if not isinstance(part, dict):
-        yield folded("part", part, characters)
+        yield folded_block("part", part, characters)
         return
     rest = dict(part)
     name = str(rest.pop("type", "part"))
     for field in ("text", "refusal"):
         if isinstance(rest.get(field), str):
-            yield plain(rest.pop(field), characters)
+            yield text_block(rest.pop(field), characters)
             break
     if rest:
-        yield folded(name, rest, characters)
+        yield folded_block(name, rest, characters)
 
 
-def pieces_beyond(name: str, value: Any, characters: int) -> list[Piece]:
-    """A field of a chat message besides its content."""
-    if name == "tool_calls" and isinstance(value, list):
-        return [folded_call(call, characters) for call in value]
-    return [folded_call(value, characters) if name == "function_call" else folded(name, value, characters)]
-
-
-def folded_call(call: Any, characters: int) -> Piece:
-    """OpenAI's tool calls of any type, and the function calls that came before them."""
+def call_block(call: Any, characters: int) -> TextBlock:
+    """Return a tool call of any type of OpenAI's, or one of the older function calls."""
     if not isinstance(call, dict):
-        return folded("Calls", call, characters)
+        return folded_block("Calls", call, characters)
     kind = call.get("type")
     function = call.get(kind) if isinstance(kind, str) else call.get("function")
     function = function if isinstance(function, dict) else call
     arguments = function.get("arguments", function.get("input", ""))
-    return folded(f"Calls {function.get('name', '')} {call.get('id', '')}".rstrip(), arguments, characters)
+    return folded_block(f"Calls {function.get('name', '')} {call.get('id', '')}".rstrip(), arguments, characters)
 
 
-def plain(text: str, characters: int) -> Piece:
-    return Piece(text=mark_invisible(text[:characters]), is_cut=len(text) > characters)
+def text_block(text: str, characters: int) -> TextBlock:
+    return TextBlock(text=mark_invisible(text[:characters]), is_cut=len(text) > characters)
 
 
-def folded(label: str, value: Any, characters: int) -> Piece:
-    text = pretty(value, characters=characters)
-    return Piece(
+def folded_block(label: str, value: Any, characters: int) -> TextBlock:
+    text = indent_value(value, characters=characters)
+    return TextBlock(
         text=mark_invisible(text[:characters]),
-        label=shorten(label),
-        preview=shorten(text, characters=PREVIEW_CHARACTERS),
+        label=excerpt_of(label),
+        preview=excerpt_of(text, characters=PREVIEW_CHARACTERS),
         is_cut=len(text) > characters,
     )
 
 
-def pretty(value: Any, *, characters: int) -> str:
-    """JSON over lines, to little more than `characters`. A text that is no object or list in JSON stays as it is."""
+def indent_value(value: Any, *, characters: int) -> str:
+    """Return a value, or a text that is a JSON object or list, as indented JSON. Any other text stays as it is."""
     if not isinstance(value, str):
-        return over_lines(value, characters=characters)
+        return indent_json(value, characters=characters)
     try:
         parsed = json.loads(value, object_pairs_hook=object_without_repeats)
-        return over_lines(parsed, characters=characters) if isinstance(parsed, (dict, list)) else value
+        return indent_json(parsed, characters=characters) if isinstance(parsed, (dict, list)) else value
     except (ValueError, RecursionError):
         return value
 
 
-def over_lines(value: Any, *, characters: int) -> str:
-    """Piece by piece up to the length: what is nested deeply is many times longer than it was."""
-    pieces, length = [], 0
-    for piece in json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(value):
-        pieces.append(piece)
-        length += len(piece)
-        if length > characters:
-            break
-    return "".join(pieces)
-
-
 def object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """ValueError for a name that comes twice: the first value would not be seen."""
+    """Return the object. Raise ValueError for a name that occurs twice, since only one value would be shown."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name comes twice")
+        raise ValueError("A name occurs twice.")
     return found

@@ -1,94 +1,60 @@
-"""Turns: found by their words, read as in the transcript, corrected, marked. Erasing one is correcting its text."""
+"""Turns: found by their words, shown as in the transcript, corrected and marked. Correcting the text erases it."""
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.contrib import admin
+from django.http import HttpRequest
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
-from memory.admin.base import staff_owner
+from memory.admin.columns import column, text_column
 from memory.admin.fields import ExternalIdField
-from memory.admin.memories import LONG_COLUMNS, MemoryForm, MemoryPages
-from memory.admin.text import mark_invisible
-from memory.admin.transcripts import show_whole
+from memory.admin.memories import LONG_COLUMNS, MemoryKindAdmin, OwnedMemoryForm
+from memory.admin.object_actions import ChangeFormActionAdmin, ObjectAction
+from memory.admin.page_links import turn_url
+from memory.admin.transcripts import whole_turn
 from memory.models import Turn
+from memory.owner import Owner
 from memory.services.memories.correct import MARKS, mark_memories
 
 
-class TurnForm(MemoryForm):
-    """User and channel are the conversation's."""
+class TurnForm(OwnedMemoryForm):
+    """The user and the channel are the conversation's."""
 
-    user_id = None  # type: ignore[assignment]
-    channel = None  # type: ignore[assignment]
     name = ExternalIdField(required=False, label="Speaker")
 
 
+def mark_turn(mark: str, owner: Owner, turn: Turn, data: dict[str, Any]) -> str:
+    mark_memories(owner, [turn.pk], mark=mark, now=datetime.now(UTC))
+    return f"Done: {mark}."
+
+
 @admin.register(Turn)
-class TurnAdmin(MemoryPages):
-    """None is added or deleted here: they are numbered without gaps."""
+class TurnAdmin(ChangeFormActionAdmin, MemoryKindAdmin):
+    """The pages of turns. None is added or deleted here, since they are numbered without gaps."""
 
     form = TurnForm
     change_form_template = "admin/memory/turn/change_form.html"
-    list_display = ("excerpt", "role", "spoken_by", "index", *MemoryPages.list_display[1:])
-    list_filter = (*MemoryPages.list_filter, "role")
+    list_display = ("excerpt", "role", "speaker", "index", *MemoryKindAdmin.list_display[1:])
+    list_filter = (*MemoryKindAdmin.list_filter, "role")
     long_columns = (*LONG_COLUMNS, "payload")
-    correctable = ("text", "name", "metadata")
-    shown = ("transcript", "role", "index", "client_id", "model", *MemoryPages.shown)
+    editable_fields = ("text", "name", "metadata")
+    detail_fields = ("transcript", "role", "index", "client_id", "model", *MemoryKindAdmin.detail_fields)
+    object_actions = {mark: ObjectAction(run=partial(mark_turn, mark)) for mark in MARKS}
+    allow_add = allow_delete = False
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
+    speaker = text_column("Speaker", "name", empty="")
+    transcript = column(
+        "Transcript",
+        lambda turn: format_html('<a href="{}">Open it in its conversation</a>', turn_url(turn.log_id, turn.index)),
+    )
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
-        return False
-
-    @admin.display(description="Speaker")
-    def spoken_by(self, turn: Turn) -> str:
-        return mark_invisible(turn.name)
-
-    @admin.display(description="Transcript")
-    def transcript(self, turn: Turn) -> SafeString:
-        return format_html('<a href="{}">Read it in its conversation</a>', address_of(turn))
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        turn: Turn | None = self.get_object(request, object_id)
-        if turn is None or not self.has_view_permission(request, turn):
-            return super().change_view(request, object_id, form_url, extra_context)
-        if request.method == "POST" and "mark" in request.POST:
-            return self.mark(request, turn)
-        context = {
-            "turn": show_whole(turn),
-            "transcript_url": address_of(turn),
-            "marks": [
-                name for name, columns in MARKS.items() if any(getattr(turn, c) != v for c, v in columns.items())
-            ],
-            "is_summarized": turn.index < turn.log.summarized_count,
+    def describe_row(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        marks = [name for name, columns in MARKS.items() if any(getattr(row, c) != v for c, v in columns.items())]
+        return {
+            "turn": whole_turn(row),
+            "transcript_url": turn_url(row.log_id, row.index),
+            "marks": marks,
+            "is_summarized": row.index < row.log.summarized_count,
         }
-        return super().change_view(request, object_id, form_url, {**context, **(extra_context or {})})
-
-    def mark(self, request: HttpRequest, turn: Turn) -> HttpResponse:
-        if not self.has_change_permission(request, turn):
-            raise PermissionDenied
-        mark = request.POST["mark"]
-        if mark not in MARKS:
-            raise Http404
-        owner = staff_owner(request, turn.account_id)
-        mark_memories(owner, [turn.pk], mark=mark, now=datetime.now(UTC))
-        self.log_change(request, turn, mark)
-        self.message_user(request, f"Done: {mark}.", messages.SUCCESS)
-        return HttpResponseRedirect(request.path)
-
-
-def address_of(turn: Turn) -> str:
-    """Where it stands in the transcript."""
-    page = reverse("admin:memory_conversation_change", args=[turn.log_id])
-    return f"{page}?turn={turn.index}#turn-{turn.index}"

@@ -1,16 +1,16 @@
-"""What language models were asked for and what it cost, to look at."""
+"""Use of language models and its cost, by day."""
 
 from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import QuerySet, Sum
+from django.db.models import Q, Sum
 from django.http import HttpRequest
 
-from memory.admin.base import ReadOnlyAdmin
-from memory.admin.filters import RecentFilter
-from memory.admin.text import mark_invisible
+from memory.admin.base import LeanChangeList, ReadOnlyAdmin
+from memory.admin.columns import column, text_column
+from memory.admin.filters import ConditionFilter, RecentFilter
 from memory.models import ModelUsage
 from memory_project.admin_lists import AccountFilter
 
@@ -18,81 +18,55 @@ SUMMED = ("calls", "failed_calls", "prompt_tokens", "completion_tokens", "cost")
 
 
 class DayFilter(RecentFilter):
-    """Whole days."""
-
     title = "day"
     column = "day"
-    spans = {"month": timedelta(days=30), "year": timedelta(days=365)}
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
-        return (("month", "Past 30 days"), ("year", "Past year"), ("ever", "Any time"))
+    spans = {"month": ("Past 30 days", timedelta(days=30)), "year": ("Past year", timedelta(days=365))}
 
 
-class FailureFilter(admin.SimpleListFilter):
+class FailureFilter(ConditionFilter):
     title = "failures"
     parameter_name = "failed"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
-        return (("some", "Some calls failed"), ("none", "None"))
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        conditions = {"some": {"failed_calls__gt": 0}, "none": {"failed_calls": 0}}
-        return queryset.filter(**conditions.get(self.value() or "", {}))
+    options = {"some": ("Some calls failed", Q(failed_calls__gt=0)), "none": ("No failures", Q(failed_calls=0))}
 
 
-class UsageChangeList(ChangeList):
-    """The list and, above it, the sums of what it is narrowed to: a row a day, account, use and model are few."""
+class UsageChangeList(LeanChangeList):
+    """The list and the sums of all its rows, which are few: one per day, account, use and model."""
 
     sums: dict[str, Any]
-    told = ""
+    totals = ""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         sums = self.sums = self.queryset.order_by().aggregate(**{name: Sum(name, default=0) for name in SUMMED})
-        calls = tell_calls(sums["calls"], sums["failed_calls"])
-        tokens = tell_tokens(sums["prompt_tokens"], sums["completion_tokens"])
-        self.told = f"In all: calls {calls}; tokens {tokens}; cost {sums['cost']:f}."
+        calls = format_calls(sums["calls"], sums["failed_calls"])
+        tokens = format_tokens(sums["prompt_tokens"], sums["completion_tokens"])
+        self.totals = f"Total: calls {calls}; tokens {tokens}; cost {sums['cost']:f}."
 
 
-def tell_calls(calls: int, failed: int) -> str:
+def format_calls(calls: int, failed: int) -> str:
     return f"{calls:,} ({failed:,} failed)" if failed else f"{calls:,}"
 
 
-def tell_tokens(prompt: int, completion: int) -> str:
+def format_tokens(prompt: int, completion: int) -> str:
     return f"{prompt:,} in, {completion:,} out"
 
 
 @admin.register(ModelUsage)
 class ModelUsageAdmin(ReadOnlyAdmin):
-    """Tokens are the provider's own count, costs by the prices of their moment."""
+    """The rows of the statistics. Providers count the tokens, and costs are at the prices of the time of the call."""
 
     change_list_template = "admin/memory/modelusage/change_list.html"
-    list_display = ("on", "account", "used_for", "by_model", "answered", "tokens", "cost")
+    list_display = ("date", "account", "use_name", "model_name", "call_counts", "tokens", "cost")
     list_filter = (AccountFilter, DayFilter, FailureFilter)
-    list_select_related = ("account",)
     search_fields = ("use__exact", "model__exact")
-    search_help_text = "A use (summary, …) or a model, in full."
+    search_help_text = "Search for a complete use (such as summary) or model."
     ordering = ("-day", "-pk")
+
+    date = column("Day", lambda usage: usage.day.isoformat())
+    use_name = text_column("Use", "use", empty="")
+    model_name = text_column("Model", "model", empty="")
+    call_counts = column("Calls", lambda usage: format_calls(usage.calls, usage.failed_calls))
+    tokens = column("Tokens", lambda usage: format_tokens(usage.prompt_tokens, usage.completion_tokens))
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return UsageChangeList
-
-    @admin.display(description="Day")
-    def on(self, usage: ModelUsage) -> str:
-        return usage.day.isoformat()
-
-    @admin.display(description="Calls")
-    def answered(self, usage: ModelUsage) -> str:
-        return tell_calls(usage.calls, usage.failed_calls)
-
-    @admin.display(description="Tokens")
-    def tokens(self, usage: ModelUsage) -> str:
-        return tell_tokens(usage.prompt_tokens, usage.completion_tokens)
-
-    @admin.display(description="Use")
-    def used_for(self, usage: ModelUsage) -> str:
-        return mark_invisible(usage.use)
-
-    @admin.display(description="Model")
-    def by_model(self, usage: ModelUsage) -> str:
-        return mark_invisible(usage.model)

@@ -8,22 +8,29 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models.functions import Left
-from django.urls import reverse
 
 from memory.admin.artifact_cards import ArtifactCard, read_artifacts
-from memory.admin.text import EXCERPT_CHARACTERS, mark_invisible, shorten
-from memory.admin.transcripts import Piece, plain
-from memory.admin.turn_cards import MARKS, TEXT_CHARACTERS, Sight, tell_level
+from memory.admin.memories import MARK_COLUMNS
+from memory.admin.page_links import change_url
+from memory.admin.text import EXCERPT_CHARACTERS, excerpt_of, mark_invisible
+from memory.admin.transcripts import TextBlock, text_block
+from memory.admin.turn_cards import (
+    CARD_CHARACTERS,
+    DEEPER_THAN_POLICY,
+    MAX_CARD_LINKS,
+    VisibleModels,
+    format_level,
+    format_range,
+)
 from memory.models import Link, WorkEpisode
 from memory.reasoning import is_deeper
 from memory.services.memories.links import DERIVED_FROM, PRODUCED
 
-LINES = 10
-MOST_LINKS = 1_000
+MAX_LINES = 10
 
-# what came of a turn says most in a line, else what was done
+# the outcome of a turn says most in one line, otherwise its action does
 TURN_LINES = """
-SELECT w.id, r.id, r.number, r.status, r.event_time, told.text
+SELECT w.id, r.id, r.number, r.status, r.event_time, line.text
 FROM unnest(%(ids)s::uuid[], %(logs)s::uuid[], %(firsts)s::int[], %(lasts)s::int[]) AS w (id, log_id, first, last)
 CROSS JOIN LATERAL (
     SELECT * FROM turn_records r WHERE r.log_id = w.log_id AND r.number BETWEEN w.first AND w.last
@@ -33,14 +40,14 @@ LEFT JOIN LATERAL (
     SELECT left(m.text, %(characters)s) AS text FROM turn_slots s JOIN memories m ON m.id = s.memory_ptr_id
     WHERE s.record_id = r.id AND s.slot IN ('outcome', 'action') AND NOT m.quarantined
     ORDER BY s.slot = 'outcome' DESC, s.level DESC LIMIT 1
-) told ON TRUE
+) line ON TRUE
 ORDER BY w.id, r.number
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnLine:
-    """A turn in a line."""
+    """A turn in one line."""
 
     id: UUID
     number: int
@@ -51,9 +58,9 @@ class TurnLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkCard:
-    """A work episode, ready for a page; `below` is the merged one that an archived one was made of.
+    """A work episode, ready for a page. `source` is the merged episode that an archived one was made of.
 
-    `lines` are its first turns, `line_count` of all, as numbered: one that was deleted since counts.
+    `lines` are its first turns; `line_count` counts all their numbers, including turns that were deleted since.
     """
 
     id: UUID
@@ -64,27 +71,27 @@ class WorkCard:
     place: str
     page: str
     remarks: Sequence[str]
-    said: Piece
+    text: TextBlock
     is_hidden: bool
     produced: Sequence[ArtifactCard] = ()
-    below: "WorkCard | None" = None
+    source: "WorkCard | None" = None
     lines: Sequence[TurnLine] = ()
     line_count: int = 0
 
 
-def read_work_cards(account_id: UUID, episode_ids: Sequence[UUID], sight: Sight) -> dict[UUID, WorkCard]:
-    """By id. Five statements at most, however many there are."""
-    if not episode_ids or not sight.episodes:
+def read_work_cards(account_id: UUID, episode_ids: Sequence[UUID], visible: VisibleModels) -> dict[UUID, WorkCard]:
+    """Return cards by id. Issue at most five statements, however many cards there are."""
+    if not episode_ids or not visible.episodes:
         return {}
-    below = read_below(account_id, episode_ids)
-    rows = read_rows(account_id, [*episode_ids, *below.values()])
+    sources = read_source_ids(account_id, episode_ids)
+    rows = read_episode_rows(account_id, [*episode_ids, *sources.values()])
     chosen = [rows[id_] for id_ in episode_ids if id_ in rows]
-    lines = read_lines(chosen) if sight.turns and sight.slots else {}
-    produced = read_produced(account_id, episode_ids) if sight.artifacts else {}
+    lines = read_turn_lines(chosen) if visible.turns and visible.slots else {}
+    produced = read_produced_artifacts(account_id, episode_ids) if visible.artifacts else {}
     return {
         row.pk: work_card(
             row,
-            below=rows.get(below.get(row.pk)),
+            source=rows.get(sources.get(row.pk)),
             lines=lines.get(row.pk, ()),
             produced=produced.get(row.pk, ()),
         )
@@ -92,22 +99,22 @@ def read_work_cards(account_id: UUID, episode_ids: Sequence[UUID], sight: Sight)
     }
 
 
-def read_below(account_id: UUID, episode_ids: Sequence[UUID]) -> dict[UUID, UUID]:
-    """The episode that each was made of, for those that were."""
+def read_source_ids(account_id: UUID, episode_ids: Sequence[UUID]) -> dict[UUID, UUID]:
+    """Return the id of the episode that each was made of, for those that were made of one."""
     links = Link.objects.filter(account_id=account_id, source_id__in=episode_ids, type=DERIVED_FROM)
     found = links.filter(target__kind="work_episode").order_by("id").values_list("source_id", "target_id")
-    return dict(found[:MOST_LINKS])
+    return dict(found[:MAX_CARD_LINKS])
 
 
-def read_rows(account_id: UUID, episode_ids: Sequence[UUID]) -> dict[Any, Any]:
+def read_episode_rows(account_id: UUID, episode_ids: Sequence[UUID]) -> dict[Any, Any]:
     objects: Any = WorkEpisode.objects
     rows = objects.filter(account_id=account_id, pk__in=episode_ids).select_related("log", "account")
     lean = rows.defer("text", "metadata", "data", "log__metadata", "log__saved_session")
-    return {row.pk: row for row in lean.annotate(beginning=Left("text", TEXT_CHARACTERS + 1))}
+    return {row.pk: row for row in lean.annotate(beginning=Left("text", CARD_CHARACTERS + 1))}
 
 
-def read_lines(rows: Sequence[Any]) -> dict[UUID, list[TurnLine]]:
-    """The first LINES turns of each episode."""
+def read_turn_lines(rows: Sequence[Any]) -> dict[UUID, list[TurnLine]]:
+    """Return the first MAX_LINES turns of each episode."""
     values = {
         "ids": [row.pk for row in rows],
         "logs": [row.log_id for row in rows],
@@ -116,16 +123,16 @@ def read_lines(rows: Sequence[Any]) -> dict[UUID, list[TurnLine]]:
     }
     found: dict[UUID, list[TurnLine]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(TURN_LINES, {**values, "lines": LINES, "characters": EXCERPT_CHARACTERS + 1})
+        cursor.execute(TURN_LINES, {**values, "lines": MAX_LINES, "characters": EXCERPT_CHARACTERS + 1})
         for episode_id, record_id, number, status, at, text in cursor.fetchall():
-            line = TurnLine(id=record_id, number=number, status=status, at=at, text=shorten(text or ""))
+            line = TurnLine(id=record_id, number=number, status=status, at=at, text=excerpt_of(text or ""))
             found.setdefault(episode_id, []).append(line)
     return found
 
 
-def read_produced(account_id: UUID, episode_ids: Sequence[UUID]) -> dict[UUID, list[ArtifactCard]]:
+def read_produced_artifacts(account_id: UUID, episode_ids: Sequence[UUID]) -> dict[UUID, list[ArtifactCard]]:
     links = Link.objects.filter(account_id=account_id, source_id__in=episode_ids, type=PRODUCED)
-    ends = list(links.order_by("id").values_list("source_id", "target_id")[:MOST_LINKS])
+    ends = list(links.order_by("id").values_list("source_id", "target_id")[:MAX_CARD_LINKS])
     cards = read_artifacts(account_id, artifact_ids=[target for _, target in ends]) if ends else {}
     found: dict[UUID, list[ArtifactCard]] = {}
     for episode_id, target_id in ends:
@@ -135,37 +142,34 @@ def read_produced(account_id: UUID, episode_ids: Sequence[UUID]) -> dict[UUID, l
 
 
 def work_card(
-    row: Any, *, below: Any = None, lines: Sequence[TurnLine] = (), produced: Sequence[ArtifactCard] = ()
+    row: Any, *, source: Any = None, lines: Sequence[TurnLine] = (), produced: Sequence[ArtifactCard] = ()
 ) -> WorkCard:
     return WorkCard(
         id=row.pk,
         at=row.event_time,
-        level=tell_level(row.level),
+        level=format_level(row.level),
         status=row.status,
-        numbers=tell_numbers(row),
-        place=shorten(row.log.title or row.conversation_id),
-        page=reverse("admin:memory_conversation_change", args=[row.log_id]),
-        remarks=remarks_on(row),
-        said=plain(row.beginning, TEXT_CHARACTERS),
+        numbers=format_turn_numbers(row),
+        place=excerpt_of(row.log.title or row.conversation_id),
+        page=change_url("conversation", row.log_id),
+        remarks=episode_remarks(row),
+        text=text_block(row.beginning, CARD_CHARACTERS),
         is_hidden=row.quarantined,
         produced=produced,
-        below=None if below is None else work_card(below),
+        source=None if source is None else work_card(source),
         lines=lines,
         line_count=row.last_number - row.first_number + 1,
     )
 
 
-def tell_numbers(row: Any) -> str:
-    if row.first_number == row.last_number:
-        return f"turn {row.first_number}"
-    return f"turns {row.first_number}–{row.last_number}"
+def format_turn_numbers(row: Any) -> str:
+    return format_range("turn", row.first_number, row.last_number)
 
 
-def remarks_on(row: Any) -> list[str]:
-    is_deeper_than_told = is_deeper(row.tier, row.account.reasoning_tier)
+def episode_remarks(row: Any) -> list[str]:
     return [
         f"{row.token_count:,} tokens of {row.raw_tokens:,}",
         *([f"by {mark_invisible(row.compressor)}"] if row.compressor else []),
-        *(["deeper than the account tells"] if is_deeper_than_told else []),
-        *(name for name in MARKS if getattr(row, name)),
+        *([DEEPER_THAN_POLICY] if is_deeper(row.tier, row.account.reasoning_tier) else []),
+        *(name for name in MARK_COLUMNS if getattr(row, name)),
     ]

@@ -4,43 +4,49 @@ from typing import Any
 
 from rest_framework import serializers
 
+from memory.api.fields import TextList
 from memory.models import AccessControl, Level
-from memory.models.access import MOST_GRANTS
+from memory.models.access import MAX_GRANTS
 from memory_project.http.serializers import BoundedList, ExternalId, Flag, StrictSerializer
 
 
-class AccessControlFields(StrictSerializer):
-    """Who is let in by name: what is left out is empty, or false. `access_control_of(body)` reads it."""
+class GrantedAgents(BoundedList):
+    """The agents that are granted one level. Default: none."""
 
-    read = BoundedList(child=ExternalId(), max_length=MOST_GRANTS, default=list, help_text="Agents that may read.")
-    write = BoundedList(
-        child=ExternalId(), max_length=MOST_GRANTS, default=list, help_text="Agents that may write, and so read."
-    )
-    public_read = Flag(default=False, help_text="Whether every agent of the account may read.")
+    def __init__(self, help_text: str) -> None:
+        super().__init__(child=ExternalId(), max_length=MAX_GRANTS, default=list, help_text=help_text)
+
+
+class AccessControlFields(StrictSerializer):
+    """The agents that are granted access by name. Fields left out are empty, or false."""
+
+    read = GrantedAgents("Agents that may read.")
+    write = GrantedAgents("Agents that may write, and so read.")
+    public_read = Flag(default=False, help_text="True if every agent of the account may read.")
 
 
 class AccessControlAnswer(serializers.Serializer[Any]):
-    read = serializers.ListField(child=serializers.CharField())
-    write = serializers.ListField(child=serializers.CharField())
-    public_read = serializers.BooleanField()
+    read = TextList(help_text="Agents that may read.")
+    write = TextList(help_text="Agents that may write, and so read.")
+    public_read = serializers.BooleanField(help_text="True if every agent of the account may read.")
 
 
 class GrantBody(StrictSerializer):
-    """The agent that is let in, not the one that acts: that is the key's."""
+    """A grant to an agent. The key determines who grants."""
 
-    agent_id = ExternalId(help_text="The agent that is let in.")
-    level = serializers.ChoiceField(Level.choices, help_text="Who may write may read.")
+    agent_id = ExternalId(help_text="Agent that gets access.")
+    level = serializers.ChoiceField(Level.choices, help_text="`write` includes `read`.")
 
 
 class RevokeBody(StrictSerializer):
-    """The agent that is shut out again, as far as grants let it in."""
+    """Grants to take from an agent. The key determines who revokes."""
 
-    agent_id = ExternalId(help_text="The agent that is shut out.")
+    agent_id = ExternalId(help_text="Agent that loses what it was granted.")
     level = serializers.ChoiceField(
-        Level.choices, required=False, help_text="Without one, both. Who may not read may not write."
+        Level.choices, required=False, help_text="Default: both. Without `read` no `write`."
     )
 
 
-def access_control_of(data: dict[str, Any]) -> AccessControl:
-    """The checked `access_control` of a body; that of nobody let in, where there is none."""
-    return AccessControl.parse(dict(data.get("access_control", {})))
+def access_control_from_body(body: dict[str, Any]) -> AccessControl:
+    """Return the `access_control` of a checked body; without one, an access control that grants nothing."""
+    return AccessControl.parse(dict(body.get("access_control", {})))

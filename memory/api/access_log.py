@@ -1,20 +1,20 @@
-"""`/contexts/{context_id}/access-log`: which agent read or wrote which entry, when."""
+"""`/contexts/{context_id}/access-log`: which agent read or wrote which entry, and when."""
 
-from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import Moment
+from memory.api.fields import TimeRangeQuery
+from memory.api.filters import filter_rows
 from memory.api.views import OwnerViewSet
 from memory.models import ContextAccessLog
 from memory.services.contexts.access_log import access_logs
+from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, ExternalId
 
-CONDITIONS = {
+LOOKUPS = {
     "entry_id": "entry_id",
     "accessed_by": "agent_id",
     "action": "action",
@@ -23,44 +23,34 @@ CONDITIONS = {
 }
 
 
-class AccessLogQuery(ActingFields):
-    entry_id = serializers.UUIDField(required=False)
-    accessed_by = ExternalId(required=False, help_text="An agent.")
-    action = serializers.ChoiceField(ContextAccessLog.Action.choices, required=False)
-    since = Moment(required=False, help_text="Accessed then or later.")
-    until = Moment(required=False, help_text="Accessed before then.")
+class AccessLogQuery(ActingFields, TimeRangeQuery):
+    entry_id = serializers.UUIDField(required=False, help_text="Limit to this entry.")
+    accessed_by = ExternalId(required=False, help_text="Limit to this agent.")
+    action = serializers.ChoiceField(ContextAccessLog.Action.choices, required=False, help_text="Limit to this action.")
 
 
-class AccessLogAnswer(serializers.Serializer[Any]):
+class AccessLogAnswer(AnswerSerializer):
     id = serializers.UUIDField()
-    entry_id = serializers.UUIDField(allow_null=True, help_text="Null for lines of action lost.")
-    agent_id = serializers.CharField(help_text="Empty for the account.")
-    actor = serializers.CharField(help_text="Who is answerable for it: `key:<prefix>`, `staff:<name>`.")
+    entry_id = serializers.UUIDField(allow_null=True, help_text="Null for the action `lost`.")
+    agent_id = serializers.CharField(help_text="Agent that read or wrote. Empty: the account.")
+    actor = serializers.CharField(help_text="Accountable party: `key:<prefix>` or `staff:<name>`.")
     action = serializers.ChoiceField(ContextAccessLog.Action.choices)
-    count = serializers.IntegerField(help_text="How many lines there are not, for action lost; 1 for any other.")
+    count = serializers.IntegerField(help_text="Number of lost lines for the action `lost`, 1 for all others.")
     accessed_at = serializers.DateTimeField()
 
 
-def represent_line(line: ContextAccessLog) -> dict[str, Any]:
-    return {name: getattr(line, name) for name in AccessLogAnswer._declared_fields}
-
-
 class AccessLogs(OwnerViewSet):
-    """For whoever manages the context: its owner, or the account."""
+    """The access log of a context, for those who manage it: its owner, or the account."""
 
     queries = {"list": AccessLogQuery}
     answers = {"list": AccessLogAnswer}
     ordering = ("-accessed_at", "-id")
 
     def list(self, request: Request, context_id: UUID) -> Response:
-        """Newest first. Writes are there at once, reads after the next run of `write_access_log`: within seconds.
+        """List accesses, latest first.
 
-        Reads that could not be logged are counted, in lines of action `lost` without an entry.
+        Writes appear immediately, reads after the next run of `write_access_log`, within seconds. Reads that could not
+        be logged are counted in lines with the action `lost` and no entry.
         """
         query = self.query()
-        rows = access_logs(self.owner(query), context_id)
-        return self.page(narrowed(rows, query), represent_line)
-
-
-def narrowed(rows: QuerySet[ContextAccessLog], query: dict[str, Any]) -> QuerySet[ContextAccessLog]:
-    return rows.filter(**{column: query[name] for name, column in CONDITIONS.items() if name in query})
+        return self.respond_page(filter_rows(access_logs(self.owner(query), context_id), query, LOOKUPS))

@@ -1,6 +1,6 @@
-"""`/agents/{agent_id}/working-memory`: what an agent has in hand, by name, and what agents share of it.
+"""`/agents/{agent_id}/working-memory`: the named values that an agent works with, and what it shares of them.
 
-`task_id` and `workflow_run_id` (in the body of a PUT or POST, else in the query) name another working memory of the
+`task_id` and `workflow_run_id` (in the body of a PUT or POST, else in the query) select another working memory of the
 agent: the one for that task, that workflow run, or both.
 """
 
@@ -13,58 +13,50 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory import conf
+from memory.api.fields import TtlSeconds
 from memory.api.views import OwnerViewSet
 from memory.errors import NotFound
 from memory.owner import Owner
-from memory.services.accounts.register import note_agent
-from memory.services.working_memory.persist import load_from_database, persist_to_database, share_value
-from memory.tiers.agent_working import MOST_TTL_SECONDS, SavedValues, WorkingMemoryService
+from memory.services.accounts.register import register_agent
+from memory.services.working_memory import load_from_database, persist_to_database, share_value
+from memory.tiers.agent_working import MAX_TTL_SECONDS, WorkingMemoryService
 from memory.tiers.named_values import StoredValue
-from memory_project.http.serializers import ExternalId, StrictSerializer, WholeNumber
+from memory_project.http.answers import AnswerSerializer
+from memory_project.http.serializers import ExternalId, StrictSerializer
 
 
-class Narrowing(StrictSerializer):
-    """Which working memory of the agent: its own, unless it says."""
+class WorkingMemoryFields(StrictSerializer):
+    """Selects one working memory of the agent. Default: the one for no task and no workflow run."""
 
-    task_id = ExternalId(required=False, help_text="That for a task.")
-    workflow_run_id = ExternalId(required=False, help_text="That for a workflow run.")
+    task_id = ExternalId(required=False, help_text="Task whose working memory is meant.")
+    workflow_run_id = ExternalId(required=False, help_text="Workflow run whose working memory is meant.")
 
 
-class NewWorkingValue(Narrowing):
+class NewWorkingValue(WorkingMemoryFields):
     value = serializers.JSONField(allow_null=True, help_text="Any JSON value.")
-    ttl_seconds = WholeNumber(
-        required=False,
-        min_value=1,
-        max_value=MOST_TTL_SECONDS,
-        help_text=f"Until it expires; {conf.AGENT_MEMORY_TTL_SECONDS} by default.",
-    )
+    ttl_seconds = TtlSeconds(max_value=MAX_TTL_SECONDS, default_seconds=conf.AGENT_MEMORY_TTL_SECONDS)
 
 
-class AppendedValue(Narrowing):
-    value = serializers.JSONField(allow_null=True, help_text="An element, any JSON value; or text, to a text.")
+class AppendedValue(WorkingMemoryFields):
+    value = serializers.JSONField(allow_null=True, help_text="Element for a list, any JSON value; or text for a text.")
 
 
-class NewShare(Narrowing):
-    target_agent_id = ExternalId(help_text="The agent that may read it.")
-    ttl_seconds = WholeNumber(
-        required=False,
-        min_value=1,
-        max_value=MOST_TTL_SECONDS,
-        help_text="Until what is shared expires; as long as the value has left by default.",
-    )
+class NewShare(WorkingMemoryFields):
+    target_agent_id = ExternalId(help_text="Agent that may read the value.")
+    ttl_seconds = TtlSeconds("Seconds until it expires. Default: when the value does.", max_value=MAX_TTL_SECONDS)
 
 
-class TakenBack(Narrowing):
-    target_agent_id = ExternalId(help_text="The agent that could read it.")
+class RevokedShare(WorkingMemoryFields):
+    target_agent_id = ExternalId(help_text="Agent that may no longer read the value.")
 
 
-class WorkingKeyAnswer(serializers.Serializer[Any]):
+class WorkingKeyAnswer(AnswerSerializer):
     key = serializers.CharField()
-    ttl_seconds = serializers.IntegerField(help_text="Until it expires.")
+    ttl_seconds = serializers.IntegerField(help_text="Seconds until the value expires.")
 
 
-class WorkingKeysAnswer(serializers.Serializer[Any]):
-    keys = WorkingKeyAnswer(many=True, help_text="By name.")
+class WorkingKeysAnswer(AnswerSerializer):
+    keys = WorkingKeyAnswer(many=True, help_text="Sorted by name.")
 
 
 class WorkingValueAnswer(WorkingKeyAnswer):
@@ -75,57 +67,49 @@ class SharedValueAnswer(WorkingKeyAnswer):
     target_agent_id = serializers.CharField()
 
 
-class SavedValuesAnswer(serializers.Serializer[Any]):
-    values = serializers.IntegerField(help_text="How many.")
+class SavedValuesAnswer(AnswerSerializer):
+    values = serializers.IntegerField(source="count", help_text="Number of values.")
     saved_at = serializers.DateTimeField()
 
 
-def narrowed(data: dict[str, Any]) -> dict[str, str]:
-    """The arguments that narrow a working memory, of a checked body or query."""
-    return {name: data[name] for name in ("task_id", "workflow_run_id") if name in data}
+def selected_memory(data: dict[str, Any]) -> dict[str, str]:
+    """Return the arguments of a checked body or query that select a working memory."""
+    return {name: data[name] for name in WorkingMemoryFields._declared_fields if name in data}
 
 
-def represent_value(key: str, stored: StoredValue) -> dict[str, Any]:
-    return {"key": key, "value": stored.value, "ttl_seconds": stored.ttl_seconds}
-
-
-def represent_saved(saved: SavedValues) -> dict[str, Any]:
-    return {"values": saved.count, "saved_at": saved.saved_at}
-
-
-def found(stored: StoredValue | None) -> StoredValue:
+def require_value(stored: StoredValue | None) -> StoredValue:
     if stored is None:
-        raise NotFound("no such value")
+        raise NotFound("there is no such value")
     return stored
 
 
 class AgentMemoryViewSet(OwnerViewSet):
-    """The agent in the path is the one that acts."""
+    """Base of the views below `/agents/{agent_id}`: the agent in the path is the acting agent."""
 
     def acting(self, agent_id: str) -> Owner:
-        """Raises a 403 problem when the key is bound to another agent."""
+        """Return the owner for the agent. Raises a 403 problem when the key is bound to another agent."""
         return self.owner({"agent_id": agent_id})
 
     def memory(self, agent_id: str, data: dict[str, Any]) -> WorkingMemoryService:
-        return WorkingMemoryService(self.acting(agent_id), **narrowed(data))
+        return WorkingMemoryService(self.acting(agent_id), **selected_memory(data))
 
 
 class AgentWorkingMemories(AgentMemoryViewSet):
     """All values of one working memory."""
 
-    queries = {"everything": Narrowing, "clear": Narrowing}
+    queries = {"everything": WorkingMemoryFields, "clear": WorkingMemoryFields}
     answers = {"everything": WorkingKeysAnswer}
     statuses = {"clear": 204}
 
     @extend_schema(operation_id="agents_working_memory_list")
     def everything(self, request: Request, agent_id: str) -> Response:
-        """The names of the values that have not expired; none, where the agent is unknown."""
+        """List the keys of the values that have not expired. Empty for an unknown agent."""
         expiries = self.memory(agent_id, self.query()).expiries()
         return Response({"keys": [{"key": key, "ttl_seconds": seconds} for key, seconds in expiries.items()]})
 
     @extend_schema(operation_id="agents_working_memory_clear")
     def clear(self, request: Request, agent_id: str) -> Response:
-        """What was shared stays shared, what was saved stays saved."""
+        """Delete all values. Shared copies and saved values stay."""
         self.memory(agent_id, self.query()).clear()
         return Response(status=204)
 
@@ -134,77 +118,74 @@ class AgentWorkingValues(AgentMemoryViewSet):
     """One value, which expires by itself."""
 
     bodies = {"update": NewWorkingValue, "append": AppendedValue}
-    queries = {"retrieve": Narrowing, "destroy": Narrowing}
-    answers = {"retrieve": WorkingValueAnswer, "update": WorkingValueAnswer, "append": WorkingValueAnswer}
-    statuses = {"destroy": 204}
+    queries = {"retrieve": WorkingMemoryFields, "destroy": WorkingMemoryFields}
+    answer = WorkingValueAnswer
     key = ""
-    """Which one, where the path is one of the sub-paths: values may have their names."""
+    """The key where the path is a sub-path: values may have the names of sub-paths."""
 
     def retrieve(self, request: Request, agent_id: str, key: str = "") -> Response:
+        """Return a value."""
         key = key or self.key
-        return Response(represent_value(key, found(self.memory(agent_id, self.query()).find(key))))
+        return self.respond(require_value(self.memory(agent_id, self.query()).find(key)), {"key": key})
 
     def update(self, request: Request, agent_id: str, key: str = "") -> Response:
-        """Stored over what is there. 413 for one that is too large, 422 for one too many."""
+        """Store a value, replacing the present one. 413 for a value that is too large, 422 for one too many."""
         key, body = key or self.key, self.body()
         seconds = body.get("ttl_seconds", conf.AGENT_MEMORY_TTL_SECONDS)
         self.memory(agent_id, body).store(key, body["value"], seconds)
-        note_agent(self.credential.account_id, agent_id)
+        register_agent(self.credential.account_id, agent_id)
         return Response({"key": key, "value": body["value"], "ttl_seconds": seconds})
 
     def destroy(self, request: Request, agent_id: str, key: str = "") -> Response:
-        """Whether there was one or not. What was shared of it stays shared."""
+        """Delete a value, if it exists. Shared copies stay."""
         self.memory(agent_id, self.query()).remove(key or self.key)
         return Response(status=204)
 
     def append(self, request: Request, agent_id: str, key: str) -> Response:
-        """Add an element to a list, or text to a text; where nothing is, begin a list. The expiry stays.
+        """Append an element to a list, or text to a text; without a value, start a list. The expiry stays.
 
-        Atomic. 422 where another value is, 413 where it would be too large: nothing changes then.
+        Atomic. 422 for a value of another type, 413 if it would become too large; nothing changes then.
         """
         body = self.body()
         stored = self.memory(agent_id, body).append(key, body["value"])
-        note_agent(self.credential.account_id, agent_id)
-        return Response(represent_value(key, stored))
+        register_agent(self.credential.account_id, agent_id)
+        return self.respond(stored, {"key": key})
 
 
 class PersistedWorkingMemories(AgentWorkingValues):
-    """Working memory in the database; and the value that has the name of the path."""
+    """Saving working memory to the database and loading it; also the value with the name of the sub-path."""
 
-    bodies = {"update": NewWorkingValue, "persist": Narrowing, "load": Narrowing}
-    answers = {
-        "retrieve": WorkingValueAnswer,
-        "update": WorkingValueAnswer,
-        "persist": SavedValuesAnswer,
-        "load": SavedValuesAnswer,
-    }
+    bodies = {"update": NewWorkingValue, "persist": WorkingMemoryFields, "load": WorkingMemoryFields}
+    answer = WorkingValueAnswer
+    answers = {"persist": SavedValuesAnswer, "load": SavedValuesAnswer}
 
     def persist(self, request: Request, agent_id: str) -> Response:
-        """Save all values with the time that each has left, instead of what was saved. How many, and when."""
-        # not in `once`: Redis is asked before the transaction, and saving twice is saving once
-        saved = persist_to_database(self.acting(agent_id), **narrowed(self.body()), now=timezone.now())
-        return Response(represent_saved(saved))
+        """Save all values with the time that each has left, replacing what was saved before."""
+        # not in `write_once`: Redis is read before the transaction, and saving twice has the effect of saving once
+        return self.respond(
+            persist_to_database(self.acting(agent_id), **selected_memory(self.body()), now=timezone.now())
+        )
 
     def load(self, request: Request, agent_id: str) -> Response:
-        """Bring back what was saved for the time that it had left, over values of the same names; others stay.
+        """Restore the saved values, each for the time that it had left. Replaces values of the same key; others stay.
 
-        404 where nothing was saved, 422 where there would be too many values: nothing changes then.
+        404 if nothing was saved, 422 if there would be too many values; nothing changes then.
         """
-        return Response(represent_saved(load_from_database(self.acting(agent_id), **narrowed(self.body()))))
+        return self.respond(load_from_database(self.acting(agent_id), **selected_memory(self.body())))
 
 
 class WorkingShares(AgentMemoryViewSet):
-    """What another agent may read of one value: a copy, until it is taken back or expires."""
+    """A copy of one value that another agent may read, until it is revoked or expires."""
 
     bodies = {"share": NewShare}
-    queries = {"take_back": TakenBack}
+    queries = {"take_back": RevokedShare}
     answers = {"share": SharedValueAnswer}
     statuses = {"take_back": 204}
 
     def share(self, request: Request, agent_id: str, key: str) -> Response:
-        """Let another agent read the value as it is now; what was shared under this key before is replaced.
+        """Let another agent read the present value. Replaces what was shared under this key before.
 
-        404 where there is no value, 422 where that agent can read too many of this one's already.
+        404 if there is no value, 422 if this agent shares too many values with that one already.
         """
         body = self.body()
         target_agent_id = body["target_agent_id"]
@@ -213,12 +194,12 @@ class WorkingShares(AgentMemoryViewSet):
             key,
             target_agent_id=target_agent_id,
             ttl_seconds=body.get("ttl_seconds"),
-            **narrowed(body),
+            **selected_memory(body),
         )
-        return Response({"key": key, "target_agent_id": target_agent_id, "ttl_seconds": shared.ttl_seconds})
+        return self.respond(shared, {"key": key, "target_agent_id": target_agent_id})
 
     def take_back(self, request: Request, agent_id: str, key: str) -> Response:
-        """404 where that agent could read nothing under this key."""
+        """Stop sharing a value. 404 if nothing is shared with that agent under this key."""
         query = self.query()
         if not self.memory(agent_id, query).take_back(query["target_agent_id"], key):
             raise NotFound("nothing was shared")
@@ -226,12 +207,12 @@ class WorkingShares(AgentMemoryViewSet):
 
 
 class SharedWithAgents(AgentMemoryViewSet):
-    """What another agent lets this one read."""
+    """A value that another agent shares with this one."""
 
-    queries = {"retrieve": Narrowing}
+    queries = {"retrieve": WorkingMemoryFields}
     answers = {"retrieve": WorkingValueAnswer}
 
     def retrieve(self, request: Request, agent_id: str, source_agent_id: str, key: str) -> Response:
-        """The value as it was shared. 404 where nothing was, or not for this task or workflow run, or not any more."""
+        """Return the shared copy. 404 if none is shared for this task and workflow run, or not any more."""
         stored = self.memory(agent_id, self.query()).find_shared(source_agent_id, key)
-        return Response(represent_value(key, found(stored)))
+        return self.respond(require_value(stored), {"key": key})

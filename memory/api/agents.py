@@ -1,4 +1,4 @@
-"""`/agents`: who remembers."""
+"""`/agents`: the agents of the account."""
 
 from typing import Any
 
@@ -8,19 +8,25 @@ from rest_framework.response import Response
 
 from memory.api.views import OwnerViewSet
 from memory.models import Agent
-from memory.services.accounts.register import create_agent, describe_agent, find_agent
+from memory.services.accounts.register import create_agent, find_agent, update_agent_description
+from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ExternalId, StrictSerializer, Text
 
-LONGEST_DESCRIPTION = 10_000
+MAX_DESCRIPTION_CHARACTERS = 10_000
 
 
 class Description(Text):
+    """A description of an agent for people. May be empty."""
+
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"max_length": LONGEST_DESCRIPTION, "allow_blank": True, **options})
+        help_text = "What the agent does, for people."
+        super().__init__(
+            **{"max_length": MAX_DESCRIPTION_CHARACTERS, "allow_blank": True, "help_text": help_text, **options}
+        )
 
 
 class NewAgent(StrictSerializer):
-    agent_id = ExternalId()
+    agent_id = ExternalId(help_text="Id of the agent, chosen by you.")
     description = Description(required=False)
 
 
@@ -28,46 +34,37 @@ class AgentChange(StrictSerializer):
     description = Description()
 
 
-class AgentAnswer(serializers.Serializer[Any]):
+class AgentAnswer(AnswerSerializer):
     agent_id = serializers.CharField()
     description = serializers.CharField()
     created_at = serializers.DateTimeField()
 
 
-def represent_agent(agent: Agent) -> dict[str, Any]:
-    return {"agent_id": agent.agent_id, "description": agent.description, "created_at": agent.created_at}
-
-
 class Agents(OwnerViewSet):
-    """Made on their first write, or here with a description."""
+    """Agents are created by their first write, or here with a description."""
 
     bodies = {"create": NewAgent, "partial_update": AgentChange}
-    answers = {
-        "list": AgentAnswer,
-        "create": AgentAnswer,
-        "retrieve": AgentAnswer,
-        "partial_update": AgentAnswer,
-    }
-    statuses = {"create": 201}
-    unrecorded = frozenset({"list", "retrieve"})
+    answer = AgentAnswer
+    not_audited = frozenset({"list", "retrieve"})
 
     def list(self, request: Request) -> Response:
-        return self.page(Agent.objects.in_account(self.credential.account_id), represent_agent)
+        """List the account's agents, latest first."""
+        return self.respond_page(Agent.objects.in_account(self.credential.account_id))
 
     def create(self, request: Request) -> Response:
+        """Create an agent. 409 if it exists."""
         body = self.body()
-        owner = self.owner({"agent_id": body["agent_id"]})
-
-        def write() -> Response:
-            agent = create_agent(owner, agent_id=body["agent_id"], description=body.get("description", ""))
-            return Response(represent_agent(agent), status=201)
-
-        return self.once(write)
+        owner, description = self.owner({"agent_id": body["agent_id"]}), body.get("description", "")
+        return self.write_once(
+            lambda: self.respond(create_agent(owner, agent_id=body["agent_id"], description=description))
+        )
 
     def retrieve(self, request: Request, agent_id: str) -> Response:
-        return Response(represent_agent(find_agent(self.owner(), agent_id)))
+        """Return an agent."""
+        return self.respond(find_agent(self.owner(), agent_id))
 
     def partial_update(self, request: Request, agent_id: str) -> Response:
+        """Change the description of an agent."""
         body = self.body()
         owner = self.owner({"agent_id": agent_id})
-        return Response(represent_agent(describe_agent(owner, agent_id, description=body["description"])))
+        return self.respond(update_agent_description(owner, agent_id, description=body["description"]))

@@ -1,4 +1,4 @@
-"""`/audit-log`: what happened to the account's memory, and by whom."""
+"""`/audit-log`: what was done with the account's memory, and by whom."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,15 +9,17 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import Moment
+from memory.api.fields import AwareDateTimeField, TextList, TimeRangeQuery
+from memory.api.filters import filter_rows
 from memory.api.views import OwnerViewSet
 from memory.models import AuditEntry
-from memory.services.audit.log import entries_of
+from memory.services.audit import audit_entries
+from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, ExternalId, Text
 
-LATELY = timedelta(days=7)
+DEFAULT_PERIOD = timedelta(days=7)
 
-CONDITIONS = {
+LOOKUPS = {
     "operation": "operation",
     "memory_type": "memory_type",
     "user_id": "user_id",
@@ -27,78 +29,73 @@ CONDITIONS = {
 }
 
 
-class AuditQuery(ActingFields):
-    agent_id = ExternalId(required=False, help_text="Entries of this agent; a bound key sees its own agent's alone.")
-    operation = Text(max_length=50, required=False, help_text="Such as store, retrieve, update, delete, promote.")
-    memory_type = Text(max_length=50, required=False, help_text="Such as episodic, semantic, procedural, working.")
-    user_id = ExternalId(required=False)
-    conversation_id = ExternalId(required=False)
-    source_channel = ExternalId(required=False, help_text="Where the operation came from.")
-    success = serializers.ChoiceField(["true", "false"], required=False)
-    since = Moment(required=False, help_text="Then or later; the last seven days unless it says.")
-    until = Moment(required=False, help_text="Before then.")
+class AuditQuery(ActingFields, TimeRangeQuery):
+    agent_id = ExternalId(
+        required=False, help_text="Limit to this agent. A bound key sees its own agent's entries only."
+    )
+    operation = Text(max_length=50, required=False, help_text="Limit to this operation, such as store or promote.")
+    memory_type = Text(max_length=50, required=False, help_text="Limit to this type, such as episodic or semantic.")
+    user_id = ExternalId(required=False, help_text="Limit to this user.")
+    conversation_id = ExternalId(required=False, help_text="Limit to this conversation.")
+    source_channel = ExternalId(required=False, help_text="Limit to operations that came from this channel.")
+    success = serializers.ChoiceField(
+        ["true", "false"], required=False, help_text="Limit to successes, or to failures."
+    )
+    since = AwareDateTimeField(required=False, help_text=f"Earliest time. Default: {DEFAULT_PERIOD.days} days ago.")
 
 
-class AuditAnswer(serializers.Serializer[Any]):
+class AuditAnswer(AnswerSerializer):
     id = serializers.UUIDField()
     timestamp = serializers.DateTimeField()
-    actor = serializers.CharField(help_text="Who is answerable for it: `key:<prefix>`, `staff:<name>`, `job:<name>`.")
-    agent_id = serializers.CharField(help_text="Empty for the account.")
+    actor = serializers.CharField(help_text="Accountable party: `key:<prefix>`, `staff:<name>` or `job:<name>`.")
+    agent_id = serializers.CharField(help_text="Acting agent. Empty: the account.")
     operation = serializers.CharField()
     memory_type = serializers.CharField()
-    affected_ids = serializers.ListField(child=serializers.CharField())
+    affected_ids = TextList()
     user_id = serializers.CharField()
     session_id = serializers.CharField()
     conversation_id = serializers.CharField()
     source_channel = serializers.CharField()
-    target_channels = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Of recalls and resumes the channels that results came from, of searches and of the graph those "
-        "looked in, of promotions the one promoted to.",
+    target_channels = TextList(
+        help_text="Channels of the results of recalls and resumes, channels searched by searches and graph walks, or "
+        "the channel that a promotion went to.",
     )
-    query_text = serializers.CharField(help_text="What was asked for, secrets masked; empty once it was erased.")
+    query_text = serializers.CharField(help_text="Text of the query with secrets masked. Empty once it was erased.")
     result_count = serializers.IntegerField(allow_null=True)
-    cross_channel_count = serializers.IntegerField(
-        allow_null=True, help_text="Results of other channels than the active one."
-    )
-    latency_ms = serializers.IntegerField(allow_null=True, help_text="Of recalls: from the question to the answer.")
+    cross_channel_count = serializers.IntegerField(allow_null=True, help_text="Number of results from other channels.")
+    latency_ms = serializers.IntegerField(allow_null=True, help_text="Milliseconds that a recall took.")
     success = serializers.BooleanField()
     error_message = serializers.CharField()
     promoted_from_channel = serializers.CharField()
     promotion_confidence = serializers.FloatField(allow_null=True)
     promotion_access_count = serializers.IntegerField(allow_null=True)
     promotion_conversation_count = serializers.IntegerField(allow_null=True)
-    config_snapshot = serializers.DictField(help_text="Thresholds that were in force, and the account's level.")
-    metadata = serializers.DictField(
-        help_text="What was sent or asked, masked, at the level verbose; `payload_erased_at` where it was erased."
-    )
-
-
-def represent_entry(entry: AuditEntry) -> dict[str, Any]:
-    return {name: getattr(entry, name) for name in AuditAnswer._declared_fields}
+    config_snapshot = serializers.DictField(help_text="Thresholds in force at the time, and the account's audit level.")
+    metadata = serializers.DictField(help_text="Masked request at the level `verbose`, or `payload_erased_at`.")
 
 
 class AuditLog(OwnerViewSet):
-    """Entries are neither changed nor deleted; days past their retention go as a whole."""
+    """Entries are never changed or deleted one by one. Days past their retention are dropped as a whole."""
 
     queries = {"list": AuditQuery}
     answers = {"list": AuditAnswer}
     scopes = {"list": "operate"}
-    unrecorded = frozenset({"list"})
+    not_audited = frozenset({"list"})
     ordering = ("-timestamp", "-id")
 
     def list(self, request: Request) -> Response:
-        """Newest first. Writes are there at once, reads after the next run of `write_audit_reads`: within seconds.
+        """List entries, latest first.
 
-        Which of them are kept, the account's level says: off, writes (the default), reads or verbose.
+        Writes appear immediately, reads after the next run of `write_audit_reads`, within seconds. The account's level
+        determines what is kept: off, writes (the default), reads or verbose.
         """
         query = self.query()
-        return self.page(narrowed(entries_of(self.owner(query)), query), represent_entry)
+        return self.respond_page(filter_audit_entries(audit_entries(self.owner(query)), query))
 
 
-def narrowed(rows: QuerySet[AuditEntry], query: dict[str, Any]) -> QuerySet[AuditEntry]:
-    """Always by time, so that no more days are read than asked for."""
-    conditions = {column: query[name] for name, column in CONDITIONS.items() if name in query}
+def filter_audit_entries(rows: QuerySet[AuditEntry], query: dict[str, Any]) -> QuerySet[AuditEntry]:
+    """Filter entries by a checked query, always by time, so that only the days asked for are read."""
     if "success" in query:
-        conditions["success"] = query["success"] == "true"
-    return rows.filter(timestamp__gte=query.get("since", timezone.now() - LATELY), **conditions)
+        rows = rows.filter(success=query["success"] == "true")
+    since = query.get("since", timezone.now() - DEFAULT_PERIOD)
+    return filter_rows(rows, query, LOOKUPS).filter(timestamp__gte=since)

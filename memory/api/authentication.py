@@ -1,4 +1,4 @@
-"""API keys: `Authorization: Bearer <key>`, found by hash in one query."""
+"""Authentication by API key: `Authorization: Bearer <key>`, found by its hash in one query."""
 
 import re
 from datetime import datetime
@@ -25,7 +25,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         match = BEARER.fullmatch(header.strip())
         credential = find_credential(match[1], now=timezone.now()) if match else None
         if credential is None:
-            raise AuthenticationFailed("This is not a valid API key.")
+            raise AuthenticationFailed("The API key is not valid: it is unknown, revoked, expired or malformed.")
         return None, credential
 
     def authenticate_header(self, request: Request) -> str:
@@ -33,7 +33,7 @@ class ApiKeyAuthentication(BaseAuthentication):
 
 
 def find_credential(secret: str, *, now: datetime) -> Credential | None:
-    """What the key says; None unless it is usable. Notes its use, at most once a minute."""
+    """Return the credential of a usable key, else None. Records the key's use, at most once a minute."""
     key = ApiKey.find_usable(secret, now)
     if key is None:
         return None

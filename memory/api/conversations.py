@@ -1,282 +1,302 @@
-"""`/conversations`: what is kept of each, and its life from the first write to the end of its session."""
+"""`/conversations`: conversations from their first write to the end of their session."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import uuid4
 
 from django.db import transaction
 from django.utils import timezone
-from django_filters import CharFilter, FilterSet, TypedChoiceFilter
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import Metadata, OwnerFields
+from memory.api.fields import Metadata, OwnerFields, TextList, changed_fields, draft_fields
+from memory.api.filters import RowFilter, TextFilter, boolean_filter
 from memory.api.jobs import RunAccepted
 from memory.api.views import OwnerViewSet
 from memory.models import Conversation, Participant
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import (
-    Opening,
+    ConversationDefaults,
     change_conversation,
     create_conversation,
     end_conversation,
     find_conversation,
 )
+from memory.services.conversations.lineage import LineageStep, read_conversation_lineage
 from memory.services.extraction.extract import request_extraction
 from memory.services.operations.jobs import request_run
 from memory.services.sessions.hybrid import MemoryManager
 from memory.services.summaries.summarize import request_summary
-from memory.tasks import nudge_job, run_soon
-from memory_project.http.paths import LONGEST_ID
+from memory.tasks import notify_job_worker, run_soon
+from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, ExternalId, Text
 
-LONGEST_TITLE = 200
-SUMMARIZE = "summarize"
-CONSOLIDATE = "consolidate"
-"""The jobs."""
+MAX_TITLE_CHARACTERS = 200
+SUMMARIZE_JOB = "summarize"
+EXTRACTION_JOB = "extract_knowledge"
 STATES = ["none", "queued", "failing", "parked"]
-TOLD_STATES = (
-    "What is `failing` is tried again by itself. What failed too often is `parked`: it waits, with all that is said "
-    "later, until somebody asks for it."
+STATES_HELP = (
+    "`failing` work is retried automatically. Work that failed too often is `parked`: it waits, with everything said "
+    "later, until it is requested."
 )
+OUTCOMES = [*Conversation.Outcome.choices, ("", "")]
 
 
-class Ask(Protocol):
+class WorkRequest(Protocol):
+    """A service that marks a conversation's row as due for a job."""
+
     def __call__(self, owner: Owner, conversation_id: str, *, now: datetime) -> Conversation: ...
 
 
 class NewConversation(OwnerFields):
-    conversation_id = ExternalId(required=False, help_text="Made, where you name none.")
-    title = Text(required=False, max_length=LONGEST_TITLE, allow_blank=True)
-    continues = ExternalId(required=False, help_text="The conversation that it resumes.")
-    metadata = Metadata(required=False)
+    conversation_id = ExternalId(required=False, help_text="Id of the conversation. Default: a new UUID.")
+    title = Text(required=False, max_length=MAX_TITLE_CHARACTERS, allow_blank=True, help_text="Title, for people.")
+    continues = ExternalId(required=False, help_text="Conversation that this one resumes.")
+    metadata = Metadata(required=False, help_text="Facts of your own about the conversation.")
 
 
 class ConversationChange(ActingFields):
-    title = Text(required=False, max_length=LONGEST_TITLE, allow_blank=True)
-    continues = ExternalId(required=False, allow_blank=True, help_text="Empty for none.")
-    metadata = Metadata(required=False, help_text="In place of what there is.")
+    title = Text(required=False, max_length=MAX_TITLE_CHARACTERS, allow_blank=True, help_text="Title, for people.")
+    continues = ExternalId(required=False, allow_blank=True, help_text="Conversation that it resumes. Empty: none.")
+    metadata = Metadata(required=False, help_text="Facts of your own. Replaces the present ones.")
 
 
-class Ending(ActingFields):
+class ConversationEnd(ActingFields):
     outcome = serializers.ChoiceField(
         Conversation.Outcome.choices,
         required=False,
-        help_text="Replaces an earlier one; strategies are learnt from it.",
+        help_text="Outcome of the work, from which strategies are learnt. Replaces an earlier one.",
     )
 
 
-class ListedConversation(serializers.Serializer[Any]):
+class ListedConversation(AnswerSerializer):
     conversation_id = serializers.CharField()
-    agent_id = serializers.CharField(help_text="Who began it; empty for the account.")
-    user_id = serializers.CharField(help_text="Of its first write.")
-    channel = serializers.CharField(help_text="Of its first write.")
+    agent_id = serializers.CharField(help_text="Agent that started it. Empty: it was started for the account.")
+    user_id = serializers.CharField(help_text="User of its first write.")
+    channel = serializers.CharField(help_text="Channel of its first write.")
     title = serializers.CharField()
-    continues = serializers.CharField(help_text="The conversation that it resumes; empty for none.")
+    continues = serializers.CharField(help_text="Conversation that it resumes. Empty: none.")
     metadata = serializers.DictField()
-    outcome = serializers.ChoiceField([*Conversation.Outcome.choices, ("", "")])
+    outcome = serializers.ChoiceField(OUTCOMES)
     started_at = serializers.DateTimeField()
     last_turn_at = serializers.DateTimeField(allow_null=True)
-    ended_at = serializers.DateTimeField(allow_null=True, help_text="Null again once a turn reopened it.")
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="Null if not ended, or reopened by a turn.")
     archived = serializers.BooleanField()
     turn_count = serializers.IntegerField()
-    summarized_count = serializers.IntegerField(help_text="The turns below this index are in the summary.")
-    summary = serializers.ChoiceField(STATES, help_text=f"What is to be done. {TOLD_STATES}")
-    summary_error = serializers.CharField(help_text="Empty unless the last attempt failed.")
-    extracted_count = serializers.IntegerField(help_text="Turns below this index were looked through for knowledge.")
-    consolidated_at = serializers.DateTimeField(allow_null=True, help_text="Null while turns are left.")
-    extraction = serializers.ChoiceField(STATES, help_text=f"What is to be looked through. {TOLD_STATES}")
-    extract_error = serializers.CharField(help_text="Empty unless the last attempt failed.")
+    summarized_count = serializers.IntegerField(help_text="Turns with an index below this are in the summary.")
+    summary = serializers.ChoiceField(STATES, help_text=f"State of the next summary. {STATES_HELP}")
+    summary_error = serializers.CharField(help_text="Error of the last attempt to summarize. Empty: none.")
+    extracted_count = serializers.IntegerField(help_text="Turns with an index below this were searched for knowledge.")
+    consolidated_at = serializers.DateTimeField(allow_null=True, help_text="Null while turns are left to search.")
+    extraction = serializers.ChoiceField(STATES, help_text=f"State of the extraction of knowledge. {STATES_HELP}")
+    extract_error = serializers.CharField(help_text="Error of the last attempt to extract. Empty: none.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 
+    @staticmethod
+    def compute_summary(conversation: Conversation) -> str:
+        if conversation.summary_parked_at is not None:
+            return "parked"
+        return "failing" if conversation.summary_error else queue_state_of_summary(conversation)
+
+    @staticmethod
+    def compute_extraction(conversation: Conversation) -> str:
+        if conversation.extract_parked_at is not None:
+            return "parked"
+        if conversation.extract_after is None:
+            return "none"
+        return "failing" if conversation.extract_error else "queued"
+
 
 class ConversationAnswer(ListedConversation):
-    participants = serializers.ListField(
-        child=serializers.CharField(), help_text="The agents that wrote into it, and may therefore read it."
-    )
+    participants = TextList(help_text="Agents that wrote into it, and may therefore read it.")
+
+    @staticmethod
+    def compute_participants(conversation: Conversation) -> Sequence[str]:
+        participants = Participant.objects.of_conversation(conversation.account_id, conversation.conversation_id)
+        return list(participants.order_by("agent_id").values_list("agent_id", flat=True))
 
 
-class SavedAnswer(serializers.Serializer[Any]):
+class SavedAnswer(AnswerSerializer):
     conversation_id = serializers.CharField()
     saved_at = serializers.DateTimeField()
     turn_count = serializers.IntegerField()
 
 
-class EndedAnswer(serializers.Serializer[Any]):
+class EndedAnswer(AnswerSerializer):
     conversation_id = serializers.CharField()
-    status = serializers.CharField(help_text="`ended`.")
+    status = serializers.CharField(help_text="Always `ended`.")
     ended_at = serializers.DateTimeField()
-    outcome = serializers.ChoiceField([*Conversation.Outcome.choices, ("", "")])
-    summary = serializers.CharField(help_text="`queued`, or `none` where it is too short or summarized already.")
-    cleared = serializers.BooleanField(help_text="False where Redis gave no answer: it is cleared within minutes.")
+    outcome = serializers.ChoiceField(OUTCOMES)
+    summary = serializers.CharField(help_text="`queued`, or `none` if it is too short or already summarized.")
+    cleared = serializers.BooleanField(
+        help_text="False if Redis did not answer: the session is cleared within minutes."
+    )
+
+    @staticmethod
+    def compute_summary(conversation: Conversation) -> str:
+        return queue_state_of_summary(conversation)
+
+    @staticmethod
+    def compute_cleared(conversation: Conversation) -> bool:
+        return conversation.cleared_at is not None
 
 
-COLUMNS = (
-    *("conversation_id", "agent_id", "user_id", "channel", "title", "continues", "metadata", "outcome"),
-    *("started_at", "last_turn_at", "ended_at", "archived", "turn_count", "summarized_count", "summary_error"),
-    *("extracted_count", "consolidated_at", "extract_error"),
-    *("created_at", "updated_at"),
-)
-
-
-def represent_conversation(conversation: Conversation) -> dict[str, Any]:
-    columns = {name: getattr(conversation, name) for name in COLUMNS}
-    return columns | {"summary": tell_summary(conversation), "extraction": tell_extraction(conversation)}
-
-
-def represent_with_participants(conversation: Conversation) -> dict[str, Any]:
-    of_it = Participant.objects.of_conversation(conversation.account_id, conversation.conversation_id)
-    agents = of_it.order_by("agent_id").values_list("agent_id", flat=True)
-    return represent_conversation(conversation) | {"participants": list(agents)}
-
-
-def tell_summary(conversation: Conversation) -> str:
-    if conversation.summary_parked_at is not None:
-        return "parked"
-    return "failing" if conversation.summary_error else queued_or_none(conversation)
-
-
-def tell_extraction(conversation: Conversation) -> str:
-    if conversation.extract_parked_at is not None:
-        return "parked"
-    if conversation.extract_after is None:
-        return "none"
-    return "failing" if conversation.extract_error else "queued"
-
-
-def queued_or_none(conversation: Conversation) -> str:
-    """An idle conversation's may come without anybody's asking; it is not queued before it is due."""
+def queue_state_of_summary(conversation: Conversation) -> str:
+    """Return `queued` or `none`. Summaries of idle conversations come unrequested; they are not queued before due."""
     due = conversation.summarize_after
-    asked = conversation.summarize_to is not None or conversation.summary_lease_until is not None
-    return "queued" if due is not None and (asked or due <= timezone.now()) else "none"
+    requested = conversation.summarize_to is not None or conversation.summary_lease_until is not None
+    return "queued" if due is not None and (requested or due <= timezone.now()) else "none"
 
 
-def yes_or_no(**options: Any) -> Any:
-    """A filter that refuses what is neither `true` nor `false`, which the library's own would pass over."""
-    choices = (("true", "true"), ("false", "false"))
-    return TypedChoiceFilter(choices=choices, coerce=lambda text: text == "true", **options)
-
-
-class ConversationFilter(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    user_id = CharFilter(max_length=LONGEST_ID, strip=False)
-    channel = CharFilter(max_length=LONGEST_ID, strip=False)
-    continues = CharFilter(max_length=LONGEST_ID, strip=False)
-    archived = yes_or_no()
-    ended = yes_or_no(field_name="ended_at", lookup_expr="isnull", exclude=True)
+class ConversationFilter(RowFilter):
+    user_id = TextFilter()
+    channel = TextFilter()
+    continues = TextFilter()
+    archived = boolean_filter()
+    ended = boolean_filter(field_name="ended_at", lookup_expr="isnull", exclude=True)
 
 
 class Conversations(OwnerViewSet):
-    """Made here, or by their first write. An agent sees those into which it wrote; without one, a key sees all."""
+    """Conversations are created here, or by their first write.
+
+    An agent sees those that it wrote into. Without an agent, a key sees all of the account's.
+    """
 
     bodies = {"create": NewConversation, "partial_update": ConversationChange}
     queries = {"list": ActingFields, "retrieve": ActingFields}
-    answers = {
-        "list": ListedConversation,
-        "create": ConversationAnswer,
-        "retrieve": ConversationAnswer,
-        "partial_update": ConversationAnswer,
-    }
-    statuses = {"create": 201}
+    answer = ConversationAnswer
+    answers = {"list": ListedConversation}
     filterset_class = ConversationFilter
-    # for the description of the filters alone: rows come from `list`
     queryset = Conversation.objects.none()
 
     def list(self, request: Request) -> Response:
-        """Newest first."""
-        rows = Conversation.objects.visible_to(self.owner(self.query())).defer("saved_session")
-        return self.page(rows, represent_conversation)
+        """List conversations, latest first."""
+        return self.respond_page(Conversation.objects.visible_to(self.owner(self.query())).defer("saved_session"))
 
     def create(self, request: Request) -> Response:
-        """Its user and channel stay what they are here. 409 when the account has a conversation of this id."""
+        """Create a conversation. Its user and channel are fixed. 409 if the account has one of this id."""
         body = self.body()
         owner, conversation_id = self.agent_owner(body), body.get("conversation_id") or str(uuid4())
-        opening = Opening(**{name: body[name] for name in ("title", "continues", "metadata") if name in body})
-
-        def write() -> Response:
-            created = create_conversation(owner, conversation_id, opening=opening, now=timezone.now())
-            return Response(represent_with_participants(created), status=201)
-
-        return self.once(write)
+        defaults = ConversationDefaults(**draft_fields(ConversationDefaults, body))
+        return self.write_once(
+            lambda: self.respond(create_conversation(owner, conversation_id, defaults=defaults, now=timezone.now()))
+        )
 
     def retrieve(self, request: Request, conversation_id: str) -> Response:
-        return Response(represent_with_participants(find_conversation(self.owner(self.query()), conversation_id)))
+        """Return a conversation with its participants."""
+        return self.respond(find_conversation(self.owner(self.query()), conversation_id))
 
     def partial_update(self, request: Request, conversation_id: str) -> Response:
-        """Give it another title, other metadata, another conversation that it resumes."""
+        """Change the title, the metadata, or the conversation that this one resumes."""
         body = self.body()
-        owner = self.owner(body)
-        changes = {name: value for name, value in body.items() if name != "agent_id"}
-        changed = change_conversation(owner, conversation_id, changes=changes, now=timezone.now())
-        return Response(represent_with_participants(changed))
+        owner, changes = self.owner(body), changed_fields(body)
+        return self.respond(change_conversation(owner, conversation_id, changes=changes, now=timezone.now()))
 
 
 class ConversationLives(OwnerViewSet):
-    """What is done with a session as a whole."""
+    """Operations on a conversation's session as a whole."""
 
-    bodies = {"summarize": ActingFields, "consolidate": ActingFields, "save": ActingFields, "end": Ending}
-    answers = {"summarize": RunAccepted, "consolidate": RunAccepted, "save": SavedAnswer, "end": EndedAnswer}
+    bodies = {"summarize": ActingFields, "consolidate": ActingFields, "save": ActingFields, "end": ConversationEnd}
+    answer = RunAccepted
+    answers = {"save": SavedAnswer, "end": EndedAnswer}
     statuses = {"summarize": 202, "consolidate": 202}
 
     def summarize(self, request: Request, conversation_id: str) -> Response:
-        """Ask for a summary of everything said so far. Where that is in the summary already, the job has no work.
+        """Request a summary of everything said so far. Does nothing if the summary is complete already.
 
-        One that is parked after too many failures is tried again.
-        `/jobs/{job_id}` says how far it is (scope operate), the conversation's `summary` and `summarized_count` too.
+        A summary that is parked after too many failures is tried again. `/jobs/{job_id}` (scope operate) shows the
+        progress, as do `summary` and `summarized_count` of the conversation.
         """
-        owner = self.owner(self.body())
-
-        return self.once(lambda: self.accept(owner, conversation_id, ask=request_summary, job=SUMMARIZE))
+        return self.accept(conversation_id, request_work=request_summary, job=SUMMARIZE_JOB)
 
     def consolidate(self, request: Request, conversation_id: str) -> Response:
-        """Have entities, facts and relationships extracted now from what nobody looked through yet.
+        """Extract entities, facts and relationships now from the turns that were not searched for them yet.
 
-        What is parked after too many failures is tried again.
-        `/jobs/{job_id}` says how far it is (scope operate), the conversation's `extracted_count` too.
+        An extraction that is parked after too many failures is tried again. `/jobs/{job_id}` (scope operate) shows the
+        progress, as does `extracted_count` of the conversation.
         """
-        owner = self.owner(self.body())
-        return self.once(lambda: self.accept(owner, conversation_id, ask=request_extraction, job=CONSOLIDATE))
+        return self.accept(conversation_id, request_work=request_extraction, job=EXTRACTION_JOB)
 
-    def accept(self, owner: Owner, conversation_id: str, *, ask: Ask, job: str) -> Response:
-        """Mark the row as asked for, and queue a run of the job that looks at it."""
-        ask(owner, conversation_id, now=timezone.now())
-        run = request_run(owner, job=job)
-        transaction.on_commit(lambda: nudge_job(job))
-        return Response({"job_id": str(run.id), "status": run.status}, status=202)
-
-    def save(self, request: Request, conversation_id: str) -> Response:
-        """Keep the session's goal, thoughts and values in the database, from where they come back if Redis loses them.
-
-        Turns need no saving: they are in the log.
-        """
+    def accept(self, conversation_id: str, *, request_work: WorkRequest, job: str) -> Response:
+        """Mark the row as due, and queue a run of the job that processes it."""
         owner = self.owner(self.body())
 
         def write() -> Response:
-            saved = MemoryManager(owner).save_memory(conversation_id, now=timezone.now())
-            return Response(
-                {"conversation_id": conversation_id, "saved_at": saved.saved_at, "turn_count": saved.turn_count}
-            )
+            request_work(owner, conversation_id, now=timezone.now())
+            run = request_run(owner, job=job)
+            transaction.on_commit(lambda: notify_job_worker(job))
+            return self.respond(run)
 
-        return self.once(write)
+        return self.write_once(write)
+
+    def save(self, request: Request, conversation_id: str) -> Response:
+        """Save the session's goal, thoughts and values to the database, from where they return if Redis loses them.
+
+        Turns need no saving: they are in the log.
+        """
+        manager = MemoryManager(self.owner(self.body()))
+        return self.write_once(lambda: self.respond(manager.save_memory(conversation_id, now=timezone.now())))
 
     def end(self, request: Request, conversation_id: str) -> Response:
-        """End the session: its summary is queued where it is long enough; session, working memory and ledger cleared.
+        """End the session. Queues a summary of a long enough conversation; clears session, working memory and ledger.
 
-        Ending twice is ending once. A turn that is posted later reopens the conversation.
+        Ending twice has the effect of ending once. A later turn reopens the conversation.
         """
         body = self.body()
-        # not in `once`: Redis is cleared after the commit, and done again it is done once
+        # not in `write_once`: Redis is cleared after the commit, and clearing twice has the effect of clearing once
         ended = end_conversation(self.owner(body), conversation_id, outcome=body.get("outcome", ""), now=timezone.now())
-        if queued_or_none(ended) == "queued":
-            run_soon(SUMMARIZE)
-        return Response(
+        if queue_state_of_summary(ended) == "queued":
+            run_soon(SUMMARIZE_JOB)
+        return self.respond(ended, {"status": "ended"})
+
+
+class RelatedConversation(AnswerSerializer):
+    conversation_id = serializers.CharField()
+    step = serializers.IntegerField(help_text="Distance from the conversation asked for. Negative: it came before.")
+    continues = serializers.CharField(help_text="Conversation that it resumes. Empty: none.")
+    title = serializers.CharField()
+    outcome = serializers.ChoiceField(OUTCOMES)
+    started_at = serializers.DateTimeField()
+    last_turn_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    turn_count = serializers.IntegerField()
+
+
+class ConversationLineageAnswer(AnswerSerializer):
+    conversation = RelatedConversation()
+    earlier = RelatedConversation(many=True, help_text="Conversations that it resumes, nearest first.")
+    later = RelatedConversation(many=True, help_text="Conversations that resume it, nearest first.")
+    truncated = serializers.BooleanField(help_text="True if there are more in either direction.")
+
+
+def serialize_step(conversation: Conversation, step: int) -> dict[str, Any]:
+    return RelatedConversation.serialize(conversation, {"step": step})
+
+
+def serialize_related(related: LineageStep) -> dict[str, Any]:
+    return serialize_step(related.conversation, related.step)
+
+
+class ConversationLineages(OwnerViewSet):
+    """The lineage of a conversation in which the agent takes part."""
+
+    queries = {"retrieve": ActingFields}
+    answers = {"retrieve": ConversationLineageAnswer}
+
+    def retrieve(self, request: Request, conversation_id: str) -> Response:
+        """Return the lineage: up to 200 conversations in each direction.
+
+        Only conversations in which the agent takes part are listed. The chain continues beyond one that is left out.
+        """
+        found = read_conversation_lineage(self.owner(self.query()), conversation_id)
+        return self.respond(
+            found,
             {
-                "conversation_id": conversation_id,
-                "status": "ended",
-                "ended_at": ended.ended_at,
-                "outcome": ended.outcome,
-                "summary": queued_or_none(ended),
-                "cleared": ended.cleared_at is not None,
-            }
+                "conversation": serialize_step(found.conversation, 0),
+                "earlier": [*map(serialize_related, found.earlier)],
+                "later": [*map(serialize_related, found.later)],
+            },
         )

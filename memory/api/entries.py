@@ -1,4 +1,4 @@
-"""`/contexts/{context_id}/entries` and `/entries/{entry_id}`: what contexts hold, each in all its versions."""
+"""`/contexts/{context_id}/entries` and `/entries/{entry_id}`: the entries of persistent contexts, with all versions."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from django_filters import CharFilter, ChoiceFilter, FilterSet
+from django_filters import ChoiceFilter
 from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -17,29 +17,36 @@ from rest_framework.response import Response
 
 from memory.api.entry_drafts import (
     ENTRY_TYPES,
-    LONGEST_KEY,
+    MAX_KEY_CHARACTERS,
     MEMORY_TYPES,
-    OWN_MODEL,
-    OWN_VECTOR,
     SOURCE_TYPES,
+    ImportanceChange,
     NewContent,
     NewEntries,
-    Restoring,
-    Weighing,
-    drafts_of,
-    edit_of,
-    editor_of,
+    VersionToRestore,
+    choose_editor,
+    edit_from_body,
+    entry_drafts_from_body,
 )
-from memory.api.episodic import MAX_TOP_K, own_vector
-from memory.api.fields import Degraded, OwnerFields, Prose
+from memory.api.fields import (
+    Degraded,
+    EmbeddingState,
+    MemoryFields,
+    NonBlankText,
+    OwnerFields,
+    Similarity,
+    TextList,
+    TopK,
+)
+from memory.api.filters import RowFilter, TextFilter
 from memory.api.recall_fields import Techniques
-from memory.api.vectors import EmbeddingField
-from memory.api.views import ConcludedResponse, OwnerViewSet
+from memory.api.vectors import QueryVectorFields, read_vector
+from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.models import ContextEntry, ContextEntryVersion
 from memory.models.entries import effective_relevance
 from memory.owner import Owner
-from memory.retrieval.entries import EntryHit
-from memory.services.contexts.access_log import Action, log_reads
+from memory.retrieval.queries import MAX_QUERY_CHARACTERS
+from memory.services.contexts.access_log import Action, entry_reference, log_reads
 from memory.services.contexts.entries import (
     boost_importance,
     entries_of_context,
@@ -50,75 +57,70 @@ from memory.services.contexts.entries import (
     remove_entry,
     restore_version,
     store_entries,
-    touched,
-    update_content,
+    update_entry_content,
 )
-from memory.services.contexts.keys import keyed_identity
-from memory.services.contexts.manage import find_context
-from memory.services.contexts.search import EntryQuestion, note_search, recall_entries
+from memory.services.contexts.manage import find_context, keyed_identity
+from memory.services.contexts.search import EntryQuestion, recall_entries, record_entry_search
 from memory.services.embedding.embed import embed_texts
-from memory.services.recall.search import LONGEST_QUERY
-from memory.tiers.access_log import Touched
-from memory_project.http.conditional import etag_of
-from memory_project.http.pagination import Scored
-from memory_project.http.serializers import ActingFields, ExternalId, WholeNumber
+from memory.tiers.access_log import EntryReference
+from memory_project.http.answers import AnswerSerializer
+from memory_project.http.pagination import ScoreOrdering
+from memory_project.http.serializers import ActingFields
 
-BY_RELEVANCE = Scored(name="relevance", score=effective_relevance)
+BY_RELEVANCE = ScoreOrdering(name="relevance", score=effective_relevance)
 
 
 class EntriesQuery(ActingFields):
     ordering = serializers.ChoiceField(
-        ["newest", "relevance"], default="newest", help_text="`relevance`: by effective relevance, greatest first."
+        ["newest", "relevance"],
+        default="newest",
+        help_text="`newest`: latest first. `relevance`: greatest effective relevance first.",
     )
 
 
-class EntrySearch(OwnerFields):
-    query = Prose(max_length=LONGEST_QUERY)
-    top_k = WholeNumber(default=10, min_value=1, max_value=MAX_TOP_K)
-    techniques = Techniques(required=False)
-    query_embedding = EmbeddingField(required=False, help_text=OWN_VECTOR)
-    embedding_model = ExternalId(required=False, help_text=OWN_MODEL)
+class EntrySearch(OwnerFields, QueryVectorFields):
+    query = NonBlankText(max_length=MAX_QUERY_CHARACTERS, help_text="Text to search for.")
+    top_k = TopK()
+    techniques = Techniques()
 
 
-class ContextEntryAnswer(serializers.Serializer[Any]):
-    id = serializers.UUIDField()
-    item_key = serializers.CharField(help_text="Its name in the injection ledger.")
+class ContextEntryAnswer(MemoryFields):
     context_id = serializers.UUIDField()
-    agent_id = serializers.CharField(help_text="Who stored it; empty for the account.")
-    user_id = serializers.CharField()
-    channel = serializers.CharField()
-    key = serializers.CharField(help_text="Empty for none.")
+    key = serializers.CharField(help_text="Unique name in the context. Empty: none.")
     content = serializers.CharField()
-    value = serializers.JSONField(allow_null=True, help_text="Null where the content is all there is.")
+    value = serializers.JSONField(allow_null=True, help_text="Null if there is nothing but the content.")
     entry_type = serializers.ChoiceField(ENTRY_TYPES)
     source_type = serializers.ChoiceField(SOURCE_TYPES)
     memory_type = serializers.ChoiceField(MEMORY_TYPES)
-    importance = serializers.FloatField()
-    confidence = serializers.FloatField()
-    version = serializers.IntegerField(help_text="Of its content. The ETag counts other changes, too.")
+    importance = serializers.FloatField(help_text="Importance from 0 to 1.")
+    confidence = serializers.FloatField(help_text="Confidence from 0 to 1.")
+    version = serializers.IntegerField(source="content_version", help_text="Counts changes of the content only.")
     metadata = serializers.DictField()
     event_time = serializers.DateTimeField()
     created_at = serializers.DateTimeField()
 
 
 class FoundEntry(ContextEntryAnswer):
-    similarity = serializers.FloatField(allow_null=True, help_text="1 - cosine distance; null without a vector.")
-    score = serializers.FloatField(help_text="By which they are ordered; comparable within one answer only.")
-    reasons = serializers.ListField(child=serializers.CharField(), help_text="What speaks for it, for people.")
+    similarity = Similarity()
+    score = serializers.FloatField(help_text="Results are ordered by it. Comparable within one answer only.")
+    reasons = TextList(help_text="Why it was found, for people.")
 
 
 class EntryAnswer(ContextEntryAnswer):
-    effective_relevance_score = serializers.FloatField(help_text="Of importance, confidence and recency.")
-    previous_version = serializers.IntegerField(
-        allow_null=True, help_text="One less, if any: staff may have forgotten it."
-    )
+    content = serializers.CharField(source="text")
+    effective_relevance_score = serializers.FloatField(help_text="Importance, confidence and recency, from 0 to 1.")
+    previous_version = serializers.IntegerField(allow_null=True, help_text="Version before; staff may have deleted it.")
     source = serializers.CharField()  # type: ignore[assignment]  # DRF takes it out of the class
     updated_at = serializers.DateTimeField()
-    embedding = serializers.ChoiceField(["stored", "pending"], help_text="Pending: found by its words meanwhile.")
+    embedding = EmbeddingState()
+
+    @staticmethod
+    def compute_previous_version(entry: ContextEntry) -> int | None:
+        return entry.content_version - 1 if entry.content_version > 1 else None
 
 
-class EntriesAnswer(serializers.Serializer[Any]):
-    entries = EntryAnswer(many=True, help_text="In the order in which they were sent.")
+class EntriesAnswer(AnswerSerializer):
+    entries = EntryAnswer(many=True, help_text="The entries in the order in which they were sent.")
 
 
 ONE_OR_MANY: Any = PolymorphicProxySerializer(
@@ -126,163 +128,138 @@ ONE_OR_MANY: Any = PolymorphicProxySerializer(
 )
 
 
-class FoundEntries(serializers.Serializer[Any]):
-    results = FoundEntry(many=True)
+class FoundEntries(AnswerSerializer):
+    results = FoundEntry(many=True, source="hits", help_text="Best first.")
     degraded = Degraded()
 
 
-class VersionAnswer(serializers.Serializer[Any]):
-    version = serializers.IntegerField(help_text="From 1 on.")
-    previous_version = serializers.IntegerField(allow_null=True, help_text="Null for the first that is kept.")
+class VersionAnswer(AnswerSerializer):
+    version = serializers.IntegerField(source="number", help_text="Number of the version, from 1.")
+    previous_version = serializers.IntegerField(allow_null=True, help_text="Null for the first version that is kept.")
     content = serializers.CharField()
     value = serializers.JSONField(allow_null=True)
     editor = serializers.CharField()
-    restored_from = serializers.IntegerField(allow_null=True, help_text="The version whose content it brought back.")
+    restored_from = serializers.IntegerField(allow_null=True, help_text="Version whose content this one brought back.")
     created_at = serializers.DateTimeField()
 
+    @staticmethod
+    def compute_previous_version(version: ContextEntryVersion) -> int | None:
+        # versions are numbered without gaps
+        return None if version.previous_version_id is None else version.number - 1
 
-SHARED_COLUMNS = (
-    *("item_key", "context_id", "agent_id", "user_id", "channel", "key", "value", "entry_type", "source_type"),
-    *("memory_type", "importance", "confidence", "metadata", "event_time", "created_at"),
-)
 
-
-def represent_entry(entry: ContextEntry, *, now: datetime) -> dict[str, Any]:
-    # in a list by relevance the score by which it has its place
+def relevance_at(entry: ContextEntry, now: datetime) -> dict[str, float]:
+    """Return the score of an entry at a time. In a list by relevance, it is the score that determined its place."""
     score = getattr(entry, BY_RELEVANCE.name, None)
-    number = entry.content_version
-    return {name: getattr(entry, name) for name in SHARED_COLUMNS} | {
-        "id": str(entry.id),
-        "content": entry.text,
-        "version": number,
-        "previous_version": number - 1 if number > 1 else None,
-        "effective_relevance_score": entry.effective_relevance_score(now) if score is None else score,
-        "source": entry.source,
-        "updated_at": entry.updated_at,
-        "embedding": "stored" if entry.embed_after is None else "pending",
-    }
+    return {"effective_relevance_score": entry.effective_relevance_score(now) if score is None else score}
 
 
-def represent_hit(hit: EntryHit) -> dict[str, Any]:
-    return {name: getattr(hit, name) for name in SHARED_COLUMNS} | {
-        "id": str(hit.id),
-        "content": hit.content,
-        "version": hit.content_version,
-        "similarity": hit.similarity,
-        "score": hit.score,
-        "reasons": list(hit.reasons),
-    }
-
-
-def represent_version(version: ContextEntryVersion) -> dict[str, Any]:
-    columns = {name: getattr(version, name) for name in ("content", "value", "editor", "restored_from", "created_at")}
-    # they are numbered without gaps
-    previous = None if version.previous_version_id is None else version.number - 1
-    return columns | {"version": version.number, "previous_version": previous}
+def serialize_entry(entry: ContextEntry, *, now: datetime) -> dict[str, Any]:
+    return EntryAnswer.serialize(entry, relevance_at(entry, now))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """Entries that are read at a moment, to be in the access log."""
+class EntryReads:
+    """Entries that are read at one time, collected for the access log."""
 
     now: datetime = field(default_factory=timezone.now)
-    touched: list[Touched] = field(default_factory=list)
+    references: list[EntryReference] = field(default_factory=list)
 
-    def represent(self, entry: ContextEntry) -> dict[str, Any]:
-        self.touched.append(touched(entry))
-        return represent_entry(entry, now=self.now)
+    def serialize(self, entry: ContextEntry) -> dict[str, Any]:
+        self.references.append(entry_reference(entry))
+        return serialize_entry(entry, now=self.now)
 
 
-class EntryFilter(FilterSet):  # type: ignore[misc]  # django-filter has no types
+class ContextEntryFilter(RowFilter):
     entry_type = ChoiceFilter(choices=ENTRY_TYPES)
     source_type = ChoiceFilter(choices=SOURCE_TYPES)
     memory_type = ChoiceFilter(choices=MEMORY_TYPES)
-    key = CharFilter(max_length=LONGEST_KEY, strip=False, method="of_key")
+    key = TextFilter(max_length=MAX_KEY_CHARACTERS, method="filter_key")
 
-    def of_key(self, rows: QuerySet[ContextEntry], _name: str, key: str) -> QuerySet[ContextEntry]:
-        """By the index of identities, however many entries the context has."""
+    def filter_key(self, rows: QuerySet[ContextEntry], _name: str, key: str) -> QuerySet[ContextEntry]:
+        """Use the index of identities, which is fast however many entries the context has."""
         context_id: UUID = self.request.parser_context["kwargs"]["context_id"]
         return rows.filter(identity=keyed_identity(context_id, key), key=key)
 
 
 class EntryViewSet(OwnerViewSet):
-    """Actions that answer one entry, with its ETag."""
+    """Base of views that read or answer entries."""
 
-    def log(self, owner: Owner, reads: Sequence[Touched], *, now: datetime) -> None:
-        """Log that these entries, by context and id, were read: a HEAD reads nothing."""
+    def log_reads(self, owner: Owner, reads: Sequence[EntryReference], *, now: datetime) -> None:
+        """Log reads of these entries, by context and id. A HEAD reads nothing."""
         if self.request.method != "HEAD":
             log_reads(owner, reads, action=Action.READ, now=now)
 
-    def shown(self, entry: ContextEntry, *, status: int = 200) -> Response:
-        return self.versioned(represent_entry(entry, now=timezone.now()), version=entry.version, status=status)
+    def respond_entry(self, entry: ContextEntry) -> Response:
+        return self.respond_with_etag(entry, relevance_at(entry, timezone.now()))
 
 
 class ContextEntries(EntryViewSet):
-    """Whoever may read the context reads its entries, and the same of writing; 409 while it is archived."""
+    """The entries of a context, for agents that may read it, or write to it. 409 for writes while it is archived."""
 
     bodies = {"create": NewEntries}
     queries = {"list": EntriesQuery}
-    answers = {
-        "list": EntryAnswer,
-        "create": ONE_OR_MANY,
-    }
-    statuses = {"create": 201}
-    filterset_class = EntryFilter
-    # for the description of the filters alone: rows come from `list`
+    answers = {"list": EntryAnswer, "create": ONE_OR_MANY}
+    filterset_class = ContextEntryFilter
     queryset = ContextEntry.objects.none()
 
+    @property
+    def answer_shape(self) -> type[AnswerSerializer]:
+        return EntryAnswer
+
     def list(self, request: Request, context_id: UUID) -> Response:
-        """Newest first. By relevance, scores of all pages are of the first one's moment; an entry that is read or
-        written between two pages moves, and may be on both or on none.
+        """List entries, latest first.
+
+        By relevance, the scores of all pages are computed for the time of the first page. An entry that is read or
+        written between two pages moves, and may be on both or on neither.
         """
-        query, reading = self.query(), Reading()
+        query, reads = self.query(), EntryReads()
         owner = self.owner(query)
         if query["ordering"] == "relevance":
             self.scored = BY_RELEVANCE
-        page = self.page(entries_of_context(owner, context_id, now=reading.now), reading.represent)
-        self.log(owner, reading.touched, now=reading.now)
+        page = self.respond_page(entries_of_context(owner, context_id, now=reads.now), reads.serialize)
+        self.log_reads(owner, reads.references, now=reads.now)
         return page
 
     def create(self, request: Request, context_id: UUID) -> Response:
-        """Store one entry, or up to 1,000 as `entries`, all or none.
+        """Store one entry, or up to 1,000 as `entries`: all or none.
 
-        Under a key that is taken it is that entry's next version, if content or value are others. Types, weights and
-        metadata (whole) are replaced by those that are sent. Of a key that is given twice, the last counts.
+        An entry under a key that exists becomes that entry's next version, if its content or value differs. Types,
+        weights and metadata (as a whole) are replaced by those that are sent.
 
-        Vectors are made for the first 200 texts before the answer, the rest follows soon.
+        Vectors are made for the first 200 texts before the answer, the others soon after.
         """
         body = self.body()
         owner = self.owner(body)
-        drafts = drafts_of(owner, body.get("entries", [body]))
+        drafts = entry_drafts_from_body(owner, body.get("entries", [body]))
         embedded = embed_texts([draft.text for draft in drafts if draft.own is None])
 
         def write() -> Response:
-            now, editor = timezone.now(), editor_of(owner, {})
+            now, editor = timezone.now(), choose_editor(owner, {})
             stored = store_entries(owner, context_id, drafts=drafts, embedded=embedded, editor=editor, now=now)
             if "entries" in body:
-                return Response({"entries": [represent_entry(entry, now=now) for entry in stored]}, status=201)
-            return self.shown(stored[0], status=201)
+                return Response({"entries": [serialize_entry(entry, now=now) for entry in stored]}, status=201)
+            return self.respond_entry(stored[0])
 
-        return self.once(write)
+        return self.write_once(write)
 
 
-def answer_search(owner: Owner, body: dict[str, Any], *, contexts: Collection[UUID], now: datetime) -> Response:
-    """What the entries of these contexts answer to a checked EntrySearch; nothing of none. Noted once it is sent."""
-    own = own_vector(owner, body, "query_embedding")
+def respond_entry_search(owner: Owner, body: dict[str, Any], *, contexts: Collection[UUID], now: datetime) -> Response:
+    """Answer a checked EntrySearch from the entries of these contexts. Records the search after the response."""
+    own = read_vector(owner, body, "query_embedding")
     if not contexts:
         return Response({"results": [], "degraded": []})
     asked = EntryQuestion(
         text=body["query"], top_k=body["top_k"], own=own, contexts=contexts, techniques=body.get("techniques", [])
     )
     found = recall_entries(owner, asked, now=now)
-    return ConcludedResponse(
-        {"results": [represent_hit(hit) for hit in found.hits], "degraded": list(found.degraded)},
-        conclude=partial(note_search, owner, asked, found, now=now),
+    return FollowUpResponse(
+        FoundEntries.serialize(found), follow_up=partial(record_entry_search, owner, asked, found, now=now)
     )
 
 
 class EntrySearches(OwnerViewSet):
-    """By words and by meaning, as /recall does."""
+    """Search by words and by meaning, as `/recall` does."""
 
     bodies = {"search": EntrySearch}
     answers = {"search": FoundEntries}
@@ -290,95 +267,91 @@ class EntrySearches(OwnerViewSet):
     rate_class = "retrieval"
 
     def search(self, request: Request, context_id: UUID) -> Response:
-        """The context's entries that answer the query best; none, while it is archived."""
+        """Find the entries of the context that answer the query best. An archived context has no results."""
         body, now = self.body(), timezone.now()
         owner = self.owner(body)
         find_context(owner, context_id)
-        return answer_search(owner, body, contexts=[context_id], now=now)
+        return respond_entry_search(owner, body, contexts=[context_id], now=now)
 
 
 class Entries(EntryViewSet):
-    """404 for who may not read its context, 403 for writes of who may no more than that."""
+    """One entry. 404 for agents that may not read its context, 403 for writes of agents that may only read it."""
 
-    bodies = {"partial_update": NewContent, "boost": Weighing, "reduce": Weighing}
+    bodies = {"partial_update": NewContent, "boost": ImportanceChange, "reduce": ImportanceChange}
     queries = {"retrieve": ActingFields, "destroy": ActingFields}
-    answers = {
-        "retrieve": EntryAnswer,
-        "partial_update": EntryAnswer,
-        "boost": EntryAnswer,
-        "reduce": EntryAnswer,
-    }
-    statuses = {"destroy": 204}
+    answer = EntryAnswer
     problems = {"destroy": (409,)}
+    # `retrieve` is missing: the score fades, and the vector may be made, under the same ETag
     conditional = frozenset({"partial_update", "destroy", "boost", "reduce"})
 
     def retrieve(self, request: Request, entry_id: UUID) -> Response:
+        """Return an entry with its present version."""
         owner, now = self.owner(self.query()), timezone.now()
         entry = find_entry(owner, entry_id, now=now)
-        self.log(owner, [touched(entry)], now=now)
-        # never 304: its score fades, and its vector may come, under the same ETag
-        return Response(represent_entry(entry, now=now), headers={"ETag": etag_of(entry.version)})
+        self.log_reads(owner, [entry_reference(entry)], now=now)
+        return self.respond_with_etag(entry, relevance_at(entry, now))
 
     def partial_update(self, request: Request, entry_id: UUID) -> Response:
-        """Its next version; the same content again is none. The one before stays under `/versions`."""
+        """Store new content as the next version; equal content makes none. Earlier ones are under `/versions`."""
         body = self.body()
-        owner, expected = self.owner(body), self.expected()
-        edit = edit_of(owner, body)
+        owner, expected = self.owner(body), self.expected_versions()
+        edit = edit_from_body(owner, body)
         embedded = embed_texts([] if edit.own else [edit.content])
-        return self.shown(
-            update_content(owner, entry_id, edit=edit, embedded=embedded, expected=expected, now=timezone.now())
+        return self.respond_entry(
+            update_entry_content(owner, entry_id, edit=edit, embedded=embedded, expected=expected, now=timezone.now())
         )
 
     def destroy(self, request: Request, entry_id: UUID) -> Response:
-        """Out of reads and searches. Restoring a snapshot brings it back, and so does storing its key again."""
-        remove_entry(self.owner(self.query()), entry_id, expected=self.expected(), now=timezone.now())
+        """Remove an entry from reads and searches. Restoring a snapshot, or storing its key again, brings it back."""
+        owner, expected = self.owner(self.query()), self.expected_versions()
+        remove_entry(owner, entry_id, expected=expected, now=timezone.now())
         return Response(status=204)
 
     def boost(self, request: Request, entry_id: UUID) -> Response:
-        """Make it more important, up to 1."""
-        body, expected = self.body(), self.expected()
+        """Increase the importance, up to 1."""
+        body, expected = self.body(), self.expected_versions()
         owner, by = self.owner(body), body["by"]
-        return self.once(
-            lambda: self.shown(boost_importance(owner, entry_id, by=by, expected=expected, now=timezone.now()))
+        return self.write_once(
+            lambda: self.respond_entry(boost_importance(owner, entry_id, by=by, expected=expected, now=timezone.now()))
         )
 
     def reduce(self, request: Request, entry_id: UUID) -> Response:
-        """Make it less important, down to 0."""
-        body, expected = self.body(), self.expected()
+        """Decrease the importance, down to 0."""
+        body, expected = self.body(), self.expected_versions()
         owner, by = self.owner(body), body["by"]
-        return self.once(
-            lambda: self.shown(reduce_importance(owner, entry_id, by=by, expected=expected, now=timezone.now()))
+        return self.write_once(
+            lambda: self.respond_entry(reduce_importance(owner, entry_id, by=by, expected=expected, now=timezone.now()))
         )
 
 
 class EntryVersions(EntryViewSet):
-    """What an entry said, and who said it."""
+    """The versions of an entry's content, with their authors."""
 
-    bodies = {"restore": Restoring}
+    bodies = {"restore": VersionToRestore}
     queries = {"list": ActingFields}
     answers = {"list": VersionAnswer, "restore": EntryAnswer}
     conditional = frozenset({"restore"})
     ordering = ("number",)
 
     def list(self, request: Request, entry_id: UUID) -> Response:
-        """First version first, the present one last."""
+        """List versions, the first one first and the present one last."""
         owner, now = self.owner(self.query()), timezone.now()
         entry = find_entry(owner, entry_id, now=now)
-        page = self.page(entry_versions(entry), represent_version)
-        self.log(owner, [touched(entry)], now=now)
+        page = self.respond_page(entry_versions(entry))
+        self.log_reads(owner, [entry_reference(entry)], now=now)
         return page
 
     def restore(self, request: Request, entry_id: UUID, number: int) -> Response:
-        """Bring its content back, as the next version. What it says already changes nothing."""
+        """Store the content of an earlier version as the next version. Changes nothing if it equals the present one."""
         body = self.body()
-        owner, expected = self.owner(body), self.expected()
+        owner, expected = self.owner(body), self.expected_versions()
         version = find_version(owner, entry_id, number, now=timezone.now())
         embedded = embed_texts([version.content])
 
         def write() -> Response:
-            now, editor = timezone.now(), editor_of(owner, body)
-            return self.shown(
+            now, editor = timezone.now(), choose_editor(owner, body)
+            return self.respond_entry(
                 restore_version(owner, version, embedded=embedded, editor=editor, expected=expected, now=now)
             )
 
-        return self.once(write)
+        return self.write_once(write)

@@ -1,29 +1,99 @@
-"""Fields that many bodies and queries share."""
+"""Fields and base shapes that many bodies, queries and answers share."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from memory_project.http.serializers import ActingFields, ExternalId, Text
-
-DEGRADED = (
-    "What kept the answer from being better: `embedder_unavailable` (the question has no vector), `embedding_pending` "
-    "(some memories have none yet), and of a technique that dropped out `<technique>_failed` or `<technique>_deadline`."
+from memory.services.turns.store import CLOCK_SKEW
+from memory_project.http.answers import AnswerSerializer
+from memory_project.http.serializers import (
+    ActingFields,
+    BoundedList,
+    ExternalId,
+    FiniteFloat,
+    StrictSerializer,
+    Text,
+    WholeNumber,
 )
+
+MAX_TOP_K = 200
+MAX_METADATA_BYTES = 65_536
+IN_FUTURE = f"Must be at most {CLOCK_SKEW.total_seconds() / 60:.0f} minutes in the future."
+
+
+class AwareDateTimeField(serializers.DateTimeField):
+    """A time in ISO 8601 with a zone."""
+
+    def to_internal_value(self, value: Any) -> datetime:
+        return parse_timestamp(value)
 
 
 class OwnerFields(ActingFields):
-    """For whom: base of every body or query that takes the owner; `self.owner(data)` reads it."""
+    """Base of every body or query that takes the owner, which `self.owner(data)` reads."""
 
-    user_id = ExternalId(required=False, help_text="Whom it is about.")
-    channel = ExternalId(required=False, help_text="A project's name; `_global` by default.")
+    user_id = ExternalId(required=False, help_text="User that the memory is about. Default: no user in particular.")
+    channel = ExternalId(required=False, help_text="Name of the project. Default: `_global`.")
 
 
-class Prose(Text):
-    """A text with something in it: blanks alone have no meaning to find again."""
+class TimeRangeQuery(StrictSerializer):
+    """The time range of a list."""
+
+    since = AwareDateTimeField(required=False, help_text="Limit to this time and later.")
+    until = AwareDateTimeField(required=False, help_text="Limit to earlier times.")
+
+
+class MemoryFields(AnswerSerializer):
+    """Base of answers that are a memory: its ids and its owner."""
+
+    id = serializers.UUIDField()
+    item_key = serializers.CharField(help_text="Key of this memory in the injection ledger.")
+    agent_id = serializers.CharField(help_text="Agent that stored it first. Empty: it was stored for the account.")
+    user_id = serializers.CharField(help_text="User that it belongs to. Empty: no user in particular.")
+    channel = serializers.CharField(help_text="Name of the project, or `_global`.")
+
+
+class EmbeddingState(serializers.ChoiceField):
+    """`stored` or `pending`, from the column `embed_after`: the time from which the memory waits for its vector."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            ["stored", "pending"],
+            source="embed_after",
+            help_text="`pending`: the vector is not made yet, and searches find the memory by its words only.",
+        )
+
+    @staticmethod
+    def from_attribute(embed_after: datetime | None) -> str:
+        return "stored" if embed_after is None else "pending"
+
+
+@cache
+def _names_of(draft: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(draft))
+
+
+def draft_fields(draft: type, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a checked body that are fields of the dataclass `draft`."""
+    return {name: body[name] for name in _names_of(draft) if name in body}
+
+
+def changed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a checked body that change a row: all but the owner and the client's vector."""
+    return {name: value for name, value in body.items() if name not in NOT_CHANGES}
+
+
+NOT_CHANGES = frozenset({*OwnerFields._declared_fields, "embedding", "embedding_model"})
+
+
+class NonBlankText(Text):
+    """A text with at least one character that is not white space."""
 
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)
@@ -33,32 +103,74 @@ class Prose(Text):
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
-class Metadata(serializers.JSONField):
-    """The client's own facts about something: any JSON object, which the parser has checked already."""
+class JsonObject(serializers.Field[dict[str, Any], Any, Any, Any]):
+    """Any JSON object. The parser has checked its values already."""
 
-    largest_bytes = 65_536
-    default_error_messages = {
-        "not_an_object": "Must be an object.",
-        "too_large": f"Has at most {largest_bytes} bytes, serialized.",
-    }
+    default_error_messages = {"not_an_object": "Must be a JSON object."}
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, dict):
             self.fail("not_an_object")
-        if len(json.dumps(data, ensure_ascii=False).encode()) > self.largest_bytes:
-            self.fail("too_large")
         return data
 
 
-class Degraded(serializers.ListField):
-    """What kept a recall from being better."""
+class Metadata(JsonObject):
+    """Any JSON object of at most MAX_METADATA_BYTES, for facts of the client's own."""
+
+    default_error_messages = {"too_large": f"Must have at most {MAX_METADATA_BYTES} bytes as JSON."}
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        checked = super().to_internal_value(data)
+        if len(json.dumps(checked, ensure_ascii=False).encode()) > MAX_METADATA_BYTES:
+            self.fail("too_large")
+        return checked
+
+
+class TextList(serializers.ListField):
+    """A list of texts in an answer."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(child=serializers.CharField(), help_text=DEGRADED, **options)
+        super().__init__(child=serializers.CharField(), **options)
 
 
-class Count(serializers.IntegerField):
-    """A whole number in a query: digits and nothing else."""
+class IdList(serializers.ListField):
+    """A list of ids in an answer."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=serializers.UUIDField(), **options)
+
+
+class BoundedIds(BoundedList):
+    """A list of at most `max_length` ids in a request. Optional."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"child": serializers.UUIDField(), "required": False, **options})
+
+
+class Fraction(FiniteFloat):
+    """A number from 0 to 1."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"min_value": 0, "max_value": 1, **options})
+
+
+class TtlSeconds(WholeNumber):
+    """A time to live in seconds, from 1 to `max_value`. Optional."""
+
+    def __init__(self, help_text: str = "", *, max_value: int, default_seconds: int | None = None) -> None:
+        help_text = help_text or f"Seconds until it expires. Default: {default_seconds}."
+        super().__init__(min_value=1, max_value=max_value, required=False, help_text=help_text)
+
+
+class TopK(WholeNumber):
+    """The number of results asked for, from 1 to MAX_TOP_K."""
+
+    def __init__(self, *, default: int = 10, help_text: str = "Maximum number of results.") -> None:
+        super().__init__(default=default, min_value=1, max_value=MAX_TOP_K, help_text=help_text)
+
+
+class QueryWholeNumber(serializers.IntegerField):
+    """A whole number in a query string: digits and nothing else, at most 9 of them."""
 
     def to_internal_value(self, data: Any) -> int:
         if not (isinstance(data, str) and data.isascii() and data.isdigit() and len(data) < 10):
@@ -66,21 +178,59 @@ class Count(serializers.IntegerField):
         return int(data)
 
 
-class Moment(serializers.DateTimeField):
-    """A moment with a zone."""
+class Degraded(serializers.ListField):
+    """The reasons why a recall's answer is worse than it could be."""
+
+    def __init__(self, **options: Any) -> None:
+        help_text = (
+            "Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), "
+            "`embedding_pending` (some memories have no vector yet), and for a technique that dropped out "
+            "`<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong."
+        )
+        super().__init__(child=serializers.CharField(), help_text=help_text, **options)
+
+
+class SearchDegraded(serializers.ListField):
+    """The reasons why a search by meaning alone fell back to words."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            child=serializers.ChoiceField(["embedder_unavailable", "embedding_pending"]),
+            help_text="Why some results were found by their words and not by meaning: `embedder_unavailable` (the "
+            "query has no vector), `embedding_pending` (some memories have no vector yet).",
+        )
+
+
+class Similarity(serializers.FloatField):
+    """The cosine similarity of a result to the query, or null."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_null=True, help_text="1 - cosine distance to the query. Null: not compared by vector.")
+
+
+class PastDateTimeField(AwareDateTimeField):
+    """A time in ISO 8601 with a zone, at most CLOCK_SKEW in the future, because clocks differ."""
+
+    default_error_messages = {"future": IN_FUTURE}
 
     def to_internal_value(self, value: Any) -> datetime:
-        return read_timestamp(value)
+        parsed = super().to_internal_value(value)
+        if parsed > timezone.now() + CLOCK_SKEW:
+            self.fail("future")
+        return parsed
 
 
-def read_timestamp(value: Any) -> datetime:
-    """In UTC: what is before its first year there could not be read again."""
+def parse_timestamp(value: Any) -> datetime:
+    """Return a time in UTC. Raises a validation error for anything but ISO 8601 with a zone.
+
+    Times before year 1 in UTC are refused, because they could not be read back.
+    """
     if not isinstance(value, str):
-        raise serializers.ValidationError("Must be a text in ISO 8601.")
+        raise serializers.ValidationError("Must be a text in ISO 8601, such as 2026-05-04T12:00:00Z.")
     try:
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None:
-            raise serializers.ValidationError("Needs a zone, such as Z or +02:00.")
-        return moment.astimezone(UTC)
+        parsed = datetime.fromisoformat(value)
+        if parsed.tzinfo is None:
+            raise serializers.ValidationError("The time zone is missing. Add one, such as Z or +02:00.")
+        return parsed.astimezone(UTC)
     except (ValueError, OverflowError) as err:
-        raise serializers.ValidationError("Must be a moment in ISO 8601, such as 2026-05-04T12:00:00Z.") from err
+        raise serializers.ValidationError("Must be a time in ISO 8601, such as 2026-05-04T12:00:00Z.") from err

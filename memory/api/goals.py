@@ -1,4 +1,4 @@
-"""`/goals`: what is to be done, in trees and in each other's way."""
+"""`/goals`: goals in trees, with deadlines, which can block each other."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,301 +6,260 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from django_filters import FilterSet, UUIDFilter
+from django_filters import UUIDFilter
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.conversations import yes_or_no
-from memory.api.episodic import own_vector
-from memory.api.fields import Metadata, Moment, OwnerFields, Prose
-from memory.api.vectors import EmbeddingField
+from memory.api.fields import (
+    AwareDateTimeField,
+    BoundedIds,
+    EmbeddingState,
+    IdList,
+    MemoryFields,
+    Metadata,
+    NonBlankText,
+    OwnerFields,
+    changed_fields,
+    draft_fields,
+)
+from memory.api.filters import RowFilter, boolean_filter
+from memory.api.vectors import VectorFields, read_vector
 from memory.api.views import OwnerViewSet
 from memory.models import Goal, Link
 from memory.models.goals import SUBGOAL_OF
-from memory.owner import Owner
-from memory.services.accounts.access import Versions
 from memory.services.embedding.embed import embed_texts
 from memory.services.goals.plan import (
-    LARGEST_PRIORITY,
+    MAX_PRIORITY,
     GoalDraft,
-    GoalView,
     add_goal,
     block_goal,
     change_goal,
     complete_goal,
     delete_goal,
-    get_goal,
-    listed_goals,
     unblock_goal,
 )
-from memory_project.http.conditional import etag_of
-from memory_project.http.serializers import BoundedList, ExternalId, Text, WholeNumber
+from memory.services.goals.store import get_goal, goals_in_channels
+from memory_project.http.answers import AnswerSerializer
+from memory_project.http.serializers import Text, WholeNumber
 
-LONGEST_GOAL = 10_000
-LONGEST_RESULT = 100_000
-MOST_BLOCKERS = 100
+MAX_DESCRIPTION_CHARACTERS = 10_000
+MAX_RESULT_CHARACTERS = 100_000
+MAX_BLOCKERS = 100
 STATUSES = Goal.Status.choices
-ENDS = [(name, label) for name, label in STATUSES if name not in Goal.OPEN]
+END_STATUSES = [(name, label) for name, label in STATUSES if name not in Goal.OPEN]
 ORDERS = {"priority": ("-priority", "due", "id"), "deadline": ("due", "-priority", "id"), "newest": ("-id",)}
-WANTED = {name: (name,) for name, _label in STATUSES} | {"open": Goal.OPEN, "any": Goal.Status.values}
-
-OWN_VECTOR = "A vector of your own, instead of the service's."
-OWN_MODEL = "Of which model it is; the configured one by default."
+STATUS_GROUPS = {name: (name,) for name, _label in STATUSES} | {"open": Goal.OPEN, "any": Goal.Status.values}
+PRIORITY_HELP = "Goals with a greater priority come first."
 
 
 class Priority(WholeNumber):
-    """The greater, the more it matters."""
+    """A priority, which may be negative."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(min_value=-LARGEST_PRIORITY, max_value=LARGEST_PRIORITY, **options)
+        super().__init__(min_value=-MAX_PRIORITY, max_value=MAX_PRIORITY, **options)
 
 
-class NewGoal(OwnerFields):
-    description = Prose(max_length=LONGEST_GOAL)
-    priority = Priority(required=False, help_text="The greater, the more it matters; 0 by default.")
-    deadline = Moment(required=False, allow_null=True, help_text="With a zone.")
-    parent = serializers.UUIDField(  # type: ignore[assignment]  # DRF takes it out of the class
-        required=False, allow_null=True, help_text="The goal that it is a part of: of the same user (or agent)."
+class EditableGoalFields(OwnerFields, VectorFields):
+    """The fields of a goal that clients set when they add it and may change later."""
+
+    description = NonBlankText(
+        required=False, max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the work."
     )
-    blocked_by = BoundedList(
-        child=serializers.UUIDField(),
-        max_length=MOST_BLOCKERS,
+    priority = Priority(required=False, help_text=f"{PRIORITY_HELP} Default for a new goal: 0.")
+    deadline = AwareDateTimeField(required=False, allow_null=True, help_text="Due time with a zone. Null: none.")
+    parent = serializers.UUIDField(  # type: ignore[assignment]  # DRF takes it out of the class
         required=False,
-        help_text="Open goals that it waits for: of the same user (or agent).",
+        allow_null=True,
+        help_text="Goal that this one is a part of, of the same user (or agent). Null: none.",
     )
-    metadata = Metadata(required=False)
-    embedding = EmbeddingField(required=False, help_text=OWN_VECTOR)
-    embedding_model = ExternalId(required=False, help_text=OWN_MODEL)
+    metadata = Metadata(required=False, help_text="Facts of your own about the goal. A change replaces all of them.")
 
 
-class GoalChange(OwnerFields):
-    description = Prose(required=False, max_length=LONGEST_GOAL)
-    priority = Priority(required=False, help_text="The greater, the more it matters.")
-    deadline = Moment(required=False, allow_null=True, help_text="With a zone; null for none.")
-    parent = serializers.UUIDField(  # type: ignore[assignment]  # DRF takes it out of the class
-        required=False, allow_null=True, help_text="Null for none."
+class NewGoal(EditableGoalFields):
+    description = NonBlankText(max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the work.")
+    blocked_by = BoundedIds(
+        max_length=MAX_BLOCKERS, help_text="Open goals that it waits for, of the same user (or agent)."
     )
-    metadata = Metadata(required=False, help_text="In place of what there is.")
-    embedding = EmbeddingField(required=False, help_text="Of the description, instead of the service's.")
-    embedding_model = ExternalId(required=False, help_text=OWN_MODEL)
 
+
+class GoalChange(EditableGoalFields):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if "embedding" in attrs and "description" not in attrs:
-            raise serializers.ValidationError({"embedding": ["Goes with a description only."]})
+            raise serializers.ValidationError({"embedding": ["Send the vector together with its description."]})
         return attrs
 
 
 class GoalEnd(OwnerFields):
-    status = serializers.ChoiceField(ENDS, default=Goal.Status.COMPLETED.value)
-    result = Text(required=False, max_length=LONGEST_RESULT, allow_blank=True, help_text="What came of it.")
+    status = serializers.ChoiceField(END_STATUSES, default=Goal.Status.COMPLETED.value, help_text="Its final status.")
+    result = Text(required=False, max_length=MAX_RESULT_CHARACTERS, allow_blank=True, help_text="Outcome of the work.")
 
 
 class GoalBlocker(OwnerFields):
-    by = serializers.UUIDField(help_text="The goal that it waits for.")
+    by = serializers.UUIDField(help_text="Goal that this one waits for.")
 
 
 class GoalsQuery(OwnerFields):
-    status = serializers.ChoiceField(list(WANTED), default="open", help_text="`open`: active or blocked.")
-    due_before = Moment(required=False, help_text="With a deadline before that.")
+    status = serializers.ChoiceField(
+        list(STATUS_GROUPS), default="open", help_text="`open`: active or blocked. `any`: all."
+    )
+    due_before = AwareDateTimeField(required=False, help_text="Limit to goals with an earlier deadline.")
     ordering = serializers.ChoiceField(
         list(ORDERS),
         default="priority",
-        help_text="`priority`: what matters most first, of that what is due first. `deadline`: what is due first.",
+        help_text="`priority`: greatest priority first, then the earliest deadline. `deadline`: earliest deadline "
+        "first, then the greatest priority. `newest`: latest first.",
     )
 
 
-class StoredGoal(serializers.Serializer[Any]):
-    id = serializers.UUIDField()
-    item_key = serializers.CharField(help_text="Its name in the injection ledger.")
-    agent_id = serializers.CharField(help_text="Who added it; empty for the account.")
-    user_id = serializers.CharField(help_text="Whose it is; empty for nobody's in particular.")
-    channel = serializers.CharField()
-    description = serializers.CharField()
-    status = serializers.ChoiceField(STATUSES, help_text="Blocked as long as it waits for a goal that is open.")
-    priority = serializers.IntegerField(help_text="The greater, the more it matters.")
+class StoredGoal(MemoryFields):
+    description = serializers.CharField(source="text")
+    status = serializers.ChoiceField(STATUSES, help_text="`blocked` as long as a goal that it waits for is open.")
+    priority = serializers.IntegerField(help_text=PRIORITY_HELP)
     deadline = serializers.DateTimeField(allow_null=True)
-    parent_id = serializers.UUIDField(allow_null=True)
-    completed_at = serializers.DateTimeField(allow_null=True, help_text="When it was closed, either way.")
-    result = serializers.CharField(help_text="What came of it; may be empty.")
+    parent_id = serializers.UUIDField(allow_null=True, help_text="Goal that this one is a part of.")
+    completed_at = serializers.DateTimeField(allow_null=True, help_text="Time of its completion or abandonment.")
+    result = serializers.CharField(help_text="Outcome of the work on it. May be empty.")
     metadata = serializers.DictField()
-    version = serializers.IntegerField(help_text="One more with each change.")
+    version = serializers.IntegerField(help_text="Increases by one with each change.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
-    embedding = serializers.ChoiceField(["stored", "pending"], help_text="Pending: found by its words meanwhile.")
+    embedding = EmbeddingState()
 
 
-class RelatedGoal(serializers.Serializer[Any]):
+class RelatedGoal(AnswerSerializer):
     id = serializers.UUIDField()
-    description = serializers.CharField()
+    description = serializers.CharField(source="text")
     status = serializers.ChoiceField(STATUSES)
     priority = serializers.IntegerField()
     deadline = serializers.DateTimeField(allow_null=True)
 
 
-class GoalWithRelated(StoredGoal):
+class GoalRelations(AnswerSerializer):
+    """The goals around a goal, read from a GoalView."""
+
     parent = RelatedGoal(allow_null=True)
     children = RelatedGoal(many=True)
-    blocked_by = RelatedGoal(many=True, help_text="What it waits for; the closed ones hold it up no longer.")
-    blocks = RelatedGoal(many=True, help_text="What waits for it.")
-    truncated = serializers.BooleanField(help_text="There are more of them: `/goals?parent=` lists all children.")
+    blocked_by = RelatedGoal(many=True, source="blockers", help_text="Goals that it waits for, closed ones too.")
+    blocks = RelatedGoal(many=True, source="waiters", help_text="Goals that wait for it.")
+    truncated = serializers.BooleanField(help_text="True if there are more. `/goals?parent=` lists all children.")
+
+
+class GoalWithRelated(StoredGoal, GoalRelations):
+    pass
 
 
 class CompletedGoal(StoredGoal):
-    unblocked = serializers.ListField(
-        child=serializers.UUIDField(), help_text="Goals that waited for it, and for nothing else that is open."
-    )
+    unblocked = IdList(help_text="Goals that waited for this one and for no other open goal.")
 
 
-COLUMNS = (
-    *("item_key", "agent_id", "user_id", "channel", "status", "priority", "deadline", "parent_id", "completed_at"),
-    *("result", "metadata", "version", "created_at", "updated_at"),
-)
+class GoalFilter(RowFilter):
+    parent = UUIDFilter(method="filter_parent", label="Limit to goals directly below this one.")
+    overdue = boolean_filter(field_name="deadline", method="filter_overdue", label="True for open, overdue goals.")
 
-
-def represent_goal(goal: Goal) -> dict[str, Any]:
-    return {name: getattr(goal, name) for name in COLUMNS} | {
-        "id": str(goal.id),
-        "description": goal.text,
-        "embedding": "stored" if goal.embed_after is None else "pending",
-    }
-
-
-def represent_related(goal: Goal) -> dict[str, Any]:
-    columns = {name: getattr(goal, name) for name in ("status", "priority", "deadline")}
-    return columns | {"id": str(goal.id), "description": goal.text}
-
-
-def represent_view(view: GoalView) -> dict[str, Any]:
-    return represent_goal(view.goal) | {
-        "parent": view.parent and represent_related(view.parent),
-        "children": [represent_related(goal) for goal in view.children],
-        "blocked_by": [represent_related(goal) for goal in view.blockers],
-        "blocks": [represent_related(goal) for goal in view.waiters],
-        "truncated": view.truncated,
-    }
-
-
-class GoalFilter(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    parent = UUIDFilter(method="of_parent", label="Directly below this goal.")
-    overdue = yes_or_no(field_name="deadline", method="of_overdue", label="Open, with a deadline that is over.")
-
-    def of_parent(self, rows: QuerySet[Goal], _name: str, parent: UUID) -> QuerySet[Goal]:
+    def filter_parent(self, rows: QuerySet[Goal], _name: str, parent: UUID) -> QuerySet[Goal]:
         account_id: UUID = self.request.auth.account_id
         below = Link.objects.filter(account_id=account_id, target_id=parent, type=SUBGOAL_OF)
         return rows.filter(id__in=below.values("source_id"))
 
-    def of_overdue(self, rows: QuerySet[Goal], _name: str, overdue: bool) -> QuerySet[Goal]:
+    def filter_overdue(self, rows: QuerySet[Goal], _name: str, overdue: bool) -> QuerySet[Goal]:
         late = Q(completed_at=None, deadline__lt=timezone.now())
         return rows.filter(late) if overdue else rows.exclude(late)
 
 
-def draft_of(owner: Owner, body: dict[str, Any]) -> GoalDraft:
-    given = {name: body[name] for name in ("priority", "deadline", "blocked_by", "metadata") if name in body}
-    own = own_vector(owner, body, "embedding")
-    return GoalDraft(description=body["description"], parent_id=body.get("parent"), own=own, **given)
+class Goals(OwnerViewSet):
+    """Goals of the user and of no user in particular; without a user, those that the agent added.
 
-
-class GoalViewSet(OwnerViewSet):
-    """Actions that answer one goal, with its ETag."""
-
-    def shown(self, goal: Goal, *, status: int = 200) -> Response:
-        return self.versioned(represent_goal(goal), version=goal.version, status=status)
-
-
-class Goals(GoalViewSet):
-    """With a user, those of the user and of nobody in particular; without one, those that the agent added.
-
-    403 for changes of another agent's goal that is no user's.
+    403 for changes of another agent's goal that belongs to no user.
     """
 
     bodies = {"create": NewGoal, "partial_update": GoalChange}
     queries = {"list": GoalsQuery, "retrieve": OwnerFields, "destroy": OwnerFields}
-    answers = {
-        "list": StoredGoal,
-        "create": StoredGoal,
-        "retrieve": GoalWithRelated,
-        "partial_update": StoredGoal,
-    }
-    statuses = {"create": 201, "destroy": 204}
+    answer = StoredGoal
+    answers = {"retrieve": GoalWithRelated}
     conditional = frozenset({"partial_update", "destroy"})
     filterset_class = GoalFilter
-    # for the description of the filters alone: rows come from `list`
     queryset = Goal.objects.none()
 
     def list(self, request: Request) -> Response:
-        """Those of the channel and of `_global`: open ones by default, what matters most first, then what is due."""
+        """List goals of the channel and of `_global`. Default: open ones, by priority and then by deadline."""
         query, now = self.query(), timezone.now()
         self.ordering = ORDERS[query["ordering"]]  # type: ignore[misc]  # of this request's view alone
-        rows = listed_goals(self.owner(query), now=now).filter(status__in=WANTED[query["status"]])
+        rows = goals_in_channels(self.owner(query), now=now).filter(status__in=STATUS_GROUPS[query["status"]])
         if "due_before" in query:
             rows = rows.filter(deadline__lt=query["due_before"])
-        return self.page(rows, represent_goal)
+        return self.respond_page(rows)
 
     def create(self, request: Request) -> Response:
-        """422 for a parent or a blocker that is not there, or another user's (or agent's), and for a closed blocker."""
+        """Add a goal.
+
+        422 for a parent or blocker that does not exist or belongs to another user (or agent), and for a closed blocker.
+        """
         body = self.body()
         owner = self.owner(body)
-        draft = draft_of(owner, body)
+        draft = GoalDraft(**draft_fields(GoalDraft, body), parent_id=body.get("parent"), own=read_vector(owner, body))
         embedded = embed_texts([] if draft.own else [draft.description])
-        return self.once(lambda: self.shown(add_goal(owner, draft, embedded=embedded, now=timezone.now()), status=201))
+        return self.write_once(
+            lambda: self.respond_with_etag(add_goal(owner, draft, embedded=embedded, now=timezone.now()))
+        )
 
     def retrieve(self, request: Request, goal_id: UUID) -> Response:
-        """With those around it. Its ETag is of the goal itself; the others have theirs."""
+        """Return a goal with the goals around it. The ETag is of the goal itself; the others have their own."""
         view = get_goal(self.owner(self.query()), goal_id, now=timezone.now())
-        # never 304: those around it change, and its vector may come, under the same ETag
-        return Response(represent_view(view), headers={"ETag": etag_of(view.goal.version)})
+        return self.respond_with_etag(view.goal, GoalRelations.serialize(view))
 
     def partial_update(self, request: Request, goal_id: UUID) -> Response:
-        """What says the same changes nothing. 422 for a parent that is the goal itself, or below it."""
-        body = self.body()
-        owner, expected = self.owner(body), self.expected()
-        own = own_vector(owner, body, "embedding")
-        names = ("description", "priority", "deadline", "metadata", "parent")
-        changes = {name: body[name] for name in names if name in body}
+        """Change the given fields. Equal values change nothing.
+
+        422 for a parent that is the goal itself or below it.
+        """
+        body, now = self.body(), timezone.now()
+        owner, expected = self.owner(body), self.expected_versions()
+        own, changes = read_vector(owner, body), changed_fields(body)
         embedded = embed_texts([changes["description"]] if "description" in changes and own is None else [])
-        now = timezone.now()
-        return self.shown(
+        return self.respond_with_etag(
             change_goal(owner, goal_id, changes=changes, embedded=embedded, own=own, expected=expected, now=now)
         )
 
     def destroy(self, request: Request, goal_id: UUID) -> Response:
-        """For good. What waited for it alone goes on; what was below it has no parent then."""
-        delete_goal(self.owner(self.query()), goal_id, expected=self.expected(), now=timezone.now())
+        """Delete a goal for good. Goals that waited for it alone become active; goals below it lose their parent."""
+        delete_goal(self.owner(self.query()), goal_id, expected=self.expected_versions(), now=timezone.now())
         return Response(status=204)
 
 
-class GoalProgress(GoalViewSet):
-    """How goals end, and what they wait for."""
+class GoalProgress(OwnerViewSet):
+    """Closing goals, and making them wait for each other."""
 
     bodies = {"complete": GoalEnd, "block": GoalBlocker, "unblock": GoalBlocker}
-    answers = {"complete": CompletedGoal, "block": StoredGoal, "unblock": StoredGoal}
+    answer = StoredGoal
+    answers = {"complete": CompletedGoal}
     conditional = frozenset({"complete", "block", "unblock"})
 
     def complete(self, request: Request, goal_id: UUID) -> Response:
-        """Close it, for good. What waited for it alone is active again. The same again changes nothing; 409 for
-        another end of a goal that is closed.
+        """Close a goal for good. Goals that waited for it alone become active.
+
+        Repeating the same end changes nothing. 409 for another end of a closed goal.
         """
-        body, expected = self.body(), self.expected()
+        body, expected = self.body(), self.expected_versions()
         owner, end = self.owner(body), {"status": body["status"], "result": body.get("result", "")}
 
         def write() -> Response:
             done = complete_goal(owner, goal_id, **end, expected=expected, now=timezone.now())
-            answer = represent_goal(done.goal) | {"unblocked": [str(other) for other in done.unblocked]}
-            return self.versioned(answer, version=done.goal.version)
+            return self.respond_with_etag(done.goal, {"unblocked": [str(other) for other in done.unblocked]})
 
-        return self.once(write)
+        return self.write_once(write)
 
     def block(self, request: Request, goal_id: UUID) -> Response:
-        """Have it wait for another goal, which is open. 422 where that waits for this one; 409 once it is closed."""
-        return self.changed(goal_id, block_goal)
+        """Make the goal wait for another open goal. 422 if that one waits for this one; 409 if this one is closed."""
+        return self.change_blocker(goal_id, block_goal)
 
     def unblock(self, request: Request, goal_id: UUID) -> Response:
-        """Have it wait for that goal no longer. Where it does not, nothing changes."""
-        return self.changed(goal_id, unblock_goal)
+        """Stop the goal from waiting for another one. Changes nothing if it does not wait."""
+        return self.change_blocker(goal_id, unblock_goal)
 
-    def changed(self, goal_id: UUID, change: Callable[..., Goal]) -> Response:
-        body = self.body()
+    def change_blocker(self, goal_id: UUID, change: Callable[..., Goal]) -> Response:
+        body, expected = self.body(), self.expected_versions()
         owner, by = self.owner(body), body["by"]
-        expected: Versions = self.expected()
-        return self.once(lambda: self.shown(change(owner, goal_id, by=by, expected=expected, now=timezone.now())))
+        return self.write_once(
+            lambda: self.respond_with_etag(change(owner, goal_id, by=by, expected=expected, now=timezone.now()))
+        )

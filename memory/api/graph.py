@@ -1,4 +1,4 @@
-"""`/graph`: the neighbourhood of memories, over all links that there are."""
+"""`/graph`: the neighbourhood of memories, over the links between them."""
 
 import re
 from typing import Any, ClassVar
@@ -11,83 +11,84 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory import conf
-from memory.api.fields import Count, OwnerFields
+from memory.api.fields import OwnerFields, QueryWholeNumber
 from memory.api.views import OwnerViewSet
-from memory.retrieval.graph import DEEPEST, Edge, Node
+from memory.retrieval.graph import MAX_DEPTH
 from memory.services.entities.relate import explore_graph
+from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import Text
 
-MOST_STARTS = 50
-MOST_TYPES = 20
+MAX_STARTS = 50
+MAX_TYPES = 20
 ID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 TYPE = r"[A-Z][A-Z0-9_]{0,49}"
 
 
-def listed(shape: str, most: int) -> dict[str, str]:
-    """How the document describes up to `most` elements of this shape with commas between them."""
-    return {"type": "string", "pattern": rf"^{shape}(,{shape}){{0,{most - 1}}}$"}
+def comma_list_schema(pattern: str, max_elements: int) -> dict[str, str]:
+    """Return the OpenAPI schema of a CommaList."""
+    return {"type": "string", "pattern": rf"^{pattern}(,{pattern}){{0,{max_elements - 1}}}$"}
 
 
-class Listed(Text):
-    """Elements with commas between them, for a query takes each parameter once. Comes out as a list of texts."""
+class CommaList(Text):
+    """A query parameter with several elements, separated by commas. Becomes a list of texts."""
 
-    shape: ClassVar[str]
-    most: ClassVar[int]
+    pattern: ClassVar[str]
+    max_elements: ClassVar[int]
     default_error_messages = {
-        "shape": "Must be elements of the documented shape with commas, and nothing else, between them.",
-        "most": "Names at most {most}.",
+        "shape": "Must be elements separated by commas without spaces, each as the API description shows.",
+        "most": "Must have at most {max_elements} elements.",
     }
 
     def to_internal_value(self, data: Any) -> list[str]:  # type: ignore[override]  # a list made of a text
         elements = super().to_internal_value(data).split(",")
-        if len(elements) > self.most:
-            self.fail("most", most=self.most)
-        if not all(re.fullmatch(self.shape, element) for element in elements):
+        if len(elements) > self.max_elements:
+            self.fail("most", max_elements=self.max_elements)
+        if not all(re.fullmatch(self.pattern, element) for element in elements):
             self.fail("shape")
         return elements
 
 
-@extend_schema_field(listed(ID, MOST_STARTS))
-class ListedIds(Listed):
-    shape, most = ID, MOST_STARTS
+@extend_schema_field(comma_list_schema(ID, MAX_STARTS))
+class StartIds(CommaList):
+    pattern, max_elements = ID, MAX_STARTS
 
 
-@extend_schema_field(listed(TYPE, MOST_TYPES))
-class ListedTypes(Listed):
-    shape, most = TYPE, MOST_TYPES
+@extend_schema_field(comma_list_schema(TYPE, MAX_TYPES))
+class LinkTypes(CommaList):
+    pattern, max_elements = TYPE, MAX_TYPES
 
 
 class GraphQuery(OwnerFields):
-    ids = ListedIds(help_text=f"Memories to begin at: up to {MOST_STARTS} ids with commas between them.")
-    depth = Count(default=1, min_value=1, max_value=DEEPEST, help_text="Over so many links at most.")
-    types = ListedTypes(
-        required=False, help_text=f"Over links of these types only: up to {MOST_TYPES} with commas between them."
+    ids = StartIds(help_text=f"Memories to start from: up to {MAX_STARTS} ids, separated by commas.")
+    depth = QueryWholeNumber(
+        default=1, min_value=1, max_value=MAX_DEPTH, help_text="Maximum number of links from a start."
     )
-    limit = Count(
-        default=conf.GRAPH_NODES, min_value=1, max_value=conf.GRAPH_NODES, help_text="Nodes to answer with at most."
+    types = LinkTypes(required=False, help_text=f"Only these types of links: up to {MAX_TYPES}, separated by commas.")
+    limit = QueryWholeNumber(
+        default=conf.GRAPH_NODES, min_value=1, max_value=conf.GRAPH_NODES, help_text="Maximum number of nodes."
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if len(set(attrs["ids"])) > attrs["limit"]:
-            raise serializers.ValidationError({"limit": ["Must be at least as many as ids."]})
+            raise serializers.ValidationError({"limit": ["Must be at least the number of ids."]})
         return attrs
 
 
-class GraphNode(serializers.Serializer[Any]):
+class GraphNode(AnswerSerializer):
     id = serializers.UUIDField()
-    item_key = serializers.CharField(help_text="Its name in the injection ledger.")
+    item_key = serializers.CharField(help_text="Key of this memory in the injection ledger.")
     kind = serializers.CharField()
     # the contract's name, and a serializer's attribute too
-    label = serializers.CharField(help_text="An entity's name, or how the text begins.")  # type: ignore[assignment]
-    type = serializers.CharField(help_text="An entity's type; empty for other kinds.")
+    label = serializers.CharField(help_text="Name of an entity, else the beginning of the text.")  # type: ignore[assignment]
+    type = serializers.CharField(help_text="Type of an entity. Empty for other kinds.")
     salience = serializers.FloatField()
-    depth = serializers.IntegerField(help_text="Over how many links it was reached; 0 for those asked for.")
+    depth = serializers.IntegerField(help_text="Number of links from the nearest start; 0 for a start.")
     channel = serializers.CharField()
     conversation_id = serializers.CharField()
     event_time = serializers.DateTimeField()
 
 
-class GraphEdge(serializers.Serializer[Any]):
+class GraphEdge(AnswerSerializer):
     id = serializers.UUIDField()
     source = serializers.UUIDField()  # type: ignore[assignment]  # as above
     target = serializers.UUIDField()
@@ -96,22 +97,10 @@ class GraphEdge(serializers.Serializer[Any]):
     properties = serializers.DictField()
 
 
-class GraphAnswer(serializers.Serializer[Any]):
-    nodes = GraphNode(many=True, help_text="The nearest first, and of these the most salient.")
-    edges = GraphEdge(many=True, help_text="Between these nodes, the weightiest first.")
-    truncated = serializers.BooleanField(help_text="A bound was met: there may be more.")
-
-
-NODE = ("item_key", "kind", "label", "type", "salience", "depth", "channel", "conversation_id", "event_time")
-
-
-def represent_node(node: Node) -> dict[str, Any]:
-    return {"id": str(node.id)} | {name: getattr(node, name) for name in NODE}
-
-
-def represent_edge(edge: Edge) -> dict[str, Any]:
-    ids = {name: str(getattr(edge, name)) for name in ("id", "source", "target")}
-    return ids | {name: getattr(edge, name) for name in ("type", "weight", "properties")}
+class GraphAnswer(AnswerSerializer):
+    nodes = GraphNode(many=True, help_text="Nearest first; of equally near ones, the most salient first.")
+    edges = GraphEdge(many=True, help_text="Links between these nodes, greatest weight first.")
+    truncated = serializers.BooleanField(help_text="True if a limit was reached: there may be more.")
 
 
 class Graphs(OwnerViewSet):
@@ -121,12 +110,13 @@ class Graphs(OwnerViewSet):
     answers = {"walk": GraphAnswer}
     problems = {"walk": (404,)}
     rate_class = "retrieval"
-    unrecorded = frozenset({"walk"})
+    not_audited = frozenset({"walk"})
 
     def walk(self, request: Request) -> Response:
-        """What links lead to from these memories, in either direction; 404 where one of them cannot be seen.
+        """Return the memories that links connect with the given ones, in either direction.
 
-        Of a memory with very many links, the weightiest are followed. Of facts, those that are true now.
+        404 if one of the given ones is not visible. From a memory with very many links, those of the greatest weight
+        are followed. Facts are those that are true now.
         """
         query = self.query()
         graph = explore_graph(
@@ -137,10 +127,4 @@ class Graphs(OwnerViewSet):
             nodes=query["limit"],
             now=timezone.now(),
         )
-        return Response(
-            {
-                "nodes": [represent_node(node) for node in graph.nodes],
-                "edges": [represent_edge(edge) for edge in graph.edges],
-                "truncated": graph.truncated,
-            }
-        )
+        return self.respond(graph)

@@ -1,4 +1,4 @@
-"""`/health/live` and `/health/ready`, for whoever restarts and routes; no key, and nothing of any account in them."""
+"""`/health/live` and `/health/ready`, for orchestrators and load balancers. They need no key and show no account."""
 
 from concurrent.futures import Future
 from datetime import datetime
@@ -13,12 +13,12 @@ from redis import RedisError
 
 from memory.maintenance import JOBS
 from memory.models import Conversation, Memory
-from memory.services.operations.alerts import MOST_COUNTED, find_alerts_of_redis, find_alerts_of_rows, look_for_workers
-from memory_project.deadlines import POSTGRESQL, REDIS, Deadline
+from memory.services.operations.alerts import MAX_COUNTED, find_alerts_of_redis, find_alerts_of_rows, read_worker_signs
+from memory_project.deadlines import POSTGRESQL, REDIS, AnswerDeadline
 from memory_project.redis import client
 
-MOST_SECONDS = 2.5
-MOST_MILLISECONDS = 2_000
+TIMEOUT_SECONDS = 2.5
+STATEMENT_TIMEOUT_MS = 2_000
 
 
 class NotReady(Exception):  # noqa: N818  a finding, not a fault
@@ -28,15 +28,15 @@ class NotReady(Exception):  # noqa: N818  a finding, not a fault
 @csrf_exempt
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
-    """The process answers; no store is touched."""
+    """Answer that the process is running. Uses no store."""
     return JsonResponse({"status": "live"})
 
 
 @csrf_exempt
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """503 when PostgreSQL, its vector extension or Redis fail, saying which; what lags is a warning."""
-    deadline = Deadline(MOST_SECONDS)
+    """Answer 503 if PostgreSQL, its vector extension or Redis fails, and say which. Late work is only a warning."""
+    deadline = AnswerDeadline(TIMEOUT_SECONDS)
     checks = run_checks(deadline)
     is_ready = all(result == "ok" for result in checks.values())
     body: dict[str, Any] = {"status": "ready" if is_ready else "unavailable", "checks": checks}
@@ -45,17 +45,17 @@ def ready(request: HttpRequest) -> JsonResponse:
     return JsonResponse(body, status=200 if is_ready else 503)
 
 
-def run_checks(deadline: Deadline) -> dict[str, str]:
-    """Each check's name and result. Without PostgreSQL nobody waits a second time for its extension."""
+def run_checks(deadline: AnswerDeadline) -> dict[str, str]:
+    """Return the result of each check by name. The extension is only checked if PostgreSQL answers."""
     asked = {"postgresql": POSTGRESQL.ask(check_postgresql), "redis": REDIS.ask(check_redis)}
-    checks = {name: result_of(question, deadline) for name, question in asked.items()}
+    checks = {name: await_check(question, deadline) for name, question in asked.items()}
     if checks["postgresql"] != "ok":
         return checks | {"vector_extension": "not known"}
-    return checks | {"vector_extension": result_of(POSTGRESQL.ask(check_vector_extension), deadline)}
+    return checks | {"vector_extension": await_check(POSTGRESQL.ask(check_vector_extension), deadline)}
 
 
-def result_of(check: "Future[None]", deadline: Deadline) -> str:
-    """ "ok", or what is wrong."""
+def await_check(check: "Future[None]", deadline: AnswerDeadline) -> str:
+    """Return "ok", or what is wrong."""
     try:
         deadline.wait_for(check)
     except NotReady as err:
@@ -68,11 +68,11 @@ def result_of(check: "Future[None]", deadline: Deadline) -> str:
 
 
 def check_postgresql() -> None:
-    query_quickly("SELECT 1")
+    fetch_one("SELECT 1")
 
 
 def check_vector_extension() -> None:
-    if query_quickly("SELECT extversion FROM pg_extension WHERE extname = 'vector'") is None:
+    if fetch_one("SELECT extversion FROM pg_extension WHERE extname = 'vector'") is None:
         raise NotReady("the extension is not installed")
 
 
@@ -80,34 +80,34 @@ def check_redis() -> None:
     client().ping()
 
 
-def query_quickly(statement: str) -> Any:
-    """The first row, within two seconds."""
+def fetch_one(statement: str) -> Any:
+    """Return the first row of a statement that may take at most STATEMENT_TIMEOUT_MS."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(MOST_MILLISECONDS)])
+        cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(STATEMENT_TIMEOUT_MS)])
         cursor.execute(statement)
         return cursor.fetchone()
 
 
-def describe_lag(deadline: Deadline, *, has_redis: bool) -> dict[str, Any]:
-    """`lag` and `warnings`. That they could not be had in time takes nothing out of service either."""
+def describe_lag(deadline: AnswerDeadline, *, has_redis: bool) -> dict[str, Any]:
+    """Return `lag` and `warnings`. A measurement that takes too long is a warning as well, not an outage."""
     now = timezone.now()
-    rows = POSTGRESQL.ask(lambda: (measure_lag(now), find_alerts_of_rows(now, jobs=JOBS.values())))
+    rows = POSTGRESQL.ask(lambda: (measure_background_lag(now), find_alerts_of_rows(now, jobs=JOBS.values())))
     memory = REDIS.ask(find_alerts_of_redis) if has_redis else None
     try:
         lag, alerts = deadline.wait_for(rows)
         more = deadline.wait_for(memory) if memory else []
     except (DatabaseError, TimeoutError):
-        return {"warnings": ["What lags could not be measured in time."]}
+        return {"warnings": ["The lag of background work could not be measured in time."]}
     return {"lag": lag, "warnings": [alert.text for alert in (*alerts, *more)]}
 
 
-def measure_lag(now: datetime) -> dict[str, Any]:
-    """How far behind the work in the background is; of counts, MOST_COUNTED stands for more."""
-    workers = look_for_workers(now)
+def measure_background_lag(now: datetime) -> dict[str, Any]:
+    """Return how late background work is. A count of MOST_COUNTED stands for that many or more."""
+    workers = read_worker_signs(now)
     due = Conversation.objects.filter(extract_after__isnull=False).order_by("extract_after")
     return {
-        "pending_embeddings": Memory.objects.awaiting_embedding().order_by("embed_after")[:MOST_COUNTED].count(),
-        "pending_extractions": due[:MOST_COUNTED].count(),
+        "pending_embeddings": Memory.objects.awaiting_embedding().order_by("embed_after")[:MAX_COUNTED].count(),
+        "pending_extractions": due[:MAX_COUNTED].count(),
         "oldest_queued_job_seconds": seconds_since(workers.queued_since, now),
         "last_worker_activity_seconds": seconds_since(workers.seen, now),
     }

@@ -1,101 +1,95 @@
-"""`/jobs`: what maintenance did, does and is asked to do."""
+"""`/jobs`: runs of maintenance jobs, past and present, and requests for new ones."""
 
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
-from django_filters import CharFilter, ChoiceFilter, FilterSet
+from django_filters import ChoiceFilter
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memory.api.filters import RowFilter, TextFilter
 from memory.api.views import OwnerViewSet
 from memory.errors import NotFound
 from memory.maintenance import find_job
 from memory.models import JobRun
 from memory.services.operations.jobs import request_run
-from memory.tasks import nudge_job
+from memory.tasks import notify_job_worker
+from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import Flag, StrictSerializer
 
 
 class RunRequest(StrictSerializer):
-    dry_run = Flag(default=False, help_text="Look and count, change nothing.")
+    dry_run = Flag(default=False, help_text="True to only count what would change.")
 
 
-class RunAccepted(serializers.Serializer[Any]):
-    job_id = serializers.UUIDField()
+class RunAccepted(AnswerSerializer):
+    job_id = serializers.UUIDField(source="id")
     status = serializers.ChoiceField(JobRun.Status.choices)
 
 
-class RunAnswer(serializers.Serializer[Any]):
-    job_id = serializers.UUIDField()
-    job = serializers.CharField(help_text="The job's name.")
-    status = serializers.ChoiceField(JobRun.Status.choices)
-    scope = serializers.ChoiceField(["account", "installation"], help_text="Whose rows it looked at.")
+class RunAnswer(RunAccepted):
+    job = serializers.CharField(help_text="Name of the job.")
+    scope = serializers.ChoiceField(["account", "installation"], help_text="Owner of the rows that it processes.")
     requested_by = serializers.CharField()
     dry_run = serializers.BooleanField()
-    attempts = serializers.IntegerField(help_text="Workers that began the batch it is at.")
-    examined = serializers.IntegerField()
-    changed = serializers.IntegerField(help_text="On a dry run: what would have changed.")
-    failed = serializers.IntegerField()
-    figures = serializers.DictField(child=serializers.IntegerField(), help_text="What else the job counts, by name.")
-    cursor = serializers.CharField(help_text="Where its next batch begins; empty before the first, and at the end.")
-    error = serializers.CharField(help_text="Empty unless it failed.")
+    attempts = serializers.IntegerField(help_text="Number of workers that started the present batch.")
+    examined = serializers.IntegerField(help_text="Number of rows examined.")
+    changed = serializers.IntegerField(help_text="Number of rows changed; in a dry run, rows that would change.")
+    failed = serializers.IntegerField(help_text="Number of rows that failed.")
+    figures = serializers.DictField(child=serializers.IntegerField(), help_text="Other counts of the job, by name.")
+    cursor = serializers.CharField(help_text="Start of the next batch. Empty before the first and after the last one.")
+    error = serializers.CharField(help_text="Why it failed. Empty if it did not.")
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)
-    duration_seconds = serializers.FloatField(allow_null=True, help_text="From its first batch to its end.")
-    at = serializers.DateTimeField(allow_null=True, help_text="It acts as if it were then; null: now.")
+    duration_seconds = serializers.FloatField(allow_null=True, help_text="Seconds from its first batch to its end.")
+    at = serializers.DateTimeField(allow_null=True, help_text="Time that the job takes for the present. Null: now.")
+
+    @staticmethod
+    def compute_scope(run: JobRun) -> str:
+        return "installation" if run.account_id is None else "account"
 
 
-COLUMNS = (
-    *("job", "status", "requested_by", "dry_run", "attempts", "examined", "changed", "failed", "figures", "cursor"),
-    *("error", "created_at", "started_at", "finished_at", "duration_seconds", "at"),
-)
-
-
-def represent_run(run: JobRun) -> dict[str, Any]:
-    scope = "installation" if run.account_id is None else "account"
-    return {"job_id": str(run.id), "scope": scope} | {name: getattr(run, name) for name in COLUMNS}
-
-
-class RunFilter(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    job = CharFilter(max_length=50, strip=False)
+class RunFilter(RowFilter):
+    job = TextFilter(max_length=50)
     status = ChoiceFilter(choices=JobRun.Status.choices)
 
 
 class Jobs(OwnerViewSet):
-    """Runs of jobs, newest first: the account's own, and the installation's, which look at all accounts."""
+    """Runs of jobs: the account's own, and those of the installation, which process all accounts."""
 
     bodies = {"run": RunRequest}
-    answers = {"list": RunAnswer, "retrieve": RunAnswer, "run": RunAccepted}
+    answer = RunAnswer
+    answers = {"run": RunAccepted}
     statuses = {"run": 202}
     scopes = {"list": "operate", "retrieve": "operate", "run": "operate"}
-    unrecorded = frozenset({"list", "retrieve"})
+    not_audited = frozenset({"list", "retrieve"})
     filterset_class = RunFilter
-    # for the description of the filters alone: rows come from `runs`
     queryset = JobRun.objects.none()
 
     def list(self, request: Request) -> Response:
-        return self.page(self.runs(), represent_run)
+        """List runs, latest first."""
+        return self.respond_page(self.runs())
 
     def retrieve(self, request: Request, job_id: UUID) -> Response:
+        """Return a run."""
         run = self.runs().filter(id=job_id).first()
         if run is None:
             raise NotFound("there is no such run")
-        return Response(represent_run(run))
+        return self.respond(run)
 
     def run(self, request: Request, name: str) -> Response:
-        """Ask for a run that looks at this account's rows only."""
+        """Request a run of the job over this account's rows."""
         body, owner, job = self.body(), self.owner(), find_job(name)
 
         def write() -> Response:
             run = request_run(owner, job=job.name, dry_run=body["dry_run"])
-            transaction.on_commit(lambda: nudge_job(job.name))
-            return Response({"job_id": str(run.id), "status": run.status}, status=202)
+            transaction.on_commit(lambda: notify_job_worker(job.name))
+            return self.respond(run)
 
-        return self.once(write)
+        return self.write_once(write)
 
     def runs(self) -> QuerySet[JobRun]:
         return JobRun.objects.seen_by_operators(self.credential.account_id)

@@ -1,4 +1,4 @@
-"""`/memories`: the router. One key, four tiers: working, short_term, long_term, shared."""
+"""`/memories`: the memory router, one key space over four tiers: working, short_term, long_term, shared."""
 
 from typing import Any
 
@@ -7,81 +7,84 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.entries import EntrySearch, FoundEntries, answer_search
-from memory.api.short_term import TimeToLive
+from memory.api.entries import EntrySearch, FoundEntries, respond_entry_search
+from memory.api.fields import TextList, TtlSeconds, draft_fields
 from memory.api.views import OwnerViewSet
 from memory.models import AgentShortTermMemory, ContextEntry
 from memory.services.router.route import TIERS, MemoryRouter
-from memory.tiers.base import Written
+from memory.services.short_term.keep import MAX_TTL_SECONDS
+from memory.tiers.base import NewValue
+from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, ExternalId
 
 MEMORY_TYPES = (*AgentShortTermMemory.MemoryType.values, *ContextEntry.MemoryType.values)
 
 
-class MemoryQueryFields(ActingFields):
-    session_id = ExternalId(required=False, help_text="Whose key, in the short_term tier; else that of no session.")
-    pool_id = ExternalId(required=False, help_text="Which pool is the shared tier; else the agent's own.")
-    tier = serializers.ChoiceField(TIERS, required=False, help_text="This one only.")
+class PlaceFields(ActingFields):
+    """Selects where the router looks or writes."""
+
+    session_id = ExternalId(required=False, help_text="Session of the key in the tier short_term. Default: none.")
+    pool_id = ExternalId(required=False, help_text="Pool that is the tier shared. Default: the agent's own pool.")
 
 
-class MemoryBody(ActingFields):
+class MemoryQueryFields(PlaceFields):
+    tier = serializers.ChoiceField(TIERS, required=False, help_text="Limit to this tier. Default: all.")
+
+
+class MemoryBody(PlaceFields):
     value = serializers.JSONField(allow_null=True, help_text="Any JSON value.")
-    tier = serializers.ChoiceField(TIERS, default="short_term")
-    session_id = ExternalId(required=False, help_text="Of the short_term tier.")
-    pool_id = ExternalId(required=False, help_text="Of the shared tier; the agent's own pool by default.")
-    ttl_seconds = TimeToLive(help_text="Of the tiers working (at most a week) and short_term (30 days).")
+    tier = serializers.ChoiceField(TIERS, default="short_term", help_text="Tier to write to.")
+    ttl_seconds = TtlSeconds(
+        "Seconds until it expires, in the tiers working (at most 7 days) and short_term (30 days).",
+        max_value=MAX_TTL_SECONDS,
+    )
     memory_type = serializers.ChoiceField(
         MEMORY_TYPES,
         required=False,
-        help_text="Of short_term (task_context by default) and long_term: factual (by default), experiential, working.",
+        help_text="Type in the tier short_term (default: task_context), or in long_term: factual (default), "
+        "experiential or working.",
     )
 
 
 class SessionToConsolidate(ActingFields):
-    session_id = ExternalId(allow_blank=True, help_text="Empty for entries of no session.")
+    session_id = ExternalId(allow_blank=True, help_text="Session whose entries are promoted. Empty: of no session.")
 
 
-class MemoryAnswer(serializers.Serializer[Any]):
+class MemoryAnswer(AnswerSerializer):
     key = serializers.CharField()
     value = serializers.JSONField(allow_null=True)
-    tier = serializers.ChoiceField(TIERS, help_text="Which had it, or has it now.")
+    tier = serializers.ChoiceField(TIERS, help_text="Tier that the value was read from or written to.")
 
 
-class ConsolidatedAnswer(serializers.Serializer[Any]):
+class ConsolidatedAnswer(AnswerSerializer):
     session_id = serializers.CharField()
-    promoted = serializers.IntegerField(help_text="How many entries are in the long-term memory now.")
-    keys = serializers.ListField(child=serializers.CharField())
+    promoted = serializers.IntegerField(help_text="Number of entries that are in long-term memory now.")
+    keys = TextList()
 
 
-class TierAnswer(serializers.Serializer[Any]):
-    entries = serializers.IntegerField()
-    bytes = serializers.IntegerField(help_text="Of names and values, as JSON.")
+class TierAnswer(AnswerSerializer):
+    entries = serializers.IntegerField(help_text="Number of entries.")
+    bytes = serializers.IntegerField(source="size_bytes", help_text="Size of names and values as JSON.")
     hits = serializers.IntegerField(help_text="Reads by this API that the tier answered.")
-    misses = serializers.IntegerField(help_text="Reads by this API that it was asked for in vain.")
+    misses = serializers.IntegerField(help_text="Reads by this API that the tier could not answer.")
 
 
-class TiersAnswer(serializers.Serializer[Any]):
-    """Hits and misses of an agent that reads nothing for 30 days are forgotten."""
+class TiersAnswer(AnswerSerializer):
+    """Hits and misses of an agent that reads nothing for 30 days are deleted."""
 
     working_memory = TierAnswer()
-    short_term = TierAnswer(help_text="Of all sessions.")
+    short_term = TierAnswer(help_text="Entries of all sessions.")
     long_term = TierAnswer(help_text="All entries of the agent's own context.")
     shared = TierAnswer(help_text="The agent's own pool.")
 
 
 class Memories(OwnerViewSet):
-    """An agent's keyed values, in whichever tier they are. Needs an agent."""
+    """An agent's values by key, in whichever tier they are. Requires an agent."""
 
     bodies = {"update": MemoryBody, "search": EntrySearch, "consolidate": SessionToConsolidate}
     queries = {"retrieve": MemoryQueryFields, "destroy": MemoryQueryFields, "stats": ActingFields}
-    answers = {
-        "retrieve": MemoryAnswer,
-        "update": MemoryAnswer,
-        "search": FoundEntries,
-        "consolidate": ConsolidatedAnswer,
-        "stats": TiersAnswer,
-    }
-    statuses = {"destroy": 204}
+    answer = MemoryAnswer
+    answers = {"search": FoundEntries, "consolidate": ConsolidatedAnswer, "stats": TiersAnswer}
     problems = {"retrieve": (422,), "destroy": (409, 422)}
     scopes = {"search": "read"}
 
@@ -89,55 +92,47 @@ class Memories(OwnerViewSet):
         return MemoryRouter(self.agent_owner(data))
 
     def retrieve(self, request: Request, key: str) -> Response:
-        """The value of the first tier that has one: working, short_term, long_term, shared."""
+        """Return the value of the first tier that has one: working, short_term, long_term, shared."""
         query = self.query()
-        found = self.router(query).read(key, **asked_for(query), now=timezone.now())
-        return Response({"key": found.key, "value": found.value, "tier": found.tier})
+        return self.respond(self.router(query).read(key, **router_arguments(query), now=timezone.now()))
 
     def update(self, request: Request, key: str) -> Response:
-        """Store the value in one tier, over what is there; other tiers keep what they have.
+        """Store a value in one tier, replacing the present one there. Other tiers stay as they are.
 
-        413 for one that is too large, 422 for what the tier knows nothing of.
+        413 for a value that is too large, 422 for fields that the tier does not have.
         """
         body = self.body()
-        given = {name: body[name] for name in ("value", "ttl_seconds", "memory_type") if name in body}
-        kept = self.router(body).write(key, Written(**given), **asked_for(body), now=timezone.now())
-        return Response({"key": kept.key, "value": kept.value, "tier": kept.tier})
+        written = NewValue(**draft_fields(NewValue, body))
+        return self.respond(self.router(body).write(key, written, **router_arguments(body), now=timezone.now()))
 
     def destroy(self, request: Request, key: str) -> Response:
-        """Delete it in every tier, or in one. 404 where none had it.
+        """Delete the value in every tier, or in one. 404 if no tier had it.
 
-        In the short_term tier, the entry of the session that is named, or else of no session: what sessions keep under
-        the key stays.
+        In the tier short_term, only the entry of the named session is deleted, or else the entry of no session.
         """
         query = self.query()
-        self.router(query).delete(key, **asked_for(query), now=timezone.now())
+        self.router(query).delete(key, **router_arguments(query), now=timezone.now())
         return Response(status=204)
 
     def search(self, request: Request) -> Response:
-        """The entries of the agent's long-term memory that answer the query best."""
+        """Find the entries of the agent's long-term memory that answer the query best."""
         body = self.body()
         contexts = self.router(body).long_term_contexts()
-        return answer_search(self.owner(body), body, contexts=contexts, now=timezone.now())
+        return respond_entry_search(self.owner(body), body, contexts=contexts, now=timezone.now())
 
     def consolidate(self, request: Request) -> Response:
-        """Keep for good what was read three times in a session. Doing it again keeps nothing twice."""
+        """Promote entries that were read three times in a session to long-term memory. Repeating it adds nothing."""
         body = self.body()
-        # not in `once`: each batch is a transaction of its own, embedded before it, and done again it is done once
+        # not in `write_once`: each batch is a transaction of its own, embedded before it, and repeating it is harmless
         done = self.router(body).consolidate(session_id=body["session_id"], now=timezone.now())
-        return Response({"session_id": done.session_id, "promoted": len(done.keys), "keys": list(done.keys)})
+        return self.respond(done, {"promoted": len(done.keys)})
 
     def stats(self, request: Request) -> Response:
-        """What the agent has in each tier, and how often it found there what it asked for."""
-        found = self.router(self.query()).stats(now=timezone.now())
-        return Response(
-            {
-                name: {"entries": tier.entries, "bytes": tier.size_bytes, "hits": tier.hits, "misses": tier.misses}
-                for name, tier in found.items()
-            }
-        )
+        """Return what the agent has in each tier, and how often its reads found a value there."""
+        tiers = self.router(self.query()).stats(now=timezone.now())
+        return Response({name: TierAnswer.serialize(tier) for name, tier in tiers.items()})
 
 
-def asked_for(data: dict[str, Any]) -> dict[str, Any]:
-    """Where the router shall look, or write."""
+def router_arguments(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a checked body or query that select where the router looks or writes."""
     return {name: data[name] for name in ("session_id", "pool_id", "tier") if name in data}

@@ -1,4 +1,4 @@
-"""Paths outside the API's prefix, for whoever runs the service."""
+"""Paths outside the API's prefix, for operators of the service."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Which status each error of the service has. An error that is not named has its parent's."""
+"""HTTP statuses of the service's errors. An error that is not listed has the status of its parent class."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from django.http import HttpResponse
 
 from memory import errors
 from memory_project.http import problems
-from memory_project.http.problems import NOT_FOUND_DETAIL, ProblemDetails, answer_details
+from memory_project.http.problems import NOT_FOUND_DETAIL, ProblemDetails, problem_response
 
 STATUS_OF: Mapping[type[errors.MemoryServiceError], int] = {
     errors.NotFound: 404,
@@ -20,18 +20,18 @@ STATUS_OF: Mapping[type[errors.MemoryServiceError], int] = {
 }
 
 
-def answer_problem(exc: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
-    """DRF's exception handler: the service's own errors, then everybody's."""
+def handle_api_exception(exc: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
+    """Handle an exception for DRF: the service's own errors first, then the general ones."""
     if isinstance(exc, errors.MemoryServiceError) and (details := describe_service_error(exc)):
-        return answer_details(details)
-    return problems.answer_problem(exc, context)
+        return problem_response(details)
+    return problems.handle_exception(exc, context)
 
 
 def describe_service_error(exc: errors.MemoryServiceError) -> ProblemDetails | None:
     status = next((STATUS_OF[kind] for kind in type(exc).__mro__ if kind in STATUS_OF), None)
     if status is None:
         return None
-    # one sentence for everything that is not there: a different one would tell strangers apart
+    # one sentence for all: different ones would reveal what exists in other accounts
     detail = NOT_FOUND_DETAIL if status == 404 else str(exc)
     facts = exc.facts if isinstance(exc, errors.TooLarge) else {}
     return ProblemDetails(status=status, code=exc.code, detail=detail, facts=facts, headers=_retry_after(exc))

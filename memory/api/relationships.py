@@ -1,4 +1,4 @@
-"""`/relationships`: what entities have to do with each other."""
+"""`/relationships`: typed, weighted links between entities."""
 
 from typing import Any
 from uuid import UUID
@@ -6,39 +6,41 @@ from uuid import UUID
 from django.core.validators import RegexValidator
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from django_filters import CharFilter, FilterSet, UUIDFilter
+from django_filters import UUIDFilter
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import Metadata, OwnerFields
+from memory.api.fields import Fraction, Metadata, OwnerFields, draft_fields
+from memory.api.filters import RowFilter, TextFilter
 from memory.api.views import OwnerViewSet
 from memory.models import Link
 from memory.models.links import STRUCTURAL_TYPES
 from memory.services.entities.relate import (
-    TYPE_SHAPE,
+    RELATIONSHIP_TYPE_PATTERN,
     RelationshipDraft,
     create_relationship,
     delete_relationship,
     find_relationship,
     visible_relationships,
 )
-from memory_project.http.serializers import FiniteFloat, Text
+from memory_project.http.answers import AnswerSerializer
+from memory_project.http.serializers import Text
 
-LONGEST_TYPE = 50
+MAX_TYPE_CHARACTERS = 50
 
 
 class RelationshipType(Text):
-    """Capitals, digits and underscores; not one of the types of links that the service makes itself."""
+    """A type in capitals, digits and underscores that is not one of the service's own link types."""
 
     default_error_messages = {
-        "shape": "Must be capitals, digits and underscores, a capital first.",
-        "structural": "Is the service's own: no relationship has this type.",
+        "shape": "Must be capital letters, digits and underscores, with a capital letter first.",
+        "structural": "This type is reserved for links that the service makes itself. Use another one.",
     }
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"max_length": LONGEST_TYPE, **options})
-        self.validators.append(RegexValidator(TYPE_SHAPE, message=self.error_messages["shape"]))
+        super().__init__(**{"max_length": MAX_TYPE_CHARACTERS, **options})
+        self.validators.append(RegexValidator(RELATIONSHIP_TYPE_PATTERN, message=self.error_messages["shape"]))
 
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)
@@ -49,13 +51,11 @@ class RelationshipType(Text):
 
 class NewRelationship(OwnerFields):
     # the contract's name, and a serializer's attribute too
-    source = serializers.UUIDField(help_text="An entity.")  # type: ignore[assignment]
-    target = serializers.UUIDField(help_text="Another one.")
-    type = RelationshipType(help_text="RELATED_TO, PART_OF, LOCATED_IN, WORKS_FOR, KNOWS, CREATED_BY, REFERENCES, …")
-    weight = FiniteFloat(
-        required=False, min_value=0, max_value=1, help_text="1 by default; the weightiest are walked first."
-    )
-    properties = Metadata(required=False)
+    source = serializers.UUIDField(help_text="Entity that the relationship starts from.")  # type: ignore[assignment]
+    target = serializers.UUIDField(help_text="Another entity, which it leads to.")
+    type = RelationshipType(help_text="Such as RELATED_TO, PART_OF, LOCATED_IN, WORKS_FOR, KNOWS or CREATED_BY.")
+    weight = Fraction(required=False, help_text="0 to 1; walks follow the greatest first. Default for a new one: 1.")
+    properties = Metadata(required=False, help_text="Facts of your own about the relationship.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["source"] == attrs["target"]:
@@ -63,76 +63,63 @@ class NewRelationship(OwnerFields):
         return attrs
 
 
-class RelationshipAnswer(serializers.Serializer[Any]):
+class RelationshipAnswer(AnswerSerializer):
     id = serializers.UUIDField()
-    source = serializers.UUIDField()  # type: ignore[assignment]  # as above
-    target = serializers.UUIDField()
+    source = serializers.UUIDField(source="source_id")  # type: ignore[assignment]  # as above
+    target = serializers.UUIDField(source="target_id")
     type = serializers.CharField()
     weight = serializers.FloatField()
     properties = serializers.DictField()
     created_at = serializers.DateTimeField()
 
 
-def represent_relationship(link: Link) -> dict[str, Any]:
-    columns = {name: getattr(link, name) for name in ("type", "weight", "properties", "created_at")}
-    return columns | {"id": str(link.id), "source": str(link.source_id), "target": str(link.target_id)}
-
-
-class RelationshipFilter(FilterSet):  # type: ignore[misc]  # django-filter has no types
+class RelationshipFilter(RowFilter):
     source = UUIDFilter(field_name="source_id")
     target = UUIDFilter(field_name="target_id")
-    entity = UUIDFilter(method="filter_entity", label="Its source or its target.")
-    type = CharFilter(max_length=LONGEST_TYPE, strip=False)
+    entity = UUIDFilter(method="filter_entity", label="Limit to relationships of this entity, as source or target.")
+    type = TextFilter(max_length=MAX_TYPE_CHARACTERS)
 
-    def filter_entity(self, rows: "QuerySet[Link]", _name: str, value: UUID) -> "QuerySet[Link]":
+    def filter_entity(self, rows: QuerySet[Link], _name: str, value: UUID) -> QuerySet[Link]:
         return rows.filter(Q(source_id=value) | Q(target_id=value))
 
 
 class Relationships(OwnerViewSet):
-    """Between two entities that the owner sees. What is made again is the same relationship."""
+    """Relationships between two entities that the owner sees. Storing one again does not duplicate it."""
 
     bodies = {"create": NewRelationship}
     queries = {"list": OwnerFields, "retrieve": OwnerFields, "destroy": OwnerFields}
-    answers = {"list": RelationshipAnswer, "create": RelationshipAnswer, "retrieve": RelationshipAnswer}
-    statuses = {"create": (201, 200), "destroy": 204}
+    answer = RelationshipAnswer
+    statuses = {"create": (201, 200)}
     filterset_class = RelationshipFilter
-    # for the description of the filters alone: rows come from `list`
     queryset = Link.objects.none()
 
     def list(self, request: Request) -> Response:
-        """Newest first."""
-        rows = visible_relationships(self.owner(self.query()), now=timezone.now())
-        return self.page(rows, represent_relationship)
+        """List relationships, latest first."""
+        return self.respond_page(visible_relationships(self.owner(self.query()), now=timezone.now()))
 
     def create(self, request: Request) -> Response:
-        """200 where it is there already: it gets these properties beside its own, and the weight if one is given.
+        """Store a relationship: 201 for a new one, 200 for one that exists.
 
-        422 for entities that there are not, or that are not of one holder.
+        The latter gains the properties, and gets the weight if one is sent. 422 for entities that do not exist, or that
+        belong to different holders.
         """
         body = self.body()
-        owner, draft = self.owner(body), draft_of(body)
+        owner = self.owner(body)
+        draft = RelationshipDraft(
+            **draft_fields(RelationshipDraft, body), source_id=body["source"], target_id=body["target"]
+        )
 
         def write() -> Response:
             related = create_relationship(owner, draft, now=timezone.now())
-            return Response(represent_relationship(related.link), status=201 if related.is_new else 200)
+            return self.respond(related.link, status=201 if related.is_new else 200)
 
-        return self.once(write)
+        return self.write_once(write)
 
     def retrieve(self, request: Request, relationship_id: UUID) -> Response:
-        link = find_relationship(self.owner(self.query()), relationship_id, now=timezone.now())
-        return Response(represent_relationship(link))
+        """Return a relationship."""
+        return self.respond(find_relationship(self.owner(self.query()), relationship_id, now=timezone.now()))
 
     def destroy(self, request: Request, relationship_id: UUID) -> Response:
-        """For whoever holds the entities, and the account; 403 where they are only seen."""
+        """Delete a relationship, by the holder of its entities or for the account. 403 for others that see it."""
         delete_relationship(self.owner(self.query()), relationship_id, now=timezone.now())
         return Response(status=204)
-
-
-def draft_of(body: dict[str, Any]) -> RelationshipDraft:
-    return RelationshipDraft(
-        source_id=body["source"],
-        target_id=body["target"],
-        type=body["type"],
-        weight=body.get("weight"),
-        properties=body.get("properties", {}),
-    )

@@ -1,4 +1,4 @@
-"""`/contexts/{context_id}/snapshots`: what a context held at a moment, and the way back to it."""
+"""`/contexts/{context_id}/snapshots`: the entries of a context at one time, and restoring them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,146 +10,121 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.api.views import OwnerViewSet
-from memory.models import ContextSnapshot
 from memory.services.contexts.snapshots import (
-    Preview,
-    Step,
+    RestorePreview,
+    RestoreStep,
     create_snapshot,
     delete_snapshot,
     find_snapshot,
+    list_snapshots,
     plan_restore,
-    preview_of,
     restore_snapshot,
-    snapshots,
+    summarize_steps,
     texts_to_restore,
 )
 from memory.services.embedding.embed import embed_texts
+from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, ExternalId, Text
 
-LONGEST_NAME = 200
-LONGEST_EDITOR = 150
-MOST_STEPS = 200
-"""Entries that a preview lists of each sort; it counts all."""
+MAX_NAME_CHARACTERS = 200
+MAX_EDITOR_CHARACTERS = 150
+MAX_STEPS = 200
+"""The entries of each sort that a preview lists. It counts all."""
 
 
 class NewSnapshot(ActingFields):
-    name = Text(required=False, max_length=LONGEST_NAME, allow_blank=True, help_text="Need not be the only one.")
+    name = Text(required=False, max_length=MAX_NAME_CHARACTERS, allow_blank=True, help_text="Need not be unique.")
 
 
 class RestoreBody(ActingFields):
-    editor = ExternalId(
-        required=False, max_length=LONGEST_EDITOR, help_text="Of the new versions; the acting agent by default."
-    )
+    editor = ExternalId(required=False, max_length=MAX_EDITOR_CHARACTERS, help_text="Default: the acting agent.")
 
 
-class SnapshotAnswer(serializers.Serializer[Any]):
+class SnapshotAnswer(AnswerSerializer):
     id = serializers.UUIDField()
     context_id = serializers.UUIDField()
     name = serializers.CharField(help_text="May be empty.")
-    agent_id = serializers.CharField(help_text="Who made it; empty for the account.")
-    entry_count = serializers.IntegerField(help_text="How many entries there were.")
+    agent_id = serializers.CharField(help_text="Agent that made it. Empty: the account.")
+    entry_count = serializers.IntegerField(help_text="Number of entries in it.")
     created_at = serializers.DateTimeField()
 
 
-class StepAnswer(serializers.Serializer[Any]):
+class StepAnswer(AnswerSerializer):
     entry_id = serializers.UUIDField()
     key = serializers.CharField(help_text="May be empty.")
-    from_version = serializers.IntegerField(help_text="The version that it is at.")
-    to_version = serializers.IntegerField(
-        allow_null=True, help_text="The version whose content it is to have; null where it is to be archived."
-    )
-    is_reworded = serializers.BooleanField(help_text="Whether it gets other content, as a new version.")
-    is_reweighed = serializers.BooleanField(help_text="Whether it gets another importance or confidence.")
-    is_relabelled = serializers.BooleanField(help_text="Whether it gets other types, metadata or another source.")
+    from_version = serializers.IntegerField(help_text="Present version of the entry.")
+    to_version = serializers.IntegerField(allow_null=True, help_text="Version that is restored. Null: it is archived.")
+    is_reworded = serializers.BooleanField(help_text="True if its content changes, as a new version.")
+    is_reweighed = serializers.BooleanField(help_text="True if its importance or confidence changes.")
+    is_relabelled = serializers.BooleanField(help_text="True if its types, metadata or source change.")
 
 
-class Counts(serializers.Serializer[Any]):
+class RestoreCountFields(AnswerSerializer):
     changed = serializers.IntegerField(help_text="Entries with other content, weights, types, source or metadata.")
-    returned = serializers.IntegerField(help_text="Removed entries that come back.")
-    removed = serializers.IntegerField(help_text="Entries that the snapshot does not have: they are archived.")
-    unchanged = serializers.IntegerField()
-    missing = serializers.IntegerField(help_text="Entries of the snapshot that are gone: deleted, expired or withheld.")
+    returned = serializers.IntegerField(help_text="Number of removed entries that come back.")
+    removed = serializers.IntegerField(help_text="Number of entries that the snapshot lacks. They are archived.")
+    unchanged = serializers.IntegerField(help_text="Number of entries that stay as they are.")
+    missing = serializers.IntegerField(help_text="Number of entries that are gone: deleted, expired or withheld.")
 
 
-class PreviewAnswer(Counts):
-    steps = StepAnswer(many=True, help_text=f"At most {MOST_STEPS} of each sort: changed, returned, removed.")
+class PreviewAnswer(RestoreCountFields):
+    steps = StepAnswer(many=True, help_text=f"At most {MAX_STEPS} of each sort: changed, returned, removed.")
 
 
 class SnapshotWithPreview(SnapshotAnswer):
-    restore = PreviewAnswer(help_text="What a restore would do now.")
+    restore = PreviewAnswer(help_text="Changes that restoring would make now.")
 
 
-class RestoredAnswer(Counts):
+class RestoredAnswer(RestoreCountFields):
     snapshot_id = serializers.UUIDField()
     context_id = serializers.UUIDField()
 
 
-def represent_snapshot(snapshot: ContextSnapshot) -> dict[str, Any]:
-    return {name: getattr(snapshot, name) for name in SnapshotAnswer._declared_fields}
-
-
-def represent_steps(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    return [{name: getattr(step, name) for name in StepAnswer._declared_fields} for step in steps[:MOST_STEPS]]
-
-
-def represent_preview(preview: Preview) -> dict[str, Any]:
-    return {
-        "changed": len(preview.changed),
-        "returned": len(preview.returned),
-        "removed": len(preview.removed),
-        "unchanged": preview.unchanged,
-        "missing": preview.missing,
-        "steps": [
-            step for sort in (preview.changed, preview.returned, preview.removed) for step in represent_steps(sort)
-        ],
+def serialize_preview(preview: RestorePreview) -> dict[str, Any]:
+    sorts: dict[str, Sequence[RestoreStep]] = {
+        "changed": preview.changed,
+        "returned": preview.returned,
+        "removed": preview.removed,
     }
+    steps = [StepAnswer.serialize(step) for listed in sorts.values() for step in listed[:MAX_STEPS]]
+    return PreviewAnswer.serialize(preview, {name: len(listed) for name, listed in sorts.items()} | {"steps": steps})
 
 
 class Snapshots(OwnerViewSet):
-    """For whoever may read the context; made and restored by who may write to it, deleted by who manages it."""
+    """Snapshots, for readers of the context. Its writers make and restore them, its managers delete them."""
 
     bodies = {"create": NewSnapshot, "restore": RestoreBody}
     queries = {"list": ActingFields, "retrieve": ActingFields, "destroy": ActingFields}
-    answers = {
-        "list": SnapshotAnswer,
-        "create": SnapshotAnswer,
-        "retrieve": SnapshotWithPreview,
-        "restore": RestoredAnswer,
-    }
-    statuses = {"create": 201, "destroy": 204}
+    answer = SnapshotAnswer
+    answers = {"retrieve": SnapshotWithPreview, "restore": RestoredAnswer}
     problems = {"destroy": (409,)}
 
     def list(self, request: Request, context_id: UUID) -> Response:
-        """Newest first."""
-        return self.page(snapshots(self.owner(self.query()), context_id), represent_snapshot)
+        """List snapshots, latest first."""
+        return self.respond_page(list_snapshots(self.owner(self.query()), context_id))
 
     def create(self, request: Request, context_id: UUID) -> Response:
-        """Note what the context holds. 409 where it is archived."""
+        """Record what the context holds. 409 if it is archived."""
         body = self.body()
         owner, name = self.owner(body), body.get("name", "")
-
-        def write() -> Response:
-            made = create_snapshot(owner, context_id, name=name, now=timezone.now())
-            return Response(represent_snapshot(made), status=201)
-
-        return self.once(write)
+        return self.write_once(lambda: self.respond(create_snapshot(owner, context_id, name=name, now=timezone.now())))
 
     def retrieve(self, request: Request, context_id: UUID, snapshot_id: UUID) -> Response:
-        """With what a restore would do, as things are."""
+        """Return a snapshot with what restoring it would do now."""
         snapshot = find_snapshot(self.owner(self.query()), context_id, snapshot_id)
-        preview = preview_of(snapshot, plan_restore(snapshot, now=timezone.now()))
-        return Response(represent_snapshot(snapshot) | {"restore": represent_preview(preview)})
+        preview = summarize_steps(snapshot, plan_restore(snapshot, now=timezone.now()))
+        return self.respond(snapshot, {"restore": serialize_preview(preview)})
 
     def destroy(self, request: Request, context_id: UUID, snapshot_id: UUID) -> Response:
-        """Its entries stay as they are. 409 where the context is archived."""
+        """Delete a snapshot. The entries stay as they are. 409 if the context is archived."""
         delete_snapshot(self.owner(self.query()), context_id, snapshot_id)
         return Response(status=204)
 
     def restore(self, request: Request, context_id: UUID, snapshot_id: UUID) -> Response:
-        """Make the context hold exactly what the snapshot has; all versions stay. 409 where it is archived.
+        """Make the context hold exactly what the snapshot has. All versions stay. 409 if the context is archived.
 
-        Other content comes back as a new version, entries made since are archived. Entries that get other content are
-        found by their words at once, and by their meaning once they are embedded: up to 200 texts, before this answers.
+        Other content comes back as a new version, and entries made since are archived. Searches find restored content
+        by its words immediately, and by its meaning once it is embedded: up to 200 texts before the answer.
         """
         body = self.body()
         owner, editor = self.owner(body), body.get("editor", "")
@@ -159,7 +134,6 @@ class Snapshots(OwnerViewSet):
             done = restore_snapshot(
                 owner, context_id, snapshot_id, editor=editor, embedded=embedded, now=timezone.now()
             )
-            counts = {name: getattr(done, name) for name in Counts._declared_fields}
-            return Response({"snapshot_id": snapshot_id, "context_id": context_id} | counts)
+            return self.respond(done, {"snapshot_id": snapshot_id, "context_id": context_id})
 
-        return self.once(write)
+        return self.write_once(write)

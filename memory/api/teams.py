@@ -1,6 +1,5 @@
-"""`/teams`: agents that share what has team scope, and who is in one."""
+"""`/teams`: teams of agents, which share what has team scope, and their members."""
 
-from typing import Any
 from uuid import UUID
 
 from rest_framework import serializers
@@ -12,91 +11,85 @@ from memory.errors import Forbidden
 from memory.models import Team, TeamMember
 from memory.owner import Owner
 from memory.services.accounts.register import add_member, create_team, delete_team, find_team, remove_member
+from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ExternalId, StrictSerializer
 
 
 class NewTeam(StrictSerializer):
-    name = ExternalId()
+    name = ExternalId(help_text="Name of the team, unique in the account.")
 
 
-class TeamAnswer(serializers.Serializer[Any]):
+class TeamAnswer(AnswerSerializer):
     id = serializers.UUIDField()
     name = serializers.CharField()
     created_at = serializers.DateTimeField()
 
 
 class NewMember(StrictSerializer):
-    agent_id = ExternalId()
+    agent_id = ExternalId(help_text="Agent that joins the team.")
 
 
-class MemberAnswer(serializers.Serializer[Any]):
+class MemberAnswer(AnswerSerializer):
     agent_id = serializers.CharField()
     created_at = serializers.DateTimeField()
 
 
-def represent_team(team: Team) -> dict[str, Any]:
-    return {"id": team.id, "name": team.name, "created_at": team.created_at}
-
-
-def represent_member(member: TeamMember) -> dict[str, Any]:
-    return {"agent_id": member.agent_id, "created_at": member.created_at}
-
-
 class TeamViewSet(OwnerViewSet):
-    """Who is in a team reads and writes what the team shares: agents read who is in, and do not decide it."""
+    """Members read and write what their team shares. They can see who the members are, but not change it."""
 
-    unrecorded = frozenset({"list", "retrieve"})
+    not_audited = frozenset({"list", "retrieve"})
 
     def deciding_owner(self) -> Owner:
-        """The account. Raises Forbidden for a key that is bound to an agent."""
+        """Return the account as the owner. Raises Forbidden for a key that is bound to an agent."""
         owner = self.owner()
         if owner.agent_id:
-            raise Forbidden("a key that is bound to an agent does not decide about teams and who is in them")
+            raise Forbidden("a key that is bound to an agent cannot change teams or their members")
         return owner
 
 
 class Teams(TeamViewSet):
-    """Named once in their account. Keys that are bound to an agent make and dissolve none."""
+    """Teams have unique names in their account. Keys that are bound to an agent can neither create nor delete one."""
 
     bodies = {"create": NewTeam}
-    answers = {"list": TeamAnswer, "create": TeamAnswer, "retrieve": TeamAnswer}
-    statuses = {"create": 201, "destroy": 204}
+    answer = TeamAnswer
 
     def list(self, request: Request) -> Response:
-        return self.page(Team.objects.in_account(self.credential.account_id), represent_team)
+        """List the account's teams, latest first."""
+        return self.respond_page(Team.objects.in_account(self.credential.account_id))
 
     def create(self, request: Request) -> Response:
+        """Create a team. 409 if the name is taken."""
         name, owner = self.body()["name"], self.deciding_owner()
-        return self.once(lambda: Response(represent_team(create_team(owner, name=name)), status=201))
+        return self.write_once(lambda: self.respond(create_team(owner, name=name)))
 
     def retrieve(self, request: Request, team_id: UUID) -> Response:
-        return Response(represent_team(find_team(self.owner(), team_id)))
+        """Return a team."""
+        return self.respond(find_team(self.owner(), team_id))
 
     def destroy(self, request: Request, team_id: UUID) -> Response:
+        """Delete a team."""
         delete_team(self.deciding_owner(), team_id)
         return Response(status=204)
 
 
 class TeamMembers(TeamViewSet):
-    """By the agent's id: an agent may be named before its first write. Keys bound to an agent change nothing here."""
+    """Members by agent id; an agent may be added before its first write. Bound keys cannot change members."""
 
     bodies = {"create": NewMember}
-    answers = {"list": MemberAnswer, "create": MemberAnswer}
-    statuses = {"create": 201, "destroy": 204}
+    answer = MemberAnswer
 
     def list(self, request: Request, team_id: UUID) -> Response:
+        """List the members, latest first."""
         team = find_team(self.owner(), team_id)
-        return self.page(TeamMember.objects.filter(account_id=team.account_id, team_id=team.id), represent_member)
+        return self.respond_page(TeamMember.objects.filter(account_id=team.account_id, team_id=team.id))
 
     def create(self, request: Request, team_id: UUID) -> Response:
+        """Add an agent to the team."""
         # the agent that joins, not the one that acts
         agent_id, owner = self.body()["agent_id"], self.deciding_owner()
-
-        def write() -> Response:
-            return Response(represent_member(add_member(owner, team_id, agent_id=agent_id)), status=201)
-
-        return self.once(write)
+        return self.write_once(lambda: self.respond(add_member(owner, team_id, agent_id=agent_id)))
 
     def destroy(self, request: Request, team_id: UUID, agent_id: str) -> Response:
+        """Remove an agent from the team."""
         remove_member(self.deciding_owner(), team_id, agent_id=agent_id)
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""Vectors that clients bring: a list of numbers, checked without a serializer field for each of them."""
+"""Vectors brought by clients: a list of numbers, checked without one serializer field per number."""
 
 from typing import Any
 
@@ -8,16 +8,20 @@ from rest_framework import serializers
 
 from memory.models.binary import Embedding
 from memory.models.vectors import MAX_WIDTH
+from memory.owner import Owner
+from memory.services.memories.store import ClientVector, validate_vector
+from memory_project.http.serializers import ExternalId, StrictSerializer
 
 ARRAY_OF_NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": MAX_WIDTH}
+MODEL_HELP = "Name of the model that produced the vector. Default: the configured embedding model."
 
 
 @extend_schema_field(ARRAY_OF_NUMBERS)
 class EmbeddingField(serializers.Field[Embedding, Any, Any, Any]):
-    """1 to 4,000 finite numbers."""
+    """A list of 1 to MAX_WIDTH finite numbers."""
 
     default_error_messages = {
-        "shape": f"A list of 1 to {MAX_WIDTH} numbers is needed.",
+        "shape": f"Must be a list of 1 to {MAX_WIDTH} numbers.",
         "number": "Every element must be a finite number.",
     }
 
@@ -35,3 +39,24 @@ class EmbeddingField(serializers.Field[Embedding, Any, Any, Any]):
         if not np.isfinite(narrow).all():
             self.fail("number")
         return narrow
+
+
+class VectorFields(StrictSerializer):
+    """The vector of a text that is stored. `read_vector(owner, body)` checks it."""
+
+    embedding = EmbeddingField(required=False, help_text="Vector of the text. Default: the service makes one.")
+    embedding_model = ExternalId(required=False, help_text=MODEL_HELP)
+
+
+class QueryVectorFields(StrictSerializer):
+    """The vector of a query. `read_vector(owner, body, "query_embedding")` checks it."""
+
+    query_embedding = EmbeddingField(required=False, help_text="Vector of the query. Default: the service makes one.")
+    embedding_model = ExternalId(required=False, help_text=MODEL_HELP)
+
+
+def read_vector(owner: Owner, body: dict[str, Any], field: str = "embedding") -> ClientVector | None:
+    """Return the vector that a checked body has in `field`, or None. Raises as `validate_vector` does."""
+    if field not in body:
+        return None
+    return validate_vector(owner, model=body.get("embedding_model", ""), vector=body[field])

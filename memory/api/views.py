@@ -1,4 +1,4 @@
-"""The view of this app's resources: the general contract, and the owner."""
+"""The base view of this app's resources: the general contract, plus the owner and the audit of reads."""
 
 import logging
 import re
@@ -11,47 +11,46 @@ from rest_framework.response import Response
 
 from memory.audit import is_verbose
 from memory.owner import GLOBAL_CHANNEL, Owner
-from memory.services.audit.log import keeps_reads, record_read
+from memory.services.audit import record_read, records_reads
 from memory_project.http.views import ServiceViewSet
 
 logger = logging.getLogger(__name__)
 
 
-class ConcludedResponse(Response):
-    """An answer after which something is left to do that nobody shall wait for.
+class FollowUpResponse(Response):
+    """A response after which work remains that the client need not wait for.
 
-    `conclude` runs once, when the server has sent the answer and closes it: on the request's own thread and connection,
-    before that goes back to its pool. It runs in no transaction of the request. What fails there is logged, since
-    nobody is left to be told.
+    `follow_up` runs once, when the server has sent the response and closes it: on the request's thread and connection,
+    outside its transactions. An exception there is logged, because no one is left to receive it.
     """
 
-    def __init__(self, data: Any, *, conclude: Callable[[], object]) -> None:
+    def __init__(self, data: Any, *, follow_up: Callable[[], object]) -> None:
         super().__init__(data)
-        self._conclude: Callable[[], object] | None = conclude
+        self._follow_up: Callable[[], object] | None = follow_up
 
     def close(self) -> None:
-        conclude, self._conclude = self._conclude, None
+        follow_up, self._follow_up = self._follow_up, None
         try:
-            if conclude is not None:
-                conclude()
+            if follow_up is not None:
+                follow_up()
         except Exception:
-            logger.exception("what was to follow an answer failed")
+            logger.exception("The work after a response failed")
         finally:
             super().close()
 
 
 class OwnerViewSet(ServiceViewSet):
-    """Turns who calls, and what the body or the query says, into the owner that services take.
+    """Makes the owner that services take from the credential and the body or query.
 
-    What a GET shows is told to the audit log, where it keeps reads, but for actions in `unrecorded`: their service
-    tells it, or what they show is no memory.
+    Successful GETs go to the audit log where it keeps reads. Exempt are the actions in `not_audited`: their service
+    records them, or they show no memories.
     """
 
-    unrecorded: ClassVar[frozenset[str]] = frozenset()
+    not_audited: ClassVar[frozenset[str]] = frozenset()
     _owner: Owner | None = None
 
     def owner(self, data: Mapping[str, Any] | None = None) -> Owner:
-        """`data` is a checked body or query with (some of) OwnerFields.
+        """Return the owner, from a checked body or query with (some of) OwnerFields.
 
         Raises a 403 problem when the key is bound to another agent.
         """
@@ -68,29 +67,32 @@ class OwnerViewSet(ServiceViewSet):
         return self._owner
 
     def agent_owner(self, data: Mapping[str, Any]) -> Owner:
-        """The owner, for what only an agent can have. Raises a 400 problem when neither key nor request names one."""
+        """Return the owner of something that only an agent can have.
+
+        Raises a 400 problem when neither the key nor the request names an agent.
+        """
         owner = self.owner(data)
         if not owner.agent_id:
-            raise ValidationError({"agent_id": ["This field is required: the key is bound to no agent."]})
+            raise ValidationError({"agent_id": ["Name the acting agent: this key is not bound to one."]})
         return owner
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
         final = super().finalize_response(request, response, *args, **kwargs)
         if request.method == "GET" and final.status_code == 200 and self._owner is not None:
             try:
-                self._tell_read(self._owner, final)
+                self._audit_read(self._owner, final)
             except Exception:
-                logger.exception("a read was not told to the audit log")
+                logger.exception("A read could not be written to the audit log")
         return final
 
-    def _tell_read(self, owner: Owner, answer: Response) -> None:
-        if self.action in self.unrecorded or not keeps_reads(owner):
+    def _audit_read(self, owner: Owner, answer: Response) -> None:
+        if self.action in self.not_audited or not records_reads(owner):
             return
         conversation_id = self.kwargs.get("conversation_id", "")
-        shown = self._rows_shown(answer.data)
+        shown = self._shown_rows(answer.data)
         record_read(
             owner,
-            memory_type=noun_of(type(self)),
+            memory_type=audited_memory_type(type(self)),
             affected_ids=[str(row["id"]) for row in shown] or [str(each) for each in self.kwargs.values()],
             result_count=len(shown) if self.action in self.pages else None,
             conversation_id=conversation_id,
@@ -98,14 +100,14 @@ class OwnerViewSet(ServiceViewSet):
             metadata={"query": self.request.query_params.dict()} if is_verbose(owner) else {},
         )
 
-    def _rows_shown(self, data: Any) -> Sequence[Mapping[str, Any]]:
-        """Those that have an id of ours: other objects may be the client's, whose names say nothing."""
-        if "id" not in getattr(self.answers.get(self.action), "_declared_fields", ()):
+    def _shown_rows(self, data: Any) -> Sequence[Mapping[str, Any]]:
+        """Return the rows whose `id` is a primary key. In other objects the client chose the names of the members."""
+        if "id" not in getattr(self.answer_of(self.action), "_declared_fields", ()):
             return []
         rows: Sequence[Mapping[str, Any]] = data["results"] if self.action in self.pages else [data]
         return rows
 
 
-def noun_of(view: type) -> str:
-    """What the audit log calls what a view shows: `turn_records` of TurnRecords."""
+def audited_memory_type(view: type) -> str:
+    """Return the audit log's name for what a view shows: `turn_records` for TurnRecords."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", view.__name__).lower()

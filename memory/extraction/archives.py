@@ -44,11 +44,11 @@ _DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError, 
 
 
 class DamagedArchive(ValueError):  # noqa: N818 - says what happened
-    """What is wrong with the whole, as a sentence without any of its text."""
+    """An archive that cannot be read; the text is a sentence about the whole, without any of its contents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ArchiveEntry:
     """One conversation of an archive, parsed as JSON; `number` is its 1-based place."""
 
     number: int
@@ -56,7 +56,7 @@ class Entry:
     value: Any
 
 
-EntryReader = Callable[[Entry], ImportedConversation | NothingSaid]
+EntryReader = Callable[[ArchiveEntry], ImportedConversation | NothingSaid]
 
 
 def read_archive(
@@ -87,7 +87,7 @@ def _read_raw(number: int, raw: bytes, read_entry: EntryReader, max_bytes: int) 
         return BadLine(number=number, reason=f"is longer than {max_bytes} bytes")
     try:
         value = from_json(raw, allow_inf_nan=False)
-        return read_entry(Entry(number=number, size_bytes=len(raw), value=value))
+        return read_entry(ArchiveEntry(number=number, size_bytes=len(raw), value=value))
     except ValidationError as err:
         return BadLine(number=number, reason=reason_of(err))
     except ValueError as err:
@@ -95,7 +95,7 @@ def _read_raw(number: int, raw: bytes, read_entry: EntryReader, max_bytes: int) 
 
 
 def open_documents(stream: BinaryIO) -> Iterator[BinaryIO]:
-    """The lists of conversations in a .zip, in order of their names; anything else is such a list itself."""
+    """Open the lists of conversations in a .zip, in order of their names; anything else is such a list itself."""
     if not (isinstance(stream, BufferedReader) and stream.peek(4).startswith(ZIP_MAGIC)):
         yield stream
         return
@@ -115,7 +115,7 @@ def _is_document(entry: ZipInfo) -> bool:
 
 
 class Room:
-    """What is left of a limit on everything that is read."""
+    """The rest of a limit on everything that is read."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = self.left_bytes = max_bytes
@@ -127,16 +127,16 @@ class Room:
 
 
 def bounded_chunks(stream: BinaryIO, room: Room) -> Iterator[bytes]:
-    """What the stream holds, piece by piece. Raises DamagedArchive beyond the limit."""
+    """Yield the stream's contents piece by piece. Raises DamagedArchive beyond the limit."""
     while chunk := stream.read(CHUNK_BYTES):
         room.take(len(chunk))
         yield chunk
 
 
 def split_array(chunks: Iterable[bytes], *, max_bytes: int) -> Iterator[bytes]:
-    """The elements of a JSON list of objects, each as its bytes, cut one byte above the limit.
+    """Yield the elements of a JSON list of objects, each as its bytes, cut one byte above the limit.
 
-    What stands between them and is no object comes as an element too: whoever parses it will tell. Raises
+    What stands between elements and is no object is yielded as an element too: parsing it will fail. Raises
     DamagedArchive for what is no list, or ends before its list does.
     """
     scanner = _Scanner(max_bytes)
@@ -146,7 +146,7 @@ def split_array(chunks: Iterable[bytes], *, max_bytes: int) -> Iterator[bytes]:
 
 
 class _Scanner:
-    """Where brackets open and close outside strings, over chunks that may be cut anywhere."""
+    """A scanner for opening and closing brackets outside of strings, over chunks that may be cut anywhere."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -157,7 +157,7 @@ class _Scanner:
         self.kept = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The elements that end in this chunk."""
+        """Yield the elements that end in this chunk."""
         chunk = self.escape + chunk
         # a backslash at the end belongs to a character that is not here yet
         cut = len(chunk) - (len(chunk) - len(chunk.rstrip(b"\\"))) % 2
@@ -180,7 +180,7 @@ class _Scanner:
         self.keep(chunk[start:])
 
     def pass_boundary(self, depth: int, piece: bytes) -> Iterator[bytes]:
-        """A bracket of the list, or an outer one of an element; `depth` is that before it, `piece` ends there."""
+        """Pass a bracket of the list, or an outer one of an element; `depth` is that before it, `piece` ends there."""
         if depth == 2:
             yield piece
         elif depth == 1:

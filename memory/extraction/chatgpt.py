@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from memory.extraction.archives import Entry
+from memory.extraction.archives import ArchiveEntry
 from memory.extraction.imported import (
     MAX_ID_CHARACTERS,
     MAX_TITLE_CHARACTERS,
@@ -60,13 +60,13 @@ class _Chat(Lenient):
     mapping: dict[str, Any]
 
 
-def read_chat(entry: Entry, owner: Owner) -> ImportedConversation | NothingSaid:
+def read_chat(entry: ArchiveEntry, owner: Owner) -> ImportedConversation | NothingSaid:
     """One conversation, for this owner's agent, user and channel. Raises ValueError (pydantic's among them)."""
     chat = _Chat.model_validate(entry.value)
     conversation_id = chat.conversation_id or chat.id
     if conversation_id is None:
         raise ValueError("conversation_id is missing")
-    told = [message for message in path_to(chat.current_node, chat.mapping) if is_told(message)]
+    told = [message for message in path_to(chat.current_node, chat.mapping) if is_visible(message)]
     messages = tuple(read_message_of(position, message) for position, message in enumerate(told))
     if not messages:
         return NothingSaid(number=entry.number)
@@ -84,7 +84,7 @@ def read_chat(entry: Entry, owner: Owner) -> ImportedConversation | NothingSaid:
 
 
 def path_to(leaf: str, mapping: Mapping[str, Any]) -> list[_Message]:
-    """The messages from the root to the leaf. Raises ValueError where a node is missing or comes after itself."""
+    """Return the messages from the root to the leaf. Raises ValueError if a node is missing or comes after itself."""
     path: list[_Message] = []
     seen: set[str] = set()
     node_id: str | None = leaf
@@ -98,8 +98,8 @@ def path_to(leaf: str, mapping: Mapping[str, Any]) -> list[_Message]:
     return path[::-1]
 
 
-def is_told(message: _Message) -> bool:
-    """Whether a reader of the chat sees the message, and it says something."""
+def is_visible(message: _Message) -> bool:
+    """Return whether a reader of the chat sees the message, and it says something."""
     hidden = (message.metadata or {}).get("is_visually_hidden_from_conversation")
     return not hidden and bool(says(content_of(message)))
 
@@ -111,7 +111,7 @@ def says(content: str | list[dict[str, Any]]) -> bool:
 
 
 def content_of(message: _Message) -> str | list[dict[str, Any]]:
-    """A text where that is all; else parts, each object of the archive kept whole under the type that it names."""
+    """Return a text where that is all; else parts, each object of the archive whole under the type that it names."""
     content = dict(message.content or {})
     parts, text = content.get("parts"), content.get("text")
     if isinstance(parts, list):
@@ -131,7 +131,7 @@ def part_of(part: Any) -> dict[str, Any]:
 
 
 def read_message_of(position: int, message: _Message) -> ImportedMessage:
-    """What an assistant says to a tool is a call of it."""
+    """Read a message; what an assistant says to a tool is a call of it."""
     content = content_of(message)
     told: dict[str, Any] = {"role": message.author.role, "name": (message.author.name or "")[:MAX_ID_CHARACTERS]}
     recipient = message.recipient or "all"
@@ -153,7 +153,7 @@ def read_message_of(position: int, message: _Message) -> ImportedMessage:
 
 
 def time_of(position: int, seconds: float | None) -> datetime | None:
-    """Of seconds since 1970."""
+    """Convert seconds since 1970."""
     try:
         return datetime.fromtimestamp(seconds, UTC) if seconds is not None else None
     except (OverflowError, ValueError, OSError) as err:

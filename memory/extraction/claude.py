@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 
-from memory.extraction.archives import Entry
+from memory.extraction.archives import ArchiveEntry
 from memory.extraction.imported import (
     MAX_TITLE_CHARACTERS,
     Id,
@@ -55,7 +55,7 @@ class _Chat(Lenient):
     chat_messages: list[_Message]
 
 
-def read_chat(entry: Entry, owner: Owner) -> ImportedConversation | NothingSaid:
+def read_chat(entry: ArchiveEntry, owner: Owner) -> ImportedConversation | NothingSaid:
     """One conversation, for this owner's agent, user and channel. Raises ValueError (pydantic's among them)."""
     chat = _Chat.model_validate(entry.value)
     told = [(message, list(parts_of(message))) for message in path_of(chat.chat_messages)]
@@ -79,7 +79,7 @@ def read_chat(entry: Entry, owner: Owner) -> ImportedConversation | NothingSaid:
 
 
 def path_of(messages: Sequence[_Message]) -> Sequence[_Message]:
-    """The messages from the first to the last one's, parent by parent; all, where no parents are told."""
+    """Return the messages from the first to the last one's, parent by parent; all of them if no parents are given."""
     by_id = {message.uuid: message for message in messages}
     if not any(message.parent_message_uuid in by_id for message in messages):
         return messages
@@ -94,7 +94,7 @@ def path_of(messages: Sequence[_Message]) -> Sequence[_Message]:
 
 
 def parts_of(message: _Message) -> Iterator[dict[str, Any]]:
-    """What was said and attached, as parts; empty ones left out."""
+    """Return what was said and attached, as parts; empty ones are left out."""
     blocks = [block for block in message.content or () if is_said(block)]
     if blocks:
         yield from blocks
@@ -119,7 +119,7 @@ def is_said(block: dict[str, Any]) -> bool:
 
 
 def read_message_of(position: int, message: _Message, parts: Sequence[dict[str, Any]]) -> ImportedMessage:
-    """A single text is a text; uses of tools are calls of them, all else stays as it came."""
+    """Read a message: a single text is a text, uses of tools are calls of them, all else stays as it came."""
     calls = [call_of(part) for part in parts if part.get("type") == "tool_use"]
     others = [part for part in parts if part.get("type") != "tool_use"]
     is_text = len(others) == 1 and others[0].get("type") == "text" and not others[0].get("citations")

@@ -56,10 +56,10 @@ class Compressor(Protocol):
 
     @property
     def is_remote(self) -> bool:
-        """Whether it waits for another machine, so that it is worth asking for several works at once."""
+        """Return whether it waits for another machine, so that several works are worth requesting in parallel."""
 
     def shorten(self, passages: Sequence[Passage], *, meter: Meter, deadline_seconds: float) -> list[str]:
-        """A text for each, in order; none is longer than what it came from. Raises ProviderError."""
+        """Return a text for each, in order; none is longer than its original. Raises ProviderError."""
 
 
 class ExtractiveCompressor:
@@ -83,7 +83,7 @@ def shorten_passage(passage: Passage) -> str:
 
 
 def shorten_text(text: str) -> str:
-    """Without what may be done without. All facts of the text stand in it; the text itself if it is short enough."""
+    """Return the text without its dispensable sentences. All its facts remain; a short text is returned unchanged."""
     if estimate_tokens(text) <= SHORT_TOKENS:
         return text
     lines = [[line] if must_stay_whole(line) else split_sentences(line) for line in text.splitlines()]
@@ -96,9 +96,9 @@ def shorten_text(text: str) -> str:
 
 
 def kept_sentences(sentences: Sequence[str]) -> list[str]:
-    """Each sentence as it is told; empty for those that are left out."""
+    """Return each sentence as it is quoted; empty for those that are left out."""
     ranks = [rank for start in range(0, len(sentences), MAX_SENTENCES) for rank in ranks_of(sentences, start)]
-    told = once_each([tell_sentence(sentence, rank) for sentence, rank in zip(sentences, ranks, strict=True)])
+    told = once_each([format_sentence(sentence, rank) for sentence, rank in zip(sentences, ranks, strict=True)])
     if not any(told) and told:
         best = max(range(len(ranks)), key=lambda index: (ranks[index], -index))
         told[best] = sentences[best]
@@ -106,7 +106,7 @@ def kept_sentences(sentences: Sequence[str]) -> list[str]:
 
 
 def once_each(sentences: Sequence[str]) -> list[str]:
-    """What is repeated word for word stays where it was first; but a call is a call each time."""
+    """Drop sentences that repeat an earlier one word for word; a call stays a call each time."""
     seen: set[str] = set()
     kept = []
     for sentence in sentences:
@@ -115,7 +115,7 @@ def once_each(sentences: Sequence[str]) -> list[str]:
     return kept
 
 
-def tell_sentence(sentence: str, rank: float) -> str:
+def format_sentence(sentence: str, rank: float) -> str:
     """`rank` is in parts of the mean."""
     if must_stay_whole(sentence):
         return sentence
@@ -124,7 +124,7 @@ def tell_sentence(sentence: str, rank: float) -> str:
 
 
 def must_stay_whole(line: str) -> bool:
-    """What was called and what came of it, and the points of a rationale."""
+    """Return what may not be shortened: calls and their results, and the points of a rationale."""
     return _CALL.match(line) is not None or _LABELLED.match(line) is not None
 
 
@@ -135,7 +135,7 @@ def must_stay(sentence: str) -> bool:
 
 
 def ranks_of(sentences: Sequence[str], start: int) -> list[float]:
-    """How TextRank puts those of one stretch, in parts of their mean."""
+    """Return the TextRank of the sentences of one segment, in parts of their mean."""
     words = [tokenize(sentence[:MAX_RANKED_CHARACTERS]) for sentence in sentences[start : start + MAX_SENTENCES]]
     weights = textrank.inverse_document_frequencies(words)
     prior = np.array([sum(weights[word] for word in dict.fromkeys(each)) for each in words]).clip(min=1e-6)

@@ -138,7 +138,7 @@ def _read_message(position: int, message: _Message) -> ImportedMessage:
 
 
 def _checked_text(line: bytes | str, max_bytes: int) -> str:
-    """The line as text that a JSON parser may see; raises ValueError with the reason otherwise."""
+    """Return the line as text that a JSON parser may read. Raises ValueError with the reason otherwise."""
     try:
         raw = line.encode() if isinstance(line, str) else line
         text = raw.decode()

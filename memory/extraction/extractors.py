@@ -1,4 +1,4 @@
-"""Which extractor looks for knowledge: the language model's where one is set, else the rules."""
+"""The choice of the extractor: the language model's where one is configured, else the rules."""
 
 from memory.extraction.knowledge import Extractor
 from memory.extraction.model_extractor import ModelExtractor
@@ -7,6 +7,6 @@ from memory.providers.language_models import language_model
 
 
 def knowledge_extractor() -> Extractor:
-    """The language model's where EXTRACTION_MODEL is set, else the offline one: never one for the other."""
+    """Return the language model's extractor if EXTRACTION_MODEL is set, else the offline one."""
     model = language_model("extraction")
     return RuleExtractor() if model is None else ModelExtractor(model)

@@ -1,4 +1,4 @@
-"""Grounding: whether a text says what somebody claims that it says.
+"""Grounding: checks that a text says what a claim says it does.
 
 Names are looked for as they are written, whatever their width, case, quotation marks and unseen characters. Claims are
 compared by words, roughly: this tells what was made up from what was said, not true from false. English inflects at
@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 
 from memory.identity import normalize_name
-from memory.unseen import JOINERS, UNSEEN, points_of
+from memory.invisible_characters import INVISIBLE_CODE_POINTS, JOINERS, code_points
 
 TOLD_SHARE = 1 / 3
 """Of the words of a claim, so many must have been said."""
@@ -22,15 +22,15 @@ _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\
 _WORD = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _NO_LETTER_BEFORE, _NO_LETTER_BEHIND = rf"(?<![^\W{_UNSPACED}])", rf"(?![^\W{_UNSPACED}])"
-_REPLACED: dict[int, str | None] = dict.fromkeys([*UNSEEN, *points_of(*JOINERS)])
+_REPLACED: dict[int, str | None] = dict.fromkeys([*INVISIBLE_CODE_POINTS, *code_points(*JOINERS)])
 _REPLACED |= dict.fromkeys(map(ord, "‘’ʼ`´"), "'") | dict.fromkeys(map(ord, "‐‑‒–—"), "-")
 _STANDS_FOR_SPEAKERS = frozenset({"user", "assi"})
 
 
 def fold(text: str) -> str:
-    """A text without what writers differ in, and without characters that nobody sees; on one line.
+    r"""Return a text on one line, without what writers differ in and without invisible characters.
 
-    >>> fold("Ana’s\\n  ＰＵＭＰ")
+    >>> fold("Ana’s\n  ＰＵＭＰ")
     "ana's pump"
     """
     seen = unicodedata.normalize("NFKC", text).casefold().translate(_REPLACED)
@@ -38,7 +38,7 @@ def fold(text: str) -> str:
 
 
 def is_named(name: str, folded: str) -> bool:
-    """Whether the name stands in a folded text as words of its own; an s may follow it.
+    """Return whether the name stands in a folded text as words of its own; an s may follow it.
 
     >>> is_named("Ana", fold("Is that Ana's?")), is_named("Ana", fold("Anatomy"))
     (True, False)
@@ -52,13 +52,15 @@ def is_named(name: str, folded: str) -> bool:
 
 
 def word_stems(text: str) -> frozenset[str]:
-    """What the words of a text are compared by."""
+    """Return the stems by which the words of a text are compared."""
     return frozenset(stem for word in _WORD.findall(fold(text)) for stem in _stems_of(word))
 
 
-def is_told(claim: str, told: Collection[str]) -> bool:
-    """Whether enough of the claim's words (`TOLD_SHARE`) are among these stems; short words say too little to count,
-    and "the user" is nobody's word."""
+def is_grounded(claim: str, told: Collection[str]) -> bool:
+    """Return whether enough of the claim's words (`TOLD_SHARE`) are among these stems.
+
+    Short words say too little to count, and "the user" is nobody's word.
+    """
     words = [word for word in _WORD.findall(fold(claim)) if word[:STEM_LETTERS] not in _STANDS_FOR_SPEAKERS]
     telling = [word for word in words if len(word) >= STEM_LETTERS or not word.isalpha() or _IS_UNSPACED.match(word)]
     stems = {stem for word in telling or words for stem in _stems_of(word)}
@@ -74,7 +76,7 @@ def _stems_of(word: str) -> Iterator[str]:
 
 
 class Ground:
-    """What was said in some turns, each given as its number, speaker and text."""
+    """The words of some turns, each given as its number, speaker and text."""
 
     def __init__(self, turns: Sequence[tuple[int, str, str]]) -> None:
         self._texts = {index: fold(text) for index, _, text in turns}
@@ -84,16 +86,16 @@ class Ground:
         self._naming: dict[str, frozenset[int] | None] = {}
 
     def names(self, name: str, turns: Collection[int]) -> bool:
-        """Whether one of these turns names it, or it speaks in any of them all."""
+        """Return whether one of these turns names it, or it speaks in any of all turns."""
         naming = self._turns_naming(name)
         return naming is None or not naming.isdisjoint(turns)
 
     def stems_up_to(self, last: int) -> frozenset[str]:
-        """The words (`word_stems`) of the turns up to this one, and of the names of who speaks."""
+        """Return the stems of the turns up to this one, and of the names of their speakers."""
         return self._speakers_stems.union(*(stems for index, stems in self._stems.items() if index <= last))
 
     def _turns_naming(self, name: str) -> frozenset[int] | None:
-        """None where it speaks itself."""
+        """Return the turns that name it; None if it speaks itself."""
         if name not in self._naming:
             speaks = any(is_named(name, speaker) for speaker in self._speakers)
             named_in = frozenset(index for index, text in self._texts.items() if is_named(name, text))

@@ -1,4 +1,4 @@
-"""What every reader of conversations yields, and what they all check: ids, times, sizes, what no row can hold.
+"""The results and checks that all readers of conversations share: ids, times, sizes, and what no row can hold.
 
 Files come from strangers. Nothing in them stops the reading: what cannot be read is yielded as a BadLine that
 says where it is and why, without repeating what it says.
@@ -40,7 +40,7 @@ _COMPLAINTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedMessage:
-    """A message as its file tells it; the time in UTC. An agent, user or channel of None is the conversation's."""
+    """A message from a file; the time in UTC. An agent, user or channel of None is the conversation's."""
 
     message: ChatMessage
     timestamp: datetime | None = None
@@ -56,7 +56,7 @@ class ImportedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedConversation:
-    """A conversation as its file tells it; times in UTC. `number` is its 1-based place: line, sample or entry."""
+    """A conversation from a file; times in UTC. `number` is its 1-based place: line, sample or entry."""
 
     # where it was told is no part of what was told
     number: int = field(compare=False)
@@ -75,7 +75,7 @@ class ImportedConversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadLine:
-    """What could not be read: its 1-based place (line, sample or entry) and a reason fit for a terminal."""
+    """Something that could not be read: its 1-based place (line, sample or entry) and a reason fit for a terminal."""
 
     number: int
     reason: str
@@ -118,7 +118,7 @@ def refuse_unstorable(value: Any) -> Any:
 
 
 def parse_time(value: object) -> datetime:
-    """An ISO 8601 time with a zone, in UTC. Numbers are refused: nobody can tell seconds from milliseconds."""
+    """Parse an ISO 8601 time with a zone, into UTC. Numbers are refused: seconds and milliseconds look alike."""
     if not isinstance(value, str):
         raise ValueError("is not a text")
     try:
@@ -170,7 +170,7 @@ def read_chat_message(message: Mapping[str, Any], *, place: str) -> ChatMessage:
 
 
 def refuse_repeated_ids(messages: Iterable[ImportedMessage]) -> None:
-    """A client id names one message of its conversation."""
+    """Refuse a client id that two messages of the conversation have."""
     first: dict[str, int] = {}
     for position, message in enumerate(messages):
         if message.client_id and first.setdefault(message.client_id, position) != position:
@@ -178,7 +178,7 @@ def refuse_repeated_ids(messages: Iterable[ImportedMessage]) -> None:
 
 
 def reason_of(error: ValidationError) -> str:
-    """The first few complaints with their places, one line of printable ASCII, no values of the file."""
+    """Return the first few complaints with their places: one line of printable ASCII, without values of the file."""
     complaints = error.errors(include_url=False, include_input=False, include_context=False)
     told = [f"{_place(each['loc'])} {_complaint(each['type'], each['msg'])}".strip() for each in complaints]
     more = len(told) - MAX_REASONS

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from memory.extraction.grounding import Ground, fold, is_named, is_told, word_stems
+from memory.extraction.grounding import Ground, fold, is_grounded, is_named, word_stems
 from memory.extraction.orders import gives_orders
 from memory.extraction.wording import LONGEST_CLAIM, LONGEST_TOPIC, LONGEST_VALUE, beyond_stance, is_name, is_text
 from memory.identity import normalize_claim, normalize_name
@@ -59,7 +59,7 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """What an extractor is shown: `turns` are new, in order; `before` are the turns right before, for reading only."""
+    """The input of an extractor: `turns` are new, in order; `before` are the turns right before, for reading only."""
 
     turns: Sequence[ChunkTurn]
     before: Sequence[ChunkTurn] = ()
@@ -103,7 +103,7 @@ class ExtractedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedRelationship:
-    """Between two entities of this extraction, by their names."""
+    """A relationship between two entities of this extraction, by their names."""
 
     source: str
     target: str
@@ -114,8 +114,10 @@ class ExtractedRelationship:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedPreference:
-    """What the user said of how they like things: a short topic ("coffee"), and how ("likes", "dislikes", "prefers
-    tea over it"). `fact` is the number of the fact that says so, where there is one."""
+    """A preference that the user stated: a short topic ("coffee"), and how ("likes", "prefers tea over it").
+
+    `fact` is the number of the fact that says so, if there is one.
+    """
 
     topic: str
     value: str
@@ -125,9 +127,10 @@ class ExtractedPreference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """What was found. `dropped` counts items that named turns, facts or entities which they were not shown, by reason.
+    """The result of an extraction.
 
-    `source` names who found it: "rules", or a model.
+    `dropped` counts, by reason, items that named turns, facts or entities which they were not shown. `source` names who
+    found it: "rules", or a model.
     """
 
     source: str
@@ -143,14 +146,14 @@ class Extractor(Protocol):
 
     @property
     def is_remote(self) -> bool:
-        """Whether it waits for another machine, so that it is worth asking for several chunks at once."""
+        """Return whether it waits for another machine, so that several chunks are worth requesting in parallel."""
 
     def extract(self, chunk: Chunk, *, meter: Meter, deadline_seconds: float) -> Extraction:
-        """Raises ProviderError. What comes back is checked: see `checked`."""
+        """Extract knowledge; what comes back is checked by `checked`. Raises ProviderError."""
 
 
 def heard(turns: Iterable[ChunkTurn]) -> list[ChunkTurn]:
-    """Those of the turns that somebody spoke, without those that give orders to machinery (`orders`).
+    """Return the turns that somebody spoke, without those that give orders to machinery (`orders`).
 
     What prompts, tools and functions put into a conversation is a machine's word, however it reads. Orders may stand in
     a speaker's name, too.
@@ -160,7 +163,7 @@ def heard(turns: Iterable[ChunkTurn]) -> list[ChunkTurn]:
 
 
 class Checking:
-    """What a chunk lets be believed, and what of an extraction was kept so far."""
+    """The state of checking an extraction: what its chunk supports, and what was kept so far."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.dropped: Counter[str] = Counter()
@@ -175,7 +178,7 @@ class Checking:
     def keep(
         self, items: Iterable[Item], fault_of: Callable[[Item], str], key_of: Callable[[Item], Hashable]
     ) -> Iterator[Item]:
-        """The items without a fault, one by one: the next is looked at when what the last one says is known."""
+        """Yield the items without a fault one by one: the next is examined when the effect of the last one is known."""
         keys: set[Hashable] = set()
         for item in items:
             key = key_of(item)
@@ -202,7 +205,7 @@ class Checking:
         return "" if self._ground.names(entity.name, entity.evidence) else "ungrounded"
 
     def without_made_up_parts(self, entity: ExtractedEntity) -> ExtractedEntity:
-        """The entity with the aliases that are said and nobody else's, and the description if it is told."""
+        """Return the entity with the aliases that are said and nobody else's, and the description if it is grounded."""
         aliases: dict[str, str] = {}
         for alias in entity.aliases:
             key = normalize_name(alias)
@@ -258,7 +261,7 @@ class Checking:
         return "" if all(self.concerns(fact, self._claims[number]) for number in referred) else "reference"
 
     def concerns(self, fact: ExtractedFact, claim: str) -> bool:
-        """Whether an older claim is about something that the fact is about."""
+        """Return whether an older claim is about something that the fact is about."""
         names = [name for entity in fact.entities for name in self._names_of[entity]]
         names += ["user"] if is_named("user", fold(fact.claim)) else []
         if not names:
@@ -319,12 +322,12 @@ class Checking:
         return all(name in self._names_of for name in names)
 
     def are_spoken_of(self, entities: Iterable[str], evidence: Collection[int]) -> bool:
-        """Whether each goes by one of its names in some turn up to the evidence."""
+        """Return whether each is called by one of its names in some turn up to the evidence."""
         turns = {turn.index for turn in self._heard if turn.index <= max(evidence)}
         return all(any(self._ground.names(name, turns) for name in self._names_of[entity]) for entity in entities)
 
     def tells(self, claim: str, evidence: Collection[int]) -> bool:
-        return is_told(claim, self._ground.stems_up_to(max(evidence)))
+        return is_grounded(claim, self._ground.stems_up_to(max(evidence)))
 
 
 def in_order(numbers: Iterable[int]) -> tuple[int, ...]:
@@ -332,7 +335,7 @@ def in_order(numbers: Iterable[int]) -> tuple[int, ...]:
 
 
 def label_fault(fact: ExtractedFact) -> str:
-    """What is wrong with the fact whatever the chunk says."""
+    """Return what is wrong with the fact whatever the chunk says."""
     if not is_text(fact.claim, LONGEST_CLAIM):
         return "text"
     if fact.certainty not in Certainty.values:
@@ -346,7 +349,7 @@ def label_fault(fact: ExtractedFact) -> str:
 
 
 def checked(extraction: Extraction, chunk: Chunk) -> Extraction:
-    """What of an extraction can be relied on: only items that keep all of these rules, whoever found them.
+    """Return the reliable part of an extraction: only items that keep all of these rules, whoever found them.
 
     An item that breaks one is dropped whole, and counted in `dropped` under the first rule that it breaks:
 
@@ -359,7 +362,7 @@ def checked(extraction: Extraction, chunk: Chunk) -> Extraction:
     - `time`: times have a zone and are of the years 2 to 9998, an end lies after its beginning.
     - `entity`: facts and relationships name entities that are left in the extraction.
     - `ungrounded`: entities are named in their evidence, or speak; those of facts and relationships in some turn up to
-      the evidence; claims, topics and values are told there, by their words (`grounding.is_told`).
+      the evidence; claims, topics and values are told there, by their words (`grounding.is_grounded`).
     - `self`: a relationship has two ends.
     - `reference`: numbers of facts are new ones; what is referred to is known, or is left before in the extraction. A
       fact refers to what concerns the same: one of its entities is named there.

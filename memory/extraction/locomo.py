@@ -1,4 +1,4 @@
-"""The layout of LoCoMo: long conversations of two people, told in sessions."""
+"""The layout of LoCoMo: long conversations of two people, in sessions."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -46,7 +46,7 @@ def read_message(message: Mapping[str, Any]) -> ChatMessage:
     if role not in ROLES:
         raise MalformedMessage("role", f"must be one of {', '.join(ROLES)}")
     beyond = {field: message[field] for field in BEYOND_TEXT if message.get(field) is not None}
-    told = (*texts_of(content), *told_calls(beyond), told_refusal(beyond), told_audio(beyond))
+    told = (*texts_of(content), *format_calls(beyond), format_refusal(beyond), format_audio(beyond))
     text = "\n".join(part for part in told if part.strip())
     if not text and may_be_empty(role, content, beyond):
         text = EMPTY
@@ -57,14 +57,14 @@ def read_message(message: Mapping[str, Any]) -> ChatMessage:
 
 
 def message_of(*, role: str, name: str, text: str, payload: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The chat message that `read_message` took: role, name, content, then the rest as it came."""
+    """Return the chat message that `read_message` took: role, name, content, then the rest as it came."""
     kept = dict(payload or {})
     message = {"role": role} | ({"name": name} if name else {}) | {"content": kept.pop("content", text)}
     return message | {field: kept[field] for field in BEYOND_TEXT if field in kept}
 
 
 def texts_of(content: Any) -> list[str]:
-    """What a content says: itself, or its parts' texts; a part that is no text is told by its type."""
+    """Return the texts of a content: itself, or its parts' texts; a part that is no text is named by its type."""
     if content is None:
         return []
     if isinstance(content, str):
@@ -83,24 +83,24 @@ def text_of_part(part: Any) -> str:
     return f"[{part['type'][:50]}]"
 
 
-def told_calls(beyond: Mapping[str, Any]) -> list[str]:
+def format_calls(beyond: Mapping[str, Any]) -> list[str]:
     """Each tool call as `name(arguments)`."""
     calls = beyond.get("tool_calls", [])
     if not isinstance(calls, list) or len(calls) > MOST_PARTS:
         raise MalformedMessage("tool_calls", f"must be a list of at most {MOST_PARTS} calls")
-    told = [told_call(function_of(call)) for call in calls]
+    told = [format_call(function_of(call)) for call in calls]
     if "function_call" in beyond:
-        told.append(told_call(beyond["function_call"], field="function_call"))
+        told.append(format_call(beyond["function_call"], field="function_call"))
     return told
 
 
 def function_of(call: Any) -> Any:
-    """What a tool call calls: under the name of its type."""
+    """Return what a tool call calls, which lies under the name of its type."""
     kind = call.get("type", "function") if isinstance(call, dict) else None
     return call.get(kind) if isinstance(kind, str) else None
 
 
-def told_call(function: Any, *, field: str = "tool_calls") -> str:
+def format_call(function: Any, *, field: str = "tool_calls") -> str:
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise MalformedMessage(field, "every call must name its function")
     arguments = function.get("arguments", function.get("input", ""))
@@ -108,15 +108,15 @@ def told_call(function: Any, *, field: str = "tool_calls") -> str:
     return f"{function['name']}({told})"
 
 
-def told_refusal(beyond: Mapping[str, Any]) -> str:
+def format_refusal(beyond: Mapping[str, Any]) -> str:
     refusal = beyond.get("refusal", "")
     if not isinstance(refusal, str):
         raise MalformedMessage("refusal", "must be a text")
     return refusal
 
 
-def told_audio(beyond: Mapping[str, Any]) -> str:
-    """What was said, where the model wrote it down."""
+def format_audio(beyond: Mapping[str, Any]) -> str:
+    """Return the transcript of audio, if the model wrote one."""
     audio = beyond.get("audio")
     transcript = audio.get("transcript") if isinstance(audio, dict) else None
     return transcript if isinstance(transcript, str) else ""
@@ -130,7 +130,7 @@ def may_be_empty(role: str, content: Any, beyond: Mapping[str, Any]) -> bool:
 
 
 def tools_named(payloads: Sequence[Mapping[str, Any] | None]) -> list[str]:
-    """The tools that these messages call, each once, in order."""
+    """Return the tools that these messages call, each once, in order."""
     names: dict[str, None] = {}
     for payload in payloads:
         beyond = payload or {}

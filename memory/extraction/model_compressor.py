@@ -68,7 +68,7 @@ class ModelCompressor:
 
 
 def worth_asking(passages: Sequence[Passage]) -> dict[int, Passage]:
-    """Those that are not short already, by their number, as far as all of them can be shown at once."""
+    """Return those that are not short already, by their number, as far as all of them fit into one request."""
     asked: dict[int, Passage] = {}
     left = conf.COMPRESSION_INPUT_TOKENS
     for number, passage in enumerate(passages):
@@ -80,7 +80,7 @@ def worth_asking(passages: Sequence[Passage]) -> dict[int, Passage]:
 
 
 def ask_for_less(passages: Mapping[int, Passage]) -> Question:
-    lines = [told_passage(number, passage) for number, passage in passages.items()]
+    lines = [format_passage(number, passage) for number, passage in passages.items()]
     return Question(
         instructions=render_to_string("prompts/compression_instructions.txt").strip(),
         material=render_to_string("prompts/compression_material.txt", {"passages": lines}).strip(),
@@ -89,19 +89,19 @@ def ask_for_less(passages: Mapping[int, Passage]) -> Question:
     )
 
 
-def told_passage(number: int, passage: Passage) -> str:
-    """The passage as a line of the material."""
+def format_passage(number: int, passage: Passage) -> str:
+    """Format the passage as a line of the material."""
     words = max(int(bound_of(passage) * WORDS_PER_TOKEN), 5)
     return encode_line({"number": number, "part": passage.part, "words": words, "text": passage.text})
 
 
 def bound_of(passage: Passage) -> int:
-    """In how many tokens it is to be told."""
+    """Return the number of tokens that it may be shortened to."""
     return passage.max_tokens or int(estimate_tokens(passage.text) * SHARE_OF_WORDS)
 
 
 def believed(answer: str, passage: Passage) -> str:
-    """The answer with what it lost, if it is true to the passage, and of use."""
+    """Return the answer with what it lost, if it is true to the passage and useful."""
     quoted = shorten_passage(passage)
     if passage.max_tokens is not None:
         fits = estimate_tokens(answer) <= passage.max_tokens

@@ -44,11 +44,11 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0
 
 
 def one_of(values: Iterable[str]) -> Any:
-    """A text that a model is told to take from these; another one is no reason to refuse the whole answer."""
+    """Return a field for one of these texts; another text does not invalidate the whole answer."""
     return Field(json_schema_extra={"enum": list(values)})
 
 
-class EntityAnswer(BaseModel):
+class EntityReply(BaseModel):
     """Somebody or something that has a name."""
 
     name: str
@@ -58,7 +58,7 @@ class EntityAnswer(BaseModel):
     evidence: list[int]
 
 
-class FactAnswer(BaseModel):
+class FactReply(BaseModel):
     """A claim that stands alone."""
 
     number: int
@@ -73,8 +73,8 @@ class FactAnswer(BaseModel):
     evidence: list[int]
 
 
-class RelationshipAnswer(BaseModel):
-    """Between two of the entities."""
+class RelationshipReply(BaseModel):
+    """A relationship between two of the entities."""
 
     source: str
     target: str
@@ -84,7 +84,7 @@ class RelationshipAnswer(BaseModel):
 
 
 class PreferenceAnswer(BaseModel):
-    """How the user likes something."""
+    """A preference of the user."""
 
     topic: str
     value: str
@@ -93,11 +93,11 @@ class PreferenceAnswer(BaseModel):
 
 
 class KnowledgeAnswer(BaseModel):
-    """What the turns say about the world."""
+    """The knowledge that the turns state about the world."""
 
-    entities: list[EntityAnswer]
-    facts: list[FactAnswer]
-    relationships: list[RelationshipAnswer]
+    entities: list[EntityReply]
+    facts: list[FactReply]
+    relationships: list[RelationshipReply]
     preferences: list[PreferenceAnswer]
 
 
@@ -121,7 +121,7 @@ class ModelExtractor:
 
 
 def ask_for_knowledge(chunk: Chunk) -> Question:
-    """The question about a chunk, all of whose turns are shown."""
+    """Return the question about a chunk, all of whose turns are shown."""
     limits = {
         "items": MOST_ASKED_FOR,
         "topic_characters": LONGEST_TOPIC,
@@ -130,8 +130,8 @@ def ask_for_knowledge(chunk: Chunk) -> Question:
     }
     material = {
         "known": [encode_line({"number": known.number, "claim": known.claim}) for known in chunk.known],
-        "before": [encode_line(told_turn(turn)) for turn in chunk.before],
-        "turns": [encode_line({"turn": turn.index, **told_turn(turn)}) for turn in chunk.turns],
+        "before": [encode_line(format_turn(turn)) for turn in chunk.before],
+        "turns": [encode_line({"turn": turn.index, **format_turn(turn)}) for turn in chunk.turns],
         "next_number": next_number(chunk),
     }
     return Question(
@@ -142,12 +142,15 @@ def ask_for_knowledge(chunk: Chunk) -> Question:
 
 
 def next_number(chunk: Chunk) -> int:
-    """From which on new facts are numbered."""
+    """Return the number at which new facts start."""
     return max((known.number for known in chunk.known), default=0) + 1
 
 
-def told_turn(turn: ChunkTurn) -> Mapping[str, object]:
-    """The turn without its number: what cannot be named is no evidence. The weekday saves models the counting."""
+def format_turn(turn: ChunkTurn) -> Mapping[str, object]:
+    """Format the turn without its number: what cannot be named is no evidence.
+
+    The weekday saves models the counting.
+    """
     name = {"name": turn.speaker} if turn.speaker.strip() else {}
     when = {"time": turn.timestamp.isoformat(timespec="minutes"), "weekday": turn.timestamp.strftime("%A")}
     return {"role": turn.role, **name, **when, "text": turn.text}
@@ -171,8 +174,8 @@ class AnswerReader:
             dropped=dict(self._dropped),
         )
 
-    def read_fact(self, fact: FactAnswer) -> ExtractedFact | None:
-        """None, and counted, where a time is no time."""
+    def read_fact(self, fact: FactReply) -> ExtractedFact | None:
+        """Read a fact; return None, and count it, if a time is malformed."""
         zone = next((self._zones[index] for index in fact.evidence if index in self._zones), None)
         try:
             valid_from, valid_to = (parse_time(text, zone=zone) for text in (fact.valid_from, fact.valid_to))
@@ -194,7 +197,7 @@ class AnswerReader:
 
 
 def parse_time(text: str | None, *, zone: tzinfo | None) -> datetime | None:
-    """An ISO date, which begins at midnight, or an ISO time; in the zone of the turn where it has none itself.
+    """Parse an ISO date, which begins at midnight, or an ISO time, in the turn's zone if it has none itself.
 
     Raises ValueError for anything else, ISO's rarer forms too.
 
@@ -212,7 +215,7 @@ def parse_time(text: str | None, *, zone: tzinfo | None) -> datetime | None:
     return moment.replace(tzinfo=zone) if moment.tzinfo is None else moment
 
 
-def read_entity(entity: EntityAnswer) -> ExtractedEntity:
+def read_entity(entity: EntityReply) -> ExtractedEntity:
     return ExtractedEntity(
         name=on_one_line(entity.name),
         type=label(entity.type),
@@ -222,7 +225,7 @@ def read_entity(entity: EntityAnswer) -> ExtractedEntity:
     )
 
 
-def read_relationship(relationship: RelationshipAnswer) -> ExtractedRelationship:
+def read_relationship(relationship: RelationshipReply) -> ExtractedRelationship:
     return ExtractedRelationship(
         source=on_one_line(relationship.source),
         target=on_one_line(relationship.target),

@@ -106,7 +106,7 @@ _HIDDEN = re.compile("[\U000e0000-\U000e007f\u202d\u202e]")
 
 
 def gives_orders(text: str) -> bool:
-    """Whether the text talks to the machinery that reads it. Linear in its length."""
+    """Return whether the text addresses the machinery that reads it. Linear in its length."""
     return _HIDDEN.search(_FLAG.sub("", text)) is not None or _orders(text) or any(map(_orders, _decoded(text)))
 
 
@@ -118,7 +118,7 @@ def _orders(text: str) -> bool:
 
 
 def _decoded(text: str) -> list[str]:
-    """The texts that stand in it as base64."""
+    """Return the texts that it holds as base64."""
     found = []
     for blob in _BASE64.findall(text)[:MOST_BLOBS]:
         bare = blob.rstrip("=").translate(str.maketrans("-_", "+/"))

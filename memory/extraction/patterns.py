@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from memory.extraction.grounding import fold, word_stems
 from memory.extraction.orders import gives_orders
 from memory.extraction.wording import is_text
+from memory.invisible_characters import drop_invisible
 from memory.providers.sentences import split_sentences
-from memory.unseen import drop_unseen
 
 FEWEST_STEPS, MOST_STEPS = 2, 20
 LONGEST_NAME = 100
@@ -38,10 +38,10 @@ BLANKS = re.compile(r"\s+")
 
 @dataclass(slots=True, kw_only=True)
 class Trail:
-    """What was called for one purpose, in the order in which it is added.
+    """The calls made for one purpose, in the order in which they are added.
 
-    Failed calls are left out, and a call of the tool that was called just before is the same step. One call more than a
-    pattern may have is all that is kept.
+    Failed calls are left out, and a repeated call of the same tool is one step. One call more than a pattern may have
+    is all that is kept.
     """
 
     steps: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Trail:
 
     @property
     def task_type(self) -> str:
-        """Of the calls, where all that have one agree."""
+        """Return the type of the calls, if all that have one agree."""
         return next(iter(self.task_types)) if len(self.task_types) == 1 else ""
 
 
@@ -76,7 +76,8 @@ class Pattern:
 
     @property
     def description(self) -> str:
-        """
+        """Describe the pattern in a sentence.
+
         >>> Pattern(steps=("search_docs", "read_file", "send_report"), task="", task_type="").description
         'Call search_docs, then read_file, then send_report.'
         """
@@ -84,34 +85,34 @@ class Pattern:
 
 
 def are_plain(names: Iterable[str]) -> bool:
-    """Whether these are names of tools, rather than orders to who reads them."""
+    """Return whether these are names of tools, rather than orders to their readers."""
     named = list(names)
     return all(is_text(name, LONGEST_NAME) for name in named) and not gives_orders(", ".join(named))
 
 
-def tell_task(texts: Iterable[str]) -> str:
-    """What a sequence was for, in the words of the first of these texts that may be told; empty where none may."""
+def format_task(texts: Iterable[str]) -> str:
+    """Return the purpose of a sequence in the words of the first quotable text; empty if none is."""
     return next(filter(None, map(gist_of, texts)), "")
 
 
 def gist_of(text: str) -> str:
-    """The first sentence that has words of its own, on one line of LONGEST_TASK characters at most.
+    r"""Return the first sentence that has words of its own, on one line of LONGEST_TASK characters at most.
 
     Empty for a text that gives orders anywhere in what is looked at, and for one that says nothing.
 
-    >>> gist_of("Hello there!\\nPlease water  the roses. They hang their heads.")
+    >>> gist_of("Hello there!\nPlease water  the roses. They hang their heads.")
     'Please water the roses.'
     """
     seen = text[:LOOKED_AT]
     if gives_orders(seen):
         return ""
-    telling = next((each for each in split_sentences(drop_unseen(seen)) if content_stems(each)), "")
+    telling = next((each for each in split_sentences(drop_invisible(seen)) if content_stems(each)), "")
     gist = shorten(BLANKS.sub(" ", telling))
     return gist if is_text(gist, LONGEST_TASK) else ""
 
 
 def shorten(sentence: str) -> str:
-    """To LONGEST_TASK characters, between words where it has any."""
+    """Cut a text to LONGEST_TASK characters, between words where it has any."""
     if len(sentence) <= LONGEST_TASK:
         return sentence
     cut = sentence[: LONGEST_TASK - 1]
@@ -120,7 +121,7 @@ def shorten(sentence: str) -> str:
 
 
 def content_stems(text: str) -> frozenset[str]:
-    """What its words are compared by; those that most sentences have, and short ones of English, left out."""
+    """Return the stems by which a task is compared, without those of most sentences and short English words."""
     stems = word_stems(text)
     return frozenset(
         stem for stem in stems - COMMON_STEMS if len(stem) >= SHORTEST_STEM or not (stem.isascii() and stem.isalpha())
@@ -128,7 +129,7 @@ def content_stems(text: str) -> frozenset[str]:
 
 
 def likeness(task: str, other: str) -> float:
-    """How much two tasks share of their words, 0 to 1: 2 |A ∩ B| / (|A| + |B|). Dice 1945."""
+    """Return how much two tasks share of their words, 0 to 1: 2 |A ∩ B| / (|A| + |B|). Dice 1945."""
     ours, theirs = content_stems(task), content_stems(other)
     if not ours or not theirs:
         return float(fold(task) == fold(other) != "")
@@ -136,8 +137,10 @@ def likeness(task: str, other: str) -> float:
 
 
 def task_likeness(pattern: Pattern, other: Pattern) -> float:
-    """How much two patterns were for the same, 0 to 1: not at all where their types differ; by their words, or by their
-    types alone where one of them has no words."""
+    """Return how much two patterns had the same purpose, 0 to 1.
+
+    0 if their types differ; else by their words, or by their types alone if one of them has no words.
+    """
     if pattern.task_type and other.task_type and pattern.task_type != other.task_type:
         return 0.0
     if not pattern.task or not other.task:

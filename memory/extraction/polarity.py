@@ -1,4 +1,4 @@
-"""What a "not" does to a word of a sentence: "was never deployed" tells of no deployment, "no errors" of no error.
+"""Negation in English: "was never deployed" reports no deployment, "no errors" no error.
 
 By the forms of English, within one clause. A word is denied by a negation right before it, with none but light words
 between, or by a subject that is nobody or nothing.
@@ -37,7 +37,7 @@ _LEFT_OPEN = re.compile(
 
 
 def is_denied(sentence: str, match: re.Match[str]) -> bool:
-    """Whether what matched is said not to be so."""
+    """Return whether what matched is denied."""
     if _COUNTED_NONE.match(sentence, match.end()):
         return True
     before = clause_before(sentence, match.start())
@@ -51,5 +51,5 @@ def clause_before(sentence: str, end: int) -> str:
 
 
 def is_left_open(sentence: str) -> bool:
-    """Whether it ends in what is not so yet: "3 hosts are done, 6 are not."."""
+    """Return whether it ends in what is not so yet: "3 hosts are done, 6 are not."."""
     return _LEFT_OPEN.search(sentence.rstrip()) is not None

@@ -1,4 +1,4 @@
-"""What of a text may not be lost when it is told in fewer words: numbers, names of things, paths, errors, and refusals.
+"""Facts that may not be lost when a text is shortened: numbers, names of things, paths, errors, and refusals.
 
 What is a fact here shows by its form alone, in any language: a word with a digit, an underscore, a slash or a dot in
 it, CamelCase, ALLCAPS, a quotation. Who shortens a text has `with_survivors` put back what got lost, and is held to
@@ -73,14 +73,14 @@ def tells_error(sentence: str) -> bool:
 
 
 def tells_nothing_else(short: str, original: str) -> bool:
-    """Whether each fact that `short` tells stands in the original, and is denied, or is not, as it is there."""
+    """Return whether each fact in `short` stands in the original, and is denied, or is not, as it is there."""
     denied, stated = _by_negation(short)
     denied_before, stated_before = _by_negation(original)
     return denied <= denied_before and stated <= stated_before
 
 
 def keeps_negations(short: str, original: str) -> bool:
-    """As `tells_nothing_else`, and each fact that the original denies is denied."""
+    """Return whether, besides `tells_nothing_else`, each fact that the original denies is denied."""
     return tells_nothing_else(short, original) and _by_negation(original)[0] <= _by_negation(short)[0]
 
 
@@ -90,7 +90,7 @@ def _lost(short: str, original: str) -> list[str]:
 
 
 def _facts_of(text: str, word: re.Match[str]) -> Iterator[str]:
-    """The word, without the marks around it, if it is one."""
+    """Return the word, without the marks around it, if it is a fact."""
     bare = word[0].lstrip(_OPENERS).rstrip(_CLOSERS)
     if not bare or len(bare) > LONGEST_FACT or not _is_fact(bare):
         return
@@ -107,7 +107,7 @@ def _is_fact(word: str) -> bool:
 
 
 def _by_negation(text: str) -> tuple[set[str], set[str]]:
-    """The words that are facts, of sentences that deny something and of those that do not."""
+    """Return the words that are facts, of sentences that deny something and of those that do not."""
     denied: set[str] = set()
     stated: set[str] = set()
     for sentence in split_sentences(text):

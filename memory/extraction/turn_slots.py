@@ -1,4 +1,4 @@
-"""What the slots of a structured turn say (E2, E3): as dataclasses, and as the texts that are searched and told."""
+"""Slots of structured turns (E2, E3): as dataclasses, and as the texts that are searched and quoted."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ class Point:
     what: str
     why: str = ""
 
-    def tell(self) -> str:
+    def format(self) -> str:
         return f"{self.what} (because {self.why})" if self.why else self.what
 
 
@@ -31,23 +31,23 @@ class Rationale:
     def is_empty(self) -> bool:
         return not (self.decisions or self.rejected or self.blockers)
 
-    def tell(self) -> str:
-        """A line for each point, behind what it is."""
+    def format(self) -> str:
+        """Return a line for each point, prefixed with what it is."""
         labels = (("Decided", self.decisions), ("Rejected", self.rejected), ("Blocked by", self.blockers))
-        return "\n".join(f"{label}: {point.tell()}" for label, points in labels for point in points)
+        return "\n".join(f"{label}: {point.format()}" for label, points in labels for point in points)
 
     def summarize(self) -> str:
         """Why the turn moved in one direction, in a line: what was decided, else what is in the way."""
         points = self.decisions or self.blockers
         label = "Decided" if self.decisions else "Blocked by"
-        return f"{label}: {'; '.join(point.tell() for point in points)}" if points else ""
+        return f"{label}: {'; '.join(point.format() for point in points)}" if points else ""
 
     def as_json(self) -> dict[str, Any]:
         return {name: [dict(asdict(point)) for point in getattr(self, name)] for name in POINTS}
 
     @classmethod
     def of_json(cls, told: Mapping[str, Any]) -> Self:
-        """As `as_json` wrote it."""
+        """Read what `as_json` wrote."""
         return cls(**{name: [Point(**point) for point in told.get(name, [])] for name in POINTS})
 
 
@@ -63,23 +63,23 @@ class Call:
     result: Any = None
     error: str = ""
 
-    def tell(self) -> str:
+    def format(self) -> str:
         """`tool(arguments) -> result`, or `!! error`, whole."""
         came = f" !! {self.error}" if self.error else ""
-        came += f" -> {tell_value(self.result)}" if self.result is not None else ""
-        return f"{self.tool}({'' if self.arguments is None else tell_value(self.arguments)}){came}"
+        came += f" -> {format_value(self.result)}" if self.result is not None else ""
+        return f"{self.tool}({'' if self.arguments is None else format_value(self.arguments)}){came}"
 
     def as_json(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value not in (None, "")}
 
 
-def tell_value(value: Any) -> str:
+def format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What the agent perceived when the turn began."""
+    """The agent's perception when the turn began."""
 
     text: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -87,9 +87,10 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoning:
-    """Why the turn went as it did. `tier` is the deepest that is told here; shallower ones may stand beside it.
+    """The reason why the turn went as it did.
 
-    A RAW_TRACE has a `trace`, a STRUCTURED_RATIONALE a `rationale`, a DECISION_SUMMARY a `summary`.
+    `tier` is the deepest that is given here; shallower ones may stand beside it. A RAW_TRACE has a `trace`, a
+    STRUCTURED_RATIONALE a `rationale`, a DECISION_SUMMARY a `summary`.
     """
 
     tier: ReasoningTier
@@ -102,31 +103,31 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What the agent replied, executed or changed."""
+    """The agent's reply, execution or change."""
 
     text: str = ""
     calls: Sequence[Call] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
 
-    def tell(self) -> str:
-        return "\n".join(filter(None, [self.text, *(call.tell() for call in self.calls)]))
+    def format(self) -> str:
+        return "\n".join(filter(None, [self.text, *(call.format() for call in self.calls)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of it: `status` is open, succeeded or failed."""
+    """The result of an action: `status` is open, succeeded or failed."""
 
     status: str
     text: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
 
-    def tell(self) -> str:
+    def format(self) -> str:
         return self.text or f"The turn {self.status}." if self.status != "open" else self.text or "Still open."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """What there is of a turn's four slots."""
+    """The present ones of a turn's four slots."""
 
     observation: Observation | None = None
     reasoning: Reasoning | None = None

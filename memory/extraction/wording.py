@@ -1,9 +1,9 @@
-"""What names, claims and preferences can look like, whatever they say."""
+"""Forms of names, claims and preferences, whatever they say."""
 
 import re
 
 from memory.extraction.grounding import fold
-from memory.models.entities import LONGEST_NAME
+from memory.models.entities import MAX_ENTITY_NAME_CHARACTERS
 
 LONGEST_CLAIM = 2_000
 """Characters of a claim; of a description, too."""
@@ -33,23 +33,28 @@ _STANCES = frozenset(
 
 
 def is_text(text: str, longest: int) -> bool:
-    """Whether it says something on one line, in at most so many characters, without control characters and tags."""
+    """Return whether it says something on one line, within so many characters, without control characters and tags."""
     return 0 < len(text.strip()) <= len(text) <= longest and not _NO_TEXT.search(text)
 
 
 def is_name(name: str) -> bool:
-    """Whether it can be the name of something: with a letter in it, no id, no address, nothing that stands for one."""
+    """Return whether it can be the name of something: it has a letter, and is no id, address or placeholder."""
     has_letter = any(map(str.isalpha, name))
-    return is_text(name, LONGEST_NAME) and has_letter and not _NO_NAME.search(name) and fold(name) not in _STAND_INS
+    return (
+        is_text(name, MAX_ENTITY_NAME_CHARACTERS)
+        and has_letter
+        and not _NO_NAME.search(name)
+        and fold(name) not in _STAND_INS
+    )
 
 
 def stands_for_speaker(name: str) -> bool:
-    """Whether somebody speaks, or is spoken to, under this name because none is known."""
+    """Return whether somebody speaks, or is spoken to, under this name because none is known."""
     return fold(name) in _FOR_SPEAKERS
 
 
 def beyond_stance(value: str) -> list[str]:
-    """What a preference says beside liking and disliking: nothing, or one text.
+    """Return what a preference says besides liking and disliking: nothing, or one text.
 
     >>> beyond_stance("likes"), beyond_stance("prefers it cold")
     ([], ['cold'])

@@ -1,4 +1,4 @@
-"""What sentences of work are: decisions, what was rejected, what is in the way, what must be kept to, what comes next.
+"""Kinds of sentences about work: decisions, rejections, blockers, constraints, next steps.
 
 For runtimes that record no slots, and for texts that are compressed. By rules for plain English: they know the usual
 forms of such sentences, not their meaning. Each sentence is one note at most, of the first kind whose form it has; what
@@ -20,7 +20,7 @@ LONGEST_SENTENCE = 600
 
 
 class NoteKind(StrEnum):
-    """What a sentence is to work that goes on."""
+    """The meaning of a sentence for work that goes on."""
 
     CORRECTION = "correction"
     QUESTION_OPEN = "question_open"
@@ -196,7 +196,7 @@ _SIGN = str.maketrans({"’": "'", "‘": "'"})
 
 
 def find_notes(text: str) -> list[Note]:
-    """The notes of a text, in its order. Time grows linearly with the text, and of a long one the middle is left out.
+    """Return the notes of a text in order, in linear time; of a long text the middle is left out.
 
     >>> [note.kind.value for note in find_notes("We go with MIT. No idea. It can't ship until Ana signs.")]
     ['decision', 'blocker']
@@ -206,7 +206,7 @@ def find_notes(text: str) -> list[Note]:
 
 
 def work_sentences(text: str) -> list[str]:
-    """The sentences of a text that are looked at, each without what only opens it ("Okay, …"), and on one line."""
+    """Return the examined sentences of a text, each on one line and without its opener ("Okay, …")."""
     return [bare for sentence in split_sentences(shortened(text)) if (bare := bare_sentence(sentence))]
 
 
@@ -224,20 +224,20 @@ def bare_sentence(sentence: str) -> str:
 
 
 def is_instruction(sentence: str) -> bool:
-    """Whether it has the form of what people tell others to do, or not to have: "Use the old one", "no new packages".
+    """Return whether it has the form of an instruction: "Use the old one", "no new packages".
 
-    Of use only where it is known who speaks: what tools print has the same form.
+    Useful only if the speaker is known: what tools print has the same form.
     """
     return not is_question(sentence) and _INSTRUCTION.search(sentence[:LONGEST_SENTENCE]) is not None
 
 
 def leans_on_former(sentence: str) -> bool:
-    """Whether it says what it is about only by the sentence before it: "It waits.", "No reply so far."."""
+    """Return whether only the sentence before says what it is about: "It waits.", "No reply so far."."""
     return _LEANS.match(sentence.translate(_SIGN)) is not None
 
 
 def kind_of(sentence: str) -> NoteKind | None:
-    """What one sentence is; None for one that is none of these. Of a call, what it gave may be a result or an error."""
+    """Return the kind of one sentence; None if it has none. The output of a call may be a result or an error."""
     plain = sentence[:LONGEST_SENTENCE].translate(_SIGN)
     if (call := _CALL.fullmatch(plain)) is not None:
         return kind_of_call(call)
@@ -260,8 +260,10 @@ def kind_of_call(call: re.Match[str]) -> NoteKind | None:
 
 
 def kind_of_denied(kind: NoteKind, plain: str) -> NoteKind | None:
-    """What a sentence is that says that something is not so: no error is a result, what was not decided or need not be
-    done is nothing, and what did not come about is open, or failed."""
+    """Return the kind of a sentence that denies something.
+
+    No error is a result; what was not decided or need not be done is nothing; what did not occur is open or failed.
+    """
     if kind == NoteKind.RESULT:
         return NoteKind.NEXT_STEP if _STILL_OPEN.search(plain) else NoteKind.ERROR
     if kind == NoteKind.NEXT_STEP:
@@ -271,7 +273,7 @@ def kind_of_denied(kind: NoteKind, plain: str) -> NoteKind | None:
 
 
 def status_of(sentence: str) -> str:
-    """How what a sentence reports ended: succeeded, failed or open; empty where it says nothing of that."""
+    """Return how what a sentence reports ended: succeeded, failed or open; empty if it does not say."""
     kind = kind_of(sentence)
     if _SUPPOSED.match(sentence):
         return ""
@@ -284,6 +286,6 @@ def status_of(sentence: str) -> str:
 
 
 def tells_undone(sentence: str) -> bool:
-    """Whether it says of something that would be a result that it is not so."""
+    """Return whether it denies something that would be a result."""
     plain = sentence[:LONGEST_SENTENCE].translate(_SIGN)
     return is_left_open(plain) or any(is_denied(plain, match) for match in _RESULT_FORM.finditer(plain))

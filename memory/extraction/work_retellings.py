@@ -1,6 +1,6 @@
-"""Episodes of work told again, after a goal or an artifact that they name is called otherwise, or is gone.
+"""Episodes rewritten after a goal or an artifact that they name was renamed or deleted.
 
-Their lines of other things stay as they are.
+Their lines about other things stay as they are.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,13 +18,13 @@ Renaming = Callable[[str, str], str]
 """What to tell for a thing of NAMING, by which it is and how it was told; empty to leave it out."""
 
 
-def tell_produced(title: str, uri: str) -> str:
-    """An artifact, as episodes name it."""
+def format_product(title: str, uri: str) -> str:
+    """Format an artifact as episodes name it."""
     return one_line(f"{title} ({uri})" if title else uri)
 
 
-def is_told_of(told: str, uri: str) -> bool:
-    """Whether something that was produced was told of this path or URI, under whatever title.
+def is_product_of(told: str, uri: str) -> bool:
+    """Return whether a product was recorded under this path or URI, whatever its title.
 
     >>> is_told_of("The plan (docs/plan.md)", "docs/plan.md"), is_told_of("old/docs/plan.md", "docs/plan.md")
     (True, False)
@@ -33,15 +33,15 @@ def is_told_of(told: str, uri: str) -> bool:
     return told == name or told.endswith(f" ({name})")
 
 
-def tell_again(text: str, data: Mapping[str, Any], renaming: Renaming) -> tuple[str, dict[str, Any]]:
+def rewrite_episode(text: str, data: Mapping[str, Any], renaming: Renaming) -> tuple[str, dict[str, Any]]:
     """Text and data of an episode with other names in them."""
-    lines = [told for line in text.split("\n") if (told := tell_line(line, renaming)) is not None]
+    lines = [told for line in text.split("\n") if (told := rewrite_line(line, renaming)) is not None]
     return "\n".join(lines).strip() or NOTHING_LEFT, {
-        key: tell_item(key, value, renaming) for key, value in data.items()
+        key: rewrite_item(key, value, renaming) for key, value in data.items()
     }
 
 
-def tell_line(line: str, renaming: Renaming) -> str | None:
+def rewrite_line(line: str, renaming: Renaming) -> str | None:
     for key in NAMING:
         label = f"{LABELS[key]}: "
         if line.startswith(label):
@@ -50,7 +50,7 @@ def tell_line(line: str, renaming: Renaming) -> str | None:
     return line
 
 
-def tell_item(key: str, value: Any, renaming: Renaming) -> Any:
+def rewrite_item(key: str, value: Any, renaming: Renaming) -> Any:
     if key not in NAMING:
         return value
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What adjacent turns of one goal came to (E5): net decisions, what was taken back, what was done, how it ended.
+"""The outcome of adjacent turns of one goal (E5): net decisions, retractions, actions, and how it ended.
 
 Points of rationales come first; what else is told is found by the forms of sentences (`work_notes`). Everything stands
 as somebody wrote it. A decision that a later turn takes back is a correction, and no decision any more.
@@ -77,7 +77,10 @@ _SMALL_WORDS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One record, as far as it may be told. `points` are those of its rationale; without one, `summary` says why."""
+    """One record, as far as the policy allows.
+
+    `points` are those of its rationale; without one, `summary` says why.
+    """
 
     number: int
     status: str
@@ -98,17 +101,17 @@ class Step:
 
     @property
     def decisions(self) -> list[str]:
-        """What was decided in it, with why."""
-        told = tell_points(self.points.decisions) or [one_line(self.summary).removeprefix("Decided: ")]
+        """Return what was decided in it, with reasons."""
+        told = format_points(self.points.decisions) or [one_line(self.summary).removeprefix("Decided: ")]
         return unlike([*told, *self.notes.get(NoteKind.DECISION, ())])
 
     @property
     def rejected(self) -> list[str]:
-        return unlike([*tell_points(self.points.rejected), *self.notes.get(NoteKind.REJECTION, ())])
+        return unlike([*format_points(self.points.rejected), *self.notes.get(NoteKind.REJECTION, ())])
 
     @cached_property
     def findings(self) -> Sequence[str]:
-        """What of the perceived went wrong or was found out, or names something."""
+        """Return the observations that went wrong, were discoveries, or name something."""
         kinds = {text: kind_of(text) for text in work_sentences(self.observation)}
         return [text for text, kind in kinds.items() if kind in FOUND or (kind is None and facts_in(text))]
 
@@ -133,12 +136,12 @@ class WorkStory:
 
 
 def one_line(text: str) -> str:
-    """So that no text passes for a line of ours."""
+    """Put a text on one line, so that none of its lines passes for one of ours."""
     return " ".join(text.split())
 
 
-def tell_points(points: Iterable[Point]) -> list[str]:
-    return [one_line(point.tell()) for point in points]
+def format_points(points: Iterable[Point]) -> list[str]:
+    return [one_line(point.format()) for point in points]
 
 
 def unlike(texts: Iterable[str]) -> list[str]:
@@ -154,7 +157,7 @@ def unlike(texts: Iterable[str]) -> list[str]:
 
 
 def cut_steps(steps: Sequence[Step], *, max_tokens: int) -> Iterator[Sequence[Step]]:
-    """In stretches whose decisions and outcomes leave room for what was done; one step at least."""
+    """Split the steps into segments whose decisions and outcomes leave room for actions; at least one step each."""
     stretch: list[Step] = []
     taken = 0
     for step in steps:
@@ -169,7 +172,7 @@ def cut_steps(steps: Sequence[Step], *, max_tokens: int) -> Iterator[Sequence[St
 
 
 def net_work(story: WorkStory) -> dict[str, Any]:
-    """An episode's `data`: what holds at the end, in the order in which it came."""
+    """Return an episode's `data`: what holds at the end, in the order in which it came."""
     last = story.steps[-1]
     decisions, corrections = net_decisions(story.steps)
     return {
@@ -202,21 +205,21 @@ def notes_of(steps: Iterable[Step], *kinds: NoteKind) -> Iterator[str]:
 
 
 def latest_findings(steps: Sequence[Step]) -> list[str]:
-    """What went wrong or was found out comes before what only names something; told in the order in which it came."""
+    """Return the findings in order; failures and discoveries take precedence over what only names something."""
     found = [text for step in steps for text in step.findings]
     told = set(latest(sorted(found, key=lambda text: kind_of(text) in FOUND)))
     return [text for text in unlike(found) if text in told]
 
 
 def blockers_of(steps: Sequence[Step]) -> Iterator[str]:
-    """Those that no later step settled. What an outcome says stands there."""
+    """Return the blockers that no later step resolved. What an outcome says stands there."""
     for place, step in enumerate(steps, start=1):
-        said = [*tell_points(step.points.blockers), *besides_outcome(step, NoteKind.BLOCKER)]
+        said = [*format_points(step.points.blockers), *besides_outcome(step, NoteKind.BLOCKER)]
         yield from (text for text in said if not is_settled(text, steps[place:]))
 
 
 def open_ends_of(steps: Sequence[Step]) -> Iterator[str]:
-    """What earlier steps left open and no later one settled, and what the last one says comes next."""
+    """Return what earlier steps left open and no later one resolved, and what the last one says comes next."""
     for place, step in enumerate(steps[:-1], start=1):
         if step.status == "open" and not is_settled(step.outcome, steps[place:]):
             yield one_line(step.outcome)
@@ -229,14 +232,14 @@ def besides_outcome(step: Step, *kinds: NoteKind) -> Iterator[str]:
 
 
 def is_settled(text: str, later: Iterable[Step]) -> bool:
-    """Whether an outcome says most of what was open."""
+    """Return whether an outcome says most of what was open."""
     about = words_of(text)
     least = max(LEAST_SHARED, SHARED_WORDS * len(about))
     return any(len(about & settled) >= least for step in later for settled in step.settled)
 
 
 def net_decisions(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
-    """The decisions that hold, and those that were taken back, each with what took it back; other corrections too."""
+    """Return the decisions that hold, those retracted with their retractions, and other corrections."""
     held: dict[str, frozenset[str]] = {}
     corrections: list[str] = []
     for step in steps:
@@ -248,7 +251,7 @@ def net_decisions(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
                 if is_same_matter(about, said, needed(text, decision, is_rejection=is_rejection))
                 or gives_up(text, about)
             ]
-            corrections += [tell_correction(decision, text, step) for decision in against]
+            corrections += [format_correction(decision, text, step) for decision in against]
             if not against and text in step.notes.get(NoteKind.CORRECTION, ()):
                 corrections.append(text)
             held = {decision: about for decision, about in held.items() if decision not in against}
@@ -256,28 +259,28 @@ def net_decisions(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
     return unlike(held), unlike(corrections)
 
 
-def tell_correction(decision: str, text: str, step: Step) -> str:
-    """What was rejected in a rationale is told deeper than what was decided: of that, only that it was so."""
-    is_of_rationale = text in tell_points(step.points.rejected)
+def format_correction(decision: str, text: str, step: Step) -> str:
+    """Format a correction; a rejection in a rationale is deeper than a decision, so only its fact is told."""
+    is_of_rationale = text in format_points(step.points.rejected)
     return f"{decision} (taken back)" if is_of_rationale else f"{decision} (taken back: {text})"
 
 
 def takings_back(step: Step) -> list[tuple[str, bool]]:
-    """What in a step may take an earlier decision back, and whether it says so by being a rejection."""
+    """Return what in a step may retract an earlier decision, and whether it does so by being a rejection."""
     others = [*step.notes.get(NoteKind.CORRECTION, ()), *step.decisions]
     points = [*((text, True) for text in step.rejected), *((text, False) for text in dict.fromkeys(others))]
     return points[:MOST_COMPARED]
 
 
 def needed(text: str, decision: str, *, is_rejection: bool) -> float:
-    """The share of words that a point has in common with the decision that it takes back; above 1: it takes none."""
+    """Return the share of words that a point must share with a decision to retract it; above 1, it retracts none."""
     if is_rejection or _TAKES_BACK.search(text):
         return SHARED_WORDS
     return SHARED_WORDS_OF_OPPOSITES if has_negation(text) != has_negation(decision) else 2
 
 
 def gives_up(text: str, about: frozenset[str]) -> bool:
-    """Whether it says of something that it is given up, and names nothing beside what was decided."""
+    """Return whether it says that something is given up, and names nothing besides what was decided."""
     undone = (words_of(match["undone"]) for match in _IS_GIVEN_UP.finditer(text))
     return any(words and words <= about for words in undone)
 
@@ -292,7 +295,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def deeds_to_shorten(story: WorkStory, data: Mapping[str, Any], *, max_tokens: int) -> list[Passage]:
-    """What each step did, in the tokens that are left beside what must be told."""
+    """Return what each step did, within the tokens left by what must be told."""
     left = max_tokens - estimate_tokens(lay_out(data, story, [""] * len(story.steps)))
     share = left // len(story.steps)
     bound = share if share >= LEAST_TOKENS_OF_A_DEED else 0
@@ -301,25 +304,25 @@ def deeds_to_shorten(story: WorkStory, data: Mapping[str, Any], *, max_tokens: i
 
 
 def lay_out(data: Mapping[str, Any], story: WorkStory, deeds: Sequence[str]) -> str:
-    """The episode's text: a line for each thing, behind what it is. `deeds` tell what each step did."""
+    """Return the episode's text: a prefixed line for each thing. `deeds` are the actions of each step."""
     *earlier, last = zip(story.steps, deeds, strict=True)
-    done = [*(tell_deed(step, deed, data["open_ends"]) for step, deed in earlier), one_line(last[1])]
+    done = [*(format_action(step, deed, data["open_ends"]) for step, deed in earlier), one_line(last[1])]
     told = {**data, "done": list(filter(None, done)), "tools": filter(None, [", ".join(data["tools"])])}
     said = "\n".join([*done, data["outcome"]])
     told |= {key: [text for text in data[key] if text not in said] for key in ("constraints", "findings")}
-    lines = ((tell_label(key, last[0].status), text) for key in LABELS for text in as_list(told[key]))
+    lines = ((format_label(key, last[0].status), text) for key in LABELS for text in as_list(told[key]))
     return "\n".join(f"{label}: {text}" for label, text in lines if text)
 
 
-def tell_deed(step: Step, deed: str, open_ends: Collection[str]) -> str:
-    """What was done and what came of it, unless that is told as an open end, or by what was done."""
+def format_action(step: Step, deed: str, open_ends: Collection[str]) -> str:
+    """Format what was done and its result, unless it is told as an open end, or by what was done."""
     done, outcome = one_line(deed), one_line(step.outcome)
     is_told = outcome.rstrip(".") in done if step.status == SUCCEEDED else outcome in open_ends
     status = "" if step.status == SUCCEEDED or not outcome else f"{step.status}: "
     return " -> ".join(filter(None, [done, "" if is_told else status + outcome]))
 
 
-def tell_label(key: str, status: str) -> str:
+def format_label(key: str, status: str) -> str:
     return f"{LABELS[key]} ({status})" if key == "outcome" else LABELS[key]
 
 

@@ -1,9 +1,9 @@
-"""The audit log's daily partitions (named memory_audit_log_YYYYMMDD, by UTC): made ahead of time, dropped when too old.
+"""Daily partitions of the audit log (memory_audit_log_YYYYMMDD, by UTC): created ahead of time, dropped when too old.
 
-An entry whose day has none makes it, so a late job loses nothing; ahead of time it costs no writer anything. Neither
-stops writers: ATTACH lets them go on, and DETACH CONCURRENTLY waits until those at the table are done, while new ones
-come. A table of an old day that is no partition any more is what a killed worker had detached: it is dropped.
-Partitions hold all accounts, so a run that one account asked for does the same as any other.
+An entry whose day has no partition creates it, so a late job loses nothing; ahead of time it costs no writer anything.
+Neither stops writers: ATTACH lets them continue, and DETACH CONCURRENTLY waits for the current ones while new ones
+come. A table of an old day that is no longer a partition was detached by a worker that was killed: it is dropped.
+Partitions hold all accounts, so a run for one account does the same as any other.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.errors import LockNotAvailable
 
 from memory import conf
-from memory.maintenance.base import Batch, Report
+from memory.maintenance.base import Batch, BatchReport, job
 
 PARENT = "memory_audit_log"
 
@@ -35,7 +35,7 @@ WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayTable:
-    """The table of a day, as it stands."""
+    """The table of one day in its current state."""
 
     day: date
     is_attached: bool
@@ -47,8 +47,8 @@ class DayTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One day's work: its partition is wanted, or its entries are past their retention."""
+class PartitionStep:
+    """One day's work: its partition is missing, or its entries are past their retention."""
 
     table: DayTable
     outdated: bool
@@ -58,34 +58,38 @@ class Step:
         return str(self.table.day)
 
 
-def run(*, now: datetime, batch: Batch) -> Report:
-    """One day's partition a batch, in the order of days; the cursor is the day."""
+@job(every=time(hour=0, minute=10), batch_size=1)
+def run(*, now: datetime, batch: Batch) -> BatchReport:
+    """Create the audit log's daily partitions ahead of time and drop those past their retention.
+
+    One day's partition a batch, in the order of days; the cursor is the day.
+    """
     with connection.cursor() as cursor:
         steps = [step for step in plan_steps(cursor, now) if step.cursor > batch.cursor]
         if not steps:
-            return Report(examined=0, changed=0)
+            return BatchReport(examined=0, changed=0)
         after = steps[0].cursor if len(steps) > 1 else ""
         if batch.dry_run:
             would = "partitions_dropped" if steps[0].outdated else "partitions_made"
-            return Report(examined=1, changed=1, cursor=after, figures={would: 1})
+            return BatchReport(examined=1, changed=1, cursor=after, figures={would: 1})
         act = drop_day if steps[0].outdated else make_day
         figures = act(cursor, steps[0].table)
     done = any(figures.values())
-    return Report(examined=1, changed=int(done), failed=int(not done), cursor=after, figures=figures)
+    return BatchReport(examined=1, changed=int(done), failed=int(not done), cursor=after, figures=figures)
 
 
-def plan_steps(cursor: CursorWrapper, now: datetime) -> list[Step]:
-    """What is missing or outdated, oldest first; empty when all is as it should be.
+def plan_steps(cursor: CursorWrapper, now: datetime) -> list[PartitionStep]:
+    """Return what is missing or outdated, oldest first.
 
-    Nothing is outdated before it is so by the database's clock: a run as of a time to come makes days, and drops none.
+    Nothing is outdated before it is so by the database's clock: a run with a future `now` creates days and drops none.
     """
     today = now.astimezone(UTC).date()
     oldest_kept = min(today, day_of_database(cursor)) - timedelta(days=conf.AUDIT_RETENTION_DAYS)
     found = {table.day: table for table in tables_of_days(cursor)}
     ahead = (today + timedelta(days=days) for days in range(conf.AUDIT_PARTITIONS_AHEAD + 1))
     missing = [day for day in ahead if day not in found or not found[day].is_attached]
-    wanted = [Step(table=DayTable(day=day, is_attached=False), outdated=False) for day in missing]
-    outdated = [Step(table=table, outdated=True) for day, table in found.items() if day < oldest_kept]
+    wanted = [PartitionStep(table=DayTable(day=day, is_attached=False), outdated=False) for day in missing]
+    outdated = [PartitionStep(table=table, outdated=True) for day, table in found.items() if day < oldest_kept]
     return sorted([*wanted, *outdated], key=lambda step: step.table.day)
 
 
@@ -96,19 +100,19 @@ def day_of_database(cursor: CursorWrapper) -> date:
 
 
 def tables_of_days(cursor: CursorWrapper) -> list[DayTable]:
-    """Partitions, and tables that were some."""
+    """Return the partitions, and the tables that used to be partitions."""
     cursor.execute(DAYS, [PARENT, PARENT, f"^{PARENT}_[0-9]{{8}}$"])
     return [DayTable(day=day, is_attached=attached, is_half_detached=half) for day, attached, half in cursor.fetchall()]
 
 
 def make_day(cursor: CursorWrapper, table: DayTable) -> dict[str, int]:
-    """As writers do that find none, and one of the two makes it: then it is there, by this run or not."""
+    """Create a day's partition as writers do that find none; if both try, one of the two creates it."""
     cursor.execute("SELECT memory_audit_make_partition(%s)", [datetime.combine(table.day, time(), UTC)])
     return {"partitions_made": 1}
 
 
 def drop_day(cursor: CursorWrapper, table: DayTable) -> dict[str, int]:
-    """Nothing where a transaction that is at the log stays open too long: the next run finishes it."""
+    """Drop a day's table. Does nothing while a transaction on the log stays open too long: the next run finishes it."""
     try:
         detach(cursor, table)
     except OperationalError as err:
@@ -122,7 +126,10 @@ def drop_day(cursor: CursorWrapper, table: DayTable) -> dict[str, int]:
 
 
 def detach(cursor: CursorWrapper, table: DayTable) -> None:
-    """Nobody waits for it. In somebody's transaction, where that cannot be, new readers wait until it ends."""
+    """Detach a partition without blocking others.
+
+    Inside a transaction of the caller, where that is impossible, new readers wait until it ends.
+    """
     if not table.is_attached:
         return
     how = "FINALIZE" if table.is_half_detached else "" if connection.in_atomic_block else "CONCURRENTLY"
@@ -132,7 +139,7 @@ def detach(cursor: CursorWrapper, table: DayTable) -> None:
 
 @contextmanager
 def impatience(cursor: CursorWrapper) -> Iterator[None]:
-    """Locks are waited for LOCK_TIMEOUT. Somebody's transaction stays usable, also after an error."""
+    """Wait at most LOCK_TIMEOUT for locks. A transaction of the caller stays usable, also after an error."""
     if connection.in_atomic_block:
         with transaction.atomic():
             cursor.execute(SET_LOCK_TIMEOUT, [LOCK_TIMEOUT])
@@ -147,5 +154,5 @@ def impatience(cursor: CursorWrapper) -> Iterator[None]:
 
 
 def statement(text: str, table: DayTable) -> str:
-    """Names take no parameters."""
+    """Return a statement about the table; names cannot be parameters."""
     return sql.SQL(text).format(table=sql.Identifier(table.name)).as_string()

@@ -1,32 +1,35 @@
-"""What a job is: a function that does one batch of its work in a transaction of its own and says what it did."""
+"""The shape of a job: a function that does one batch of its work in one transaction and reports what it did."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from typing import Protocol
 from uuid import UUID
 
 Clock = Callable[[], datetime]
-"""Tells the time when it is asked; given from the edge, since only the edge may read the real one."""
+"""Returns the current time. Passed in from the edge, since only the edge may read the real clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What to do in one go: at most `size` rows, after `cursor` (the last report's), in one account or in all."""
+    """A batch to do: at most `size` rows after `cursor` (that of the last report), in one account or in all of them."""
 
     size: int
     cursor: str = ""
     account_id: UUID | None = None
     dry_run: bool = False
-    """Look and count, change nothing. `changed` is then what would have changed."""
+    """Count without changing anything; `changed` is then how many rows would have changed."""
     renew: Callable[[], None] = field(default=lambda: None, compare=False)
-    """To be called now and then by a batch that may outlast the lease. Raises where another worker has taken over."""
+    """Renew the lease, from within a batch that may outlast it. Raises if another worker has taken over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What one batch did. `cursor` (at most 200 characters) is where the next one starts, never where this
-    one did; empty: nothing is left. `figures` are whatever else the job counts; a run adds them up."""
+class BatchReport:
+    """The result of one batch.
+
+    `cursor` (at most 200 characters) is where the next batch starts, and never where this one did; it is empty when
+    nothing is left. `figures` are further counts of the job, which a run adds up.
+    """
 
     examined: int
     changed: int
@@ -35,26 +38,29 @@ class Report:
     figures: Mapping[str, int] = field(default_factory=dict)
 
 
-class Run(Protocol):
-    """One batch. Idempotent: a worker killed after it, before its progress was saved, leads to the same batch again."""
+class RunBatch(Protocol):
+    """One batch. Idempotent: when a worker is killed before it saved its progress, the same batch runs again."""
 
-    def __call__(self, *, now: datetime, batch: Batch) -> Report: ...
+    def __call__(self, *, now: datetime, batch: Batch) -> BatchReport: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A piece of maintenance under its name. `every`: the pause between two runs, or the time of day (UTC).
+    """A registered piece of maintenance.
 
-    None: nobody but who asks for it."""
+    `every` is the pause between two runs, or the time of day (UTC) of the daily run; None if it runs on request only.
+    `aliases` are former names, which requests, commands and settings may still use.
+    """
 
     name: str
     description: str
-    run: Run
+    run: RunBatch
     every: timedelta | time | None
     batch_size: int
+    aliases: Sequence[str] = ()
 
     def last_due(self, now: datetime) -> datetime | None:
-        """When, at the latest, a run should have been asked for; None for a job that is off."""
+        """Return the latest time at which a run should have been requested; None for a job that is off."""
         if self.every is None:
             return None
         if isinstance(self.every, timedelta):
@@ -63,5 +69,27 @@ class Job:
         return today if today <= now else today - timedelta(days=1)
 
 
-Progress = Callable[[Report], None]
-"""Told the report of each batch once it is kept."""
+Progress = Callable[[BatchReport], None]
+"""Called with the report of each batch once it is stored."""
+
+REGISTERED_JOBS: dict[str, Job] = {}
+"""The jobs by name, as their modules declare them."""
+
+
+def job(
+    *, every: timedelta | time | None, batch_size: int, aliases: Sequence[str] = ()
+) -> Callable[[RunBatch], RunBatch]:
+    """Register the decorated function as a job.
+
+    The job is named after its module, and described by the first line of the function's docstring.
+    """
+
+    def register(run: RunBatch) -> RunBatch:
+        name = run.__module__.rpartition(".")[2]
+        description = (run.__doc__ or "").partition("\n")[0]
+        REGISTERED_JOBS[name] = Job(
+            name=name, description=description, run=run, every=every, batch_size=batch_size, aliases=aliases
+        )
+        return run
+
+    return register

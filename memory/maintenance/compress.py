@@ -5,29 +5,33 @@ is needed for waits, and episodes are archived all the same.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, time
 from uuid import UUID
 
-from memory.maintenance.base import Batch, Report
-from memory.services.compression.archive import archive_episodes
-from memory.services.compression.compress import Stretch, Worked
+from memory.maintenance.base import Batch, BatchReport, job
+from memory.services.compression.compress import CompressionBatch
 from memory.services.compression.merge import merge_records
-from memory.services.compression.slots import compress_slots
+from memory.services.compression.shorten import archive_episodes, compress_slots
+from memory.services.conversations.queue import BatchResult
 
 ARCHIVE = "archive"
-STAGES: Mapping[str, Callable[[Stretch], Worked]] = {
+STAGES: Mapping[str, Callable[[CompressionBatch], BatchResult]] = {
     "slots": compress_slots,
     "merge": merge_records,
     ARCHIVE: archive_episodes,
 }
-"""In their order: what was shortened in a run may be merged in the same one."""
+"""The stages in order: what a run shortened may be merged in the same run."""
 
 
-def run(*, now: datetime, batch: Batch) -> Report:
-    """One batch of one stage."""
+@job(every=time(hour=4, minute=30), batch_size=20)
+def run(*, now: datetime, batch: Batch) -> BatchReport:
+    """Shorten old structured turns, merge them into work episodes, and archive old episodes.
+
+    One batch of one stage.
+    """
     stage, _, after = (batch.cursor or f"{next(iter(STAGES))}:").partition(":")
     done = STAGES[stage](
-        Stretch(
+        CompressionBatch(
             now=now,
             limit=batch.size,
             after=UUID(after) if after else None,
@@ -36,17 +40,17 @@ def run(*, now: datetime, batch: Batch) -> Report:
             renew=batch.renew,
         )
     )
-    return Report(
-        examined=done.examined,
-        changed=done.changed,
+    return BatchReport(
+        examined=done.claimed,
+        changed=done.stored,
         failed=done.failed,
-        cursor=next_cursor(stage, done),
+        cursor=next_stage_cursor(stage, done),
         figures=done.figures,
     )
 
 
-def next_cursor(stage: str, done: Worked) -> str:
-    """The rest of the stage, or the beginning of the next one; empty behind the last."""
+def next_stage_cursor(stage: str, done: BatchResult) -> str:
+    """Return the cursor of the rest of the stage, or of the next stage; empty after the last one."""
     if done.last is not None and not done.stopped:
         return f"{stage}:{done.last}"
     following = list(STAGES)[list(STAGES).index(stage) + 1 :]

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from memory import conf
 from memory.errors import Conflict, MemoryServiceError
-from memory.maintenance.base import Batch, Clock, Job, Progress, Report
+from memory.maintenance.base import Batch, BatchReport, Clock, Job, Progress
 from memory.models import JobRun
 from memory.models.jobs import SCHEDULE
 from memory_project.ids import uuid7
@@ -27,19 +27,20 @@ logger = logging.getLogger(__name__)
 
 
 class LeaseLost(Exception):  # noqa: N818 - it says what happened
-    """Another worker has taken the run up; this one has no say in it any more."""
+    """The lease of a run that another worker has taken over; this worker must stop."""
 
 
 class CursorStuck(MemoryServiceError):  # noqa: N818 - as in the rest of the tree
-    """A job that asks for the same batch for ever is wrong, and must not keep a worker."""
+    """A job asked for the same batch again: it would keep its worker for ever."""
 
     code = "cursor_stuck"
 
 
 def run_waiting(job: Job, *, clock: Clock) -> None:
-    """Do what waits for this job until nothing does, begun runs first. At once if another worker is at it.
+    """Run what waits for this job until nothing does, started runs first.
 
-    The clock is read for each batch: a run may take hours, and may have been asked for while another was on.
+    Returns immediately if another worker is at it. The clock is read for each batch: a run may take hours, and may have
+    been requested while another one was on.
     """
     give_up_hopeless_runs(job)
     runs = JobRun.objects.filter(job=job.name)
@@ -48,26 +49,26 @@ def run_waiting(job: Job, *, clock: Clock) -> None:
 
 
 def run_at_once(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None = None) -> JobRun:
-    """Do this new run here and now, after the one that a killed worker may have left. Conflict if another is on."""
+    """Run this new run now, after the one that a killed worker may have left. Raises Conflict if another is on."""
     give_up_hopeless_runs(job)
     if left := JobRun.objects.filter(job=job.name).abandoned().claim(leased_by=new_lease_holder(), lease=lease()):
         execute(job, left, clock=clock)
     try:
         with transaction.atomic():
             run.save(force_insert=True)
-            run.take(leased_by=new_lease_holder(), lease=lease())
+            run.begin(leased_by=new_lease_holder(), lease=lease())
     except IntegrityError as err:  # job_runs_once_at_a_time
         raise Conflict(f"another run of {job.name} is on") from err
     return execute(job, run, clock=clock, on_progress=on_progress)
 
 
 def execute(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None = None) -> JobRun:
-    """Run a claimed run to its end. Whatever it raises is kept in its row; the row is answered as it then is."""
+    """Run a claimed run to its end and return its row. Whatever it raises is stored in the row."""
     with logged_as_job(run.id):
-        return work_off(job, run, clock=clock, on_progress=on_progress)
+        return run_logged(job, run, clock=clock, on_progress=on_progress)
 
 
-def work_off(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None) -> JobRun:
+def run_logged(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None) -> JobRun:
     logger.debug("job %s run %s begins, attempt %s", job.name, run.id, run.attempts)
     try:
         with span("job", job=job.name) as traced:
@@ -103,7 +104,7 @@ def run_batches(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | 
 
 
 def report_end(run: JobRun) -> None:
-    """Log what was done. Scheduled runs that found nothing leave little trace: log and table grow with work only."""
+    """Log the result. Scheduled runs that found nothing leave little trace, so log and table grow with work only."""
     idle = run.requested_by == SCHEDULE and run.examined == run.failed == 0
     figures = (run.examined, run.changed, run.failed)
     level = logging.DEBUG if idle else logging.INFO
@@ -112,8 +113,8 @@ def report_end(run: JobRun) -> None:
         JobRun.objects.scheduled(run.job).found_nothing().filter(created_at__lt=run.created_at).delete()
 
 
-def keep_progress(run: JobRun, report: Report) -> None:
-    """Add a batch's figures and renew the lease, or end the run with them. LeaseLost if it is no longer ours."""
+def keep_progress(run: JobRun, report: BatchReport) -> None:
+    """Add a batch's figures and renew the lease, or end the run with them. Raises LeaseLost."""
     columns: dict[str, Any] = {name: F(name) + getattr(report, name) for name in ("examined", "changed", "failed")}
     if report.figures:
         run.figures = columns["figures"] = dict(Counter(run.figures) + Counter(report.figures))
@@ -126,13 +127,13 @@ def keep_progress(run: JobRun, report: Report) -> None:
     run.failed += report.failed
 
 
-def ended(run: JobRun, last: Report) -> JobRun.Status:
-    """What a run is that came to its end: complete only where nothing failed."""
+def ended(run: JobRun, last: BatchReport) -> JobRun.Status:
+    """Return the status of a run that came to its end: complete only if nothing failed."""
     return JobRun.Status.INCOMPLETE if run.failed + last.failed else JobRun.Status.COMPLETED
 
 
 def renew_lease(run: JobRun) -> None:
-    """In the midst of a batch. LeaseLost if it is no longer ours."""
+    """Renew the lease within a batch. Raises LeaseLost."""
     if not JobRun.objects.held_by(run).update(lease_until=Now() + lease()):
         raise LeaseLost
 
@@ -149,7 +150,7 @@ def fail(run: JobRun, error: Exception) -> None:
 
 
 def describe(error: Exception) -> str:
-    """The class, and the message of our own errors (they hold no contents) or else where it was raised."""
+    """Return the class and message of our own errors, which hold no contents, or else where the error was raised."""
     if isinstance(error, MemoryServiceError):
         return f"{type(error).__name__}: {error}"
     ours = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
@@ -157,7 +158,7 @@ def describe(error: Exception) -> str:
 
 
 def give_up_hopeless_runs(job: Job) -> None:
-    """What killed JOB_ATTEMPTS workers on one and the same batch will kill the next one too."""
+    """Give up runs on which JOB_ATTEMPTS workers died at the same batch: they would kill the next worker too."""
     hopeless = JobRun.objects.filter(job=job.name, attempts__gte=conf.JOB_ATTEMPTS).abandoned()
     error = f"Given up: {conf.JOB_ATTEMPTS} workers in a row were killed, or hung, on the same batch."
     if hopeless.update(status=JobRun.Status.FAILED, lease_until=None, finished_at=Now(), error=error):
@@ -169,5 +170,5 @@ def lease() -> timedelta:
 
 
 def new_lease_holder() -> str:
-    """Machine and process, for people; a new id each time, since processes and their ids come again."""
+    """Return machine and process, for people to read, and a new id, since process ids are reused."""
     return f"{socket.gethostname()[:80]}:{os.getpid()}:{uuid7()}"

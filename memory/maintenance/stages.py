@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from memory.maintenance.base import Batch, Report, Run
+from memory.maintenance.base import Batch, BatchReport, RunBatch
 
 
-def run_stages(stages: Mapping[str, Run], *, now: datetime, batch: Batch) -> Report:
+def run_stages(stages: Mapping[str, RunBatch], *, now: datetime, batch: Batch) -> BatchReport:
     """One batch of the stage that the cursor names, the first one's to begin with. What changed counts by stage."""
     names = list(stages)
     name, _, after = (batch.cursor or f"{names[0]}:").partition(":")

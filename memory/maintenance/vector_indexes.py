@@ -3,28 +3,31 @@
 import logging
 import time
 from contextlib import closing
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import DatabaseError
 
 from memory.errors import Conflict
-from memory.maintenance.base import Batch, Report
-from memory.services.embedding.account_indexes import Change, find_changes, make_change
+from memory.maintenance.base import Batch, BatchReport, job
+from memory.services.embedding.account_indexes import IndexChange, apply_index_change, find_index_changes
 
 logger = logging.getLogger(__name__)
 
 RENEW_SECONDS = 1.0
 
 
-def run(*, now: datetime, batch: Batch) -> Report:
-    """All of them in one batch, since finding them reads all vectors' owners; one that cannot be built keeps no other.
+@job(every=timedelta(hours=1), batch_size=1)
+def run(*, now: datetime, batch: Batch) -> BatchReport:
+    """Build a vector index for each large account, and drop those no longer needed.
+
+    All of them in one batch, since finding them reads all vectors' owners; one that cannot be built keeps no other.
 
     Killed in the midst, what was made is not found again. Leaves the rest for the next run while somebody else builds
     one.
     """
-    changes = find_changes(batch.account_id)
+    changes = find_index_changes(batch.account_id)
     if batch.dry_run:
-        return Report(examined=len(changes), changed=len(changes))
+        return BatchReport(examined=len(changes), changed=len(changes))
     changed = failed = 0
     for change in changes:
         batch.renew()
@@ -37,13 +40,13 @@ def run(*, now: datetime, batch: Batch) -> Report:
         except DatabaseError as err:
             logger.warning("vector index %s was not made: %s", change.name, type(err).__name__)
             failed += 1
-    return Report(examined=len(changes), changed=changed, failed=failed)
+    return BatchReport(examined=len(changes), changed=changed, failed=failed)
 
 
-def carry_out(change: Change, batch: Batch) -> None:
+def carry_out(change: IndexChange, batch: Batch) -> None:
     """Renews the lease meanwhile: a build may take many minutes."""
     renewed = time.monotonic()
-    with closing(make_change(change)) as steps:
+    with closing(apply_index_change(change)) as steps:
         for _progress in steps:
             if time.monotonic() - renewed >= RENEW_SECONDS:
                 batch.renew()

@@ -1,15 +1,19 @@
 """Moves the access log's lines of reads from Redis into the table, and the counts of those that were lost."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from memory.maintenance.base import Batch, Report
-from memory.services.contexts.access_log import look_at_lines, write_lines
+from memory.maintenance.base import Batch, BatchReport, job
+from memory.services.contexts.access_log import preview_access_lines, write_access_lines
 
 
-def run(*, now: datetime, batch: Batch) -> Report:
-    """Lines whose context is gone, and those that a killed worker had written before, count as examined alone."""
+@job(every=timedelta(seconds=15), batch_size=1_000)
+def run(*, now: datetime, batch: Batch) -> BatchReport:
+    """Write the access log of contexts from Redis into its table, and count the reads of entries.
+
+    Lines whose context is gone, and those that a killed worker had written before, count as examined alone.
+    """
     if batch.dry_run:
-        done = look_at_lines(batch.size, after=batch.cursor, account_id=batch.account_id)
+        done = preview_access_lines(batch.size, after=batch.cursor, account_id=batch.account_id)
     else:
-        done = write_lines(batch.size, after=batch.cursor, account_id=batch.account_id, now=now)
-    return Report(examined=done.examined, changed=done.changed, cursor=done.cursor)
+        done = write_access_lines(batch.size, after=batch.cursor, account_id=batch.account_id, now=now)
+    return BatchReport(examined=done.examined, changed=done.changed, cursor=done.cursor)

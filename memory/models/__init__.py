@@ -1,10 +1,11 @@
-"""One row's truth: tables, constraints, chainable filters, one-row methods. One module a noun.
+"""Tables, constraints, chainable filters and methods of single rows: one module per noun.
 
-To add a kind of memory: a member of `Kind`, a child of `Memory` with what it needs more, a migration, and a service
-that stores it through `write_memories`. Embedding, recall, audit and erasure need nothing new.
+`memory.kinds` says how to add a kind of memory.
 """
 
-# Django copies psycopg's adapters at its first connection: what binary vectors need must be registered by then
+from memory.kinds import Kind
+
+# Django copies psycopg's adapters at its first connection, so that those of binary vectors must be registered before
 from memory.models import binary as binary
 from memory.models.access import AccessControl, Level
 from memory.models.access_log import ContextAccessLog
@@ -24,7 +25,7 @@ from memory.models.jobs import JobRun
 from memory.models.learnings import Learning, LearningVote
 from memory.models.links import Link
 from memory.models.live import LedgerAccount, WorkingMemoryAccount
-from memory.models.memory import Kind, Memory
+from memory.models.memory import Memory
 from memory.models.metrics import MetricSample
 from memory.models.pools import BlackboardPosting, MemoryPool, SharedContextPool, ToolCacheEntry
 from memory.models.procedures import Strategy, StrategyTool, StrategyUse, Tool, ToolInvocation

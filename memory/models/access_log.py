@@ -1,4 +1,4 @@
-"""The access log of contexts: which agent read or wrote which entry, when."""
+"""Access log of contexts: which agent read or wrote which entry, and when."""
 
 from django.db import models
 
@@ -8,9 +8,9 @@ from memory_project.ids import uuid7
 
 
 class ContextAccessLog(models.Model):
-    """One line. Outlives the entry that it speaks of. Of action `lost`, it says how many lines (`count`) there are not.
+    """One line of the log. It outlives its entry. A line with the action `lost` counts lines that were never written.
 
-    `id` is made where the access happens, so that a line written twice is one.
+    `id` is made where the access happens, so that a line that is written twice is stored once.
     """
 
     class Action(models.TextChoices):
@@ -26,7 +26,7 @@ class ContextAccessLog(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
-    # the database takes lines along with their context, by a key that stays in the account (see the migration)
+    # the database deletes lines with their context, by a foreign key within the account (see the migration)
     context = models.ForeignKey(
         PersistentContext, models.CASCADE, null=True, related_name="access_logs", db_index=False, db_constraint=False
     )

@@ -1,4 +1,4 @@
-"""Who may come in: accounts (the wall), their teams and agents, and the keys that open the API."""
+"""Accounts (the tenants), their teams and agents, and the keys of the API."""
 
 import hashlib
 import secrets
@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from memory.reasoning import ReasoningTier
 from memory_project.ids import uuid7
-from memory_project.walls import OfAccount
+from memory_project.tenancy import AccountQuerySet
 
 LAST_USED_RESOLUTION = timedelta(minutes=1)
 
@@ -23,17 +23,17 @@ LANGUAGES = (
     *("german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian"),
     *("portuguese", "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish"),
 )
-"""Whose words can be brought to their stems (Snowball); `simple` leaves them as they are, for all other scripts."""
+"""Languages whose words are stemmed (Snowball). `simple` leaves words as they are and is for all other languages."""
 
 
 DEFAULT_LANGUAGE = "english"
 DEFAULT_TRACE_TOKENS = 8_000
 AUDIT_LEVELS = ("off", "writes", "reads", "verbose")
-"""Each keeps what the ones before it keep."""
+"""Levels of the audit log. Each keeps what the levels before it keep, and more."""
 
 
 class Account(models.Model):
-    """A tenant. Nothing crosses it, ever. `language` is that of its texts, as word search reads them."""
+    """A tenant. No data crosses its border. `language` is the one in which word search reads its texts."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=100, unique=True)
@@ -42,17 +42,18 @@ class Account(models.Model):
         max_length=30,
         default=ReasoningTier.STRUCTURED_RATIONALE.value,
         choices=[(tier.value, tier.value.replace("_", " ")) for tier in ReasoningTier],
-        help_text="The deepest tier of reasoning that is kept, and told.",
+        help_text="Deepest tier of reasoning that is stored and returned.",
     )
     raw_trace_tokens = models.PositiveIntegerField(
-        default=DEFAULT_TRACE_TOKENS, help_text="Of a raw trace that is kept; a longer one is not."
+        default=DEFAULT_TRACE_TOKENS,
+        help_text="Maximum length of a raw trace, in tokens. Longer traces are not stored.",
     )
     audit_level = models.CharField(
         max_length=10,
         blank=True,
         default="",
         choices=[(level, level) for level in AUDIT_LEVELS],
-        help_text="What the audit log keeps; empty: as MEMORY_AUDIT_LEVEL says.",
+        help_text="Level of detail of the audit log. Empty: the level that the setting MEMORY_AUDIT_LEVEL names.",
     )
     settings = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -71,12 +72,12 @@ class Account(models.Model):
         return self.name
 
 
-class AgentQuerySet(OfAccount["Agent"]):
+class AgentQuerySet(AccountQuerySet["Agent"]):
     """Agents by account."""
 
 
 class Agent(models.Model):
-    """Somebody who remembers. Made on its first write; `agent_id` is the name that clients use."""
+    """An agent that stores memories. Created by its first write. `agent_id` is the name that clients use."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="agents", db_index=False)
@@ -97,12 +98,12 @@ class Agent(models.Model):
         return self.agent_id
 
 
-class TeamQuerySet(OfAccount["Team"]):
+class TeamQuerySet(AccountQuerySet["Team"]):
     """Teams by account."""
 
 
 class Team(models.Model):
-    """Agents that share what has team scope."""
+    """A group of agents that share rows of team scope."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="teams", db_index=False)
@@ -120,7 +121,7 @@ class Team(models.Model):
 
 
 class TeamMember(models.Model):
-    """An agent in a team, by the agent's name: agents may be named before their first write."""
+    """An agent in a team, by `agent_id`: an agent may join before its first write creates its row."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
@@ -137,7 +138,7 @@ class TeamMember(models.Model):
 
 
 class UsableKey(NamedTuple):
-    """What a request needs to know of its key."""
+    """The columns of a valid API key that a request needs."""
 
     id: UUID
     account_id: UUID
@@ -146,10 +147,10 @@ class UsableKey(NamedTuple):
     prefix: str
     last_used_at: datetime | None
     audit_level: str
-    """The account's."""
+    """The audit level of the account."""
 
 
-# written out: on every request, compiling it took Django longer than all else that a small one does
+# plain SQL: compiling the query in Django took longer than the rest of a small request
 FIND_USABLE = """
 SELECT k.id, k.account_id, k.agent_id, k.scopes, k.prefix, k.last_used_at, a.audit_level
 FROM api_keys k JOIN accounts a ON a.id = k.account_id
@@ -159,13 +160,16 @@ WHERE k.secret_hash = %s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def touch(self, key_id: UUID, now: datetime) -> int:
-        """Note that the key was used; at most one write a minute, so that busy keys are no hot rows."""
+        """Store when the key was used, at most once a minute, so that a busy key does not become a hot row."""
         stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_RESOLUTION)
         return self.filter(stale, id=key_id).update(last_used_at=now)
 
 
 class ApiKey(models.Model):
-    """A bearer secret of 256 random bits, kept as its SHA-256: enough for random secrets, found by one look-up."""
+    """A key of the API: a bearer secret of 256 random bits, of which only the SHA-256 is stored.
+
+    A fast hash is enough for random secrets, and finds the key with one look-up.
+    """
 
     class Scope(models.TextChoices):
         READ = "read"
@@ -178,7 +182,10 @@ class ApiKey(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="api_keys", db_index=False)
     agent_id = models.CharField(
-        max_length=100, blank=True, default="", help_text="Bound to this agent; empty: to none."
+        max_length=100,
+        blank=True,
+        default="",
+        help_text="Agent that the key acts for. Empty: the key is bound to no agent.",
     )
     name = models.CharField(max_length=100, blank=True, default="")
     prefix = models.CharField(max_length=20, editable=False)
@@ -200,7 +207,7 @@ class ApiKey(models.Model):
 
     @staticmethod
     def find_usable(secret: str, now: datetime) -> "UsableKey | None":
-        """The key with this secret, unless it is revoked or expired. One statement."""
+        """Return the key with this secret, or None if there is none, or it is revoked or expired. One statement."""
         with connection.cursor() as cursor:
             cursor.execute(FIND_USABLE, [ApiKey.hash_secret(secret), now])
             row = cursor.fetchone()
@@ -208,7 +215,7 @@ class ApiKey(models.Model):
 
     @staticmethod
     def make_secret() -> str:
-        """`mem_` and 43 characters; shown once, never stored."""
+        """Return a new secret: `mem_` and 43 characters. It is shown once and never stored."""
         return f"mem_{secrets.token_urlsafe(32)}"
 
     @staticmethod

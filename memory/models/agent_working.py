@@ -1,4 +1,4 @@
-"""What agents saved of their working memory: from Redis into the database, until they load it again."""
+"""Working memories that agents saved from Redis into the database, until they load them again."""
 
 from typing import Self
 
@@ -16,16 +16,16 @@ class SavedWorkingMemoryQuerySet(models.QuerySet["SavedWorkingMemory"]):
     """Every use starts at `visible_to`."""
 
     def visible_to(self, owner: Owner) -> Self:
-        """The agent's own; all of the account's for an owner without an agent."""
+        """Filter to rows of the owner's agent, or of the whole account for an owner without an agent."""
         rows = self.filter(account_id=owner.account_id)
         return rows.filter(agent_id=owner.agent_id) if owner.agent_id else rows
 
 
 class SavedWorkingMemory(models.Model):
-    """One working memory of an agent: its own, or that for a task, a workflow run, or both.
+    """A saved working memory of an agent: its general one, or the one for a task, a workflow run, or both.
 
     `values` maps each key to its JSON text (`json`, as Redis had it, so that types and numbers stay exact) and to the
-    milliseconds that it had left (`ttl_ms`): while it is saved, its clock stands still.
+    time to live that it had left in milliseconds (`ttl_ms`), which does not run while it is saved.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -1,4 +1,4 @@
-"""Artifacts (E9): what work produces or uses, outside of the conversation: files, documents, pages, data."""
+"""Artifacts (E9): files, documents, pages and data that work produces or uses outside of the conversation."""
 
 from django.contrib.postgres.indexes import HashIndex
 from django.db import models
@@ -10,7 +10,7 @@ from memory.models.turn_records import TurnRecord
 
 
 class Artifact(Memory):
-    """Something with a path or URI, in one revision; the memory's `text` says what it is.
+    """One revision of something with a path or URI. The memory's `text` describes it.
 
     The next revision is a row of its own that SUPERSEDES this one. `digest` is the hash of its content.
     """
@@ -20,9 +20,11 @@ class Artifact(Memory):
     title = models.CharField(max_length=500, blank=True, default="")
     digest = models.CharField(max_length=200, blank=True, default="")
     revision = models.PositiveIntegerField(default=1)
-    label = models.CharField(max_length=100, blank=True, default="", help_text="The client's name for the revision.")
+    label = models.CharField(
+        max_length=100, blank=True, default="", help_text="Name that the client gave to the revision."
+    )
     is_latest = models.BooleanField(default=True)
-    # the database empties both with what they name (see the migration)
+    # the database clears both when their target is deleted (see the migration)
     record = models.ForeignKey(
         TurnRecord, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
     )
@@ -37,7 +39,7 @@ class Artifact(Memory):
             models.CheckConstraint(condition=Q(revision__gte=1), name="artifact_revision_counts"),
         ]
         indexes = [
-            # longer than an entry of a tree may be
+            # a URI may be longer than an entry of a B-tree
             HashIndex(fields=["uri"], name="artifact_uri"),
             models.Index(fields=["record"], name="artifact_of_record", condition=Q(record__isnull=False)),
             models.Index(fields=["for_goal"], name="artifact_of_goal", condition=Q(for_goal__isnull=False)),

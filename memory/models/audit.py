@@ -1,4 +1,4 @@
-"""The audit log: a table partitioned by day (see the migration), with the documented columns and indexes."""
+"""Audit log: a table partitioned by day (see the migration), with the documented columns and indexes."""
 
 from typing import Self
 
@@ -8,25 +8,25 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from memory_project.ids import uuid7
-from memory_project.walls import OfAccount
+from memory_project.tenancy import AccountQuerySet
 
 ERASED = "payload_erased_at"
-"""In `metadata` of an entry whose texts were erased: when."""
+"""Key in `metadata` of an entry whose texts were erased. Its value is the time of the erasure."""
 
 
-class AuditQuerySet(OfAccount["AuditEntry"]):
+class AuditQuerySet(AccountQuerySet["AuditEntry"]):
     """Entries by account."""
 
     def with_payload(self) -> Self:
-        """Those that have something which erasing would blank."""
+        """Filter to entries with texts that an erasure would blank."""
         erased = Q(query_text="", error_message="", metadata__has_key=ERASED)
         return self.exclude(query_text="", error_message="", metadata={}).exclude(erased)
 
 
 class AuditEntry(models.Model):
-    """What happened to memory, by whom. Outlives the rows it speaks of, and therefore has no foreign keys.
+    """An operation on memories and its actor. Entries outlive the rows they name, so they have no foreign keys.
 
-    Triggers refuse every change of an entry but the erasure of its texts, by the function made for it.
+    Triggers refuse every change of an entry except the erasure of its texts by the database function made for it.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -44,7 +44,9 @@ class AuditEntry(models.Model):
     target_channels = ArrayField(models.CharField(max_length=100), default=list)
     query_text = models.TextField(blank=True, default="")
     result_count = models.IntegerField(null=True)
-    cross_channel_count = models.IntegerField(null=True, help_text="Results of other channels than the active one.")
+    cross_channel_count = models.IntegerField(
+        null=True, help_text="Number of results from channels other than the active one."
+    )
     latency_ms = models.IntegerField(null=True)
     success = models.BooleanField(default=True)
     error_message = models.TextField(blank=True, default="")

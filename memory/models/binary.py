@@ -1,6 +1,7 @@
-"""Vectors on the wire in binary: as text they cost a factor of ten (Django binds its parameters as text).
+"""Database cursors that send vectors in binary. As text, which Django uses for parameters, they cost ten times as much.
 
-A cursor of psycopg's own binds on the server; wrapped by Django's, its statements are counted and logged like others.
+The cursors are psycopg's own, which bind parameters on the server. They are wrapped by Django's, so that their
+statements are counted and logged like others.
 """
 
 from collections.abc import Generator, Sequence
@@ -20,11 +21,11 @@ from psycopg.types.json import JsonbLoader
 Embedding = NDArray[np.float32]
 
 PREPARED_AFTER = 5
-"""Times that a statement has to come."""
+"""Number of executions after which the server keeps a statement prepared."""
 
 
 class HalfVectorDumper(Dumper):
-    """Without an oid: the server takes it from the column or cast, and no look-up of the type is needed."""
+    """Dumps half vectors without a type oid: the server takes it from the column or cast, which saves a look-up."""
 
     format = Format.BINARY
 
@@ -40,7 +41,7 @@ psycopg.adapters.register_dumper(HalfVector, HalfVectorDumper)
 
 @contextmanager
 def binary_cursor() -> Generator[CursorWrapper, None, None]:
-    """A cursor on Django's connection and in its transaction, with parameters bound by the server."""
+    """Yield a cursor on Django's connection and in its transaction whose parameters the server binds."""
     connection.ensure_connection()
     with psycopg.Cursor(connection.connection) as cursor:
         # Django has its connections leave JSON as text, for its own fields to read
@@ -50,9 +51,9 @@ def binary_cursor() -> Generator[CursorWrapper, None, None]:
 
 @contextmanager
 def numbered_cursor() -> Generator[CursorWrapper, None, None]:
-    """The same for statements with `$1` and so on, which answers in binary: times as text cost 10 µs each.
+    """Yield such a cursor for statements with `$1`, `$2`, … that returns rows in binary: times as text cost 10 µs each.
 
-    The server keeps those that come again: reading a statement of 5 KB anew takes it as long as many a search.
+    The server keeps repeated statements prepared: parsing a statement of 5 KB takes it as long as many a search.
     """
     connection.ensure_connection()
     session = connection.connection
@@ -66,11 +67,11 @@ def numbered_cursor() -> Generator[CursorWrapper, None, None]:
 
 
 def half_vector(embedding: Embedding | Sequence[float]) -> HalfVector:
-    """For a parameter. Half precision: 11 bits of mantissa, range up to 65,504."""
+    """Convert an embedding to a parameter of half precision: 11 bits of mantissa, range up to 65,504."""
     return HalfVector(np.asarray(embedding, dtype=np.float32))
 
 
 def fetch_dicts(cursor: CursorWrapper) -> list[dict[str, Any]]:
-    """All rows, by column name."""
+    """Fetch all rows as dicts by column name."""
     names = [column[0] for column in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

@@ -10,17 +10,17 @@ from memory.models.access import SharedQuerySet, SharedRow
 from memory_project.ids import uuid7
 
 OWN_CONTEXT = "agent_memory"
-"""The name of the context in which an agent's long-term memory lives: its type as well."""
+"""Name and type of the context that holds an agent's long-term memory."""
 
 TEAM_CONTEXT = "learnings"
-"""The name of the context, the account's, in which the learnings of a team live."""
+"""Name of the context, owned by the account, that holds the learnings of a team."""
 
 
 class ContextQuerySet(SharedQuerySet["PersistentContext"]):
     """Chainable filters; every use starts at `visible_to`, `writable_by` or `managed_by`."""
 
     def active(self) -> Self:
-        """Not archived: may be written to and searched."""
+        """Filter to contexts that may be written to and searched: those that are not archived."""
         return self.filter(archived=False)
 
     def open_to_all(self) -> Q:
@@ -31,10 +31,11 @@ class ContextQuerySet(SharedQuerySet["PersistentContext"]):
 
 
 class PersistentContext(SharedRow):
-    """A context. Scope account and global: every agent of the account reads; team: its members read and write; agent:
-    nobody but its owner. Grants go beyond that by name (see `models.access`).
+    """A persistent context. Its scope says which agents it is open to without a grant (see `models.access`).
 
-    Archived, it is read-only and left out of searches. `version` counts changes of the context itself, not of entries.
+    Scopes account and global: every agent of the account reads. Scope team: its members read and write. Scope agent:
+    only its owner. An archived context is read-only and left out of searches. `version` counts changes of the context
+    itself, not of its entries.
     """
 
     class ContextType(models.TextChoices):
@@ -70,7 +71,7 @@ class PersistentContext(SharedRow):
                 fields=["account", "agent_id", "team", "name"],
                 name="context_once_by_name",
                 nulls_distinct=False,
-                # those of teams that are dissolved keep their names, and may be several
+                # contexts of deleted teams keep their names, so several may have the same
                 condition=Q(team__isnull=False) | Q(scope__in=("agent", "account", "global")),
             ),
             models.CheckConstraint(

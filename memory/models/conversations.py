@@ -1,4 +1,4 @@
-"""Conversations: the durable side of sessions, who takes part in them, and the queue of summaries that they are."""
+"""Conversations: the durable side of sessions, their participants, and the work queues that their rows are."""
 
 from typing import Self
 from uuid import UUID
@@ -21,7 +21,7 @@ class ParticipantQuerySet(models.QuerySet["Participant"]):
 
 
 class Participant(models.Model):
-    """An agent that wrote into a conversation, and may therefore read it."""
+    """An agent that wrote into a conversation, so that it may read it."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
@@ -46,7 +46,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
     """Chainable filters; every use starts at `visible_to`."""
 
     def visible_to(self, owner: Owner) -> Self:
-        """Those in which the agent takes part; all of the account's for an owner without an agent."""
+        """Filter to conversations of the owner's agent, or of the whole account for an owner without an agent."""
         rows = self.filter(account_id=owner.account_id)
         if not owner.agent_id:
             return rows
@@ -54,16 +54,16 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         return rows.filter(Exists(mine))
 
     def ended_uncleared(self) -> Self:
-        """Ended, but their live side (session, working memory, ledger) is still there."""
+        """Filter to ended conversations whose live side (session, working memory, ledger) still exists."""
         return self.filter(ended_at__isnull=False, cleared_at=None)
 
 
 class Conversation(models.Model):
-    """A conversation as it is kept; its live side is the session in Redis, under the same id.
+    """A conversation in the database. Its live side is the session in Redis, under the same id.
 
-    User and channel are those of the first write and never change: they are part of the session's keys. Counts are of
-    turns, which are numbered from 0 without gaps: turns below `summarized_count` are in the summary, those from
-    `buffer_from` on are in the session's buffer.
+    User and channel are those of the first write and never change, because they are part of the session's keys. Turns
+    are numbered from 0 without gaps: those below `summarized_count` are in the summary, those from `buffer_from` on are
+    in the session's buffer, and those below `extracted_count` were searched for knowledge.
     """
 
     class Outcome(models.TextChoices):
@@ -73,11 +73,15 @@ class Conversation(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     conversation_id = models.CharField(max_length=100)
-    agent_id = models.CharField(max_length=100, blank=True, default="", help_text="Who began it.")
+    agent_id = models.CharField(
+        max_length=100, blank=True, default="", help_text="Agent that started the conversation."
+    )
     user_id = models.CharField(max_length=100, blank=True, default="")
     channel = models.CharField(max_length=100, default=GLOBAL_CHANNEL)
     title = models.CharField(max_length=200, blank=True, default="")
-    continues = models.CharField(max_length=100, blank=True, default="", help_text="The conversation that it resumes.")
+    continues = models.CharField(
+        max_length=100, blank=True, default="", help_text="Id of the conversation that this one resumes."
+    )
     metadata = models.JSONField(default=dict, blank=True)
     outcome = models.CharField(max_length=20, choices=Outcome, blank=True, default="")
     started_at = models.DateTimeField()
@@ -89,18 +93,20 @@ class Conversation(models.Model):
     patterns_extracted_at = models.DateTimeField(null=True, blank=True)
     turn_count = models.PositiveIntegerField(default=0, editable=False)
     record_count = models.PositiveIntegerField(
-        default=0, editable=False, help_text="Structured turns that there ever were: the next one's number."
+        default=0,
+        editable=False,
+        help_text="Number of structured turns ever recorded, which is the number of the next one.",
     )
     summarized_count = models.PositiveIntegerField(default=0, editable=False)
     buffer_from = models.PositiveIntegerField(default=0, editable=False)
-    # the row is the queue of summaries: when it is due, up to which turn somebody asked for, who is at it until when
+    # the row is an item of the summary queue: when it is due, up to which turn it was requested, and its lease
     summarize_after = models.DateTimeField(null=True, blank=True, editable=False)
     summarize_to = models.PositiveIntegerField(null=True, blank=True, editable=False)
     summary_lease_until = models.DateTimeField(null=True, blank=True, editable=False)
     summary_attempts = models.PositiveSmallIntegerField(default=0, editable=False)
     summary_error = models.CharField(max_length=100, blank=True, default="", editable=False)
     summary_parked_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # and the queue of extraction, the same way: turns below `extracted_count` have been looked through for knowledge
+    # and an item of the extraction queue, in the same way
     extracted_count = models.PositiveIntegerField(default=0, editable=False)
     extract_after = models.DateTimeField(null=True, blank=True, editable=False)
     extract_lease_until = models.DateTimeField(null=True, blank=True, editable=False)

@@ -1,4 +1,4 @@
-"""Entities: the people, places, organisations and things that are spoken of, and the names that they go by."""
+"""Entities: people, places, organisations and things that conversations mention, and the names they are known by."""
 
 from typing import Any
 
@@ -10,23 +10,23 @@ from memory.models.accounts import Account
 from memory.models.memory import Memory
 from memory_project.ids import uuid7
 
-LONGEST_NAME = 500
-LONGEST_TYPE = 50
+MAX_ENTITY_NAME_CHARACTERS = 500
+MAX_ENTITY_TYPE_CHARACTERS = 50
 
 
 class Entity(Memory):
-    """Something with a name. The memory's `event_time` is when it was first seen, its `text` what is searched.
+    """Something with a name. The memory's `event_time` is when it was first seen, its `text` is what searches read.
 
-    `aliases` are its other names as they were written. One that was merged into another is archived, keeps the links
-    that would have become links to itself, and names the other.
+    `aliases` are its other names as they were written. An entity that was merged into another one is archived and
+    refers to it. It keeps the links that would have become links from the other one to itself.
     """
 
-    name = models.CharField(max_length=LONGEST_NAME)
-    type = models.CharField(max_length=LONGEST_TYPE)
+    name = models.CharField(max_length=MAX_ENTITY_NAME_CHARACTERS)
+    type = models.CharField(max_length=MAX_ENTITY_TYPE_CHARACTERS)
     aliases = models.JSONField(default=list, blank=True)
     description = models.TextField(blank=True, default="")
     properties = models.JSONField(default=dict, blank=True)
-    # the database empties it with the entity that it names (see the migration)
+    # the database clears it when that entity is deleted (see the migration)
     merged_into = models.ForeignKey(
         "self", models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
     )
@@ -44,23 +44,26 @@ class Entity(Memory):
 
     @property
     def names(self) -> list[str]:
-        """Its name, then its aliases."""
+        """The name, then the aliases."""
         aliases: list[Any] = self.aliases
         return [self.name, *aliases]
 
 
 class EntityName(models.Model):
-    """A name, or an alias, of an entity. `identity` (`memory.identity.entity_identity`) is unique in the account: of
-    one holder, channel and type a name stands for one entity, whoever writes it first."""
+    """A name or an alias of an entity.
+
+    `identity` (`memory.identity.entity_identity`) is unique in the account: for one holder, channel and type, a name
+    stands for one entity, the one that was stored first.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
-    # the database takes names along with their entity, by a key that stays in the account (see the migration)
+    # the database deletes names with their entity, by a foreign key within the account (see the migration)
     entity = models.ForeignKey(Entity, models.CASCADE, related_name="known_names", db_index=False, db_constraint=False)
     identity = models.CharField(max_length=64)
-    # of holder and normalized name (`memory.identity.name_digest`): names are looked up whatever they are names of
+    # hash of holder and normalized name (`memory.identity.name_digest`), for look-ups whatever the type
     name_digest = models.CharField(max_length=64)
-    name = models.CharField(max_length=LONGEST_NAME)
+    name = models.CharField(max_length=MAX_ENTITY_NAME_CHARACTERS)
 
     class Meta:
         db_table = "entity_names"
@@ -68,7 +71,7 @@ class EntityName(models.Model):
         indexes = [
             models.Index(fields=["account", "entity"], name="entity_names_of"),
             models.Index(fields=["account", "name_digest"], name="entity_names_alike"),
-            # whosever it is: a question may name what others know
+            # without the holder: a question may name what others know
             models.Index("account", Lower("name"), name="entity_names_spelt"),
         ]
 

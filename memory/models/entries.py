@@ -1,4 +1,4 @@
-"""Context entries: what a persistent context holds, each with all versions that it ever had."""
+"""Context entries: what a persistent context holds, each with all of its versions."""
 
 from datetime import datetime
 
@@ -13,18 +13,17 @@ from memory.models.memory import Memory
 from memory_project.fields import VerbatimJSONField
 from memory_project.ids import uuid7
 
-SECONDS_A_DAY = 86_400.0
-OLDEST_DAYS = 10_000.0
-"""Where recency is 0 to 200 digits. PostgreSQL refuses the power that Python calls zero."""
+SECONDS_PER_DAY = 86_400.0
+MAX_AGE_DAYS = 10_000.0
+"""Age at which recency is 0 to 200 digits. PostgreSQL raises an error for a power that Python rounds to zero."""
 
 
 class ContextEntry(Memory):
-    """An entry as it is now: the memory's `text` is its content, `context` where it lives, `archived` that it was
-    removed (with its history kept, and brought back by restoring a snapshot).
+    """The current state of an entry. The memory's `text` is its content, `context` the context that holds it.
 
-    `key` names it in its context, where it has one. `value` is the JSON that was stored under the key; None where the
-    content is all there is. `content_version` is the number of its latest version; `version` of the row counts every
-    change, boosts too.
+    An archived entry was removed: its history is kept, and restoring a snapshot brings it back. `key` names an entry in
+    its context, if it has one. `value` is the JSON that was stored under the key, None if there is only the content.
+    `content_version` is the number of the latest version, while `version` of the row counts every change, boosts too.
     """
 
     class EntryType(models.TextChoices):
@@ -70,23 +69,23 @@ class ContextEntry(Memory):
         return self.key or f"entry {self.pk}"
 
     def effective_relevance_score(self, now: datetime) -> float:
-        """Importance, confidence and recency as one number in [0, 1] (see `scoring`)."""
+        """Return importance, confidence and recency as one number in [0, 1] (see `scoring`)."""
         used_at = max(self.updated_at, self.last_accessed or self.updated_at)
-        age_days = (now - used_at).total_seconds() / SECONDS_A_DAY
+        age_days = (now - used_at).total_seconds() / SECONDS_PER_DAY
         return scoring.effective_relevance_score(
             importance=self.importance, confidence=self.confidence, age_days=age_days
         )
 
 
 class ContextEntryVersion(models.Model):
-    """One version of an entry, the latest among them; written once, never changed.
+    """One version of an entry, the latest one included. Rows are never changed.
 
-    It points to the one before it. `restored_from` is the number of the version whose content it brought back.
+    It refers to the version before it. `restored_from` is the number of the version whose content it restored.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
-    # the database takes versions along with their entry, by a key that stays in the account (see the migration)
+    # the database deletes versions with their entry, by a foreign key within the account (see the migration)
     entry = models.ForeignKey(
         ContextEntry, models.CASCADE, related_name="versions", db_index=False, db_constraint=False
     )
@@ -113,14 +112,14 @@ class ContextEntryVersion(models.Model):
 
 
 def effective_relevance(now: datetime) -> Combinable:
-    """`ContextEntry.effective_relevance_score` in SQL, for lists of entries to be ordered by it."""
+    """Return `ContextEntry.effective_relevance_score` in SQL, to order lists of entries by it."""
     used_at = Greatest("updated_at", "last_accessed")
     age_seconds = Extract(ExpressionWrapper(Value(now) - used_at, DurationField()), "epoch")
-    # a float: seconds are a numeric, whose powers take PostgreSQL ten times as long, and which may be too small for one
-    elapsed_days = Cast(age_seconds / Value(SECONDS_A_DAY), FloatField())
-    age_days = Least(Greatest(elapsed_days, Value(0.0)), Value(OLDEST_DAYS), output_field=FloatField())
+    # as a float: powers of the numeric that seconds are take PostgreSQL ten times as long, and may be too small
+    elapsed_days = Cast(age_seconds / Value(SECONDS_PER_DAY), FloatField())
+    age_days = Least(Greatest(elapsed_days, Value(0.0)), Value(MAX_AGE_DAYS), output_field=FloatField())
     return (
         Value(scoring.IMPORTANCE_WEIGHT) * F("importance")
         + Value(scoring.CONFIDENCE_WEIGHT) * F("confidence")
-        + Value(scoring.RECENCY_WEIGHT) * Power(Value(scoring.DECAY_A_DAY), age_days)
+        + Value(scoring.RECENCY_WEIGHT) * Power(Value(scoring.DAILY_DECAY), age_days)
     )

@@ -1,4 +1,4 @@
-"""Episodic memories: what a conversation came to, found again by meaning."""
+"""Episodic memories: summaries of conversations, which are searched by meaning."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from memory.models.memory import Memory
 
 
 class EpisodicMemory(Memory):
-    """A conversation's summary (its `text`) with the documented fields."""
+    """The summary of a conversation (the memory's `text`) with the documented fields."""
 
     key_decisions = models.JSONField(default=list, blank=True)
     entities_mentioned = models.JSONField(default=list, blank=True)

@@ -1,8 +1,8 @@
-"""Facts: what is held to be true, when it was true, and when that was believed.
+"""Facts: claims, the time in which they were true, and the time in which the service believed them.
 
-Two times, as in any bitemporal table (Snodgrass 1999): `valid_from` and `valid_to` say when the claim was true in the
-world (none: always was, still is), `recorded_at` and `retracted_at` when the service believed it. All spans are
-half-open. A row of `facts` is what is believed now, or was last; every belief that there ever was is a `FactVersion`.
+The tables are bitemporal (Snodgrass 1999): `valid_from` and `valid_to` say when the claim was true in the world (None:
+since ever, still), `recorded_at` and `retracted_at` when the service believed it. All spans are half-open. A row of
+`facts` is the current or last belief; every belief that the service ever had is a `FactVersion`.
 """
 
 from datetime import datetime
@@ -13,12 +13,12 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from memory.models.accounts import Account
-from memory.models.memory import Memory, unfaded
+from memory.models.memory import Memory, value_before_decay
 from memory_project.ids import uuid7
 
 
 class Certainty(models.TextChoices):
-    """How the extractor labelled it; what each is worth as a confidence is in `scoring.CONFIDENCE_OF`."""
+    """Labels of an extractor. Their values as a confidence are in `scoring.CONFIDENCE_BY_CERTAINTY`."""
 
     EXPLICIT = "explicit"
     IMPLIED = "implied"
@@ -35,22 +35,22 @@ class Temporal(models.TextChoices):
 class Fact(Memory):
     """A claim (the memory's `text`), ABOUT entities and DERIVED_FROM turns by links.
 
-    The `identity` of an open one is what it claims, of one that is closed that and its times; one that is no longer
-    believed is only itself, so that the same may be learnt again.
+    The `identity` of an open fact follows from its claim, that of a closed one from its claim and times. A fact that is
+    no longer believed is only identical to itself, so that the same claim may be learnt again.
     """
 
     class Status(models.TextChoices):
         ACTIVE = "active"
         PENDING = "pending"
-        """Contradicts another, and waits for staff to decide: not believed yet."""
+        """It contradicts another fact and waits for staff to decide: it is not believed yet."""
         SUPERSEDED = "superseded"
-        """Another took its place: closed where the world changed, retracted where it was wrong."""
+        """Another fact replaced it. It is closed if the world changed, and retracted if it was wrong."""
         RETRACTED = "retracted"
         REJECTED = "rejected"
-        """Retracted, and never to come back by extraction (`FactTombstone`)."""
+        """It is retracted, and extraction never brings it back (`FactTombstone`)."""
 
     confidence = models.FloatField(default=1.0)
-    # as those of salience: what it was before the job `decay` lowered it; versions keep what was believed
+    # as those of salience: the value before the job `decay` lowered it. Versions keep the value that was believed
     base_confidence = models.FloatField(null=True, blank=True, editable=False)
     faded_confidence = models.FloatField(null=True, blank=True, editable=False)
     certainty = models.CharField(max_length=20, choices=Certainty, blank=True, default="")
@@ -60,11 +60,11 @@ class Fact(Memory):
     valid_to = models.DateTimeField(null=True, blank=True)
     recorded_at = models.DateTimeField(null=True, blank=True)
     retracted_at = models.DateTimeField(null=True, blank=True)
-    # the database empties it with the turn (see the migration)
+    # the database clears it when the turn is deleted (see the migration)
     source_turn = models.ForeignKey(
         Memory, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
     )
-    belief_number = models.PositiveIntegerField(default=1, help_text="The number of its latest version.")
+    belief_number = models.PositiveIntegerField(default=1, help_text="Number of the latest version.")
 
     class Meta:
         db_table = "facts"
@@ -78,7 +78,7 @@ class Fact(Memory):
                 condition=Q(retracted_at=None) | Q(retracted_at__gte=F("recorded_at")),
                 name="fact_retracted_after_recorded",
             ),
-            # what is pending was never believed; what is retracted or rejected is not believed any more
+            # a pending fact was never believed; a retracted or rejected one is not believed any more
             models.CheckConstraint(
                 condition=Q(status="pending", recorded_at=None)
                 | Q(status="active", recorded_at__isnull=False, retracted_at=None)
@@ -94,17 +94,17 @@ class Fact(Memory):
 
     @property
     def unfaded_confidence(self) -> float:
-        return unfaded(self.confidence, base=self.base_confidence, faded=self.faded_confidence)
+        return value_before_decay(self.confidence, base=self.base_confidence, faded=self.faded_confidence)
 
 
 class FactVersion(models.Model):
-    """What was believed of a fact from `recorded_at` until `retracted_at`: written once, and closed once.
+    """A belief of the service about a fact, from `recorded_at` until `retracted_at`. A row is only changed to close it.
 
-    The spans of a fact's versions do not overlap: one ends where the next begins, or before.
+    The spans of a fact's versions do not overlap: each one ends when the next begins, or before.
     """
 
     class Reason(models.TextChoices):
-        """Why it was believed from then on."""
+        """Why the service began to believe it."""
 
         LEARNED = "learned"
         CONFIRMED = "confirmed"
@@ -115,7 +115,7 @@ class FactVersion(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
-    # the database takes versions along with their fact, by a key that stays in the account (see the migration)
+    # the database deletes versions with their fact, by a foreign key within the account (see the migration)
     fact = models.ForeignKey(Fact, models.CASCADE, related_name="versions", db_index=False, db_constraint=False)
     number = models.PositiveIntegerField()
     claim = models.TextField()
@@ -146,17 +146,18 @@ class FactVersion(models.Model):
 
 
 class FactTombstone(models.Model):
-    """A fact that was rejected. Keyed hashes, so that nothing of its text is left when the fact itself is erased.
+    """A rejected fact, as keyed hashes, so that nothing of its text is left when the fact itself is erased.
 
-    `claim_digest` is that of holder and normalized claim, `entity_digests` those of the normalized names of what it is
-    about: the same claim about other entities is another fact. `met_count` counts how often extraction met it since.
+    `claim_digest` is the hash of holder and normalized claim, `entity_digests` are those of the normalized names of the
+    entities it is about, because the same claim about other entities is another fact. `met_count` counts how often
+    extraction has met it since.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     claim_digest = models.CharField(max_length=64)
     entity_digests = models.JSONField(default=list)
-    fact_digest = models.CharField(max_length=64, help_text="Of both together.")
+    fact_digest = models.CharField(max_length=64, help_text="Hash of the claim and entity digests together.")
     rejected_by = models.CharField(max_length=150, blank=True, default="")
     rejected_at = models.DateTimeField()
     met_count = models.PositiveIntegerField(default=0)
@@ -172,7 +173,7 @@ class FactTombstone(models.Model):
 
 
 class FactReview(models.Model):
-    """Two facts that contradict each other, for staff to decide on: the new one is pending meanwhile."""
+    """Two facts that contradict each other, for staff to decide on. The new one is pending until then."""
 
     class Status(models.TextChoices):
         OPEN = "open"
@@ -182,10 +183,12 @@ class FactReview(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
-    # the database takes reviews along with their facts, by keys that stay in the account (see the migration)
+    # the database deletes reviews with their facts, by foreign keys within the account (see the migration)
     old_fact = models.ForeignKey(Fact, models.CASCADE, related_name="+", db_index=False, db_constraint=False)
     new_fact = models.ForeignKey(Fact, models.CASCADE, related_name="+", db_index=False, db_constraint=False)
-    similarity = models.FloatField(null=True, blank=True, help_text="1 - cosine distance, where both had vectors.")
+    similarity = models.FloatField(
+        null=True, blank=True, help_text="1 - cosine distance of the two vectors. Empty if one of the facts had none."
+    )
     status = models.CharField(max_length=20, choices=Status, default=Status.OPEN)
     decided_by = models.CharField(max_length=150, blank=True, default="")
     decided_at = models.DateTimeField(null=True, blank=True)
@@ -211,7 +214,10 @@ class FactReview(models.Model):
 
 
 def true_at(as_of: datetime, known_at: datetime | None = None, *, prefix: str = "") -> Q:
-    """The facts (or, with `known_at`, the versions) that hold at `as_of`, as believed now, or at `known_at`."""
+    """Return the condition on facts that were true at `as_of`, as believed now; with `known_at`, on versions as then.
+
+    `prefix` leads to the columns through a relation, as `fact__`.
+    """
     names: dict[str, Any] = {
         name: f"{prefix}{name}" for name in ("valid_from", "valid_to", "recorded_at", "retracted_at")
     }

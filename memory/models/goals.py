@@ -1,5 +1,7 @@
-"""Goals: what is to be done, in trees (SUBGOAL_OF) and in each other's way (BLOCKED_BY). Both are links of the graph,
-which the database keeps free of rings and a goal free of a second parent."""
+"""Goals: work items in trees (SUBGOAL_OF) that may block one another (BLOCKED_BY).
+
+Both relations are links of the graph. The database keeps them free of cycles, and each goal free of a second parent.
+"""
 
 from uuid import UUID
 
@@ -13,9 +15,9 @@ BLOCKED_BY = "BLOCKED_BY"
 
 
 class Goal(Memory):
-    """A goal (the memory's `text` describes it). The greater its `priority`, the more it matters.
+    """A goal, which the memory's `text` describes. Goals of a greater `priority` come first.
 
-    Blocked as long as a goal that it is BLOCKED_BY is open: services keep `status` so.
+    A goal is blocked while a goal that it is BLOCKED_BY is open. Services keep `status` up to date.
     """
 
     class Status(models.TextChoices):
@@ -27,7 +29,7 @@ class Goal(Memory):
     OPEN = (Status.ACTIVE, Status.BLOCKED)
 
     parent_id: UUID | None = None
-    """The goal that it is a subgoal of, as far as a service read it along."""
+    """The goal that it is a subgoal of, if a service has loaded it."""
 
     status = models.CharField(max_length=20, choices=Status, default=Status.ACTIVE)
     priority = models.IntegerField(default=0)

@@ -1,8 +1,8 @@
-"""Answers already given to requests that carried an `Idempotency-Key`, kept with the write they answered.
+"""Responses to requests with an `Idempotency-Key`, stored in the transaction of the write they report.
 
-For MEMORY_IDEMPOTENCY_HOURS, in plain text, and given again whatever has become of what they tell: a memory that is
-erased or quarantined meanwhile is in them until then, for the key that was told of it. Lowering the policy of reasoning
-forgets those that may tell one; raw traces are in none.
+They are kept in plain text for MEMORY_IDEMPOTENCY_HOURS and returned again whatever happened to the memories in them: a
+memory that is erased or quarantined meanwhile stays readable there for the same API key. Lowering the account's
+reasoning tier deletes responses that may contain reasoning. Raw traces are in none.
 """
 
 from datetime import datetime
@@ -21,7 +21,7 @@ class IdempotentRequestQuerySet(models.QuerySet["IdempotentRequest"]):
 
 
 class IdempotentRequest(models.Model):
-    """One answered request: per key, method, path and `Idempotency-Key`."""
+    """The response to one request, unique by API key, method, path and `Idempotency-Key`."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)

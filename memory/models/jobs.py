@@ -1,6 +1,6 @@
-"""Job runs: each run of a job is a row with a lease, so that what a killed worker left is seen and taken up again.
+"""Job runs: each run of a job is a row with a lease, so that another worker resumes what a killed one left.
 
-Leases are reckoned by the database's clock alone: workers whose clocks differ still agree on who holds what.
+Leases use the clock of the database alone, so that workers whose clocks differ agree on who holds them.
 """
 
 from datetime import timedelta
@@ -13,15 +13,15 @@ from django.db.models.functions import Coalesce, Now
 
 from memory.models.accounts import Account
 from memory_project.ids import uuid7
-from memory_project.walls import OfAccount
+from memory_project.tenancy import AccountQuerySet
 
 SCHEDULE = "schedule"
-"""`requested_by` of the runs that nobody but the clock asked for."""
+"""`requested_by` of runs that the schedule started."""
 
 
-class JobRunQuerySet(OfAccount["JobRun"]):
+class JobRunQuerySet(AccountQuerySet["JobRun"]):
     def seen_by_operators(self, account_id: UUID) -> Self:
-        """The account's own runs and the installation's, which belong to no account."""
+        """Filter to runs of the account and of the installation, which belong to no account."""
         return self.filter(Q(account_id=account_id) | Q(account=None))
 
     def scheduled(self, job: str) -> Self:
@@ -34,36 +34,39 @@ class JobRunQuerySet(OfAccount["JobRun"]):
         return self.filter(status__in=JobRun.FINISHED)
 
     def abandoned(self) -> Self:
-        """Running by their status, but their lease has run out: the worker was killed, or hangs."""
+        """Filter to running runs whose lease has expired, because the worker was killed or hangs."""
         return self.filter(status=JobRun.Status.RUNNING, lease_until__lte=Now())
 
     def waiting(self) -> Self:
-        """What a worker may take: queued or abandoned."""
+        """Filter to runs that a worker may claim: queued or abandoned ones."""
         return self.queued() | self.abandoned()
 
     def found_nothing(self) -> Self:
         return self.filter(status=JobRun.Status.COMPLETED, examined=0, failed=0)
 
     def held_by(self, run: "JobRun") -> Self:
-        """The row of `run` for as long as nobody else has taken it up, else nothing."""
+        """Filter to the row of `run`, or to nothing once another worker has claimed it."""
         return self.filter(id=run.id, leased_by=run.leased_by, status=JobRun.Status.RUNNING)
 
     def claim(self, *, leased_by: str, lease: timedelta) -> "JobRun | None":
-        """Take the next of these runs (of one job), begun ones first; None if there is none or another run is on."""
+        """Claim the next of these runs (of one job), abandoned ones first.
+
+        Returns None if there is none, or if another run of the job is running.
+        """
         # "running" sorts after "queued"
         waiting = self.waiting().order_by("-status", "created_at", "id").select_for_update(skip_locked=True)
         try:
             with transaction.atomic():
                 run = waiting.first()
-                return run and run.take(leased_by=leased_by, lease=lease)
+                return run and run.begin(leased_by=leased_by, lease=lease)
         except IntegrityError:  # job_runs_once_at_a_time
             return None
 
 
 class JobRun(models.Model):
-    """Asked for (queued), claimed under a lease (running), completed, incomplete or failed; what it did, in figures.
+    """One run of a job with its figures: queued, running under a lease, then completed, incomplete or failed.
 
-    `at` is the time that it acts as if it were; none: the time that it is. Whoever takes the run up again keeps it.
+    `at` is the time that the job takes for now, None the current time. A worker that resumes the run keeps it.
     """
 
     class Status(models.TextChoices):
@@ -71,7 +74,7 @@ class JobRun(models.Model):
         RUNNING = "running"
         COMPLETED = "completed"
         INCOMPLETE = "incomplete"
-        """It came to its end, but on some rows it failed: they are tried again, or wait for staff."""
+        """It ended, but failed on some rows, which are retried or wait for staff."""
         FAILED = "failed"
 
     FINISHED = (Status.COMPLETED, Status.INCOMPLETE, Status.FAILED)
@@ -82,12 +85,18 @@ class JobRun(models.Model):
     status = models.CharField(max_length=20, choices=Status, default=Status.QUEUED)
     requested_by = models.CharField(max_length=150, blank=True, default="")
     dry_run = models.BooleanField(default=False)
-    at = models.DateTimeField(null=True, blank=True, help_text="Acts as if it were then; empty: now.")
-    attempts = models.PositiveSmallIntegerField(default=0, help_text="Workers that began the batch it is at.")
+    at = models.DateTimeField(
+        null=True, blank=True, help_text="Time that the job takes for now. Empty: the current time."
+    )
+    attempts = models.PositiveSmallIntegerField(
+        default=0, help_text="Number of times that workers began the current batch."
+    )
     examined = models.PositiveIntegerField(default=0)
     changed = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField(default=0)
-    figures = models.JSONField(default=dict, blank=True, help_text="What else the job counts, added up.")
+    figures = models.JSONField(
+        default=dict, blank=True, help_text="Sums of the other figures that the job counts, by name."
+    )
     cursor = models.CharField(max_length=200, blank=True, default="")
     error = models.CharField(max_length=500, blank=True, default="")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -120,13 +129,13 @@ class JobRun(models.Model):
 
     @property
     def duration_seconds(self) -> float | None:
-        """From its first batch to its end; None before that."""
+        """The time from the first batch to the end, None before the end."""
         if self.started_at is None or self.finished_at is None:
             return None
         return (self.finished_at - self.started_at).total_seconds()
 
-    def take(self, *, leased_by: str, lease: timedelta) -> Self:
-        """Run it under a lease. IntegrityError if another run of the job is on."""
+    def begin(self, *, leased_by: str, lease: timedelta) -> Self:
+        """Mark the run as running under a lease. Raises IntegrityError if another run of the job is running."""
         JobRun.objects.filter(id=self.id).update(
             status=JobRun.Status.RUNNING,
             leased_by=leased_by,

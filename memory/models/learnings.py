@@ -1,4 +1,4 @@
-"""Learnings: insights that an agent publishes to a team, and how they served those who used them."""
+"""Learnings: insights that agents publish to a team, with votes of the agents that used them."""
 
 from django.db import models
 from django.db.models import Q
@@ -10,9 +10,9 @@ from memory_project.ids import uuid7
 
 
 class Learning(Memory):
-    """An insight (its `text`). Its `context` is the team's shared one, so that the team's members see it.
+    """An insight (the memory's `text`). Its `context` is the team's shared one, so that the team's members see it.
 
-    `score` is the lower bound of how often it helps (`scoring.wilson_lower_bound`), kept with each vote.
+    `score` is the lower bound of how often it helps (`scoring.wilson_lower_bound`). Each vote updates it.
     """
 
     helpful_count = models.PositiveIntegerField(default=0)
@@ -25,11 +25,11 @@ class Learning(Memory):
 
 
 class LearningVote(models.Model):
-    """How a learning served one agent that used it; voting again changes the vote."""
+    """The vote of an agent on whether a learning helped. Voting again changes the vote."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
-    # the database takes votes along with their learning, by a key that stays in the account (see the migration)
+    # the database deletes votes with their learning, by a foreign key within the account (see the migration)
     learning = models.ForeignKey(Learning, models.CASCADE, related_name="votes", db_index=False, db_constraint=False)
     agent_id = models.CharField(max_length=100)
     helpful = models.BooleanField()

@@ -1,4 +1,4 @@
-"""`Link`: every relation between two memories; with `Memory` the graph that the documents draw."""
+"""Links between memories: the edges of the documented graph, whose nodes are memories."""
 
 from django.db import models
 from django.db.models import F, Q
@@ -14,12 +14,12 @@ STRUCTURAL_TYPES = frozenset(
         *("CONTINUES", "MERGED_INTO", "WORKS_ON", "PRODUCED", "USED", "DUPLICATE_OF", "NOT_DUPLICATE_OF"),
     }
 )
-"""Links that the service makes itself, and that mean something to it: no relationship has such a type, and neither
-clients, extractors nor staff make one."""
+"""Types of links that the service makes and interprets. Clients, extractors and staff cannot make a relationship of
+such a type."""
 
 
 class Link(models.Model):
-    """A typed, weighted edge. Both ends lie in the link's account: a foreign key over (account, id) sees to it."""
+    """A typed, weighted edge. A foreign key over (account, id) keeps both ends in the link's account."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
@@ -41,7 +41,7 @@ class Link(models.Model):
             ),
         ]
         indexes = [
-            # walks take the weightiest first, of some types or of all, and leave a hub's others alone
+            # graph walks read the links of greatest weight, of some types or of all, and not the rest of a hub
             models.Index(fields=["account", "source", "type", "-weight", "id"], name="link_out_by_type"),
             models.Index(fields=["account", "target", "type", "-weight", "id"], name="link_in_by_type"),
             models.Index(fields=["account", "source", "-weight", "id"], name="link_out_by_weight"),

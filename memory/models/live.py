@@ -1,10 +1,10 @@
-"""Accounts as the doors to what lives in Redis: proxies, so that staff need a permission of their own for each."""
+"""Proxies of `Account` for admin pages of data in Redis, so that each page has a permission of its own."""
 
 from memory.models.accounts import Account
 
 
 class WorkingMemoryAccount(Account):
-    """An account, for those who may look at its working memory."""
+    """An account on the admin pages of its working memory."""
 
     class Meta:
         proxy = True
@@ -13,7 +13,7 @@ class WorkingMemoryAccount(Account):
 
 
 class LedgerAccount(Account):
-    """An account, for those who may look at its injection ledger."""
+    """An account on the admin pages of its injection ledger."""
 
     class Meta:
         proxy = True

@@ -1,4 +1,4 @@
-"""Samples of the installation's figures, for what cannot be read off the moment: how they went over time."""
+"""Samples of the installation's metrics, which show how they develop over time."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from memory_project.ids import uuid7
 
 
 class MetricSample(models.Model):
-    """What a figure was at a time. `name` as in `/metrics`, `label` what it is of (a kind, a quantile), or empty."""
+    """The value of a metric at a time. `name` is that of `/metrics`; `label` is a kind, a quantile or empty."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     at = models.DateTimeField()

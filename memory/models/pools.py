@@ -1,4 +1,4 @@
-"""Memory pools: JSON that agents share, read and written whole or in part, a version a write."""
+"""Memory pools: JSON that agents share, read and written whole or in part. Each write makes a version."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -16,19 +16,19 @@ from memory.owner import Owner
 from memory_project.fields import VerbatimJSONField
 from memory_project.ids import uuid7
 
-OF_WORKFLOWS = ("shared_memory", "tool_cache", "blackboard")
-"""The types of pools that belong to a workflow run. Their type narrows nothing: the run's agents are their members."""
+WORKFLOW_POOL_TYPES = ("shared_memory", "tool_cache", "blackboard")
+"""Types of pools that belong to a workflow run, whose agents are their members. The type restricts nothing further."""
 
 
 class PoolQuerySet(SharedQuerySet["MemoryPool"]):
-    """Chainable filters; every use starts at `visible_to`, `writable_by` or `managed_by`, and goes on with `live`."""
+    """Chainable filters. Every use starts at `visible_to`, `writable_by` or `managed_by` and continues with `live`."""
 
     def live(self, now: datetime) -> Self:
-        """Not expired: such a pool is as good as none, whether the cleaner came or not."""
+        """Filter to pools that have not expired. An expired pool counts as deleted even before the cleanup."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now))
 
     def open_to_all(self) -> Q:
-        return Q(scope__in=("global", "account"), pool_type__in=("shared", *OF_WORKFLOWS))
+        return Q(scope__in=("global", "account"), pool_type__in=("shared", *WORKFLOW_POOL_TYPES))
 
     def open_to_members(self) -> Q:
         return ~Q(scope="agent") & ~Q(pool_type="agent_private")
@@ -39,13 +39,13 @@ class PoolQuerySet(SharedQuerySet["MemoryPool"]):
 
 
 class MemoryPool(SharedRow):
-    """A pool. Scope and type both say whom it is open to, and the narrower of them counts (see `models.access`):
+    """A memory pool. Scope and type both restrict whom it is open to; the narrower one counts (see `models.access`).
 
-    scope global and account: everybody reads; team and task: nobody but members; agent: nobody but the owner;
-    type shared narrows nothing; team_shared and task_scoped: to members; agent_private: to the owner.
+    - Scopes global and account: every agent reads. Team and task: only members. Agent: only the owner.
+    - Type shared: no restriction. Team_shared and task_scoped: only members. Agent_private: only the owner.
 
-    Grants go beyond that by name. `task` scope names a task id; who works on it is a team's members, or granted.
-    `is_own` is the pool in which an agent's keyed values of the shared tier live.
+    Grants open it to further agents by name. A pool of scope task names a task id, and its agents are the members of a
+    team or have a grant. `is_own` marks the pool that holds the agent's keyed values of the shared tier.
     """
 
     class PoolType(models.TextChoices):
@@ -76,7 +76,7 @@ class MemoryPool(SharedRow):
     data = VerbatimJSONField(default=dict, blank=True)
     version = models.PositiveIntegerField(default=1)
     expires_at = models.DateTimeField(null=True, blank=True)
-    # kept with each write: a list of pools reads no data
+    # each write updates both, so that a list of pools does not read the data
     entry_count = models.PositiveIntegerField(default=0, editable=False)
     size_bytes = models.PositiveIntegerField(default=2, editable=False)
     read_count = models.PositiveBigIntegerField(default=0, editable=False)
@@ -101,7 +101,7 @@ class MemoryPool(SharedRow):
             ),
             models.CheckConstraint(
                 condition=Q(workflow_run=None, pool_type__in=("shared", "agent_private", "team_shared", "task_scoped"))
-                | Q(workflow_run__isnull=False, pool_type__in=OF_WORKFLOWS),
+                | Q(workflow_run__isnull=False, pool_type__in=WORKFLOW_POOL_TYPES),
                 name="pool_of_a_run_has_its_types",
             ),
         ]
@@ -117,7 +117,7 @@ class MemoryPool(SharedRow):
         return self.pool_id
 
     def is_open_to_all(self) -> bool:
-        return self.scope in ("global", "account") and self.pool_type in ("shared", *OF_WORKFLOWS)
+        return self.scope in ("global", "account") and self.pool_type in ("shared", *WORKFLOW_POOL_TYPES)
 
     def is_open_to_members(self) -> bool:
         return self.scope != "agent" and self.pool_type != "agent_private"
@@ -139,12 +139,12 @@ class SharedContextPool(MemoryPool):
 
 
 class BlackboardPosting(models.Model):
-    """What an agent posted on a blackboard. Appended only: the database refuses to change one."""
+    """A posting of an agent on a blackboard. Append-only: the database refuses changes."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     pool = models.ForeignKey(MemoryPool, models.CASCADE, related_name="postings", db_index=False)
-    position = models.PositiveIntegerField(help_text="From 0, without gaps.")
+    position = models.PositiveIntegerField(help_text="Number of the posting on its blackboard, from 0 without gaps.")
     agent_id = models.CharField(max_length=100, blank=True, default="")
     content = VerbatimJSONField(null=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -164,8 +164,8 @@ class ToolCacheEntryQuerySet(models.QuerySet["ToolCacheEntry"]):
     def live(self, now: datetime) -> Self:
         return self.filter(expires_at__gt=now)
 
-    def measured(self) -> tuple[int, int]:
-        """How many there are, and the bytes of their keys and values."""
+    def count_and_size(self) -> tuple[int, int]:
+        """Return the number of entries and the bytes of their keys and values."""
         value = Func(Cast("value", models.TextField()), function="octet_length", output_field=models.IntegerField())
         key = Func("key", function="octet_length", output_field=models.IntegerField())
         found = self.aggregate(count=Count("id"), size_bytes=Coalesce(Sum(value + key), 0))
@@ -173,7 +173,7 @@ class ToolCacheEntryQuerySet(models.QuerySet["ToolCacheEntry"]):
 
 
 class ToolCacheEntry(models.Model):
-    """A tool's result, kept for the other agents of the run until it expires."""
+    """A result of a tool, shared with the other agents of the run until it expires."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)

@@ -1,4 +1,4 @@
-"""What works: tools, every use that was made of them, and strategies learnt from what succeeded."""
+"""Procedural memory: tools, their invocations, and strategies learnt from what succeeded."""
 
 from datetime import datetime
 from typing import Self
@@ -10,14 +10,14 @@ from django.db.models.functions import Now
 
 from memory.models.accounts import Account
 from memory.models.conversations import Conversation
-from memory.models.memory import Memory, taking_part
+from memory.models.memory import Memory, of_participants
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory_project.fields import SealedJSONField
 from memory_project.ids import uuid7
 
 
 class Tool(models.Model):
-    """A tool that agents call, with what all of the account's uses came to. Not remembered, but looked up by name."""
+    """A tool that agents call, with totals over all invocations in the account. It is looked up by name."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
@@ -26,7 +26,7 @@ class Tool(models.Model):
     usage_count = models.PositiveBigIntegerField(default=0)
     success_count = models.PositiveBigIntegerField(default=0)
     failure_count = models.PositiveBigIntegerField(default=0)
-    timed_count = models.PositiveBigIntegerField(default=0, help_text="Uses whose latency is known.")
+    timed_count = models.PositiveBigIntegerField(default=0, help_text="Number of invocations whose latency is known.")
     total_latency_ms = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     last_used = models.DateTimeField(null=True, blank=True)
@@ -46,21 +46,21 @@ class Tool(models.Model):
 
     @property
     def avg_latency_ms(self) -> float | None:
-        """None where no latency is known."""
+        """The mean latency of the timed invocations, None if there are none."""
         return self.total_latency_ms / self.timed_count if self.timed_count else None
 
 
 class ToolInvocationQuerySet(models.QuerySet["ToolInvocation"]):
     def visible_to(self, owner: Owner) -> Self:
-        """Of the conversations in which the agent takes part; all of the account's without an agent."""
-        return self.filter(Q(account_id=owner.account_id) & taking_part(owner))
+        """Filter to conversations of the owner's agent, or to the whole account for an owner without an agent."""
+        return self.filter(Q(account_id=owner.account_id) & of_participants(owner))
 
     def since(self, moment: datetime) -> Self:
         return self.filter(timestamp__gte=moment)
 
 
 class ToolInvocation(models.Model):
-    """One use of a tool in a conversation. What went in and came out is encrypted at rest, its errors too."""
+    """One call of a tool in a conversation. Input, output and error message are encrypted at rest."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
@@ -68,9 +68,9 @@ class ToolInvocation(models.Model):
     user_id = models.CharField(max_length=100, blank=True, default="")
     channel = models.CharField(max_length=100, default=GLOBAL_CHANNEL)
     conversation_id = models.CharField(max_length=100)
-    # both: the turn may be known by its number before it is stored
+    # with the conversation's id, since the index of a turn may be known before the turn is stored
     turn_index = models.PositiveIntegerField(null=True, blank=True)
-    # the database empties it with the record (see the migration)
+    # the database clears it when the record is deleted (see the migration)
     record = models.ForeignKey(
         "TurnRecord",
         models.DO_NOTHING,
@@ -86,7 +86,7 @@ class ToolInvocation(models.Model):
     tool_input = SealedJSONField(null=True, blank=True)
     tool_output = SealedJSONField(null=True, blank=True)
     error_message = SealedJSONField(null=True, blank=True)
-    success = models.BooleanField(null=True, blank=True, help_text="Empty: nobody said.")
+    success = models.BooleanField(null=True, blank=True, help_text="True if the call succeeded. Empty: unknown.")
     latency_ms = models.PositiveIntegerField(null=True, blank=True)
     timestamp = models.DateTimeField()
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -111,10 +111,10 @@ class ToolInvocation(models.Model):
 
 
 class Strategy(Memory):
-    """A way of doing something that worked (`description`), and how often it did since.
+    """A way of doing something that worked (`description`), with counts of later successes and failures.
 
-    `context_pattern` says when it fits, `tool_sequence` names its tools in order. The memory's `text` is both, when it
-    fits and what is done then (`strategy_text`): a task is more like the former.
+    `context_pattern` says when it applies, `tool_sequence` names its tools in order. The memory's `text` has the
+    pattern and the description (`strategy_text`), because the description of a task is more similar to the pattern.
     """
 
     description = models.TextField()
@@ -129,7 +129,7 @@ class Strategy(Memory):
         db_table = "strategies"
         verbose_name_plural = "strategies"
         constraints = [models.CheckConstraint(condition=~Q(description=""), name="strategy_has_a_description")]
-        # patterns are looked up by all of it
+        # the search for patterns looks up whole sequences
         indexes = [HashIndex(fields=["tool_sequence"], name="strategy_sequence")]
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ class Strategy(Memory):
 
 
 class StrategyTool(models.Model):
-    """USES_TOOL: a tool that a strategy calls."""
+    """A tool that a strategy calls: the documented relation USES_TOOL."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
@@ -154,12 +154,12 @@ class StrategyTool(models.Model):
 
 
 class StrategyUse(models.Model):
-    """A use of a strategy, in a conversation or none in particular; SUCCEEDED_IN where it succeeded."""
+    """A use of a strategy, possibly in a conversation: the documented relation SUCCEEDED_IN if it succeeded."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     strategy = models.ForeignKey(Strategy, models.CASCADE, related_name="uses", db_index=False, db_constraint=False)
-    # the database empties it with the conversation (see the migration)
+    # the database clears it when the conversation is deleted (see the migration)
     conversation = models.ForeignKey(
         Conversation, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
     )

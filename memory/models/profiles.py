@@ -1,4 +1,4 @@
-"""User profiles: what is known of how a user wants to be served."""
+"""User profiles: preferences, expertise and communication style of users."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,9 +9,9 @@ from memory_project.ids import uuid7
 
 
 class UserProfile(models.Model):
-    """One user of the account. Looked up by the user's id, whichever agent asks: no memory.
+    """The profile of a user of the account, the same for every agent. It is looked up by the user's id.
 
-    `provenance` says where a preference comes from that nobody set by hand: name to fact, turns and time.
+    `provenance` maps the name of a preference that was derived from a fact to the fact, its turns and the time.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

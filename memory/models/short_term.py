@@ -1,4 +1,4 @@
-"""Short-term memory: what an agent keeps for some hours under a key of a session."""
+"""Short-term memory: values that an agent keeps for some hours under a key of a session."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,10 +14,10 @@ from memory.owner import Owner
 from memory_project.fields import VerbatimJSONField
 from memory_project.ids import uuid7
 
-PROMOTED_FROM = 3
-"""Reads from which on an entry is worth keeping for good."""
+MIN_PROMOTION_READS = 3
+"""Number of reads that an entry needs to be promoted to long-term memory."""
 
-# written out, since Django's own UPDATE returns no rows: what is read is what was counted, however many read at once
+# plain SQL, because Django's UPDATE returns no rows: each reader gets the row as it counted it
 BY_KEY = "agent_id = %(agent_id)s AND session_id = %(session_id)s AND memory_key = %(key)s"
 BY_ID = "id = %(id)s AND (agent_id = %(agent_id)s OR %(agent_id)s = '')"
 
@@ -36,19 +36,20 @@ WHERE account_id = %(account_id)s AND {which} AND NOT superseded AND expires_at 
 RETURNING *
 """
 
-WAITS = f"access_count >= {PROMOTED_FROM} AND promoted_at IS NULL"
+AWAITS_PROMOTION = f"access_count >= {MIN_PROMOTION_READS} AND promoted_at IS NULL"
 
-# spelt as the conditions of two indexes, which it would not use otherwise
+# written like the conditions of two indexes, which would not be used otherwise
 DELETE_BY_KEY = f"""
 DELETE FROM agent_short_term_memories
-WHERE account_id = %(account_id)s AND {BY_KEY} AND (NOT superseded OR superseded AND {WAITS})
+WHERE account_id = %(account_id)s AND {BY_KEY} AND (NOT superseded OR superseded AND {AWAITS_PROMOTION})
 RETURNING *
 """  # noqa: S608  made of constants
 
-# one that is superseded goes alone: what its key holds by now is another entry
+# a superseded entry is deleted alone: its key holds another entry now
 DELETE_BY_ID = f"""
 DELETE FROM agent_short_term_memories
-WHERE account_id = %(account_id)s AND ({BY_ID} OR superseded AND {WAITS} AND (agent_id, session_id, memory_key) = (
+WHERE account_id = %(account_id)s AND ({BY_ID} OR superseded AND {AWAITS_PROMOTION}
+    AND (agent_id, session_id, memory_key) = (
     SELECT agent_id, session_id, memory_key FROM agent_short_term_memories
     WHERE account_id = %(account_id)s AND {BY_ID} AND NOT superseded
 ))
@@ -57,10 +58,10 @@ RETURNING *
 
 SUPERSEDE = f"""
 UPDATE agent_short_term_memories SET superseded = true
-WHERE account_id = %(account_id)s AND {BY_KEY} AND NOT superseded AND expires_at <= %(now)s AND {WAITS}
+WHERE account_id = %(account_id)s AND {BY_KEY} AND NOT superseded AND expires_at <= %(now)s AND {AWAITS_PROMOTION}
 """  # noqa: S608  made of constants
 
-# what has expired and waits for nothing counts its reads from 0 again
+# reads of an entry that expired and does not await promotion are counted from 0 again
 STORE = """
 INSERT INTO agent_short_term_memories AS old (id, account_id, agent_id, session_id, memory_key, memory_value,
     memory_type, ttl_seconds, expires_at, access_count, superseded, created_at, updated_at)
@@ -79,86 +80,89 @@ RETURNING *
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryPlace:
-    """Which entry of an agent: by its session and key, or by its id."""
+class ShortTermKey:
+    """Address of an entry of an agent: session and key, or its id."""
 
     key: str = ""
     session_id: str = ""
     id: UUID | None = None
 
-    def bind(self, owner: Owner) -> dict[str, Any]:
+    def to_params(self, owner: Owner) -> dict[str, Any]:
         who = {"account_id": owner.account_id, "agent_id": owner.agent_id}
         return who | {"key": self.key, "session_id": self.session_id, "id": self.id}
 
-    def narrow(self, statement: str) -> str:
+    def to_sql(self, statement: str) -> str:
         return statement.format(which=BY_KEY if self.id is None else BY_ID)
 
 
 class ShortTermQuerySet(models.QuerySet["AgentShortTermMemory"]):
-    """Chainable filters; every use starts at `visible_to`, and every read goes on with `live`."""
+    """Chainable filters. Every use starts at `visible_to`, and every read continues with `live`."""
 
     def visible_to(self, owner: Owner) -> Self:
-        """The agent's own; all of the account's for an owner without an agent."""
+        """Filter to entries of the owner's agent, or of the whole account for an owner without an agent."""
         rows = self.filter(account_id=owner.account_id)
         return rows.filter(agent_id=owner.agent_id) if owner.agent_id else rows
 
     def live(self, now: datetime) -> Self:
-        """Not expired: what is, cannot be read any more, whether the cleaner came or not."""
+        """Filter to entries that may be read. Expired ones may not, even before the cleanup deletes them."""
         return self.filter(expires_at__gt=now, superseded=False)
 
     def disposable(self, now: datetime) -> Self:
-        """Expired, and read too rarely to be promoted, or promoted already."""
-        return self.filter(Q(access_count__lt=PROMOTED_FROM) | Q(promoted_at__isnull=False), expires_at__lte=now)
+        """Filter to expired entries that were read too rarely to be promoted, or are promoted already."""
+        return self.filter(Q(access_count__lt=MIN_PROMOTION_READS) | Q(promoted_at__isnull=False), expires_at__lte=now)
 
     def to_promote(self) -> Self:
-        """Read often enough, live or expired, and not promoted since they were written."""
-        return self.filter(access_count__gte=PROMOTED_FROM, promoted_at=None)
+        """Filter to entries, live or expired, that were read often enough and not promoted since they were written."""
+        return self.filter(access_count__gte=MIN_PROMOTION_READS, promoted_at=None)
 
     def cleanup_expired(self, now: datetime) -> int:
-        """Delete what is `disposable`; returns how many."""
+        """Delete the `disposable` entries and return their number."""
         return self.disposable(now).delete()[0]
 
-    def supersede_waiting(self, owner: Owner, place: EntryPlace, *, now: datetime) -> None:
-        """Make room under a key whose entry has expired and waits for promotion: it goes on waiting. One statement."""
+    def supersede_waiting(self, owner: Owner, entry_key: ShortTermKey, *, now: datetime) -> None:
+        """Free a key whose expired entry awaits promotion. The entry stays until it is promoted. One statement."""
         with connection.cursor() as cursor:
-            cursor.execute(SUPERSEDE, place.bind(owner) | {"now": now})
+            cursor.execute(SUPERSEDE, entry_key.to_params(owner) | {"now": now})
 
     def store(
-        self, owner: Owner, place: EntryPlace, *, value_json: str, columns: dict[str, Any], now: datetime
+        self, owner: Owner, entry_key: ShortTermKey, *, value_json: str, columns: dict[str, Any], now: datetime
     ) -> "AgentShortTermMemory":
-        """Write the agent's entry of that session and key, over what is there. One statement; returns the row.
+        """Write the agent's entry of that session and key, replacing one that exists, and return it. One statement.
 
-        What waits there for promotion is lost unless `supersede_waiting` came before, in the same transaction.
-        `columns` are memory_type and ttl_seconds.
+        An entry there that awaits promotion is lost, unless `supersede_waiting` was called before in the same
+        transaction. `columns` are memory_type and ttl_seconds.
         """
         given = {"id": uuid7(), "value": value_json, "now": now}
-        return next(iter(self.raw(STORE, place.bind(owner) | columns | given)))
+        return next(iter(self.raw(STORE, entry_key.to_params(owner) | columns | given)))
 
-    def touch_access(self, owner: Owner, place: EntryPlace, *, now: datetime) -> "AgentShortTermMemory | None":
-        """Read a live entry, and count it. One statement; None where there is none."""
-        return self._change_one(TOUCH, owner, place, now=now)
+    def touch_access(self, owner: Owner, entry_key: ShortTermKey, *, now: datetime) -> "AgentShortTermMemory | None":
+        """Read a live entry and count the read. Returns None if there is none. One statement."""
+        return self._change_one(TOUCH, owner, entry_key, now=now)
 
     def refresh_ttl(
-        self, owner: Owner, place: EntryPlace, *, ttl_seconds: int | None, now: datetime
+        self, owner: Owner, entry_key: ShortTermKey, *, ttl_seconds: int | None, now: datetime
     ) -> "AgentShortTermMemory | None":
-        """Let a live entry live for its time to live (or another one) from now on, if it did not for longer.
+        """Extend a live entry to its time to live (or another one) from now, unless it lives longer already.
 
         One statement.
         """
-        return self._change_one(REFRESH, owner, place, now=now, ttl_seconds=ttl_seconds)
+        return self._change_one(REFRESH, owner, entry_key, now=now, ttl_seconds=ttl_seconds)
 
-    def take_away(self, owner: Owner, place: EntryPlace) -> "list[AgentShortTermMemory]":
-        """Delete an entry, live or expired, with what waits beside it; they are as they were. One statement."""
-        return list(self.raw(DELETE_BY_KEY if place.id is None else DELETE_BY_ID, place.bind(owner)))
+    def delete_entry(self, owner: Owner, entry_key: ShortTermKey) -> "list[AgentShortTermMemory]":
+        """Delete an entry, live or expired, and superseded ones of its key. Returns the deleted rows. One statement."""
+        return list(self.raw(DELETE_BY_KEY if entry_key.id is None else DELETE_BY_ID, entry_key.to_params(owner)))
 
     def _change_one(
-        self, statement: str, owner: Owner, place: EntryPlace, **given: Any
+        self, statement: str, owner: Owner, entry_key: ShortTermKey, **given: Any
     ) -> "AgentShortTermMemory | None":
-        return next(iter(self.raw(place.narrow(statement), place.bind(owner) | given)), None)
+        return next(iter(self.raw(entry_key.to_sql(statement), entry_key.to_params(owner) | given)), None)
 
 
 class AgentShortTermMemory(models.Model):
-    """One entry: unique by agent, session and key. Read `PROMOTED_FROM` times, it waits for promotion once expired."""
+    """One entry, unique by agent, session and key.
+
+    An entry that was read `MIN_PROMOTION_READS` times awaits promotion when it expires.
+    """
 
     class MemoryType(models.TextChoices):
         TASK_CONTEXT = "task_context"
@@ -179,7 +183,7 @@ class AgentShortTermMemory(models.Model):
     access_count = models.PositiveIntegerField(default=0)
     last_accessed_at = models.DateTimeField(null=True, blank=True)
     promoted_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # expired, waiting for promotion, and its key was written again: both are kept
+    # it expired and awaits promotion, but its key was written again: both entries are kept
     superseded = models.BooleanField(default=False, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     updated_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -204,7 +208,7 @@ class AgentShortTermMemory(models.Model):
             models.Index(
                 fields=["account", "agent_id"],
                 name="short_term_to_promote",
-                condition=Q(access_count__gte=PROMOTED_FROM, promoted_at=None),
+                condition=Q(access_count__gte=MIN_PROMOTION_READS, promoted_at=None),
             ),
         ]
 

@@ -1,4 +1,4 @@
-"""Snapshots of contexts: which entries there were, at which version, how important and how sure."""
+"""Snapshots of contexts: the entries with their versions, importance and confidence at one time."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -10,13 +10,13 @@ from memory_project.ids import uuid7
 
 
 class ContextSnapshot(models.Model):
-    """What a context held at a moment."""
+    """The entries of a context at one time."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     context = models.ForeignKey(PersistentContext, models.CASCADE, related_name="snapshots", db_index=False)
     name = models.CharField(max_length=200, blank=True, default="")
-    agent_id = models.CharField(max_length=100, blank=True, default="", help_text="Who made it.")
+    agent_id = models.CharField(max_length=100, blank=True, default="", help_text="Agent that made the snapshot.")
     entry_count = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -29,19 +29,19 @@ class ContextSnapshot(models.Model):
 
 
 class SnapshotEntry(models.Model):
-    """One entry as the snapshot has it. Its content is that of the version, which stays as long as the entry does."""
+    """One entry of a snapshot. Its content is that of the version, which exists as long as the entry does."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
-    # the database takes these along, by keys that stay in the account (see the migration)
+    # the database deletes these with both, by foreign keys within the account (see the migration)
     snapshot = models.ForeignKey(
         ContextSnapshot, models.CASCADE, related_name="entries", db_index=False, db_constraint=False
     )
     entry = models.ForeignKey(ContextEntry, models.CASCADE, related_name="+", db_index=False, db_constraint=False)
-    number = models.PositiveIntegerField(help_text="The version.")
+    number = models.PositiveIntegerField(help_text="Number of the version of the entry.")
     importance = models.FloatField()
     confidence = models.FloatField()
-    attributes = models.JSONField(default=dict, help_text="Its types, source and metadata, by column.")
+    attributes = models.JSONField(default=dict, help_text="Types, source and metadata of the entry, by column.")
 
     class Meta:
         db_table = "context_snapshot_entries"
@@ -49,7 +49,7 @@ class SnapshotEntry(models.Model):
         constraints = [models.UniqueConstraint(fields=["account", "snapshot", "entry"], name="snapshot_entry_once")]
         indexes = [
             models.Index(fields=["account", "entry"], name="snapshot_entry_of"),
-            # by which the database takes them along with their snapshot
+            # for the database, when it deletes them with their snapshot
             models.Index(fields=["snapshot"], name="snapshot_entry_in"),
         ]
 

@@ -1,4 +1,4 @@
-"""How many memories of an account hold a word, for BM25: changes are appended, and read as their sum."""
+"""Document frequencies of words, by account, for BM25. Changes are appended and read as their sum."""
 
 from django.db import models
 
@@ -6,14 +6,15 @@ from memory.models.accounts import Account
 
 
 class TermCount(models.Model):
-    """A change of how many memories hold a term (a lexeme behind its account's prefix), by +`docs` or -`docs`.
+    """A change by `docs`, which may be negative, of the number of memories that contain a term.
 
-    Rows of one account and term add up. The empty term counts the memories themselves, and their `tokens`. Counted is
-    what is neither archived, quarantined nor buried, expired or not. Triggers append a row with each write, so that no
-    two writers wait for each other; the job `recall_statistics` folds rows of one term into one.
+    A term is a lexeme with the prefix of its account. The rows of an account and term add up. The empty term counts the
+    memories themselves and their `tokens`. Memories that are archived, quarantined or buried are not counted; expired
+    ones are. Triggers append a row with each write, so that writers do not wait for one another. The job
+    `recall_statistics` replaces the rows of a term by their sum.
     """
 
-    # a trigger deletes them with their account: a key would be checked once a term
+    # a trigger deletes the rows with their account: a foreign key would be checked for every row
     account = models.ForeignKey(Account, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
     term = models.TextField()
     docs = models.IntegerField()

@@ -1,8 +1,8 @@
-"""Structured turns (E2): what an agent perceived, why it decided, what it did, and what came of it.
+"""Structured turns (E2): the observation, reasoning, action and outcome of each turn of an agent.
 
-A `TurnRecord` ties the four slots of one turn to the conversation, the goal that was worked on, its tools and
-artifacts. Each slot is a memory of its own (`TurnSlot`), found by itself. A raw trace is no memory: it is sealed,
-beside the record (`ReasoningTrace`), and nothing searches it.
+A `TurnRecord` links the four slots of one turn to the conversation, the goal that was worked on, its tools and
+artifacts. Each slot is a memory of its own (`TurnSlot`) that searches find. A raw trace is not a memory: it is
+encrypted in `ReasoningTrace`, and no search reads it.
 """
 
 from typing import Self
@@ -14,8 +14,8 @@ from django.db.models.functions import Now
 from memory.models.accounts import Account
 from memory.models.conversations import Conversation
 from memory.models.goals import Goal
-from memory.models.memory import Memory, taking_part
-from memory.models.work_episodes import TIERS, TOLD_TIERS, CompressionLevel, WorkEpisode
+from memory.models.memory import Memory, of_participants
+from memory.models.work_episodes import MEMORY_TIERS, TIERS, CompressionLevel, WorkEpisode
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.reasoning import Provenance, ReasoningTier
 from memory_project.fields import SealedJSONField, VerbatimJSONField
@@ -28,18 +28,19 @@ class TurnRecordQuerySet(models.QuerySet["TurnRecord"]):
     """Chainable filters; every use starts at `visible_to`."""
 
     def visible_to(self, owner: Owner) -> Self:
-        """Of the conversations in which the agent takes part; all of the account's without an agent."""
-        return self.filter(Q(account_id=owner.account_id) & taking_part(owner))
+        """Filter to conversations of the owner's agent, or to the whole account for an owner without an agent."""
+        return self.filter(Q(account_id=owner.account_id) & of_participants(owner))
 
     def in_conversation(self, conversation_id: str) -> Self:
         return self.filter(conversation_id=conversation_id)
 
 
 class TurnRecord(models.Model):
-    """One structured turn. Numbered from 0 without gaps in its conversation.
+    """One structured turn. Records are numbered from 0 without gaps in their conversation.
 
-    `client_id` is the runtime's own name for it: sent again, it is the same record. `level` is how far its slots are
-    compressed; from MERGED on `episode` stands for it. `tokens` are those of its slots now, `raw_tokens` as they came.
+    `client_id` is the id that the runtime gave it; the same id again is the same record. `level` is the compression of
+    its slots; from MERGED on, `episode` replaces them. `tokens` is the size of its slots now, `raw_tokens` the size at
+    which they were stored.
     """
 
     class Status(models.TextChoices):
@@ -56,9 +57,11 @@ class TurnRecord(models.Model):
     log = models.ForeignKey(Conversation, models.CASCADE, related_name="records", db_index=False)
     number = models.PositiveIntegerField()
     client_id = models.CharField(max_length=100, blank=True, default="")
-    first_index = models.PositiveIntegerField(null=True, blank=True, help_text="The first of the messages it is about.")
+    first_index = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Index of the first turn of the conversation that the record is about."
+    )
     last_index = models.PositiveIntegerField(null=True, blank=True)
-    # the database empties both with what they name (see the migration)
+    # the database clears both when their target is deleted (see the migration)
     goal = models.ForeignKey(
         Goal, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
     )
@@ -73,7 +76,7 @@ class TurnRecord(models.Model):
     event_time = models.DateTimeField()
     metadata = models.JSONField(default=dict, blank=True)
     version = models.PositiveIntegerField(default=1)
-    # after a failed compression: when to try again
+    # time of the next attempt after a failed compression
     compress_after = models.DateTimeField(null=True, blank=True, editable=False)
     compress_attempts = models.PositiveSmallIntegerField(default=0, editable=False)
     compress_error = models.CharField(max_length=100, blank=True, default="", editable=False)
@@ -115,10 +118,10 @@ class TurnRecord(models.Model):
 
 
 class TurnSlot(Memory):
-    """One of a record's four slots; the memory's `text` tells it. `data` is what it holds beyond words.
+    """One of the four slots of a record, with the memory's `text` and structured `data`.
 
-    Of reasoning, `tier` is the deepest that the text and data tell: never a raw trace. A compressed slot is a row of
-    its own, DERIVED_FROM the one before, which is archived.
+    For a reasoning, `tier` is the deepest tier that text and data contain, never a raw trace. A compressed slot is a
+    row of its own that is DERIVED_FROM the one before, which is archived.
     """
 
     class Slot(models.TextChoices):
@@ -140,7 +143,8 @@ class TurnSlot(Memory):
             models.UniqueConstraint(fields=["record", "slot", "level"], name="turn_slot_once_a_level"),
             models.CheckConstraint(condition=Q(level__range=(0, 1)), name="turn_slot_level_known"),
             models.CheckConstraint(
-                condition=Q(slot="reasoning", tier__in=TOLD_TIERS) | (~Q(slot="reasoning") & Q(tier="", provenance="")),
+                condition=Q(slot="reasoning", tier__in=MEMORY_TIERS)
+                | (~Q(slot="reasoning") & Q(tier="", provenance="")),
                 name="turn_slot_tells_no_trace",
             ),
         ]
@@ -150,7 +154,7 @@ class TurnSlot(Memory):
 
 
 class ReasoningTrace(models.Model):
-    """What a provider showed of its reasoning in a turn. Encrypted at rest; told by deep replay alone."""
+    """The reasoning that a provider returned in a turn. It is encrypted at rest, and only deep replay returns it."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)

@@ -1,4 +1,4 @@
-"""Turns: the conversation log. What was said, by whom, in which order; a memory like any other besides."""
+"""Turns: the messages of conversations, in order. Each one is a memory as well."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 class Turn(Memory):
-    """One message of a conversation. Its `text` is what is searched; `payload` what a chat message has beyond text.
+    """One message of a conversation. Searches read its `text`; `payload` has the other parts of a chat message.
 
-    Numbered from 0 without gaps in its conversation. `client_id` is the client's own name for it: sent again, it is
-    the same turn.
+    Turns are numbered from 0 without gaps in their conversation. `client_id` is the id that the client gave it; the
+    same id again is the same turn.
     """
 
     class Role(models.TextChoices):
@@ -27,12 +27,12 @@ class Turn(Memory):
         TOOL = "tool"
         FUNCTION = "function"
 
-    # `conversation_id` is the memory's column already, and holds the client's id
+    # not called `conversation`: the memory's column `conversation_id` holds the client's id
     log = models.ForeignKey(Conversation, models.CASCADE, related_name="turns", db_index=False)
     index = models.PositiveIntegerField()
     role = models.CharField(max_length=20, choices=Role)
-    name = models.CharField(max_length=100, blank=True, default="", help_text="The speaker.")
-    model = models.CharField(max_length=100, blank=True, default="", help_text="The model that wrote it.")
+    name = models.CharField(max_length=100, blank=True, default="", help_text="Name of the speaker.")
+    model = models.CharField(max_length=100, blank=True, default="", help_text="Language model that wrote the message.")
     client_id = models.CharField(max_length=100, blank=True, default="")
     payload = VerbatimJSONField(null=True, blank=True)
 
@@ -50,5 +50,5 @@ class Turn(Memory):
 
     @property
     def content(self) -> Any:
-        """As it was sent: a text, or the parts of a chat message, or null beside tool calls."""
+        """The content as it was sent: a text, the parts of a chat message, or None if there are only tool calls."""
         return (self.payload or {}).get("content", self.text)

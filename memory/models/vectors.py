@@ -1,7 +1,8 @@
-"""`Vector`: one row a memory and embedding model; the owner's columns stand beside it, so that filters need no join.
+"""Vectors: the embeddings of memories, one row per memory and embedding model.
 
-Another embedding model means more rows, never another column. A trigger keeps the owner's columns and `live` equal to
-the memory's, whoever changes it. Stored as half precision and out of TOAST: a row fits a page up to 4,000 dimensions.
+Another embedding model means more rows, not another column. A row repeats the owner's columns of the memory, so that
+filters need no join, and `live`; a trigger copies their changes. Vectors are stored in half precision and out of
+TOAST: a row fits a page up to 4,000 dimensions.
 """
 
 from datetime import datetime
@@ -13,8 +14,9 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from pgvector.django import HalfVectorField
 
+from memory.kinds import Kind
 from memory.models.accounts import Account
-from memory.models.memory import Kind, Memory, visible_rows
+from memory.models.memory import Memory, visible_rows
 from memory.owner import Owner
 from memory.providers.embeddings import WIDEST
 from memory_project.ids import uuid7
@@ -24,23 +26,23 @@ MAX_WIDTH = WIDEST
 
 class VectorQuerySet(models.QuerySet["Vector"]):
     def visible_to(self, owner: Owner, *kinds: Kind) -> Self:
-        """The vectors of what the owner may see; of these kinds only, if any are named."""
+        """Filter to vectors of memories that the owner may see, of these kinds if any are named."""
         return self.filter(visible_rows(owner, *kinds))
 
     def in_channels(self, owner: Owner) -> Self:
         return self.filter(channel__in=owner.channels)
 
     def live(self, now: datetime) -> Self:
-        """The same rows as `MemoryQuerySet.recallable`: the trigger sees to it."""
+        """Filter to vectors of the memories in `MemoryQuerySet.recallable`. A trigger keeps `live` up to date."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), live=True)
 
     def of_model(self, model: str, width: int) -> Self:
-        """Models never mix in one search."""
+        """Filter to vectors of one model and width. A search never mixes models."""
         return self.filter(model=model, width=width)
 
 
 class Vector(models.Model):
-    """The embedding of one memory by one model: `width` dimensions, unit length."""
+    """The embedding of a memory by a model. It has `width` dimensions and unit length."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     memory = models.ForeignKey(Memory, models.CASCADE, related_name="vectors", db_constraint=False)
@@ -68,7 +70,7 @@ class Vector(models.Model):
             models.CheckConstraint(condition=Q(width__range=(1, MAX_WIDTH)), name="vector_width_in_range"),
         ]
         indexes = [
-            # what is new is compared with what is there
+            # deduplication reads new vectors
             BrinIndex(fields=["created_at"], name="vector_created"),
             models.Index(fields=["account", "agent_id", "kind", "model"], name="vector_owner"),
             models.Index(fields=["account", "conversation_id", "kind", "model"], name="vector_conversation"),

@@ -1,4 +1,4 @@
-"""Work episodes (E5): adjacent turns of one goal merged to what they came to, and in time archived to less."""
+"""Work episodes (E5): adjacent structured turns of a goal merged into one text, which is shortened in time."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,19 +12,19 @@ from memory.models.memory import Memory
 from memory.reasoning import ReasoningTier, is_deeper
 
 TIERS = [(tier.value, tier.value.replace("_", " ")) for tier in ReasoningTier]
-TOLD_TIERS = [tier.value for tier in ReasoningTier if tier != ReasoningTier.RAW_TRACE]
-"""Those that a memory may tell."""
+MEMORY_TIERS = [tier.value for tier in ReasoningTier if tier != ReasoningTier.RAW_TRACE]
+"""Tiers of reasoning that a memory may contain."""
 
 
-TOLD_FROM = {
+MIN_TIER_BY_FIELD = {
     **dict.fromkeys(("goal", "findings", "produced", "tools", "outcomes", "outcome"), ReasoningTier.NONE),
     **dict.fromkeys(("decisions", "corrections"), ReasoningTier.DECISION_SUMMARY),
 }
-"""From which tier of reasoning on the lists of an episode's data are told; all others are of the rationale."""
+"""The least tier of reasoning that may read a field of an episode's data. Other fields belong to the rationale."""
 
 
 class CompressionLevel(models.IntegerChoices):
-    """How far structured turns are compressed. What a level was made of is archived, not deleted."""
+    """Levels of compression of structured turns. The rows that a level was made from are archived, not deleted."""
 
     RAW = 0, "raw"
     SLOT_SUMMARIZED = 1, "slot_summarized"
@@ -33,12 +33,12 @@ class CompressionLevel(models.IntegerChoices):
 
 
 class WorkEpisode(Memory):
-    """Records `first_number` to `last_number` of a conversation, all of one goal; the memory's `text` tells them.
+    """The records `first_number` to `last_number` of a conversation, all of one goal, as the memory's `text`.
 
     `data` holds lists of texts: `decisions`, `rejected`, `constraints`, `findings`, `produced`, `corrections`,
-    `blockers`, `open_ends`, `tools`; `goal`, `outcome`; and `outcomes`, {"status", "text"} of each record but the last,
-    whose status is the episode's. One of level ARCHIVED is DERIVED_FROM the merged one before it. `tier`
-    is the deepest of reasoning that text and data tell.
+    `blockers`, `open_ends`, `tools`; the texts `goal` and `outcome`; and `outcomes`, {"status", "text"} of each record
+    but the last, whose status is the episode's. An episode of level ARCHIVED is DERIVED_FROM the merged one before it.
+    `tier` is the deepest tier of reasoning that text and data contain.
     """
 
     class Status(models.TextChoices):
@@ -47,7 +47,7 @@ class WorkEpisode(Memory):
         FAILED = "failed"
 
     log = models.ForeignKey(Conversation, models.CASCADE, related_name="work_episodes", db_index=False)
-    # the database empties it with the goal (see the migration)
+    # the database clears it when the goal is deleted (see the migration)
     for_goal = models.ForeignKey(
         Goal, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
     )
@@ -57,14 +57,18 @@ class WorkEpisode(Memory):
     status = models.CharField(max_length=20, choices=Status, default=Status.OPEN)
     tier = models.CharField(max_length=30, choices=TIERS, default=ReasoningTier.NONE.value)
     data = models.JSONField(default=dict, blank=True)
-    raw_tokens = models.PositiveIntegerField(default=0, help_text="Of all that it was made of, as it came.")
-    compressor = models.CharField(max_length=100, blank=True, default="", help_text="Who wrote it.")
+    raw_tokens = models.PositiveIntegerField(
+        default=0, help_text="Size of the slots that it was made from, in tokens, as they were stored."
+    )
+    compressor = models.CharField(
+        max_length=100, blank=True, default="", help_text="Name of the compressor that wrote the text."
+    )
 
     class Meta:
         db_table = "work_episodes"
         constraints = [
             models.CheckConstraint(condition=Q(level__in=(2, 3)), name="work_episode_level_known"),
-            models.CheckConstraint(condition=Q(tier__in=TOLD_TIERS), name="work_episode_tells_no_trace"),
+            models.CheckConstraint(condition=Q(tier__in=MEMORY_TIERS), name="work_episode_tells_no_trace"),
             models.CheckConstraint(
                 condition=Q(last_number__gte=models.F("first_number")), name="work_episode_numbers_in_order"
             ),
@@ -76,9 +80,9 @@ class WorkEpisode(Memory):
         return f"work episode {self.pk}"
 
 
-def told_data(data: Mapping[str, Any], *, tier: str, allowed: ReasoningTier) -> dict[str, Any]:
-    """What may be told of the data of an episode of that tier, where no deeper one than `allowed` may."""
+def data_within_tier(data: Mapping[str, Any], *, tier: str, allowed: ReasoningTier) -> dict[str, Any]:
+    """Return the fields of an episode's data that the account's allowed tier may read. `tier` is the episode's."""
     if not is_deeper(tier, allowed):
         return dict(data)
-    told_from = {name: TOLD_FROM.get(name, ReasoningTier.STRUCTURED_RATIONALE) for name in data}
+    told_from = {name: MIN_TIER_BY_FIELD.get(name, ReasoningTier.STRUCTURED_RATIONALE) for name in data}
     return {name: value for name, value in data.items() if not is_deeper(told_from[name], allowed)}

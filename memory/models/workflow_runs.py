@@ -1,4 +1,4 @@
-"""Workflow runs: the agents that work through one workflow together, and share pools while they do."""
+"""Workflow runs: agents that execute a workflow together and share memory pools meanwhile."""
 
 from typing import Self
 
@@ -16,23 +16,23 @@ class WorkflowRunQuerySet(models.QuerySet["WorkflowRun"]):
     """Chainable filters; every use starts at `visible_to`."""
 
     def visible_to(self, owner: Owner) -> Self:
-        """Runs that the agent began or has a part in; all of the account's for an owner without an agent."""
+        """Filter to runs that the owner's agent began or takes part in, or to all of the account without an agent."""
         rows = self.filter(account_id=owner.account_id)
         return rows.filter(has_agent(owner)) if owner.agent_id else rows
 
     def managed_by(self, owner: Owner) -> Self:
-        """Runs that the agent began; all of the account's for an owner without an agent."""
+        """Filter to runs that the owner's agent began, or to all of the account for an owner without an agent."""
         rows = self.filter(account_id=owner.account_id)
         return rows.filter(agent_id=owner.agent_id) if owner.agent_id else rows
 
 
 def has_agent(owner: Owner) -> Q:
-    """Of a run: the owner's agent began it or is among its agents."""
+    """Return the condition on runs that the owner's agent began or takes part in."""
     return Q(agent_id=owner.agent_id) | Q(agents__contains=[owner.agent_id])
 
 
 class WorkflowRun(models.Model):
-    """One run of a workflow. `agent_id` began it; `agents` are the nodes that exchange data in its pools."""
+    """One run of a workflow. The agent `agent_id` began it; `agents` are the nodes that share its pools."""
 
     class Status(models.TextChoices):
         RUNNING = "running"
@@ -43,8 +43,8 @@ class WorkflowRun(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     workflow_run_id = models.CharField(max_length=100)
-    workflow = models.CharField(max_length=200, blank=True, default="", help_text="The workflow's name.")
-    agent_id = models.CharField(max_length=100, blank=True, default="", help_text="Who began it.")
+    workflow = models.CharField(max_length=200, blank=True, default="", help_text="Name of the workflow.")
+    agent_id = models.CharField(max_length=100, blank=True, default="", help_text="Agent that began the run.")
     agents = ArrayField(models.CharField(max_length=100), default=list, blank=True)
     status = models.CharField(max_length=20, choices=Status, default=Status.RUNNING)
     metadata = models.JSONField(default=dict, blank=True)

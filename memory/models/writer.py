@@ -1,6 +1,6 @@
-"""The bulk writer: parents and children in a statement each, since Django's `bulk_create` refuses children.
+"""Bulk writes of memories: one statement for parents and one for children, which `bulk_create` does not support.
 
-Everything runs in the caller's transaction. What is the same thing again (account, kind, identity) is left alone.
+Everything runs in the caller's transaction. A row whose account, kind and identity exist already is not stored again.
 """
 
 from collections.abc import Sequence
@@ -43,44 +43,44 @@ ON CONFLICT (account_id, conversation_id, agent_id) DO NOTHING
 
 
 def insert_memories(rows: Sequence[M]) -> list[M]:
-    """Store rows of one kind; returns those that are new, in order. Two statements, or one for plain memories."""
+    """Store rows of one kind and return those that are new, in order. Two statements, one for plain memories."""
     if not rows:
         return []
-    # in one order everywhere: two writers that meet in the same identities wait for each other, not for ever
+    # in one order everywhere, so that two writers of the same identities do not deadlock
     in_order = sorted(rows, key=lambda row: row.identity)
-    stored = insert_rows(Memory, in_order, on_conflict="ON CONFLICT DO NOTHING")
+    stored = insert_model_rows(Memory, in_order, on_conflict="ON CONFLICT DO NOTHING")
     new = [row for row in rows if row.id in stored]
     for row in new:
         row.pk = row.id
         row.created_at = row.updated_at = stored[row.id]
     if new and type(new[0]) is not Memory:
-        insert_rows(type(new[0]), new, on_conflict="")
+        insert_model_rows(type(new[0]), new, on_conflict="")
     return new
 
 
-def insert_rows(model: type[M], rows: Sequence[M], *, on_conflict: str) -> dict[UUID, datetime]:
-    """Insert what `model` itself holds of the rows (not its parents): many of them with each column as one array.
+def insert_model_rows(model: type[M], rows: Sequence[M], *, on_conflict: str) -> dict[UUID, datetime]:
+    """Insert the columns of the rows that are the model's own, not its parents', each column as one array.
 
-    Django's own statement, with a parameter a value, takes four times as long. Columns of arrays would need another.
-    Returns what was stored: primary key to time of storing, which a child's own table does not know.
+    Django's statement, with one parameter per value, takes four times as long. Columns of an array type are not
+    supported. Returns the time of creation by primary key of the stored rows; a child's table does not know the time.
     """
     meta = model._meta
-    columns = [column for field in meta.local_concrete_fields if (column := column_of(field, rows)) is not None]
+    columns = [column for field in meta.local_concrete_fields if (column := insert_column(field, rows)) is not None]
     names = ", ".join(f'"{column.name}"' for column in columns)
     returned = '"id", "created_at"' if model is Memory else f'"{meta.pk.column}", "{meta.pk.column}"'
     statement = f'INSERT INTO "{meta.db_table}" ({names}) %s {on_conflict} RETURNING {returned}'
-    with cursor_for(rows) as cursor:
-        cursor.execute(statement % source_of(columns), [column.parameter for column in columns])
+    with insert_cursor(rows) as cursor:
+        cursor.execute(statement % values_sql(columns), [column.parameter for column in columns])
         return dict(cursor.fetchall())
 
 
-def cursor_for(rows: Sequence[Memory]) -> AbstractContextManager[CursorWrapper]:
-    """For one row, parameters within the text spare the server a round of its own."""
+def insert_cursor(rows: Sequence[Memory]) -> AbstractContextManager[CursorWrapper]:
+    """Return a cursor for the insert. For one row, parameters within the text save a round trip."""
     return binary_cursor() if len(rows) > 1 else connection.cursor()
 
 
-def source_of(columns: Sequence["Column"]) -> str:
-    """The rows as a statement names them, from parameters that hold one column each."""
+def values_sql(columns: Sequence["InsertColumn"]) -> str:
+    """Return the SQL of the rows, from parameters that hold one column each."""
     if len(columns[0].values) == 1:
         return f"VALUES ({', '.join(['%s'] * len(columns))})"
     # composed of types alone
@@ -88,8 +88,8 @@ def source_of(columns: Sequence["Column"]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One column of many rows. `db_type` is without a length: a cast would cut to it, where the table refuses."""
+class InsertColumn:
+    """One column of the rows. `db_type` has no length: a cast to it would truncate values that the table refuses."""
 
     name: str
     db_type: str
@@ -97,27 +97,27 @@ class Column:
 
     @property
     def parameter(self) -> Any:
-        """All values, or the only one."""
+        """The list of values, or the value if there is only one row."""
         return self.values if len(self.values) > 1 else self.values[0]
 
 
-def column_of(field: Any, rows: Sequence[Memory]) -> Column | None:
-    """None where the database fills it. The rows of one call agree on that."""
+def insert_column(field: Any, rows: Sequence[Memory]) -> InsertColumn | None:
+    """Return the column, or None if the database fills it, which it does for all rows of a call or for none."""
     values = [field.pre_save(row, add=True) for row in rows]
     if isinstance(values[0], DatabaseDefault):
         return None
     db_type = str(field.db_type(connection)).partition("(")[0]
     prepared = [field.get_db_prep_save(value, connection) for value in values]
     if db_type in ("varchar", "text"):
-        # a member of an enumeration among texts: an array is of one type
+        # members of enumerations become texts, since an array is of one type
         prepared = [value if value is None else str(value) for value in prepared]
-    return Column(name=field.column, db_type=db_type, values=prepared)
+    return InsertColumn(name=field.column, db_type=db_type, values=prepared)
 
 
-def delete_memories(memory_ids: Sequence[UUID]) -> None:
-    """Delete rows and what their kinds hold of them; the database's own foreign keys take vectors and links along.
+def delete_memory_rows(memory_ids: Sequence[UUID]) -> None:
+    """Delete rows of memories and of their child tables. Foreign keys of the database delete vectors and links.
 
-    One statement a kind: Django's `delete` would load every row of a child, and its parent in a query each.
+    One statement per model: Django's `delete` would load every row of a child, and its parent in a query each.
     """
     kinds: list[type[Memory]] = [*Memory.__subclasses__(), Memory]
     for model in kinds:
@@ -126,7 +126,7 @@ def delete_memories(memory_ids: Sequence[UUID]) -> None:
 
 
 def insert_vectors(account_id: UUID, *, model: str, vectors: Sequence[tuple[UUID, Embedding]]) -> int:
-    """Store the embeddings of memories of an account, binary and pipelined; returns how many found their memory."""
+    """Store embeddings of an account's memories, binary and pipelined, and return how many memories existed."""
     parameters: list[Any] = [
         (uuid7(), model, len(vector), half_vector(vector), memory_id, account_id) for memory_id, vector in vectors
     ]
@@ -136,10 +136,10 @@ def insert_vectors(account_id: UUID, *, model: str, vectors: Sequence[tuple[UUID
 
 
 def insert_participants(owner: Owner, *, conversation_ids: Sequence[str]) -> None:
-    """Agents and their part in conversations come to be on first write. One statement."""
+    """Create the owner's agent and make it a participant of the conversations, unless it is already. One statement."""
     if not owner.agent_id:
         return
-    # in one order everywhere, as memories are
+    # in one order everywhere, as for memories
     named = sorted({conversation_id for conversation_id in conversation_ids if conversation_id})
     with connection.cursor() as cursor:
         cursor.execute(

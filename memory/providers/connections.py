@@ -27,7 +27,7 @@ _deadline: ContextVar[Deadline] = ContextVar("deadline", default=NEVER)
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Of the one request that is made inside, in this thread, by a client that `keep_time` was told of."""
+    """Limit the time of the one request made inside, in this thread, by a client that `keep_time` prepared."""
     token = _deadline.set(Deadline.after(seconds))
     try:
         yield
@@ -37,12 +37,15 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 @cache
 def trusted_authorities() -> ssl.SSLContext:
-    """Whom every client of this process trusts: to read them takes longer than many a request."""
+    """Return the certificate authorities that every client of this process trusts.
+
+    Read only once: reading them takes longer than many a request.
+    """
     return httpx2.create_ssl_context()
 
 
 def keep_time(client: httpx2.Client) -> httpx2.Client:
-    """The client, whose requests end at their `time_limit` with a timeout, also those that go by proxies."""
+    """Return the client prepared so that its requests time out at their `time_limit`, also through proxies."""
     # a transport of one's own would take the proxies of the environment away, and none can be given a backend
     for transport in (client._transport, *client._mounts.values()):
         if isinstance(transport, httpx2.HTTPTransport):
@@ -52,7 +55,7 @@ def keep_time(client: httpx2.Client) -> httpx2.Client:
 
 
 def seconds_left(timeout: float | None, late: type[httpcore2.TimeoutException]) -> float | None:
-    """The client's timeout, or less. Raises the client's own exception once nothing is left."""
+    """Return the client's timeout, or less. Raises the client's own exception once nothing is left."""
     left = _deadline.get().left_seconds()
     if left <= 0:
         raise late("the time of the request is over")

@@ -18,7 +18,7 @@ class Deadline:
         return cls(None if seconds is None else time.monotonic() + seconds)
 
     def remaining_seconds(self, *, at_most: float) -> float:
-        """Raises ProviderTooSlow when nothing remains."""
+        """Return the seconds that remain. Raises ProviderTooSlow when nothing remains."""
         if self.at is None:
             return at_most
         remaining = self.at - time.monotonic()
@@ -27,7 +27,7 @@ class Deadline:
         return min(remaining, at_most)
 
     def left_seconds(self) -> float:
-        """Below zero once it has passed, infinite without one."""
+        """Return the seconds left: negative after the deadline, infinite without one."""
         return math.inf if self.at is None else self.at - time.monotonic()
 
     def leaves_room_for(self, seconds: float) -> bool:

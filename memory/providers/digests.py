@@ -1,7 +1,7 @@
-"""Digests: what a stretch of a conversation came to, in the fields of the documented episode.
+"""Digests of conversation segments, in the fields of the documented episode.
 
-Offline, a digest quotes: the sentences that TextRank puts first, and what rules find beside them. With a language
-model it is the model's answer, held to a shape.
+Offline, a digest quotes: the sentences that TextRank ranks first, and what rules find besides. With a language model it
+is the model's answer, validated against a shape.
 """
 
 import re
@@ -19,22 +19,22 @@ from memory.providers.material import encode_line
 from memory.providers.summaries import ExtractiveSummarizer, Message, entities_mentioned, key_decisions
 from memory.tokens import estimate_tokens
 
-MOST_ITEMS = 30
+MAX_ITEMS = 30
 """Of each list that a digest keeps."""
 
 SPOKEN_ROLES = frozenset({"user", "assistant"})
 """Who takes part in a conversation; others set it up, or answer machines."""
 
-MOST_SUMMARY_CHARACTERS = 40_000
-MOST_TIMES_TOO_LONG = 4
+MAX_SUMMARY_CHARACTERS = 40_000
+MAX_TIMES_TOO_LONG = 4
 """A summary of so many times the tokens that it may have is not what was asked for."""
-MOST_ITEM_CHARACTERS = 500
-MOST_ANSWERED_ITEMS = 200
+MAX_ITEM_CHARACTERS = 500
+MAX_ANSWERED_ITEMS = 200
 WORDS_PER_TOKEN = 0.7
 TOKENS_FOR_LISTS = 3_000
 
-Item = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_ITEM_CHARACTERS)]
-Items = Annotated[list[Item], Field(max_length=MOST_ANSWERED_ITEMS)]
+Item = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ITEM_CHARACTERS)]
+Items = Annotated[list[Item], Field(max_length=MAX_ANSWERED_ITEMS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +49,8 @@ class Digest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """What is to be digested: messages in order, the digest of what came before them, tools known to be called."""
+class TranscriptSegment:
+    """A segment to digest: messages in order, the digest of what came before them, tools known to be called."""
 
     messages: Sequence[Message]
     previous: Digest | None
@@ -62,14 +62,17 @@ class Digester(Protocol):
 
     @property
     def is_remote(self) -> bool:
-        """Whether it waits for another machine, so that it is worth asking for several digests at once."""
+        """Return whether it waits for another machine, so that several digests are worth requesting in parallel."""
 
-    def digest(self, stretch: Stretch, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
-        """Raises ProviderError."""
+    def digest(self, stretch: TranscriptSegment, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
+        """Digest a segment. Raises ProviderError."""
 
 
 def summary_digester() -> Digester:
-    """The language model's where one is set for summaries, else the offline one: never one for the other."""
+    """Return the language model's digester if one is configured for summaries, else the offline one.
+
+    Neither stands in for the other.
+    """
     model = language_model("summary")
     return ExtractiveDigester() if model is None else ModelDigester(model)
 
@@ -79,22 +82,25 @@ class ExtractiveDigester:
 
     is_remote = False
 
-    def digest(self, stretch: Stretch, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
-        """The best lines of the previous summary, then the best new sentences. Asks nobody, raises nothing."""
+    def digest(self, stretch: TranscriptSegment, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
+        """Quote the best lines of the previous summary, then the best new sentences; raises nothing."""
         previous = stretch.previous or NOTHING_BEFORE
         spoken = spoken_messages(stretch)
         return Digest(
             summary=quote_both(list(previous_lines(previous, spoken)), spoken, max_tokens=max_tokens),
-            key_decisions=latest(previous.key_decisions, key_decisions(spoken, limit=MOST_ITEMS)),
-            entities_mentioned=latest(previous.entities_mentioned, entities_mentioned(spoken, limit=MOST_ITEMS)),
-            tools_called=latest(previous.tools_called, stretch.tools),
+            key_decisions=latest_items(previous.key_decisions, key_decisions(spoken, limit=MAX_ITEMS)),
+            entities_mentioned=latest_items(previous.entities_mentioned, entities_mentioned(spoken, limit=MAX_ITEMS)),
+            tools_called=latest_items(previous.tools_called, stretch.tools),
             source=ExtractiveSummarizer.source,
         )
 
 
 def quote_both(before: Sequence[Message], spoken: Sequence[Message], *, max_tokens: int) -> str:
-    """Old lines get half of the tokens, and what the new sentences leave: ranked together, the chosen ones of before
-    would win every time, and a long conversation's summary would stay at its beginning."""
+    """Quote old and new lines; old lines get half of the tokens, and what the new sentences leave.
+
+    Ranked together, the chosen ones of before would win every time, and a long conversation's summary would stay at its
+    beginning.
+    """
     summarizer = ExtractiveSummarizer()
     if not before:
         return summarizer.summarize(spoken, max_tokens=max_tokens).text
@@ -106,8 +112,8 @@ def quote_both(before: Sequence[Message], spoken: Sequence[Message], *, max_toke
 NOTHING_BEFORE = Digest(summary="", key_decisions=(), entities_mentioned=(), tools_called=(), source="")
 
 
-def spoken_messages(stretch: Stretch) -> Sequence[Message]:
-    """What users and agents said, without the tool calls that stand in it as text; everything if they said nothing."""
+def spoken_messages(stretch: TranscriptSegment) -> Sequence[Message]:
+    """Return the messages without the tool calls that stand in them as text; all of them if nobody said anything."""
     calls = tuple(f"{tool}(" for tool in stretch.tools)
     spoken = [without_calls(message, calls) for message in stretch.messages if message.role in SPOKEN_ROLES]
     return [message for message in spoken if message.content.strip()] or stretch.messages
@@ -121,7 +127,7 @@ def without_calls(message: Message, calls: tuple[str, ...]) -> Message:
 
 
 def previous_lines(previous: Digest, spoken: Iterable[Message]) -> Iterator[Message]:
-    """A message for each line of a summary, by the speaker whom it names, if it names one."""
+    """Return a message for each line of a summary, with the speaker that the line names, if any."""
     speakers = {*SPOKEN_ROLES, *previous.entities_mentioned, *(message.speaker for message in spoken)}
     for line in previous.summary.splitlines():
         speaker, _, text = line.partition(": ")
@@ -129,20 +135,20 @@ def previous_lines(previous: Digest, spoken: Iterable[Message]) -> Iterator[Mess
         yield Message(role=speaker, content=text) if is_quote else Message(role="", content=line)
 
 
-def latest(before: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:
+def latest_items(before: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:
     """Both in order, each once (where it came last), the last MOST_ITEMS of them."""
     items: dict[str, str] = {}
     for item in (*before, *found):
         key = " ".join(item.split()).casefold()
         items.pop(key, None)
         items[key] = item
-    return tuple(items.values())[-MOST_ITEMS:]
+    return tuple(items.values())[-MAX_ITEMS:]
 
 
 class DigestAnswer(BaseModel):
-    """What a conversation came to."""
+    """The digest of a conversation."""
 
-    summary: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_SUMMARY_CHARACTERS)]
+    summary: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_SUMMARY_CHARACTERS)]
     key_decisions: Items
     entities_mentioned: Items
     tools_called: Items
@@ -156,27 +162,27 @@ class ModelDigester:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
-    def digest(self, stretch: Stretch, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
+    def digest(self, stretch: TranscriptSegment, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
         """One question. The messages must fit the model (`how_many_fit`, `pieces`). Raises ProviderError."""
         question = ask_for_digest(stretch, max_tokens=max_tokens)
         answer = self._model.ask(question, DigestAnswer, meter=meter, deadline_seconds=deadline_seconds)
-        if estimate_tokens(answer.summary) > MOST_TIMES_TOO_LONG * max_tokens:
-            raise ProviderReplyInvalid(f"the summary has more than {MOST_TIMES_TOO_LONG} times {max_tokens} tokens")
+        if estimate_tokens(answer.summary) > MAX_TIMES_TOO_LONG * max_tokens:
+            raise ProviderReplyInvalid(f"the summary has more than {MAX_TIMES_TOO_LONG} times {max_tokens} tokens")
         before = stretch.previous.tools_called if stretch.previous else ()
         return Digest(
             summary=answer.summary,
-            key_decisions=latest((), answer.key_decisions),
-            entities_mentioned=latest((), answer.entities_mentioned),
-            tools_called=latest((*before, *stretch.tools), believed(answer.tools_called, stretch)),
+            key_decisions=latest_items((), answer.key_decisions),
+            entities_mentioned=latest_items((), answer.entities_mentioned),
+            tools_called=latest_items((*before, *stretch.tools), named_tools(answer.tools_called, stretch)),
             source=self._model.model,
         )
 
 
-def ask_for_digest(stretch: Stretch, *, max_tokens: int) -> Question:
+def ask_for_digest(stretch: TranscriptSegment, *, max_tokens: int) -> Question:
     words = int(max_tokens * WORDS_PER_TOKEN)
-    previous = "" if stretch.previous is None else told_digest(stretch.previous)
-    material = {"previous": previous, "messages": [told_message(message) for message in stretch.messages]}
-    limits = {"words": words, "items": MOST_ITEMS}
+    previous = "" if stretch.previous is None else format_digest(stretch.previous)
+    material = {"previous": previous, "messages": [format_message(message) for message in stretch.messages]}
+    limits = {"words": words, "items": MAX_ITEMS}
     return Question(
         instructions=render_to_string("prompts/summary_instructions.txt", limits).strip(),
         material=render_to_string("prompts/summary_material.txt", material).strip(),
@@ -185,46 +191,46 @@ def ask_for_digest(stretch: Stretch, *, max_tokens: int) -> Question:
     )
 
 
-def told_digest(digest: Digest) -> str:
-    """The digest as a line of the material."""
+def format_digest(digest: Digest) -> str:
+    """Format the digest as a line of the material."""
     fields = asdict(digest)
     del fields["source"]
     return encode_line(fields)
 
 
-def told_message(message: Message) -> str:
-    """The message as a line of the material."""
+def format_message(message: Message) -> str:
+    """Format the message as a line of the material."""
     when = {} if message.timestamp is None else {"time": message.timestamp.isoformat(timespec="minutes")}
     name = {"name": message.name} if message.name.strip() else {}
     return encode_line({"role": message.role, **name, **when, "text": message.content})
 
 
-def believed(tools: Iterable[str], stretch: Stretch) -> list[str]:
-    """Those of the tools that somebody named."""
+def named_tools(tools: Iterable[str], stretch: TranscriptSegment) -> list[str]:
+    """Return the tools that the messages name."""
     texts = [message.content for message in stretch.messages]
     return [tool for tool in tools if any(re.search(rf"(?<!\w){re.escape(tool)}(?!\w)", text) for text in texts)]
 
 
 def how_many_fit(messages: Sequence[Message], *, max_tokens: int) -> int:
-    """How many of the messages, from the first on, a model can be shown at once; one always, if there is one."""
-    sizes = accumulate(estimate_tokens(told_message(message)) for message in messages)
+    """Return how many messages, from the first on, fit into one request; at least one, if there is one."""
+    sizes = accumulate(estimate_tokens(format_message(message)) for message in messages)
     fitting = sum(1 for _ in takewhile(lambda size: size <= max_tokens, sizes))
     return max(fitting, min(1, len(messages)))
 
 
-def room_beside(previous: Digest | None, *, max_tokens: int) -> int:
-    """How many of the tokens that a model is shown are left for messages: half of them always."""
-    taken = 0 if previous is None else estimate_tokens(told_digest(previous))
+def room_for_messages(previous: Digest | None, *, max_tokens: int) -> int:
+    """Return how many of a request's tokens are left for messages: always at least half."""
+    taken = 0 if previous is None else estimate_tokens(format_digest(previous))
     return max(max_tokens - taken, max_tokens // 2)
 
 
-def pieces(message: Message, *, max_tokens: int) -> Iterator[Message]:
-    """The message, cut where it is too large to be shown at once: at a space, where there is one."""
+def cut_message(message: Message, *, max_tokens: int) -> Iterator[Message]:
+    """Return the message in pieces that fit into one request, cut at spaces where possible."""
     length = len(message.content)
-    if length <= 1 or estimate_tokens(told_message(message)) <= max_tokens:
+    if length <= 1 or estimate_tokens(format_message(message)) <= max_tokens:
         yield message
         return
     middle = length // 2
     cut = message.content.rfind(" ", middle // 2, middle) + 1 or middle
     for half in (message.content[:cut], message.content[cut:]):
-        yield from pieces(replace(message, content=half), max_tokens=max_tokens)
+        yield from cut_message(replace(message, content=half), max_tokens=max_tokens)

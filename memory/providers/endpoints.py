@@ -30,12 +30,12 @@ from memory.providers.deadlines import Deadline
 
 T = TypeVar("T")
 
-LONGEST_WAIT_SECONDS = 30.0
+MAX_WAIT_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where to ask, for which model, and how patiently; `what` it is, for errors."""
+    """An endpoint: address, model, and patience; `what` names it in errors."""
 
     what: ClassVar[str] = "endpoint"
 
@@ -51,7 +51,7 @@ class Endpoint:
 
 
 def check_base_url(base_url: str, *, setting: str = "OPENAI_BASE_URL") -> None:
-    """Raises ImproperlyConfigured, which does not repeat it: it may hold a password."""
+    """Check an address. Raises ImproperlyConfigured, which does not repeat it: it may hold a password."""
     try:
         parts = urlsplit(base_url)
         is_sound = not base_url or (parts.scheme in ("http", "https") and is_host(httpx2.URL(base_url)))
@@ -62,13 +62,13 @@ def check_base_url(base_url: str, *, setting: str = "OPENAI_BASE_URL") -> None:
 
 
 def is_host(url: httpx2.URL) -> bool:
-    """Whether names can be asked for it. Raises UnicodeError where they cannot."""
+    """Return whether a name can be resolved. Raises UnicodeError if it cannot be encoded."""
     # as the socket will do it
     return bool(url.raw_host.decode().encode("idna")) and "%" not in url.host
 
 
 def check_api_key(api_key: str, *, setting: str = "OPENAI_API_KEY") -> None:
-    """Raises ImproperlyConfigured, without repeating it, for a key that no header can hold."""
+    """Check that a header can hold the key. Raises ImproperlyConfigured, without repeating it."""
     if not (api_key.isascii() and api_key.isprintable() and api_key == api_key.strip()):
         raise ImproperlyConfigured(f"{setting} must be of printable ASCII, without white space around it")
 
@@ -84,14 +84,14 @@ def open_client(endpoint: Endpoint) -> openai.OpenAI:
 
 
 def ask_patiently(ask: Callable[[], T], *, endpoint: Endpoint, deadline: Deadline) -> T:
-    """The answer, asked for again while that may help and the deadline leaves room. Raises a ProviderError."""
+    """Return the answer, asking again while that may help and the deadline leaves time. Raises a ProviderError."""
     attempt = 1
     while True:
         try:
             return ask_once(ask, what=endpoint.what)
         except ProviderUnavailable as failure:
             wait = wait_seconds(endpoint, attempt, failure.retry_after_seconds)
-            is_last = attempt == endpoint.max_attempts or wait > LONGEST_WAIT_SECONDS
+            is_last = attempt == endpoint.max_attempts or wait > MAX_WAIT_SECONDS
             if is_last or not deadline.leaves_room_for(wait):
                 raise
         time.sleep(wait)
@@ -99,7 +99,7 @@ def ask_patiently(ask: Callable[[], T], *, endpoint: Endpoint, deadline: Deadlin
 
 
 def ask_once(ask: Callable[[], T], *, what: str) -> T:
-    """The answer. Raises a ProviderError for what the client raises."""
+    """Return the answer of one request. Raises a ProviderError for what the client raises."""
     try:
         return ask()
     except (openai.OpenAIError, httpx2.HTTPError) as err:
@@ -119,7 +119,7 @@ def wait_seconds(endpoint: Endpoint, attempt: int, retry_after_seconds: float | 
 
 
 def read_reply(parts: Iterable[bytes], *, most_bytes: int) -> bytes:
-    """Raises ProviderReplyInvalid for a reply that is larger."""
+    """Return the reply. Raises ProviderReplyInvalid for one that is too large."""
     body = bytearray()
     for part in parts:
         body += part
@@ -129,7 +129,7 @@ def read_reply(parts: Iterable[bytes], *, most_bytes: int) -> bytes:
 
 
 def translate_failure(err: openai.OpenAIError | httpx2.HTTPError, *, what: str) -> ProviderError:
-    """What to do about it, without a word of the provider's own."""
+    """Return the error that says what to do, without a word of the provider's own."""
     if isinstance(err, openai.APIStatusError):
         return translate_status(err.response, what=what)
     if isinstance(err, openai.APITimeoutError | httpx2.TimeoutException):

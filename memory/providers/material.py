@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from memory.unseen import UNSEEN, points_of
+from memory.invisible_characters import INVISIBLE_CODE_POINTS, code_points
 
 # what ends lines, and surrogates that came alone
 ENDS_LINES = ((0x85, 0x85), (0x2028, 0x2029))
@@ -16,13 +16,13 @@ MARKUP = "<>&"
 
 
 def escape(character: str) -> str:
-    """As \\uXXXX, in two halves where it needs them."""
+    """Escape a character as `uXXXX` with a backslash, in two halves where necessary."""
     halves = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{halves[at : at + 2].hex()}" for at in range(0, len(halves), 2))
 
 
 _ESCAPES = {ord(character): escape(character) for character in MARKUP}
-_ESCAPES |= {point: escape(chr(point)) for point in (*UNSEEN, *points_of(*ENDS_LINES, *SURROGATES))}
+_ESCAPES |= {point: escape(chr(point)) for point in (*INVISIBLE_CODE_POINTS, *code_points(*ENDS_LINES, *SURROGATES))}
 
 
 def encode_line(fields: Mapping[str, Any]) -> str:

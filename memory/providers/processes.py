@@ -1,4 +1,4 @@
-"""What a forked process may not share with its parent."""
+"""State that a forked process may not share with its parent."""
 
 import os
 import threading

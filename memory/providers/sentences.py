@@ -25,8 +25,8 @@ _BEFORE_A_NUMBER = re.compile(
     r"nos?|figs?|eq|sec|ch|art|vol|pp?|ca|approx|nr|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 )
 _INSIDE_OR_LAST = re.compile(r"etc|al|inc|ltd|co|corp|dept|est|min|max|tel|ext|ave|blvd|rd|\w(?:\.\w)+")
-_LONGEST_ABBREVIATION = 12
-_LONGEST_LIST_NUMBER = 4
+_MAX_ABBREVIATION_CHARACTERS = 12
+_MAX_LIST_NUMBER_CHARACTERS = 4
 
 
 def split_sentences(text: str) -> list[str]:
@@ -48,19 +48,19 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _continues(text: str, start: int, boundary: re.Match[str]) -> bool:
-    """Whether the sentence from `start` goes on behind this terminator."""
+    """Return whether the sentence from `start` continues after this terminator."""
     mark = boundary["spaced"]
     following = text[boundary.end() : boundary.end() + 2].lstrip()[:1]
     if mark != ".":
         # an ellipsis, or a quotation with its own terminator, inside a sentence: "Stop!" she said
         return (len(mark) > 1 or mark == "…") and following.islower()
-    before = text[max(start, boundary.start() - _LONGEST_ABBREVIATION) : boundary.start()]
-    is_list_number = boundary.start() - start <= _LONGEST_LIST_NUMBER and before.strip().isdecimal()
+    before = text[max(start, boundary.start() - _MAX_ABBREVIATION_CHARACTERS) : boundary.start()]
+    is_list_number = boundary.start() - start <= _MAX_LIST_NUMBER_CHARACTERS and before.strip().isdecimal()
     return is_list_number or _ends_in_abbreviation(before, following)
 
 
 def _ends_in_abbreviation(before: str, following: str) -> bool:
-    """Whether the text before a full stop is one that the stop only shortens."""
+    """Return whether the text before a full stop is an abbreviation."""
     last = before.rsplit(maxsplit=1)[-1].lstrip("(\"'“‘«[") if before.strip() else ""
     word = last.lower()
     if _TITLE.fullmatch(word) or (len(last) == 1 and last.isupper() and last != "I"):
@@ -71,7 +71,7 @@ def _ends_in_abbreviation(before: str, following: str) -> bool:
 
 
 def is_question(sentence: str) -> bool:
-    """Whether the sentence ends in a question mark of its script, quotation marks behind it or not."""
+    """Return whether the sentence ends in a question mark of its script, with or without quotation marks after it."""
     return sentence.rstrip(_QUESTION_CLOSERS).endswith(("?", "？", "؟", "\u037e"))
 
 

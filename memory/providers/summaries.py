@@ -1,6 +1,6 @@
-"""Summaries of conversations, and what the documented episode keeps beside them, without a language model.
+"""Summaries of conversations and the lists of the documented episode, without a language model.
 
-It quotes: it never writes a sentence that nobody said. `digests` makes of it what stands for a conversation.
+They quote: no sentence is written that nobody said. `digests` turns them into what stands for a conversation.
 """
 
 import re
@@ -56,7 +56,7 @@ class KeySentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a conversation was about; `source` names who wrote it: "extractive", or a model."""
+    """A summary of a conversation; `source` names its author: "extractive", or a model."""
 
     text: str
     sentences: tuple[KeySentence, ...]
@@ -94,7 +94,7 @@ class ExtractiveSummarizer:
             raise ValueError(f"max_tokens must be at least 1, not {max_tokens}")
         candidates = _candidates(messages)
         fitting = [candidate for candidate in candidates if candidate.tokens <= max_tokens]
-        considered = _weightiest_by_stretch(fitting or candidates)
+        considered = _weightiest_by_segment(fitting or candidates)
         order = _rank(considered) if considered else []
         sentences = tuple(considered[index].sentence for index in sorted(_choose(considered, order, max_tokens)))
         if order and not sentences:
@@ -122,8 +122,8 @@ def _candidates(messages: Sequence[Message]) -> list[_Candidate]:
     return [candidate for candidate in candidates if candidate.words] or candidates
 
 
-def _weightiest_by_stretch(candidates: list[_Candidate]) -> list[_Candidate]:
-    """At most MAX_SENTENCES of the candidates, spread over the whole conversation, in order."""
+def _weightiest_by_segment(candidates: list[_Candidate]) -> list[_Candidate]:
+    """Return at most MAX_SENTENCES of the candidates, spread over the whole conversation, in order."""
     if len(candidates) <= MAX_SENTENCES:
         return candidates
     weights = _weights(candidates)
@@ -148,7 +148,7 @@ def _detail(text: str) -> float:
 
 
 def _rank(candidates: Sequence[_Candidate]) -> list[int]:
-    """Indices of the candidates worth quoting, best first; the earlier of two equals first."""
+    """Return the indices of the candidates worth quoting, best first; the earlier of two equals first."""
     similarity = textrank.similarities([candidate.words for candidate in candidates])
     scores = textrank.rank(similarity, prior=_weights(candidates))
     worth_quoting = np.flatnonzero(scores >= FILLER_SHARE * scores.mean())
@@ -156,7 +156,7 @@ def _rank(candidates: Sequence[_Candidate]) -> list[int]:
 
 
 def _choose(candidates: Sequence[_Candidate], order: Sequence[int], max_tokens: int) -> list[int]:
-    """Indices of the best candidates that fit, best first, without near-repetitions."""
+    """Return the indices of the best candidates that fit, best first, without near-repetitions."""
     chosen: list[int] = []
     vocabularies: list[frozenset[str]] = []
     left = max_tokens
@@ -171,13 +171,13 @@ def _choose(candidates: Sequence[_Candidate], order: Sequence[int], max_tokens: 
 
 
 def _is_repetition(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two sentences share most of their words: a Jaccard index of at least 0.8."""
+    """Return whether two sentences share most of their words: a Jaccard index of at least 0.8."""
     shared = len(one & other)
     return shared >= DUPLICATE_OVERLAP * (len(one) + len(other) - shared)
 
 
 def _opening(sentence: KeySentence, max_tokens: int) -> Iterator[KeySentence]:
-    """The sentence up to the last word that fits, marked as cut; nothing if not one does."""
+    """Return the sentence up to the last word that fits, marked as cut; empty if none fits."""
     # no text of more characters can fit, and one more shows that a word ends right there
     reach = sentence.text[: max_tokens * BYTES_PER_TOKEN + 1]
     cuts = [index for index, character in enumerate(reach) if character.isspace()]

@@ -32,10 +32,10 @@ def inverse_document_frequencies(sentences: Sequence[Words]) -> dict[str, float]
 
 
 def similarities(sentences: Sequence[Words]) -> Vector:
-    """The paper's overlap with weighted words: sum of idf over common words / (ln(1 + |a|) + ln(1 + |b|)).
+    """Return the paper's overlap with weighted words: sum of idf over common words / (ln(1 + |a|) + ln(1 + |b|)).
 
-    A square matrix with a diagonal of zeros. Adds up word by word over the sentences that hold it, so that
-    its memory is the square of the number of sentences, whatever the vocabulary.
+    A square matrix with a diagonal of zeros. It adds up word by word over the sentences that hold the word, so that its
+    memory is the square of the number of sentences, whatever the vocabulary.
     """
     weights = inverse_document_frequencies(sentences)
     holders: dict[str, list[int]] = {}

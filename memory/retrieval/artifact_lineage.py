@@ -1,7 +1,7 @@
-"""What an artifact came from and what came of it: revisions and derivations, walked one way each.
+"""Lineage of an artifact: its revisions and derivations, walked backwards and forwards in one statement.
 
-One statement. `walk` has a row for each level and way: which artifacts are new in it, and which have been seen so far.
-So nothing is walked from twice, and rings, which nobody should be able to make, end.
+`walk` has a row for each level and direction, with the artifacts that are new in it and those seen so far. So no
+artifact is walked from twice, and rings, which should not exist, end.
 """
 
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from memory.models import Kind, Memory
-from memory.models.binary import binary_cursor
+from memory.kinds import Kind
+from memory.models import Memory
 from memory.owner import Owner
-from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, bind_owner, shape_of, squeeze, where_of
+from memory.retrieval.statements import STAND_INS, OwnerShape, Sql, collapse_whitespace, owner_shape, where_sql
 
-MOST_ARTIFACTS = 200
-"""Each way."""
+MAX_ARTIFACTS = 200
+"""Artifacts returned in each direction."""
 
 LINEAGE_TYPES = ("DERIVED_FROM", "SUPERSEDES")
-"""Types of links from what came later, to what was there before."""
+"""Types of links from a later artifact to an earlier one."""
 
-# a level takes one more than there is room for, which shows that there are more
+# a level reads one more than there is room for, which shows whether there are more
 WALK = """
     WITH RECURSIVE walk (way, depth, ids, seen, is_cut) AS (
         SELECT way, 0, ARRAY[%(start)s::uuid], ARRAY[%(start)s::uuid], false FROM (VALUES (-1), (1)) AS ways (way)
@@ -48,34 +48,32 @@ WALK = """
         ) AS level
         WHERE cardinality(walk.ids) > 0 AND NOT walk.is_cut
     )
-    SELECT id, way * depth, is_cut FROM walk LEFT JOIN LATERAL unnest(ids) AS node (id) ON true ORDER BY depth"""
+    SELECT id, way * depth AS step, is_cut
+    FROM walk LEFT JOIN LATERAL unnest(ids) AS node (id) ON true ORDER BY depth"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walked:
-    """Artifacts by how many steps they lie from where the walk began: below zero for what was there before."""
+class LineageSteps:
+    """Artifacts by their number of steps from the start of the walk, negative for earlier ones."""
 
     steps: Mapping[UUID, int]
     truncated: bool
 
 
-def walk_lineage(owner: Owner, artifact_id: UUID, *, now: datetime) -> Walked:
-    """What the owner sees of an artifact's lineage, itself at 0, whether or not it is seen. One statement."""
-    statement = compose(shape_of(owner))
-    values: dict[str, Any] = {"start": artifact_id, "most": MOST_ARTIFACTS, "types": list(LINEAGE_TYPES)}
-    with binary_cursor() as cursor:
-        cursor.execute(statement.text, {**statement.parameters, **bind_owner(owner, now=now), **values})
-        found = cursor.fetchall()
+def walk_artifact_lineage(owner: Owner, artifact_id: UUID, *, now: datetime) -> LineageSteps:
+    """Return the visible part of an artifact's lineage, with the artifact itself at 0 even if it is invisible."""
+    statement = build_artifact_lineage_statement(owner_shape(owner))
+    values: dict[str, Any] = {"start": artifact_id, "most": MAX_ARTIFACTS, "types": list(LINEAGE_TYPES)}
+    found = statement.read_dicts(owner, values, now=now)
     steps: dict[UUID, int] = {}
-    for node_id, step, _is_cut in found:
-        if node_id is not None:
-            steps.setdefault(node_id, step)
-    return Walked(steps=steps, truncated=any(is_cut for *_node, is_cut in found))
+    for row in found:
+        if row["id"] is not None:
+            steps.setdefault(row["id"], row["step"])
+    return LineageSteps(steps=steps, truncated=any(row["is_cut"] for row in found))
 
 
 @lru_cache(maxsize=16)
-def compose(shape: OwnerShape) -> Sql:
-    """The statement for owners of this shape."""
-    visible: Any = Memory.objects.visible_to(shape.owner, Kind.ARTIFACT).live(STAND_IN["now"])
-    rows = where_of(visible, prefix="m")
-    return Sql(text=squeeze(WALK.format(rows=rows.text)), parameters=rows.parameters)
+def build_artifact_lineage_statement(shape: OwnerShape) -> Sql:
+    visible: Any = Memory.objects.visible_to(shape.owner, Kind.ARTIFACT).live(STAND_INS["now"])
+    rows = where_sql(visible, prefix="m")
+    return Sql(text=collapse_whitespace(WALK.format(rows=rows.text)), parameters=rows.parameters)

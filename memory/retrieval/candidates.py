@@ -1,8 +1,8 @@
-"""What a recall passes from stage to stage: scored memories with what speaks for them, and at the end the bundle."""
+"""Data that a recall passes from stage to stage: candidates with scores and reasons, and the bundle that it returns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,22 +15,22 @@ IS_NAMED = "named in the question"
 IS_LINKED_TO_NAMED = "linked to what the question names"
 IS_BENEATH_FOUND = "open beneath a goal that was found"
 IS_PINNED = "pinned"
-"""Reasons of more than one stage, which are told once. No reason quotes a memory."""
+"""Reasons that more than one stage gives; each is shown once. No reason quotes a memory."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Candidate:
-    """A memory that may be an answer. Stages change `score`, and leave in `signals` and `reasons` what they did.
+    """A memory that may be an answer. Stages change `score`, and record in `signals` and `reasons` what they did.
 
-    `signals` are numbers by name, as `explain` shows them; `reasons` are for people. `ways` names the recallers that
-    found it. Of facts `confidence`, `temporal`, `status` and the span in which they are true are set, of turns `index`,
-    `role` and `speaker`, of turn slots `slot` and `record_id`.
+    `signals` are numbers by name, as `explain` shows them; `reasons` are for people. `ways` names the retrievers that
+    found it. Only facts have `confidence`, `temporal`, `status`, `valid_from` and `valid_to`, only turns `index`,
+    `role` and `speaker`, only turn slots `slot` and `record_id`.
     """
 
     id: UUID
     kind: Kind
     text: str
-    """Of long ones the beginning, until they are results."""
+    """The beginning of a long text, until the memory is known to be a result."""
     agent_id: str
     user_id: str
     channel: str
@@ -49,19 +49,19 @@ class Candidate:
     similarity: float | None
     """1 - cosine distance; None without a vector."""
     content: float = 0.0
-    """BM25 over the terms that are no stop words."""
+    """BM25 over the terms that are not stop words."""
     naming: float = 0.0
-    """What of that is due to the names of whom the question is about."""
+    """The part of `content` that comes from the names of the question's subjects."""
     quoted: int = 0
-    """How many of the question's phrases stand in it."""
+    """Number of the question's quoted phrases in the text."""
     gist: float | None = None
-    """As `similarity`, to the question's gist."""
+    """1 - cosine distance to the question's gist; None without one."""
     held: int = 0
-    """Which of the question's terms it holds: bit n is term n of the orientation."""
+    """The question's terms that the text holds: bit n is term n of the query analysis."""
     hops: int | None = None
-    """Links from what the question names; 0 is what it names."""
+    """Number of links from an entity that the question names; 0 for the entity itself."""
     part_of: UUID | None = None
-    """Of goals, one that was found too, and that it is a part of, or holds up."""
+    """The found goal that this goal is a part of, or blocks."""
     index: int | None = None
     role: str = ""
     speaker: str = ""
@@ -73,46 +73,66 @@ class Candidate:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     is_cut: bool = False
-    """Whether `text` is no more than the beginning."""
+    """True if `text` is only the beginning."""
     score: float = 0.0
     signals: dict[str, float] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     also: list[UUID] = field(default_factory=list)
-    """Near-duplicates that it stands for."""
+    """Ids of near-duplicates that this candidate stands for."""
 
     @property
     def item_key(self) -> str:
-        """Its name in the injection ledger."""
+        """The key of this memory in the injection ledger."""
         return f"{self.kind.value}:{self.id}"
 
-    def multiply(self, name: str, factor: float, reason: str = "") -> None:
-        """Weigh the score, and remember by what. A factor of 1 says nothing, and is not kept."""
+    @property
+    def holder(self) -> str:
+        """The user whose knowledge this is, else its agent as `a:<agent_id>` (compare `memory.identity.holder_key`)."""
+        return self.user_id or f"a:{self.agent_id}"
+
+    @property
+    def day(self) -> date:
+        """The day on which it happened."""
+        return self.event_time.date()
+
+    def apply_factor(self, name: str, factor: float, reason: str = "") -> None:
+        """Multiply the score and record the factor under `name`. A factor of 1 is not recorded."""
         if factor != 1.0:
             self.score *= factor
             self.signals[name] = self.signals.get(name, 1.0) * factor
-        self.give(reason)
+        self.add_reason(reason)
 
-    def tell_ways(self, *, is_near: bool) -> None:
-        """Give the reasons of the recallers that found it. By meaning everything is found where there is little: only
-        what `is_near` is said to be so."""
-        self.give(SHARES_WORDS if self.bm25 > 0 else "")
-        self.give(IS_NEAR if is_near and "vector" in self.ways else "")
-        self.give(IS_OF_THE_TIME if "temporal" in self.ways else "")
+    def add_retrieval_reasons(self, *, is_near: bool) -> None:
+        """Add the reasons of the retrievers that found it.
+
+        Vector search finds everything if there are few memories, so only what `is_near` is said to be close in meaning.
+        """
+        self.add_reason(SHARES_WORDS if self.bm25 > 0 else "")
+        self.add_reason(IS_NEAR if is_near and "vector" in self.ways else "")
+        self.add_reason(IS_OF_THE_TIME if "temporal" in self.ways else "")
         if self.hops is not None:
-            self.give(IS_LINKED_TO_NAMED if self.hops else IS_NAMED)
-        self.give(IS_BENEATH_FOUND if self.part_of else "")
-        self.give(IS_PINNED if self.pinned else "")
+            self.add_reason(IS_LINKED_TO_NAMED if self.hops else IS_NAMED)
+        self.add_reason(IS_BENEATH_FOUND if self.part_of else "")
+        self.add_reason(IS_PINNED if self.pinned else "")
 
-    def give(self, reason: str) -> None:
-        """Tell people why it was recalled; each reason once."""
+    def add_reason(self, reason: str) -> None:
+        """Add a reason, unless it is empty or already there."""
         if reason and reason not in self.reasons:
             self.reasons.append(reason)
+
+    def absorb(self, other: "Candidate") -> None:
+        """Stand for another candidate that says the same, and for all that it stands for. Keep its pin."""
+        self.also += [other.id, *other.also]
+        self.pinned = self.pinned or other.pinned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """What one technique took, and how many candidates it brought, weighed or kept; of rewriters whether it changed the
-    question, of the orientation how many entities that names, of links how many there are."""
+    """Time and result of one technique.
+
+    `results` is the number of candidates that it found, scored or kept; for a rewriter 1 if it changed the question;
+    for the query analysis (`orientation`) the number of named entities; for `links` the number of links.
+    """
 
     technique: str
     took_ms: float
@@ -132,9 +152,9 @@ class OpenGoal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """What a recall answers with: memories best first, the most urgent open goals, the user's profile.
+    """The result of a recall: memories best first, the most urgent open goals, the user's profile.
 
-    `degraded` names what kept it from being better. `others` are the rest of the ranking, which nobody asked for.
+    `degraded` names the techniques that were left out, and why. `others` is the rest of the ranking, best first.
     """
 
     results: Sequence[Candidate]
@@ -144,10 +164,10 @@ class Bundle:
     degraded: Sequence[str]
     others: Sequence[Candidate] = ()
     took_ms: float | None = None
-    """From the question to the answer."""
+    """Milliseconds from the question to the answer."""
 
     def of_kind(self, kind: Kind) -> list[Candidate]:
-        """The memories of that kind, best first."""
+        """Return the results of that kind, best first."""
         return [result for result in self.results if result.kind == kind]
 
     @property

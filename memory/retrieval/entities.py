@@ -1,24 +1,17 @@
-"""Search in entities (X3): the documented `vector_search_entities`, by words for those without a vector yet."""
+"""Search in entities (X3): the documented `vector_search_entities`."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from memory.models import Kind
+from memory.kinds import Kind
 from memory.owner import Owner
-from memory.retrieval.search import Found, Hit, MemoryQuery, Searched, search_rows
-
-ENTITIES = Searched(
-    kind=Kind.ENTITY,
-    table="entities",
-    columns=("name", "type", "aliases", "description", "properties", "salience"),
-    type_column="type",
-)
+from memory.retrieval.search import Hit, KindSearch, MemoryQuery, SearchResults, search_kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityHit(Hit):
-    """A found entity. `text` are its names and its description, as they are searched; `event_time` is first seen."""
+    """A found entity. `text` holds its names and description; `event_time` is when it was first seen."""
 
     kind: ClassVar[Kind] = Kind.ENTITY
 
@@ -31,13 +24,19 @@ class EntityHit(Hit):
     salience: float
 
 
-EntitiesFound = Found[EntityHit]
+EntityResults = SearchResults[EntityHit]
+ENTITIES = KindSearch(
+    kind=Kind.ENTITY,
+    hit=EntityHit,
+    table="entities",
+    columns=("name", "type", "aliases", "description", "properties", "salience"),
+    type_column="type",
+)
 
 
-def search_entities(owner: Owner, query: MemoryQuery, *, now: datetime) -> EntitiesFound:
-    """The `top_k` entities nearest to the query that the owner knows of (see `search_rows`). One statement.
+def search_entities(owner: Owner, query: MemoryQuery, *, now: datetime) -> EntityResults:
+    """Return the `top_k` entities nearest to the query that the owner knows (see `search_rows`). One statement.
 
-    Of `query.types` only, where it names any; none that was merged into another.
+    `query.types` limits their types. Entities that were merged into others are left out.
     """
-    found = search_rows(owner, ENTITIES, query, now=now)
-    return Found(hits=[EntityHit(**row) for row in found.hits], degraded=found.degraded)
+    return search_kind(owner, ENTITIES, query, now=now)

@@ -1,4 +1,4 @@
-"""Search in persistent contexts (P5): what their entries say."""
+"""Search in the entries of persistent contexts (P5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,23 +6,24 @@ from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
-from memory.models import Kind, Memory
+from memory.kinds import Kind
+from memory.models import Memory
 from memory.models.binary import binary_cursor, fetch_dicts
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.search import Found, Hit, MemoryQuery, Row, Searched, search_rows
+from memory.retrieval.search import Hit, KindSearch, MemoryQuery, Row, SearchResults, search_kind
 
-ENTRIES = Searched(
-    kind=Kind.CONTEXT_ENTRY,
-    table="context_entries",
-    columns=(
-        *("context_id", "key", "value", "entry_type", "source_type", "memory_type"),
-        *("importance", "confidence", "content_version"),
-    ),
+RECALLED_FIELDS = (
+    *("agent_id", "user_id", "channel", "conversation_id", "event_time", "created_at"),
+    *("similarity", "score", "reasons"),
+)
+ENTRY_COLUMNS = (
+    *("context_id", "key", "value", "entry_type", "source_type", "memory_type"),
+    *("importance", "confidence", "content_version"),
 )
 
 READ_ENTRIES = f"""
-SELECT memories.id, metadata, {", ".join(ENTRIES.columns)}
+SELECT memories.id, metadata, {", ".join(ENTRY_COLUMNS)}
 FROM memories JOIN context_entries ON memory_ptr_id = memories.id
 WHERE account_id = %s AND memories.id = ANY(%s::uuid[])
 """
@@ -30,9 +31,9 @@ WHERE account_id = %s AND memories.id = ANY(%s::uuid[])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryHit(Hit):
-    """A found entry. Without a key, `value` says nothing beside the content.
+    """A found entry. Without a key, `value` adds nothing to the content.
 
-    `score` orders what a recall found, `reasons` say why, for people.
+    `score` and `reasons` come from a recall: its order, and why people see the entry.
     """
 
     kind: ClassVar[Kind] = Kind.CONTEXT_ENTRY
@@ -51,55 +52,39 @@ class EntryHit(Hit):
     reasons: Sequence[str] = ()
 
 
-EntriesFound = Found[EntryHit]
+EntryResults = SearchResults[EntryHit]
+ENTRIES = KindSearch(
+    kind=Kind.CONTEXT_ENTRY, hit=EntryHit, table="context_entries", columns=ENTRY_COLUMNS, text_field="content"
+)
 
 
-def search_entries(owner: Owner, query: MemoryQuery, *, now: datetime) -> EntriesFound:
-    """For staff: the `top_k` entries nearest to the query in contexts that the owner may read, archived ones apart.
+def search_entries(owner: Owner, query: MemoryQuery, *, now: datetime) -> EntryResults:
+    """Return, for staff, the `top_k` entries nearest to the query in contexts that the owner may read.
 
-    In those of `query.contexts` only, where it names any (see `search_rows`). One statement. Clients' searches are
-    recalls (`services.entry_searches`).
+    Archived contexts are left out, and `query.contexts` limits the others (see `search_rows`). One statement. Searches
+    of clients are recalls (`services.contexts.search`).
     """
-    found = search_rows(owner, ENTRIES, query, now=now)
-    return Found(hits=[make_hit(row) for row in found.hits], degraded=found.degraded)
+    return search_kind(owner, ENTRIES, query, now=now)
 
 
-def make_hit(row: Row) -> EntryHit:
-    return EntryHit(content=row["text"], **{name: value for name, value in row.items() if name != "text"})
-
-
-def read_entries(owner: Owner, recalled: Sequence[Candidate]) -> list[EntryHit]:
-    """What is known of entries that a recall found, in its order. One statement, none for nothing.
-
-    What has gone since is left out.
-    """
+def read_entry_hits(owner: Owner, recalled: Sequence[Candidate]) -> list[EntryHit]:
+    """Return the entries that a recall found, in its order, without those deleted since. At most one statement."""
     if not recalled:
         return []
     with binary_cursor() as cursor:
         cursor.execute(READ_ENTRIES, [owner.account_id, [found.id for found in recalled]])
         known = {row["id"]: row for row in fetch_dicts(cursor)}
-    return [make_recalled(found, known[found.id]) for found in recalled if found.id in known]
+    return [recalled_entry_hit(found, known[found.id]) for found in recalled if found.id in known]
 
 
 def locate_entries(owner: Owner, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
-    """In which context each of these is, with its id: as the access log takes them. None for nothing."""
+    """Return pairs of context id and entry id, as the access log takes them. At most one statement."""
     if not ids:
         return []
     rows = Memory.objects.filter(account_id=owner.account_id, kind=Kind.CONTEXT_ENTRY, id__in=ids)
     return list(rows.values_list("context_id", "id"))
 
 
-def make_recalled(found: Candidate, row: Row) -> EntryHit:
-    return EntryHit(
-        content=found.text,
-        agent_id=found.agent_id,
-        user_id=found.user_id,
-        channel=found.channel,
-        conversation_id=found.conversation_id,
-        event_time=found.event_time,
-        created_at=found.created_at,
-        similarity=found.similarity,
-        score=found.score,
-        reasons=found.reasons,
-        **row,
-    )
+def recalled_entry_hit(found: Candidate, row: Row) -> EntryHit:
+    shared = {name: getattr(found, name) for name in RECALLED_FIELDS}
+    return EntryHit(content=found.text, **shared, **row)

@@ -1,4 +1,4 @@
-"""Search in goals by meaning, and walks down a tree of them (X6)."""
+"""Search in goals by meaning, and trees of goals (X6)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,20 +6,18 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from memory.errors import NotFound
-from memory.models import Kind, Memory
+from memory.kinds import Kind
+from memory.models import Memory
 from memory.models.binary import binary_cursor, fetch_dicts
 from memory.owner import Owner
-from memory.retrieval.search import Found, Hit, MemoryQuery, Row, Searched, search_rows
-from memory.retrieval.statements import squeeze, where_of
+from memory.retrieval.search import Hit, KindSearch, MemoryQuery, SearchResults, search_kind
+from memory.retrieval.statements import collapse_whitespace, where_sql
 
-COLUMNS = ("status", "priority", "deadline", "completed_at", "result")
-GOALS = Searched(kind=Kind.GOAL, table="goals", columns=COLUMNS, type_column="status")
+MAX_TREE_GOALS = 1_000
+MAX_TREE_DEPTH = 100
 
-MOST_IN_TREE = 1_000
-DEEPEST = 100
-
-# the recursion goes on only as long as somebody wants more rows: the limit ends it
-TREE = """
+# the recursion continues only while more rows are wanted: the limit ends it
+GOAL_TREE = """
 WITH RECURSIVE tree AS (
     SELECT memories.id, NULL::uuid AS parent_id, 0 AS depth FROM memories
     WHERE {visible} AND memories.id = %(root)s
@@ -50,12 +48,20 @@ class GoalHit(Hit):
     result: str
 
 
-GoalsFound = Found[GoalHit]
+GoalResults = SearchResults[GoalHit]
+GOALS = KindSearch(
+    kind=Kind.GOAL,
+    hit=GoalHit,
+    table="goals",
+    columns=("status", "priority", "deadline", "completed_at", "result"),
+    text_field="description",
+    type_column="status",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeGoal:
-    """A goal in a tree. The root is at depth 0, and its parent (if it has one) is not told."""
+    """A goal in a tree. The root is at depth 0; its own parent is left out."""
 
     id: UUID
     parent_id: UUID | None
@@ -69,36 +75,36 @@ class TreeGoal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalTree:
-    """Goals by depth, then as lists have them. `truncated`: there are more, or deeper ones."""
+    """Goals by depth, then in the order of lists. `truncated` is True if there are more, or deeper ones."""
 
     goals: list[TreeGoal]
     truncated: bool
 
 
-def search_goals(owner: Owner, query: MemoryQuery, *, now: datetime) -> GoalsFound:
-    """The owner's `top_k` goals nearest to the query; `query.types` are the statuses wanted (see `search_rows`)."""
-    found = search_rows(owner, GOALS, query, now=now)
-    return Found(hits=[make_hit(row) for row in found.hits], degraded=found.degraded)
+def search_goals(owner: Owner, query: MemoryQuery, *, now: datetime) -> GoalResults:
+    """Return the owner's `top_k` goals nearest to the query, of the statuses `query.types` (see `search_rows`)."""
+    return search_kind(owner, GOALS, query, now=now)
 
 
-def make_hit(row: Row) -> GoalHit:
-    return GoalHit(description=row["text"], **{name: value for name, value in row.items() if name != "text"})
-
-
-def goal_tree(
-    owner: Owner, root_id: UUID, *, most: int = MOST_IN_TREE, deepest: int = DEEPEST, now: datetime
+def read_goal_tree(
+    owner: Owner, root_id: UUID, *, max_goals: int = MAX_TREE_GOALS, max_depth: int = MAX_TREE_DEPTH, now: datetime
 ) -> GoalTree:
-    """The goal with all that is below it, as far as the owner sees it: the `most` that are nearest to the root.
+    """Return a goal with all goals below it that the owner sees, those nearest to the root first.
 
     One recursive statement. Raises NotFound.
     """
-    visible = where_of(Memory.objects.visible_to(owner, Kind.GOAL).live(now), prefix="t")
-    # one level and one row more, to know whether there are any
-    values: dict[str, Any] = {"root": root_id, "account": owner.account_id, "deepest": deepest + 1, "limit": most + 1}
+    visible = where_sql(Memory.objects.visible_to(owner, Kind.GOAL).live(now), prefix="t")
+    # one more level and row show whether there are more
+    values: dict[str, Any] = {
+        "root": root_id,
+        "account": owner.account_id,
+        "deepest": max_depth + 1,
+        "limit": max_goals + 1,
+    }
     with binary_cursor() as cursor:
-        cursor.execute(squeeze(TREE.format(visible=visible.text)), values | dict(visible.parameters))
+        cursor.execute(collapse_whitespace(GOAL_TREE.format(visible=visible.text)), values | dict(visible.parameters))
         found = [TreeGoal(**row) for row in fetch_dicts(cursor)]
     if not found:
-        raise NotFound("no such goal")
-    kept = [goal for goal in found if goal.depth <= deepest][:most]
+        raise NotFound("There is no such goal.")
+    kept = [goal for goal in found if goal.depth <= max_depth][:max_goals]
     return GoalTree(goals=kept, truncated=len(kept) < len(found))

@@ -1,8 +1,8 @@
-"""Walks over links: the neighbourhood of some memories, in both directions, bounded however large its hubs are.
+"""Walks over links: the neighbourhood of some memories in both directions, bounded however many links hubs have.
 
-One statement. `walk` has a row for each level: which nodes are new in it, which have been seen so far, and whether
+One statement. `walk` has a row for each level with the nodes that are new in it, those seen so far, and whether
 something was left out. So no node is walked from twice, whatever rings there are, and the bounds hold level by level.
-OFFSET 0 has a sub-select planned by itself: its tables are looked into, row by row, and never read whole.
+OFFSET 0 makes PostgreSQL plan a sub-select by itself: it looks rows up one by one and never reads whole tables.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,20 +14,19 @@ from uuid import UUID
 
 from memory import conf
 from memory.errors import NotFound, Unprocessable
-from memory.models import Fact, Kind, Memory, PersistentContext
-from memory.models.binary import binary_cursor, fetch_dicts
+from memory.kinds import Audience, all_kinds, kinds_seen_by
+from memory.models import Fact, Memory, PersistentContext
 from memory.models.facts import true_at
-from memory.models.memory import OF_CONTEXTS
 from memory.owner import Owner
-from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, bind_owner, shape_of, squeeze, where_of
-from memory.retrieval.visibility import ALLOWED, TOLD
+from memory.retrieval.statements import STAND_INS, OwnerShape, Sql, collapse_whitespace, owner_shape, where_sql
+from memory.retrieval.visibility import ALLOWED_TIERS, reasoning_is_allowed
 
-DEEPEST = 3
+MAX_DEPTH = 3
 SCANNED_PER_NEIGHBOUR = 20
 EDGES_PER_NODE = 5
 LABEL_CHARACTERS = 200
 
-# the weightiest, then one without an other end that stands for the rest
+# the links with the greatest weights, then a row without another end that stands for the rest
 LINKS_ONE_WAY = """
     SELECT id, CASE WHEN place <= %(scanned)s THEN other_id END AS other_id, weight, {is_out} AS is_out FROM (
         SELECT id, {far} AS other_id, weight, row_number() OVER (ORDER BY weight DESC, id) AS place
@@ -35,11 +34,11 @@ LINKS_ONE_WAY = """
         ORDER BY weight DESC, id LIMIT %(scanned)s + 1
     ) AS links"""
 
-# each type by itself: its weightiest are found by an index, however many links of other types there are
+# each type by itself, so that an index finds its greatest weights, however many links of other types there are
 LINKS_OF_TYPES = """
     SELECT links.* FROM unnest(%(types)s::text[]) AS asked (type) CROSS JOIN LATERAL ({links}) AS links"""
 
-# only links that may be followed count towards the fan-out; the row after the last of them stands for the rest
+# only links that may be followed count towards the fan-out; the row after the last one stands for the rest
 NEIGHBOURS = """
     SELECT CASE WHEN place <= %(fan_out)s THEN id END AS id, salience, weight FROM (
         SELECT found.id, found.salience, link.weight, row_number() OVER (ORDER BY link.weight DESC, link.id) AS place
@@ -110,15 +109,15 @@ WALK = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """How far a walk opens: `nodes` in all, `fan_out` links followed from one node, the weightiest first."""
+class WalkBounds:
+    """Bounds of a walk: total `nodes`, and `fan_out` links followed from one node, greatest weights first."""
 
     nodes: int = conf.GRAPH_NODES
     fan_out: int = conf.GRAPH_FANOUT
 
     @property
     def scanned(self) -> int:
-        """Links of a node, in each direction (and of each type asked for), that are looked at for visible ones."""
+        """Links of a node that are read to find visible ones, in each direction (and of each type asked for)."""
         return SCANNED_PER_NEIGHBOUR * self.fan_out
 
     @property
@@ -127,10 +126,10 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A memory that the walk reached: over `depth` links, 0 for those that it began at.
+class WalkNode:
+    """A memory that the walk reached over `depth` links, 0 for its starts.
 
-    `label` is an entity's name, or else how its text begins; `type` an entity's type, or empty.
+    `label` is the name of an entity, or the beginning of the text of other kinds; `type` is empty for other kinds.
     """
 
     id: UUID
@@ -145,12 +144,12 @@ class Node:
 
     @property
     def item_key(self) -> str:
-        """Its name in the injection ledger."""
+        """The key of this memory in the injection ledger."""
         return f"{self.kind}:{self.id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class WalkEdge:
     """A link between two nodes of the graph."""
 
     id: UUID
@@ -163,15 +162,18 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """`nodes` by depth, then the most salient first, then those that the weightiest link led to; `edges` weightiest
-    first. `truncated` says that a bound was met, so that there may be more."""
+    """The result of a walk.
 
-    nodes: Sequence[Node]
-    edges: Sequence[Edge]
+    `nodes` are ordered by depth, then salience, then the weight of the link that led to them; `edges` by weight.
+    `truncated` is True if a bound was met, so that there may be more.
+    """
+
+    nodes: Sequence[WalkNode]
+    edges: Sequence[WalkEdge]
     truncated: bool
 
 
-NO_BOUNDS_GIVEN = Bounds()
+DEFAULT_BOUNDS = WalkBounds()
 
 
 def walk_graph(
@@ -180,78 +182,75 @@ def walk_graph(
     *,
     depth: int,
     types: Collection[str] = (),
-    bounds: Bounds = NO_BOUNDS_GIVEN,
+    bounds: WalkBounds = DEFAULT_BOUNDS,
     now: datetime,
 ) -> Graph:
-    """The memories within `depth` links (1 to 3) of these, over links in both directions, and the links among them.
+    """Return the memories within `depth` links (1 to 3) of these, in both directions, and the links among them.
 
-    Over links of these types only, or of any. Only what the owner sees, what is live, of facts what is true now, and of
-    reasoning what the account allows; the memories that it begins at need not be true any more. With a `user_id`, that
-    user's and nobody's. Channels: the active one and `_global`. One statement. Raises NotFound when one of `ids` cannot
-    be seen, Unprocessable for another depth, or for more `ids` than nodes.
+    `types` limits the types of links. The walk includes only what the owner sees and is live, facts that are true now,
+    and reasoning that the account allows; the starts need not be true any more. With a `user_id`, only memories of that
+    user and of no user. Only the active channel and `_global`. One statement. Raises NotFound if one of `ids` is
+    invisible, Unprocessable for another depth or for more `ids` than nodes.
     """
     asked = set(ids)
-    if not 1 <= depth <= DEEPEST:
-        raise Unprocessable(f"a walk is 1 to {DEEPEST} links deep")
+    if not 1 <= depth <= MAX_DEPTH:
+        raise Unprocessable(f"The depth of a walk must be from 1 to {MAX_DEPTH} links.")
     if len(asked) > bounds.nodes:
-        raise Unprocessable(f"a graph has at most {bounds.nodes} nodes: begin at fewer")
-    statement = compose(shape_of(owner), has_types=bool(types))
-    values = {**bind_owner(owner, now=now), **bind_bounds(bounds), "ids": list(asked), "depth": depth}
-    with binary_cursor() as cursor:
-        cursor.execute(statement.text, {**statement.parameters, **values, "types": sorted(set(types))})
-        found = fetch_dicts(cursor)
-    graph = make_graph(found, bounds)
-    if asked != {node.id for node in graph.nodes if node.depth == 0}:
-        raise NotFound("no such memory")
-    return graph
-
-
-def bind_bounds(bounds: Bounds) -> dict[str, Any]:
-    return {
+        raise Unprocessable(f"A graph has at most {bounds.nodes} nodes. Start at fewer memories.")
+    statement = build_walk_statement(owner_shape(owner), has_types=bool(types))
+    values = {
+        "ids": list(asked),
+        "depth": depth,
+        "types": sorted(set(types)),
         "nodes": bounds.nodes,
         "fan_out": bounds.fan_out,
         "scanned": bounds.scanned,
         "edges": bounds.edges,
         "label": LABEL_CHARACTERS,
     }
+    graph = parse_graph_rows(statement.read_dicts(owner, values, now=now), bounds)
+    if asked != {node.id for node in graph.nodes if node.depth == 0}:
+        raise NotFound("There is no such memory.")
+    return graph
 
 
-def make_graph(found: Sequence[dict[str, Any]], bounds: Bounds) -> Graph:
-    """Nodes come first, then edges, of which one more than there may be shows that there are more."""
+def parse_graph_rows(found: Sequence[dict[str, Any]], bounds: WalkBounds) -> Graph:
+    """Return the graph. One edge more than the bound means that some are left out."""
     nodes = [row for row in found if row["source"] is None]
     edges = [row for row in found if row["source"] is not None]
     return Graph(
-        nodes=[Node(**columns_of(Node, row)) for row in nodes],
-        edges=[Edge(**columns_of(Edge, row)) for row in edges[: bounds.edges]],
+        nodes=[WalkNode(**fields_of_row(WalkNode, row)) for row in nodes],
+        edges=[WalkEdge(**fields_of_row(WalkEdge, row)) for row in edges[: bounds.edges]],
         truncated=len(edges) > bounds.edges or any(row["is_cut"] for row in nodes),
     )
 
 
-def columns_of(shape: type[Node | Edge], row: dict[str, Any]) -> dict[str, Any]:
+def fields_of_row(shape: type[WalkNode | WalkEdge], row: dict[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in shape.__dataclass_fields__}
 
 
 @lru_cache(maxsize=64)
-def compose(shape: OwnerShape, *, has_types: bool) -> Sql:
-    """The statement for owners of this shape."""
-    contexts = where_of(PersistentContext.objects.visible_to(shape.owner).active(), prefix="c")
+def build_walk_statement(shape: OwnerShape, *, has_types: bool) -> Sql:
+    contexts = where_sql(PersistentContext.objects.visible_to(shape.owner).active(), prefix="c")
     rows = walkable_rows(shape.owner)
-    believed = where_of(Fact.objects.filter(true_at(STAND_IN["now"])), prefix="f")
-    # of one fact: an EXISTS might look through all that there are
+    believed = where_sql(Fact.objects.filter(true_at(STAND_INS["now"])), prefix="f")
+    # one fact by its key; an EXISTS might read all facts
     true_now = f"(kind <> 'fact' OR (SELECT {believed.text} FROM facts WHERE memory_ptr_id = memories.id))"
-    links = links_of("node.id", has_types=has_types)
+    links = links_of_node("node.id", has_types=has_types)
     text = WALK.format(
-        allowed=ALLOWED,
+        allowed=ALLOWED_TIERS,
         contexts=contexts.text,
         starts=rows.text,
         neighbours=NEIGHBOURS.format(links=links, rows=f"{rows.text} AND {true_now}"),
         links=links,
     )
-    return Sql(text=squeeze(text), parameters={**contexts.parameters, **rows.parameters, **believed.parameters})
+    return Sql(
+        text=collapse_whitespace(text), parameters={**contexts.parameters, **rows.parameters, **believed.parameters}
+    )
 
 
-def links_of(node: str, *, has_types: bool) -> str:
-    """The links of a node in both directions."""
+def links_of_node(node: str, *, has_types: bool) -> str:
+    """Return a SELECT of the links of a node in both directions."""
     typed = " AND type = asked.type" if has_types else ""
     ways = (("source_id", "target_id", "true"), ("target_id", "source_id", "false"))
     each = [LINKS_ONE_WAY.format(near=near, far=far, is_out=out, node=node, typed=typed) for near, far, out in ways]
@@ -259,13 +258,15 @@ def links_of(node: str, *, has_types: bool) -> str:
 
 
 def walkable_rows(owner: Owner) -> Sql:
-    """The condition on memories for an owner made of stand-ins. Contexts are worked out once, not for each memory."""
-    shared = Memory.objects.filter(account_id=owner.account_id).in_channels(owner).live(STAND_IN["now"])
+    """Return the condition on memories, for an owner made of stand-ins. Readable contexts are listed once, as a CTE."""
+    shared = Memory.objects.filter(account_id=owner.account_id).in_channels(owner).live(STAND_INS["now"])
     if owner.user_id:
         shared = shared.filter(user_id__in=("", owner.user_id))
-    of_all = where_of(shared, prefix="m")
-    elsewhere = where_of(Memory.objects.visible_to(owner, *sorted(frozenset(Kind) - OF_CONTEXTS)), prefix="v")
-    in_contexts = where_of(Memory.objects.visible_to(replace(owner, agent_id=""), *sorted(OF_CONTEXTS)), prefix="w")
-    text = f"""{of_all.text} AND {TOLD.format(table="memories", memory_id="memories.id")} AND (({elsewhere.text})
+    of_all = where_sql(shared, prefix="m")
+    kinds = kinds_seen_by(Audience.CONTEXT_READERS)
+    elsewhere = where_sql(Memory.objects.visible_to(owner, *sorted(frozenset(all_kinds()) - kinds)), prefix="v")
+    in_contexts = where_sql(Memory.objects.visible_to(replace(owner, agent_id=""), *sorted(kinds)), prefix="w")
+    allowed = reasoning_is_allowed(table="memories", memory_id="memories.id")
+    text = f"""{of_all.text} AND {allowed} AND (({elsewhere.text})
         OR ({in_contexts.text} AND context_id = ANY((SELECT ids FROM readable)::uuid[])))"""
     return Sql(text=text, parameters={**of_all.parameters, **elsewhere.parameters, **in_contexts.parameters})

@@ -1,30 +1,24 @@
-"""Search in what agents learnt for their teams (P10)."""
+"""Search in learnings (P10): what agents learnt for their teams."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
-from memory.models import Kind
+from memory.kinds import Kind
 from memory.owner import Owner
-from memory.retrieval.search import Found, Hit, MemoryQuery, Row, Searched, search_rows
+from memory.retrieval.search import Hit, KindSearch, MemoryQuery, SearchResults, search_kind
 
-# of the few rows that come back, each by its key
+# looked up by key, for the few rows that are returned
 TEAM = """(
     SELECT team_id FROM persistent_contexts
     WHERE persistent_contexts.id = memories.context_id AND persistent_contexts.account_id = memories.account_id
 ) AS team_id"""
 
-LEARNINGS = Searched(
-    kind=Kind.LEARNING,
-    table="learnings",
-    columns=(TEAM, "helpful_count", "unhelpful_count", "learnings.score"),
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningHit(Hit):
-    """A found learning, with its votes so far. `team_id` is None once its team is dissolved."""
+    """A found learning with its current votes. `team_id` is None once its team is dissolved."""
 
     kind: ClassVar[Kind] = Kind.LEARNING
 
@@ -35,17 +29,19 @@ class LearningHit(Hit):
     score: float
 
 
-LearningsFound = Found[LearningHit]
+LearningResults = SearchResults[LearningHit]
+LEARNINGS = KindSearch(
+    kind=Kind.LEARNING,
+    hit=LearningHit,
+    table="learnings",
+    columns=(TEAM, "helpful_count", "unhelpful_count", "learnings.score"),
+    text_field="insight",
+)
 
 
-def search_learnings(owner: Owner, query: MemoryQuery, *, now: datetime) -> LearningsFound:
-    """The `top_k` learnings nearest to the query in contexts that the owner may read and that are not archived.
+def search_learnings(owner: Owner, query: MemoryQuery, *, now: datetime) -> LearningResults:
+    """Return the `top_k` learnings nearest to the query in contexts that the owner may read and that are not archived.
 
-    In those of `query.contexts` only, where it names any (see `search_rows`). One statement.
+    `query.contexts` limits the contexts (see `search_rows`). One statement.
     """
-    found = search_rows(owner, LEARNINGS, query, now=now)
-    return Found(hits=[make_hit(row) for row in found.hits], degraded=found.degraded)
-
-
-def make_hit(row: Row) -> LearningHit:
-    return LearningHit(insight=row["text"], **{name: value for name, value in row.items() if name != "text"})
+    return search_kind(owner, LEARNINGS, query, now=now)

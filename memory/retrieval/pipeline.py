@@ -1,7 +1,8 @@
-"""The recall pipeline: rewrite, orient, gather, fuse, score, rerank, select. Three statements at most, and one more
-where a result's text is so long that candidates came with the beginning of theirs alone.
+"""The recall pipeline: rewrite, embed, analyze, gather, fuse, score, rerank, select.
 
-What fails or comes too late drops out, and is named in `degraded`: `<technique>_failed`, `<technique>_deadline`.
+It takes at most three statements, and a fourth one if the texts of results are so long that only their beginnings were
+read. A technique that fails or comes too late is left out and named in `degraded`: `<technique>_failed`,
+`<technique>_deadline`.
 """
 
 import logging
@@ -11,248 +12,243 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from memory.errors import ProviderError
-from memory.models import Fact, Kind
+from memory.kinds import Kind, spec_of
+from memory.models import Fact
 from memory.providers.deadlines import Deadline
 from memory.providers.rerankers import Reranker
 from memory.retrieval.candidates import Bundle, Candidate, Metric
-from memory.retrieval.gathering import gather
-from memory.retrieval.lexical import are_common
-from memory.retrieval.orientation import orient
-from memory.retrieval.plans import LinkBetween, Moment, Orientation, Plan, RewriteError, Setting
-from memory.retrieval.queries import LONGEST_QUERY, Query
-from memory.retrieval.recallers.episodes import EPISODES
-from memory.retrieval.recallers.lexical import LEXICAL
-from memory.retrieval.recallers.passage import PASSAGE, REACH
-from memory.retrieval.recallers.vector import VECTOR
-from memory.retrieval.surroundings import read_links
-from memory.retrieval.texts import read_whole
-from memory.retrieval.vectors import is_unsupported
+from memory.retrieval.gathering import gather_candidates
+from memory.retrieval.lookups import load_full_texts, read_links_between
+from memory.retrieval.plans import LinkBetween, Plan, QueryAnalysis, RecallContext, RewriteError, ScoringContext
+from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Query
+from memory.retrieval.query_analysis import analyze_query
+from memory.retrieval.retrievers.always import EPISODES
+from memory.retrieval.retrievers.around import PASSAGE, PASSAGE_REACH
+from memory.retrieval.retrievers.lexical import LEXICAL, are_all_common
+from memory.retrieval.retrievers.vector import VECTOR, is_unsupported
 
 logger = logging.getLogger(__name__)
 
-Embed = Callable[[Query, Moment], Query]
-"""Answers with the query with its vector, or the same where there is none to be had."""
+QueryEmbedder = Callable[[Query, RecallContext], Query]
+"""Returns the query with its vector, or the same query if it gets none."""
 
-LINKED_KINDS = frozenset({Kind.FACT, Kind.ENTITY, Kind.GOAL, Kind.STRATEGY, Kind.ARTIFACT})
-MOST_LINKED = 100
-RERANKED = 30
-"""The best ones, which a cross-encoder looks at."""
+MAX_LINKED = 100
+MAX_RERANKED = 30
+"""The best candidates, which a cross-encoder reads."""
 RERANK_SHARE = 0.7
-"""Of the time that is left: the rest is for what comes after, and an order that comes too late is worth nothing."""
-NOWHERE = Orientation()
+"""Share of the remaining time. The rest is for the later stages; an order that comes too late is worth nothing."""
+NO_ANALYSIS = QueryAnalysis()
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
-    """One recall on its way through its plan, and what happened to it."""
+class RecallRun:
+    """The state of one recall: its plan, its query, and what happened so far."""
 
     plan: Plan
-    moment: Moment
+    context: RecallContext
     query: Query
-    orientation: Orientation = NOWHERE
+    analysis: QueryAnalysis = NO_ANALYSIS
     links: Sequence[LinkBetween] = ()
     metrics: list[Metric] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
 
     @property
-    def setting(self) -> Setting:
-        return Setting(
-            owner=self.moment.owner,
+    def scoring_context(self) -> ScoringContext:
+        return ScoringContext(
+            owner=self.context.owner,
             query=self.query,
-            orientation=self.orientation,
-            now=self.moment.now,
+            analysis=self.analysis,
+            now=self.context.now,
             links=self.links,
         )
 
-    def note(self, technique: str, started: float, results: int) -> None:
+    def record_metric(self, technique: str, started: float, results: int) -> None:
         took_ms = round((time.perf_counter() - started) * 1_000, 3)
         self.metrics.append(Metric(technique=technique, took_ms=took_ms, results=results))
 
-    def drop(self, technique: str, *, is_late: bool = False) -> None:
-        """It failed, or came too late."""
-        is_late = is_late or self.moment.deadline.left_seconds() <= 0
+    def record_degraded(self, technique: str, *, is_late: bool = False) -> None:
+        """Report that a technique failed or came too late."""
+        is_late = is_late or self.context.deadline.left_seconds() <= 0
         self.degraded.append(f"{technique}_deadline" if is_late else f"{technique}_failed")
 
 
-def recall(query: Query, *, plan: Plan, moment: Moment, embed: Embed, reranker: Reranker | None = None) -> Bundle:
-    """The `top_k` memories that answer the question best, of all that the owner sees and the filters let through."""
-    run = Run(plan=plan, moment=moment, query=query)
-    rewrite(run)
-    embed_query(run, embed)
-    run.query = with_signals(run.query, plan)
+def run_pipeline(
+    query: Query, *, plan: Plan, context: RecallContext, embed: QueryEmbedder, reranker: Reranker | None = None
+) -> Bundle:
+    """Return the `top_k` memories that answer the question best, of all that the owner sees and the filters allow."""
+    run = RecallRun(plan=plan, context=context, query=query)
+    rewrite_query(run)
+    add_query_vector(run, embed)
+    run.query = keep_used_signals(run.query, plan)
     started = time.perf_counter()
-    run.orientation = orient(moment.owner, run.query, moment)
-    run.note("orientation", started, len(run.orientation.entities))
-    ranked = rank(run, collect(run))
-    ranked = rerank(run, ranked, reranker)
-    ranked = select(run, ranked)
+    run.analysis = analyze_query(context.owner, run.query, context)
+    run.record_metric("orientation", started, len(run.analysis.entities))
+    ranked = rank_candidates(run, collect_candidates(run))
+    ranked = rerank_candidates(run, ranked, reranker)
+    ranked = select_candidates(run, ranked)
     results = keep_pinned(ranked, run.query.top_k)
     kept = {result.id for result in results}
     others = [each for each in ranked if each.id not in kept]
-    asked_for = [*results, *(each for each in others if EPISODES.name in each.ways)]
-    read_whole(moment.owner, asked_for)
+    episodes = [each for each in others if EPISODES.name in each.ways]
+    load_full_texts(context.owner, [*results, *episodes])
     return Bundle(
         results=results,
-        goals=run.orientation.goals,
-        profile=run.orientation.profile,
+        goals=run.analysis.goals,
+        profile=run.analysis.profile,
         metrics=run.metrics,
         degraded=sorted(set(run.degraded)),
         others=others,
     )
 
 
-def rewrite(run: Run) -> None:
-    """What each rewriter makes of the question, in turn."""
-    moment = replace(run.moment, techniques=frozenset(run.plan.rewriters))
+def rewrite_query(run: RecallRun) -> None:
+    """Pass the question through each rewriter of the plan."""
+    context = replace(run.context, techniques=frozenset(run.plan.rewriters))
     for name, rewriter in run.plan.rewriters.items():
         started, before = time.perf_counter(), run.query
         try:
-            run.query = rewriter(before, moment)
+            run.query = rewriter(before, context)
         except RewriteError as err:
-            logger.warning("recall goes on without the model of %s: %s", name, err)
+            logger.warning("recall continues without the model of %s: %s", name, err)
             run.query = err.query
-            run.drop(name, is_late=err.is_late)
+            run.record_degraded(name, is_late=err.is_late)
         except ProviderError as err:
-            logger.warning("recall goes on without %s: %s", name, err)
-            run.drop(name)
-        run.note(name, started, int(run.query is not before))
+            logger.warning("recall continues without %s: %s", name, err)
+            run.record_degraded(name)
+        run.record_metric(name, started, int(run.query is not before))
 
 
-def embed_query(run: Run, embed: Embed) -> None:
-    """Give the question its vector, where a recaller wants one and the client brought none."""
-    if run.query.vector is not None or not any(recaller.name == VECTOR.name for recaller in run.plan.recallers):
+def add_query_vector(run: RecallRun, embed: QueryEmbedder) -> None:
+    """Embed the question if the plan searches vectors and the client sent none."""
+    if run.query.vector is not None or VECTOR not in run.plan.retrievers:
         return
     started = time.perf_counter()
-    run.query = embed(run.query, run.moment)
-    run.note("embedding", started, int(run.query.vector is not None))
+    run.query = embed(run.query, run.context)
+    run.record_metric("embedding", started, int(run.query.vector is not None))
     if run.query.vector is None:
         run.degraded.append("embedder_unavailable")
 
 
-def with_signals(query: Query, plan: Plan) -> Query:
-    """Candidates are scored by words and by meaning, or by the one of them that alone finds them."""
-    names = {recaller.name for recaller in plan.recallers} & {LEXICAL.name, VECTOR.name}
-    if names == {VECTOR.name}:
+def keep_used_signals(query: Query, plan: Plan) -> Query:
+    """Drop the words or the vector of the query if the plan searches by the other one alone."""
+    has_words, has_vectors = LEXICAL in plan.retrievers, VECTOR in plan.retrievers
+    if has_vectors and not has_words:
         return replace(query, has_words=False)
-    if names == {LEXICAL.name}:
+    if has_words and not has_vectors:
         return replace(query, vector=None, gist_vector=None)
     return query
 
 
-def collect(run: Run) -> Sequence[Candidate]:
-    """The candidates of all recallers."""
-    gathered = gather(run.moment.owner, run.query, run.orientation, run.plan.recallers, run.moment)
+def collect_candidates(run: RecallRun) -> Sequence[Candidate]:
+    """Return the candidates of all retrievers without the question itself, and report what was degraded."""
+    gathered = gather_candidates(run.context.owner, run.query, run.analysis, run.plan.retrievers, run.context)
     run.metrics += gathered.metrics
     run.degraded += [f"{name}_deadline" for name in gathered.dropped]
-    if run.orientation.has_pending and run.query.vector is not None:
+    if run.analysis.has_pending and run.query.vector is not None:
         run.degraded.append("embedding_pending")
     if run.query.vector is not None and is_unsupported(run.query.mode, is_nested=run.query.is_nested):
         run.degraded.append("mode_not_supported")
-    if LEXICAL in run.plan.recallers and are_common(run.orientation.terms):
+    if LEXICAL in run.plan.retrievers and are_all_common(run.analysis.terms):
         run.degraded.append("common_words")
-    return leave_out_question(gathered.candidates, run.query)
+    return drop_question(gathered.candidates, run.query)
 
 
-def leave_out_question(candidates: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
-    """Without the question as it was said, and without what was brought for standing beside it alone."""
-    asked = [each.index for each in candidates if each.index is not None and is_question(each, query)]
+def drop_question(candidates: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
+    """Leave out turns that repeat the question, and turns that were found only because they are next to those."""
+    asked = [each.index for each in candidates if each.index is not None and repeats_question(each, query)]
     if not asked:
         return candidates
-    beside = {index + step for index in asked for step in range(-REACH, REACH + 1)}
+    beside = {index + step for index in asked for step in range(-PASSAGE_REACH, PASSAGE_REACH + 1)}
     return [
         each
         for each in candidates
-        if not is_question(each, query)
+        if not repeats_question(each, query)
         and not (each.ways == {PASSAGE.name} and each.conversation_id == query.conversation_id and each.index in beside)
     ]
 
 
-def is_question(candidate: Candidate, query: Query) -> bool:
-    """Whether it is the question as it was said in the conversation, which nobody wants to be told.
-
-    What is too long for a question is asked by its beginning.
-    """
+def repeats_question(candidate: Candidate, query: Query) -> bool:
+    """Return True if a turn of the conversation is the question itself. A long text is compared by its beginning."""
     is_here = query.skips_question and candidate.conversation_id == query.conversation_id
     if not is_here or candidate.kind != Kind.TURN:
         return False
-    said, asked = (text[:LONGEST_QUERY].split() for text in (candidate.text, query.text))
+    said, asked = (text[:MAX_QUERY_CHARACTERS].split() for text in (candidate.text, query.text))
     return said == asked
 
 
-def rank(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """All of them with their scores, best first."""
+def rank_candidates(run: RecallRun, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Fuse and score the candidates. Return them best first."""
     started = time.perf_counter()
-    run.plan.fuse(candidates, run.setting)
-    run.note(run.plan.fusion, started, len(candidates))
-    if (run.plan.scorers or run.plan.selectors) and (linked := linked_ids(run, candidates)):
+    run.plan.fuse(candidates, run.scoring_context)
+    run.record_metric(run.plan.fusion, started, len(candidates))
+    if (run.plan.scorers or run.plan.selectors) and (linked := ids_to_link(run, candidates)):
         started = time.perf_counter()
-        run.links = read_links(run.moment.owner, linked)
-        run.note("links", started, len(run.links))
-    setting = run.setting
+        run.links = read_links_between(run.context.owner, linked)
+        run.record_metric("links", started, len(run.links))
+    context = run.scoring_context
     for name, scorer in run.plan.scorers.items():
         started = time.perf_counter()
-        scorer(candidates, setting)
-        run.note(name, started, sum(name in candidate.signals for candidate in candidates))
-    return best_first(candidates)
+        scorer(candidates, context)
+        run.record_metric(name, started, sum(name in candidate.signals for candidate in candidates))
+    return sort_best_first(candidates)
 
 
-def linked_ids(run: Run, candidates: Sequence[Candidate]) -> list[UUID]:
-    """Of the best candidates, what the question names, and open goals; none where nothing could hang together."""
-    best = best_first(candidates)[:MOST_LINKED]
-    around = [*run.orientation.entities, *(goal.id for goal in run.orientation.goals)]
-    if not around and all(candidate.kind not in LINKED_KINDS for candidate in best):
+def ids_to_link(run: RecallRun, candidates: Sequence[Candidate]) -> list[UUID]:
+    """Return the best candidates, the named entities and the open goals; none if none of them could have links."""
+    best = sort_best_first(candidates)[:MAX_LINKED]
+    around = [*run.analysis.entities, *(goal.id for goal in run.analysis.goals)]
+    if not around and not any(spec_of(candidate.kind).has_links for candidate in best):
         return []
-    linked = [*best, *among_facts(candidates)]
+    linked = [*best, *facts_if_superseded(candidates)]
     return list(dict.fromkeys([*(candidate.id for candidate in linked), *around]))
 
 
-def among_facts(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """All facts, where one was superseded: however far behind its successor is, it goes before it."""
+def facts_if_superseded(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return all facts if one is superseded: its successor comes first, however far behind it ranks."""
     facts = [candidate for candidate in candidates if candidate.kind == Kind.FACT]
     return facts if any(fact.status == Fact.Status.SUPERSEDED for fact in facts) else []
 
 
-def rerank(run: Run, ranked: list[Candidate], reranker: Reranker | None) -> list[Candidate]:
-    """The best ones in the order of a cross-encoder, before all others; as they are without one, or without words to
-    ask it with."""
+def rerank_candidates(run: RecallRun, ranked: list[Candidate], reranker: Reranker | None) -> list[Candidate]:
+    """Put the best candidates in the order of the cross-encoder, if there is one and the question has words."""
     if reranker is None or not run.plan.reranks or not ranked or not run.query.text.strip():
         return ranked
-    started, head = time.perf_counter(), ranked[:RERANKED]
-    allotted = Deadline.after(RERANK_SHARE * run.moment.deadline.left_seconds())
+    started, head = time.perf_counter(), ranked[:MAX_RERANKED]
+    allotted = Deadline.after(RERANK_SHARE * run.context.deadline.left_seconds())
     try:
         scores = reranker.score(run.query.text, [each.text for each in head], deadline=allotted)
     except ProviderError as err:
-        logger.warning("recall goes on without rerank: %s", err)
-        run.drop("rerank", is_late=allotted.left_seconds() <= 0)
-        run.note("rerank", started, 0)
+        logger.warning("recall continues without rerank: %s", err)
+        run.record_degraded("rerank", is_late=allotted.left_seconds() <= 0)
+        run.record_metric("rerank", started, 0)
         return ranked
     for candidate, score in zip(head, scores, strict=True):
         candidate.signals["rerank"] = score
     in_order = sorted(zip(scores, head, strict=True), key=lambda pair: -pair[0])
-    # scores stay what they are, in the new order: what comes after goes by them
+    # the same scores in the new order, since later stages compare them
     for score, (_, candidate) in zip(sorted((each.score for each in head), reverse=True), in_order, strict=True):
         candidate.score = score
-    run.note("rerank", started, len(head))
-    return [candidate for _, candidate in in_order] + ranked[RERANKED:]
+    run.record_metric("rerank", started, len(head))
+    return [candidate for _, candidate in in_order] + ranked[MAX_RERANKED:]
 
 
-def select(run: Run, ranked: list[Candidate]) -> list[Candidate]:
-    setting = run.setting
+def select_candidates(run: RecallRun, ranked: list[Candidate]) -> list[Candidate]:
+    context = run.scoring_context
     for name, selector in run.plan.selectors.items():
         started = time.perf_counter()
-        ranked = selector(ranked, setting)
-        run.note(name, started, len(ranked))
+        ranked = selector(ranked, context)
+        run.record_metric(name, started, len(ranked))
     return ranked
 
 
 def keep_pinned(ranked: Sequence[Candidate], top_k: int) -> list[Candidate]:
-    """The first `top_k`, where the last ones make room for pinned ones that come later."""
+    """Return the first `top_k`. The last ones make room for pinned candidates further behind."""
     pinned = [each for each in ranked if each.pinned][:top_k]
     others = [each for each in ranked if not each.pinned][: top_k - len(pinned)]
     kept = {each.id for each in (*pinned, *others)}
     return [each for each in ranked if each.id in kept]
 
 
-def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Draws go to what is newer, then to the greater id: the same question is answered alike."""
+def sort_best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Sort by score, then newest first, then by id, so that the same question gets the same answer."""
     return sorted(candidates, key=lambda each: (each.score, each.event_time, each.id), reverse=True)

@@ -1,14 +1,15 @@
-"""What the stages of a recall look like, and the plan that says which of them one goes through, in which order.
+"""Interfaces of the recall stages, and the plan that says which techniques of each stage a recall uses.
 
-rewriters -> recallers -> fusion -> scorers -> reranker -> selectors. Each stage is a list of small callables; the
-registry of all, and what settings and requests choose of them, is in `techniques`. A stage leaves what it did in
-`Candidate.signals`, which is the explanation that clients get.
+The order is rewriters, retrievers, fusion, scorers, reranker, selectors. `techniques` holds the registry of all
+techniques, and chooses among them by settings and requests. Each stage records its effect in `Candidate.signals`, which
+is the explanation that clients get.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -19,31 +20,32 @@ from memory.providers.deadlines import Deadline
 from memory.providers.language_models import LanguageModel, Meter
 from memory.retrieval.candidates import Candidate, OpenGoal
 from memory.retrieval.queries import Query
+from memory.retrieval.statements import OwnerShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """Under which circumstances a question is asked."""
+class RecallContext:
+    """The circumstances in which a question is asked."""
 
     owner: Owner
     now: datetime
     deadline: Deadline
     model: LanguageModel | None = None
-    """For what rules cannot do; None where none is configured."""
+    """The language model for what rules cannot do; None if none is configured."""
     meter: Meter | None = None
-    """Told what the model's requests came to."""
+    """Called with the usage of each request to the model."""
     techniques: frozenset[str] = frozenset()
-    """The rewriters of the plan: the model is asked once, for all of them that want it."""
+    """Names of the plan's rewriters. The model is asked once for all of them that need it."""
     answers: dict[str, BaseModel | ProviderError] = field(default_factory=dict, compare=False)
-    """What came of asking the model, by technique."""
+    """The model's answer, or its failure, by technique."""
 
 
-Rewriter = Callable[[Query, Moment], Query]
-"""Answers with another query, or the same. May raise a ProviderError: the technique then drops out, and is named."""
+Rewriter = Callable[[Query, RecallContext], Query]
+"""Returns another query, or the same. May raise ProviderError: the recall then goes on without it and reports it."""
 
 
 class RewriteError(ProviderError):
-    """A rewriter's model failed, or had no time: the recall goes on with `query`, which is what rules made of it."""
+    """A rewriter's model failed or ran out of time. The recall goes on with `query`, the result of the rules alone."""
 
     def __init__(self, message: str, *, query: Query, is_late: bool) -> None:
         super().__init__(message)
@@ -53,60 +55,56 @@ class RewriteError(ProviderError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A lexeme of the question: how many of the account's memories hold it, and how much that makes it count."""
+    """A lexeme of the question. `docs` is how many of the account's memories hold it."""
 
     lexeme: str
     docs: int
     weight: float
     selects: bool
-    """Whether candidates are looked for by it; others only score what those found."""
+    """True if the term finds candidates; the others only add to the scores of candidates that are found."""
     is_content: bool = True
-    """Whether it is no stop word of the account's language."""
+    """False for stop words of the account's language."""
     is_subject: bool = False
-    """Whether it is of the name of whom the question is about."""
+    """True if the term is part of the name of a subject of the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orientation:
-    """What is known before anything is searched: of the question's words, of whom it names, of the owner's work.
-
-    One statement reads it.
-    """
+class QueryAnalysis:
+    """Facts about a question that one statement reads before the search: terms, named entities, the owner's work."""
 
     terms: Sequence[Term] = ()
-    """Those that the account knows, the weightiest first."""
+    """Terms that the account knows, by descending weight."""
     phrases: Sequence[str] = ()
-    """As tsqueries."""
+    """Quoted phrases as tsqueries."""
     docs: int = 0
-    """Memories of the account that are counted."""
+    """Number of the account's memories that count in the statistics of words."""
     tokens: int = 0
+    """Sum of their lengths."""
     entities: Sequence[UUID] = ()
-    """Those that the question names."""
+    """Entities that the question names."""
     lineage: Sequence[str] = ()
-    """The conversations that the active one resumes, nearest first, without itself."""
+    """Conversations that the active one resumes, nearest first, without itself."""
     first_of_turn: int | None = None
-    """The index of the message that the request at hand begins with; None without a conversation that there is."""
+    """Index of the message that the current request begins with; None if there is no such conversation."""
     records_of_turn: Sequence[UUID] = ()
-    """The structured turns that are of the request at hand."""
+    """Structured turns that belong to the current request."""
     goals: Sequence[OpenGoal] = ()
     profile: Mapping[str, Any] | None = None
     has_pending: bool = False
-    """Whether memories wait for their vector, as far as that is looked into (`orientation`)."""
+    """True if memories are known to wait for their vector; only a bounded number is looked at (`query_analysis`)."""
     indexed_rows: int = 0
-    """That the account's vector index is over, for the question's model and width; 0 without one."""
+    """Rows of the account's vector index for the question's model and width; 0 if there is no index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """What decides the text of the statement that gathers candidates; all else of a question is bound."""
+class GatheringShape:
+    """The properties of a question that decide the text of the gathering statement. All else is bound as parameters."""
 
-    has_agent: bool
-    has_user: bool
-    has_channel: bool
+    owner: OwnerShape
     kinds: tuple[str, ...]
-    recallers: tuple[str, ...]
+    retrievers: tuple[str, ...]
     width: int
-    """Of the question's vector; 0 without one."""
+    """Dimensions of the question's vector; 0 without one."""
     has_gist: bool
     is_nested: bool
     mode: str
@@ -118,41 +116,53 @@ class Shape:
     has_slots: bool
     has_phrases: bool
     is_cut: bool
-    """Whether some of the question's words do not select."""
+    """True if some of the question's terms do not select."""
     has_known_at: bool
     scopes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """Where recallers look: conditions on `memories`, and the same on `memory_vectors`, with named parameters.
+class VisibleRows:
+    """SQL conditions for the rows that a retriever may return: on `memories` and on `memory_vectors`.
 
-    `passable` is what a walk may lead through: all that the owner sees and that is true, wanted or not.
+    `passable` is the condition on memories that a walk may pass through: everything that the owner sees and that is
+    true, whether or not the filters let it through. All parameters are named.
     """
 
-    shape: Shape
+    shape: GatheringShape
     rows: str
     vectors: str
     passable: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recaller:
-    """Finds candidates. `compose` is a SELECT of `id` (and `hops`, of graph walks; `distance`, of vectors; `part_of`,
-    of subgoals), best first, at most %(candidates)s rows, over the ground that it is given; `bind` are its own
-    parameters. `passage` looks around what others found: in no order, and as many as its bounds say. It drops out of a
-    recall for which `serves` is False. All of them run as one statement, in which each begins only before the deadline.
+class Retriever(ABC):
+    """A way to find candidates, as a part of the gathering statement. Retrievers hold no state.
+
+    The retrievers of a plan run one after the other in one statement; each begins only before the deadline.
     """
 
-    name: str
-    serves: Callable[[Query, Orientation], bool]
-    compose: Callable[[Ground], str]
-    bind: Callable[[Query, Orientation], dict[str, Any]] = lambda _query, _orientation: {}
+    name: ClassVar[str]
+
+    def applies(self, query: Query, analysis: QueryAnalysis) -> bool:
+        """Return False if this retriever has nothing to look for. It is left out of the statement then."""
+        return True
+
+    @abstractmethod
+    def to_sql(self, visible: VisibleRows) -> str:
+        """Return a SELECT of `id`, best first, at most %(candidates)s rows.
+
+        Graph walks add the column `hops`, vector search `distance`, subgoals `part_of`. `passage` returns its rows in
+        no order and within bounds of its own.
+        """
+
+    def params(self, query: Query, analysis: QueryAnalysis) -> dict[str, Any]:
+        """Return the parameters of `to_sql` that belong to this retriever alone."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkBetween:
-    """A link among candidates, what the question names, and open goals."""
+    """A link among candidates, entities that the question names, and open goals."""
 
     source: UUID
     target: UUID
@@ -161,32 +171,32 @@ class LinkBetween:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What scorers and selectors may know besides the candidate."""
+class ScoringContext:
+    """Data that fusions, scorers and selectors may use besides the candidates."""
 
     owner: Owner
     query: Query
-    orientation: Orientation
+    analysis: QueryAnalysis
     now: datetime
     links: Sequence[LinkBetween] = ()
 
 
-Fusion = Callable[[Sequence[Candidate], Setting], None]
-"""Gives each candidate its first `score`, its relevance in [0, 1], out of what the recallers say of it."""
+Fusion = Callable[[Sequence[Candidate], ScoringContext], None]
+"""Sets the first `score` of each candidate, its relevance in [0, 1], from what the retrievers found."""
 
-Scorer = Callable[[Sequence[Candidate], Setting], None]
-"""Weighs the candidates (`Candidate.multiply`): all at once, so that what it looks up is looked up once."""
+Scorer = Callable[[Sequence[Candidate], ScoringContext], None]
+"""Multiplies scores (`Candidate.apply_factor`). Gets all candidates together, so that each look-up is made once."""
 
-Selector = Callable[[Sequence[Candidate], Setting], list[Candidate]]
-"""Orders, joins or leaves out candidates that come best first; answers with them best first."""
+Selector = Callable[[Sequence[Candidate], ScoringContext], list[Candidate]]
+"""Orders, joins or leaves out candidates. Both its argument and its result are best first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The stages of one recall, by name, in the order in which they run."""
+    """The stages of one recall by name, each in the order in which its techniques run."""
 
     rewriters: Mapping[str, Rewriter] = field(default_factory=dict)
-    recallers: Sequence[Recaller] = ()
+    retrievers: Sequence[Retriever] = ()
     fusion: str = ""
     fuse: Fusion
     scorers: Mapping[str, Scorer] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a recall works on: the question as it was asked, and what rewriters made of it."""
+"""The question of a recall: what the client asked, and what rewriters found in it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from uuid import UUID
 from memory.models import Kind
 from memory.models.binary import Embedding
 
-LONGEST_QUERY = 10_000
-"""Characters of a query: more would make no search better."""
+MAX_QUERY_CHARACTERS = 10_000
+"""Longer queries would not improve any search."""
 
 
 class Posture(StrEnum):
-    """What the agent is about; it picks the order of scopes (`scopes.ORDERS`)."""
+    """The agent's situation. It decides the order of scopes (`scopes.ORDERS`)."""
 
     ACTIVE_TURN = "active_turn"
     RESUME = "resume"
@@ -23,7 +23,7 @@ class Posture(StrEnum):
 
 
 class Scope(StrEnum):
-    """How far a search opens (E1)."""
+    """A range of memories that a search prefers or is limited to (E1)."""
 
     TURN = "turn"
     SESSION = "session"
@@ -33,7 +33,7 @@ class Scope(StrEnum):
 
 
 class Mode(StrEnum):
-    """How much of the vectors is looked at (E7): a prefix of 64 dimensions, of 256, or all of them."""
+    """The part of each vector that a search compares (E7): a prefix of 64 dimensions, of 256, or the whole vector."""
 
     BROAD = "broad"
     DEFAULT = "default"
@@ -41,24 +41,21 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """A half-open span of time; None is without end on that side."""
+class TimeWindow:
+    """A half-open time range; None leaves that side open."""
 
     since: datetime | None
     until: datetime | None
 
-    def has(self, moment: datetime) -> bool:
-        return (self.since is None or self.since <= moment) and (self.until is None or moment < self.until)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is asked. Frozen: a rewriter answers with another one.
+    """A question and its filters. Frozen: a rewriter returns a new one.
 
-    Filters come from the client and leave out what they do not let through: `kinds`, `scopes`, `contexts`, `types` (of
-    context entries), `slots` (of structured turns, and nothing else), `since` (inclusive) and `until` (exclusive),
-    `min_confidence` (of facts), `without`. All others only prefer. `as_of` and `known_at` ask for facts as they were
-    true, or believed, then.
+    The client's filters exclude memories: `kinds`, `scopes`, `contexts`, `types` (of context entries), `slots` (limits
+    the search to slots of structured turns), `since` (inclusive) and `until` (exclusive), `min_confidence` (of facts)
+    and `without` (ids). All other fields only change the order. `as_of` and `known_at` ask for facts as they were true,
+    or believed, at that time.
     """
 
     text: str
@@ -78,38 +75,38 @@ class Query:
     known_at: datetime | None = None
     without: Sequence[UUID] = ()
     nearest_episodes: int = 0
-    """How many episodes to bring along in any case, among `Bundle.others` where not among the results."""
+    """Number of episodes to return in any case: in `Bundle.others` unless they are among the results."""
     skips_question: bool = False
-    """Whether to leave out what says just this in the conversation itself: most likely it is the question."""
+    """True leaves out turns of the conversation that repeat the text, because they most likely are the question."""
 
-    # what rewriters find in the text
+    # found in the text by rewriters
     phrases: Sequence[str] = ()
-    """Quoted: to stand in a text as they are."""
+    """Quoted phrases, which a text should hold word for word."""
     names: Sequence[str] = ()
-    """Of people, places, things; as written."""
+    """Names of people, places and things as written."""
     subjects: Sequence[str] = ()
-    """Whom it is about, of the names: who does or has what is asked for."""
+    """The names that do or have what the question is about."""
     gist: str = ""
-    """The text without them: what is asked, whomever it is about. Empty where it names nobody so."""
+    """The text without its subjects; empty if it has none."""
     mentions: Sequence[str] = ()
-    """What may be a name, as written: entities are looked up by it, and it weighs no more than other words."""
-    windows: Sequence[Window] = ()
-    """Times that the text speaks of, which prefer and do not filter."""
+    """Possible names as written. Entities are looked up by them; they weigh no more than other words."""
+    windows: Sequence[TimeWindow] = ()
+    """Times that the text mentions. They change the order and do not filter."""
     speakers: Sequence[str] = ()
-    """Who is asked about as having said something: names as written, or the roles `user` and `assistant`."""
+    """Speakers whose words the text asks for: names as written, or the roles `user` and `assistant`."""
     expansions: Sequence[str] = ()
-    """The same in other words, the likely answer among them: embedded, and looked for, beside the text."""
+    """Rephrasings and likely answers, which are embedded and searched for together with the text."""
 
     has_words: bool = True
-    """Whether its words count."""
+    """False if candidates are scored by meaning alone."""
 
-    # what is asked for by meaning; None without a vector
     model: str = ""
+    """Name of the embedding model that produced `vector`."""
     vector: Embedding | None = None
     gist_vector: Embedding | None = None
-    """Of the gist; None where there is none."""
+    """Embedding of the gist, if there is one."""
     is_nested: bool = False
-    """Whether prefixes of the model's vectors mean something by themselves (Matryoshka)."""
+    """True if prefixes of the model's vectors are usable embeddings themselves (Matryoshka)."""
 
     @property
     def width(self) -> int:

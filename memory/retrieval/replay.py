@@ -1,7 +1,7 @@
-"""What a replay is told from (E8): structured turns with their slots, and the work episodes that stand for them.
+"""Reads for a replay (E8): structured turns with their slots, and the work episodes that stand for them.
 
-Each function is one statement, over so many rows at most, however long the work is. Of texts that are longer than a
-replay has room for only their length is read.
+Each function is one statement over a bounded number of rows, however long the work is. Of texts that are longer than a
+replay has room for only the length is read.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,12 +14,12 @@ from django.db.models.functions import Cast
 from memory.models import CompressionLevel, Kind, ReasoningTrace, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
 
-MOST_RECORDS = 200
-MOST_EPISODES = 100
-MOST_REASONING_TOKENS = 20_000
-"""Of a reasoning whose data is read: its summary may have room where its text has none."""
+MAX_RECORDS = 200
+MAX_EPISODES = 100
+MAX_REASONING_TOKENS = 20_000
+"""Tokens of a reasoning up to which its data is read: its summary may fit where its text does not."""
 
-# OFFSET 0 keeps each step within its records: the planner might read all slots of all accounts instead
+# OFFSET 0 keeps each step within its records; the planner might read all slots of all accounts instead
 SLOTS = """
 SELECT memories.*, told.memory_ptr_id, told.record_id, told.slot, told.level, told.tier, told.provenance,
     CASE WHEN told.slot = 'reasoning' AND memories.token_count <= %(longest_data)s THEN told.data END AS data
@@ -33,46 +33,45 @@ FROM unnest(%(ids)s::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
 """
 
 
-def records_seen(owner: Owner) -> QuerySet[TurnRecord]:
-    """All that the owner may see; to be filtered, the latest first."""
+def visible_records(owner: Owner) -> QuerySet[TurnRecord]:
+    """Return the records that the owner may see, latest first, to be filtered further."""
     return TurnRecord.objects.visible_to(owner).order_by("-event_time", "-id")
 
 
-def episodes_seen(owner: Owner, *, longest: int) -> QuerySet[WorkEpisode]:
-    """As `records_seen`, archived ones too, without those that are quarantined. Texts of more tokens than `longest`
-    are empty."""
+def visible_episodes(owner: Owner, *, max_tokens: int) -> QuerySet[WorkEpisode]:
+    """Return the work episodes that the owner may see, latest first: archived ones too, quarantined ones not.
+
+    Texts of more than `max_tokens` are empty.
+    """
     rows: Any = WorkEpisode.objects
+    short_text = Case(When(token_count__lte=max_tokens, then=F("text")), default=Value(""), output_field=TextField())
     seen = rows.visible_to(owner, Kind.WORK_EPISODE).filter(quarantined=False).order_by("-event_time", "-id")
-    found: QuerySet[WorkEpisode] = seen.defer("text").annotate(short_text=short_text(longest))
+    found: QuerySet[WorkEpisode] = seen.defer("text").annotate(short_text=short_text)
     return found
 
 
-def short_text(longest: int) -> Case:
-    return Case(When(token_count__lte=longest, then=F("text")), default=Value(""), output_field=TextField())
-
-
-def read_records(records: "QuerySet[TurnRecord]", *, merged_too: bool) -> list[TurnRecord]:
-    """The latest of them first."""
+def read_replay_records(records: "QuerySet[TurnRecord]", *, merged_too: bool) -> list[TurnRecord]:
+    """Return the first records, without merged ones unless they are asked for."""
     if not merged_too:
         records = records.filter(level__lt=CompressionLevel.MERGED)
-    return list(records[:MOST_RECORDS])
+    return list(records[:MAX_RECORDS])
 
 
-def read_episodes(episodes: "QuerySet[WorkEpisode]") -> list[WorkEpisode]:
-    """The latest of them first."""
-    found = list(episodes[:MOST_EPISODES])
+def read_replay_episodes(episodes: "QuerySet[WorkEpisode]") -> list[WorkEpisode]:
+    """Return the first episodes of `visible_episodes`, with short texts."""
+    found = list(episodes[:MAX_EPISODES])
     for row in found:
         row.text = getattr(row, "short_text", "")
     return found
 
 
-def before(record: TurnRecord) -> Q:
-    """Records that came before it."""
+def records_before(record: TurnRecord) -> Q:
+    """Return the condition on records before this one."""
     return Q(event_time__lt=record.event_time) | Q(event_time=record.event_time, id__lt=record.id)
 
 
-def merged_in(episode: WorkEpisode) -> Q:
-    """The records that the episode stands for, at whichever level it is."""
+def records_merged_into(episode: WorkEpisode) -> Q:
+    """Return the condition on the records that an episode stands for, whatever its level."""
     return Q(
         log=episode.log_id,
         number__range=(episode.first_number, episode.last_number),
@@ -80,16 +79,15 @@ def merged_in(episode: WorkEpisode) -> Q:
     )
 
 
-def read_slots(records: Sequence[TurnRecord], *, longest: int) -> dict[UUID, dict[str, TurnSlot]]:
-    """The slots of records that the owner sees, by record and slot: as they are told now; of merged records as they
-    came, or as early as they are still there.
+def read_slots_of_records(records: Sequence[TurnRecord], *, max_tokens: int) -> dict[UUID, dict[str, TurnSlot]]:
+    """Return the current slots of visible records by record and slot. Merged records have their earliest kept slots.
 
-    One that is quarantined at any level is left out at all of them. Texts of more tokens than `longest` are empty.
+    A slot that is quarantined at any level is left out at all levels. Texts of more than `max_tokens` are empty.
     """
     merged = {record.id for record in records if record.level >= CompressionLevel.MERGED}
     rows: Any = TurnSlot.objects
-    given = {"ids": [record.id for record in records], "longest": longest, "longest_data": MOST_REASONING_TOKENS}
-    # the last one written wins: the earliest level of merged ones, the latest of others
+    given = {"ids": [record.id for record in records], "longest": max_tokens, "longest_data": MAX_REASONING_TOKENS}
+    # rows come by level: merged records keep the first row of a slot, others the last
     found: dict[UUID, dict[str, TurnSlot]] = {}
     hidden: set[tuple[UUID, str]] = set()
     for row in rows.raw(SLOTS, given):
@@ -105,31 +103,33 @@ def read_slots(records: Sequence[TurnRecord], *, longest: int) -> dict[UUID, dic
     return found
 
 
-def reasonings_among(memory_ids: Collection[UUID]) -> dict[UUID, UUID]:
-    """Of memories that the owner sees, those that are a turn's reasoning: the record of each."""
+def records_of_reasonings(memory_ids: Collection[UUID]) -> dict[UUID, UUID]:
+    """Return the record of each visible memory that is a turn's reasoning, by memory."""
     rows: Any = TurnSlot.objects
     found = rows.filter(id__in=memory_ids, slot=TurnSlot.Slot.REASONING)
     return dict(found.values_list("id", "record_id"))
 
 
 def trace_sizes(records: Sequence[TurnRecord]) -> dict[UUID, tuple[int, str]]:
-    """Tokens and provenance of the raw traces that may be told of records, by record. Nothing is unsealed."""
-    rows = told_traces([record.id for record in records])
+    """Return tokens and provenance of the readable raw traces of records, by record. Nothing is unsealed."""
+    rows = readable_traces([record.id for record in records])
     return {
-        record_id: (tokens, whence)
-        for record_id, tokens, whence in rows.values_list("record_id", "tokens", "provenance")
+        record_id: (tokens, provenance)
+        for record_id, tokens, provenance in rows.values_list("record_id", "tokens", "provenance")
     }
 
 
-def told_traces(record_ids: Collection[UUID]) -> QuerySet[ReasoningTrace]:
-    """Those of records of which no reasoning is quarantined, at whichever level. A trace that has no slot is hidden by
-    erasing its record."""
+def readable_traces(record_ids: Collection[UUID]) -> QuerySet[ReasoningTrace]:
+    """Return the traces of records without a reasoning that is quarantined at any level.
+
+    A trace without a slot can only be hidden by erasing its record.
+    """
     slots: Any = TurnSlot.objects
     hidden = slots.filter(record=OuterRef("record"), slot=TurnSlot.Slot.REASONING, quarantined=True)
     return ReasoningTrace.objects.filter(~Exists(hidden), record_id__in=record_ids)
 
 
 def sealed_traces(record_ids: Collection[UUID]) -> dict[UUID, bytes]:
-    """The same traces as they are stored, by record."""
-    rows = told_traces(record_ids).annotate(sealed=Cast("trace", BinaryField()))
+    """Return the readable traces of records as they are stored, by record."""
+    rows = readable_traces(record_ids).annotate(sealed=Cast("trace", BinaryField()))
     return {record_id: bytes(sealed) for record_id, sealed in rows.values_list("record_id", "sealed")}

@@ -1,7 +1,7 @@
-"""What work left behind, read for whoever goes on with it: one statement for each kind of it, however much there is.
+"""Reads for resuming work: turns, records, work episodes, goals, artifacts and facts, in one statement for each kind.
 
-Everything starts at `visible_to`; with a user, what is that user's or nobody's in particular. Of long texts the
-beginning and the end are read: errors stand at the end of what tools print.
+Every statement starts at `visible_to`; with a user, it reads rows of that user and of no user. Of long texts the
+beginning and the end are read, since errors stand at the end of what tools print.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,13 +18,13 @@ from django.db.models.fields import TextField
 from django.db.models.functions import Concat, Left, Length, Right
 from django.db.models.lookups import GreaterThan
 
+from memory.kinds import Kind
 from memory.models import (
     Artifact,
     CompressionLevel,
     Conversation,
     Fact,
     Goal,
-    Kind,
     Link,
     Memory,
     Turn,
@@ -33,52 +33,46 @@ from memory.models import (
     WorkEpisode,
 )
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
-from memory.models.work_episodes import told_data
+from memory.models.work_episodes import data_within_tier
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, is_deeper
-from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, Statement, bind_owner, numbered, shape_of, where_of
+from memory.retrieval.query_analysis import LINEAGE_CTE
+from memory.retrieval.statements import STAND_INS, NumberedStatement, OwnerShape, Sql, owner_shape, where_sql
 
-LONGEST_LINEAGE = 50
-MOST_TURNS = 400
-MOST_RECORDS = 100
-MOST_APART = 20
-"""Of records before those that are open, and as many that are blocked."""
-LOOKED_THROUGH = 1_000
-"""Records of the lineage, and of each goal."""
-MOST_EPISODES = 40
-MOST_GOALS = 200
-MOST_ARTIFACTS = 40
-MOST_FACTS = 40
+MAX_TURNS = 400
+MAX_RECORDS = 100
+MAX_OPEN_RECORDS = 20
+"""Older records that are open, and as many that are blocked."""
+MAX_SCANNED_RECORDS = 1_000
+"""Records that are read of the lineage, and of each goal."""
+MAX_EPISODES = 40
+MAX_GOALS = 200
+MAX_ARTIFACTS = 40
+MAX_FACTS = 40
 READ_CHARACTERS = 2_000
-"""Of the beginning of a text, and of its end."""
+"""Characters of the beginning of a long text, and of its end."""
 
-# the chain goes through conversations in which the agent takes no part, and brings none of them along
-LINE = """
-WITH RECURSIVE line (conversation_id, continues, depth) AS (
-    SELECT conversation_id, continues, 0 FROM ({first}) AS first
-    UNION ALL
-    SELECT former.conversation_id, former.continues, line.depth + 1 FROM line CROSS JOIN LATERAL (
-        SELECT conversation_id, continues FROM conversations
-        WHERE account_id = %(account_id)s AND conversation_id = line.continues LIMIT 1
-    ) AS former
-    WHERE line.depth < %(longest)s
-) CYCLE conversation_id SET is_again USING been
+# the chain passes through conversations in which the agent takes no part, without returning them
+LINEAGE = f"""
+WITH RECURSIVE {LINEAGE_CTE}
 SELECT accounts.reasoning_tier, (
     SELECT array_agg(conversations.conversation_id ORDER BY line.depth)
     FROM line JOIN conversations ON conversations.conversation_id = line.conversation_id
-    WHERE NOT line.is_again AND {visible}
+    WHERE NOT line.is_again AND {{visible}}
 ) AS conversations
 FROM accounts WHERE id = %(account_id)s
 """
-NAMED = "SELECT conversation_id, continues FROM conversations WHERE {visible} AND conversation_id = %(conversation_id)s"
-LATEST = """
+NAMED_CONVERSATION = (
+    "SELECT conversation_id, continues FROM conversations WHERE {visible} AND conversation_id = %(conversation_id)s"
+)
+LATEST_CONVERSATION = """
 SELECT conversation_id, continues FROM conversations
 WHERE {visible} AND NOT archived AND (%(user_id)s = '' OR user_id IN ('', %(user_id)s))
     AND (%(channel)s = '_global' OR channel IN ('_global', %(channel)s))
 ORDER BY coalesce(last_turn_at, started_at) DESC, id DESC LIMIT 1
 """
 
-# whole trees: from these goals up, and from there down
+# whole trees: from these goals up to the roots, and down from there
 TREES = """
 WITH RECURSIVE above (id) AS (
     SELECT unnest(%s::uuid[])
@@ -90,7 +84,7 @@ WITH RECURSIVE above (id) AS (
     WHERE links.account_id = %s AND links.type = %s
 ) SELECT id FROM tree LIMIT %s
 """
-# no part without what it is a part of
+# goals with everything that they are part of
 WITH_ROOTS = """
 WITH RECURSIVE above (id) AS (
     ({chosen})
@@ -99,7 +93,7 @@ WITH RECURSIVE above (id) AS (
 ) SELECT id FROM above LIMIT %s
 """
 
-# OFFSET 0 keeps each step within its records: the planner might read all slots of all accounts instead
+# OFFSET 0 keeps each step within its records; the planner might read all slots of all accounts instead
 SLOTS = """
 WITH of_line AS MATERIALIZED (
     SELECT found.* FROM unnest(%(conversations)s::text[]) AS line (conversation_id) CROSS JOIN LATERAL (
@@ -144,16 +138,16 @@ FROM chosen JOIN own ON own.id = chosen.id CROSS JOIN LATERAL (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """The conversations that are resumed, the latest first, and how much of reasoning the account tells."""
+class ResumedLineage:
+    """The conversations to resume, latest first, and the deepest tier of reasoning that the account allows."""
 
     conversations: Sequence[str]
     allowed: ReasoningTier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
-    """What all that is read here has; `text` without the middle of a long one."""
+class ResumedMemory:
+    """A memory that is read for resuming work. `text` lacks the middle of a long text."""
 
     id: UUID
     kind: Kind
@@ -164,15 +158,15 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaidTurn(Remembered):
+class ResumedTurn(ResumedMemory):
     index: int
     role: str
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotOfTurn(Remembered):
-    """`data` is that of reasoning; what calls and results hold is in the text."""
+class ResumedSlot(ResumedMemory):
+    """A slot of a structured turn. `data` is that of reasoning; the text holds calls and results."""
 
     slot: str
     tier: str
@@ -185,7 +179,7 @@ class SlotOfTurn(Remembered):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodeOfWork(Remembered):
+class ResumedEpisode(ResumedMemory):
     """`number` is that of its last record."""
 
     data: dict[str, Any]
@@ -195,10 +189,10 @@ class EpisodeOfWork(Remembered):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoalOfWork(Remembered):
-    """`parent_ids` has one at most; `blocker_ids` are those that it waits for, closed ones among them.
+class ResumedGoal(ResumedMemory):
+    """A goal. `parent_ids` has at most one; `blocker_ids` includes closed goals.
 
-    `is_own`: of the owner's agent, or of its user; not of nobody in particular, added by another agent.
+    `is_own` is True for a goal of the owner's agent or user, False for one of no user that another agent added.
     """
 
     is_own: bool
@@ -216,7 +210,7 @@ class GoalOfWork(Remembered):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactOfWork(Remembered):
+class ResumedArtifact(ResumedMemory):
     uri: str
     artifact_type: str
     title: str
@@ -226,153 +220,152 @@ class ArtifactOfWork(Remembered):
     goal_id: UUID | None
 
 
-def read_line(owner: Owner, conversation_id: str, *, now: datetime) -> Line:
-    """The conversation, or without an id the one that the owner wrote to last, and those that it continues."""
-    values = {**bind_owner(owner, now=now), "conversation_id": conversation_id, "longest": LONGEST_LINEAGE}
-    _columns, [(tier, conversations)] = compose_line(owner, NAMED if conversation_id else LATEST).read(values)
-    return Line(conversations=conversations or [], allowed=ReasoningTier(tier))
+def read_resumed_lineage(owner: Owner, conversation_id: str, *, now: datetime) -> ResumedLineage:
+    """Return the conversation, or without an id the one that the owner wrote to last, and those that it continues."""
+    visible = where_sql(Conversation.objects.visible_to(owner_shape(owner).owner), prefix="v")
+    first = (NAMED_CONVERSATION if conversation_id else LATEST_CONVERSATION).format(visible=visible.text)
+    text = LINEAGE.format(first=first, visible=visible.text)
+    statement = Sql(text=text, parameters=visible.parameters).numbered()
+    [row] = statement.read_dicts(owner, {"conversation_id": conversation_id}, now=now)
+    return ResumedLineage(conversations=row["conversations"] or [], allowed=ReasoningTier(row["reasoning_tier"]))
 
 
-def compose_line(owner: Owner, first: str) -> Statement:
-    visible = where_of(Conversation.objects.visible_to(shape_of(owner).owner), prefix="v")
-    text = LINE.format(first=first.format(visible=visible.text), visible=visible.text)
-    return numbered(Sql(text=text, parameters=visible.parameters))
-
-
-def read_turns(owner: Owner, line: Line, *, now: datetime) -> list[SaidTurn]:
-    """The last turns of the lineage, in the order in which they were said."""
-    rows: Any = Turn.objects.visible_to(owner, Kind.TURN).filter(conversation_id__in=line.conversations)
+def read_resumed_turns(owner: Owner, lineage: ResumedLineage, *, now: datetime) -> list[ResumedTurn]:
+    """Return the last turns of the lineage, in the order in which they were said."""
+    rows: Any = Turn.objects.visible_to(owner, Kind.TURN).filter(conversation_id__in=lineage.conversations)
     latest = rows.order_by("-event_time", "-index", "id")
-    found = [SaidTurn(**row) for row in told_rows(latest, owner, "index", "role", "name", most=MOST_TURNS, now=now)]
-    depth = {conversation: place for place, conversation in enumerate(line.conversations)}
+    rows = read_bounded_rows(latest, owner, "index", "role", "name", limit=MAX_TURNS, now=now)
+    found = [ResumedTurn(**row) for row in rows]
+    depth = {conversation: place for place, conversation in enumerate(lineage.conversations)}
     return sorted(found, key=lambda turn: (-depth[turn.conversation_id], turn.index))
 
 
-def told_rows(rows: Any, owner: Owner, *columns: str, most: int, now: datetime, **others: Any) -> list[dict[str, Any]]:
-    """So many rows that searches may find, with a text of bounded length; `others` are expressions by name."""
+def read_bounded_rows(
+    rows: Any, owner: Owner, *columns: str, limit: int, now: datetime, **others: Any
+) -> list[dict[str, Any]]:
+    """Return rows that searches may find, with a text of bounded length. `others` are expressions by name."""
     ends = Concat(Left("text", READ_CHARACTERS), Value("\n"), Right("text", READ_CHARACTERS), output_field=TextField())
-    told = Case(When(is_long=True, then=ends), default=F("text"))
-    found = found_rows(rows, owner, now=now).alias(is_long=GreaterThan(Length("text"), 2 * READ_CHARACTERS))
+    bounded = Case(When(is_long=True, then=ends), default=F("text"))
+    found = recallable_rows(rows, owner, now=now).alias(is_long=GreaterThan(Length("text"), 2 * READ_CHARACTERS))
     shared = ("id", "kind", "conversation_id", "channel", "event_time")
-    named = found.values(*shared, *columns, told=told, **others)[:most]
-    return [{"text": row.pop("told"), **row, "kind": Kind(row["kind"])} for row in named]
+    named = found.values(*shared, *columns, bounded=bounded, **others)[:limit]
+    return [{"text": row.pop("bounded"), **row, "kind": Kind(row["kind"])} for row in named]
 
 
-def found_rows(rows: Any, owner: Owner, *, now: datetime) -> Any:
+def recallable_rows(rows: Any, owner: Owner, *, now: datetime) -> Any:
     of_user = Q(user_id__in=("", owner.user_id)) if owner.user_id else Q()
     return rows.filter(of_user).recallable(now)
 
 
-def read_slots(owner: Owner, line: Line, goal_ids: Collection[UUID], *, now: datetime) -> list[SlotOfTurn]:
-    """The slots of the last records of the lineage and of these goals, and of those before them in the lineage that are
-    open or blocked; the first record first."""
-    given = {"conversations": list(line.conversations), "goal_ids": list(goal_ids), "seen": LOOKED_THROUGH}
-    bounds = {"most": MOST_RECORDS, "most_apart": MOST_APART, "read": READ_CHARACTERS}
-    names, rows = compose_slots(shape_of(owner)).read({**bind_owner(owner, now=now), **given, **bounds})
-    found = [dict(zip(names, row, strict=True)) for row in rows]
-    slots = [SlotOfTurn(**{**row, "kind": Kind.TURN_SLOT, "data": row["data"] or {}}) for row in found]
+def read_resumed_slots(
+    owner: Owner, lineage: ResumedLineage, goal_ids: Collection[UUID], *, now: datetime
+) -> list[ResumedSlot]:
+    """Return the slots of the last records of these, and of older open or blocked ones, in chronological order."""
+    given = {"conversations": list(lineage.conversations), "goal_ids": list(goal_ids), "seen": MAX_SCANNED_RECORDS}
+    bounds = {"most": MAX_RECORDS, "most_apart": MAX_OPEN_RECORDS, "read": READ_CHARACTERS}
+    found = build_slots_statement(owner_shape(owner)).read_dicts(owner, given | bounds, now=now)
+    slots = [ResumedSlot(**{**row, "kind": Kind.TURN_SLOT, "data": row["data"] or {}}) for row in found]
     places = {slot: place for place, slot in enumerate(TurnSlot.Slot.values)}
     return sorted(slots, key=lambda each: (each.recorded_at, each.number, places[each.slot]))
 
 
 @lru_cache(maxsize=16)
-def compose_slots(shape: OwnerShape) -> Statement:
-    """The statement for owners of this shape."""
+def build_slots_statement(shape: OwnerShape) -> NumberedStatement:
     of_user = Q(user_id__in=("", shape.owner.user_id)) if shape.has_user else Q()
-    records = where_of(TurnRecord.objects.visible_to(shape.owner).filter(of_user), prefix="r")
+    records = where_sql(TurnRecord.objects.visible_to(shape.owner).filter(of_user), prefix="r")
     visible: Any = Memory.objects.visible_to(shape.owner, Kind.TURN_SLOT)
-    slots = where_of(found_rows(visible, shape.owner, now=STAND_IN["now"]), prefix="s")
+    slots = where_sql(recallable_rows(visible, shape.owner, now=STAND_INS["now"]), prefix="s")
     parameters = {**records.parameters, **slots.parameters, "merged": CompressionLevel.MERGED.value}
-    return numbered(Sql(text=SLOTS.format(records=records.text, slots=slots.text), parameters=parameters))
+    return Sql(text=SLOTS.format(records=records.text, slots=slots.text), parameters=parameters).numbered()
 
 
-def read_work_episodes(owner: Owner, line: Line, goal_ids: Collection[UUID], *, now: datetime) -> list[EpisodeOfWork]:
-    """Those of the lineage and of these goals, the first one first, with what the account tells of their reasoning."""
+def read_resumed_episodes(
+    owner: Owner, lineage: ResumedLineage, goal_ids: Collection[UUID], *, now: datetime
+) -> list[ResumedEpisode]:
+    """Return the work episodes of the lineage and of these goals, in chronological order.
+
+    Reasoning of a deeper tier than the account allows is dropped from the data, and then the text as well.
+    """
     rows: Any = WorkEpisode.objects.visible_to(owner, Kind.WORK_EPISODE)
-    # apart, since one condition on both would be looked up in no index
-    of_line = rows.filter(conversation_id__in=line.conversations).order_by().values("id")
+    # two queries, since no index serves one condition on both
+    of_line = rows.filter(conversation_id__in=lineage.conversations).order_by().values("id")
     of_goals = rows.filter(for_goal_id__in=goal_ids).order_by().values("id")
     latest = rows.filter(id__in=of_line.union(of_goals) if goal_ids else of_line).order_by(
         "-event_time", "-last_number", "id"
     )
     columns = ("data", "status", "tier")
-    found = told_rows(
-        latest, owner, *columns, most=MOST_EPISODES, now=now, goal_id=F("for_goal_id"), number=F("last_number")
+    found = read_bounded_rows(
+        latest, owner, *columns, limit=MAX_EPISODES, now=now, goal_id=F("for_goal_id"), number=F("last_number")
     )
-    return [episode_of_work(row, line.allowed) for row in reversed(found)]
+    for row in found:
+        tier = row.pop("tier")
+        row["data"] = data_within_tier(row["data"], tier=tier, allowed=lineage.allowed)
+        row["text"] = "" if is_deeper(tier, lineage.allowed) else row["text"]
+    return [ResumedEpisode(**row) for row in reversed(found)]
 
 
-def episode_of_work(row: dict[str, Any], allowed: ReasoningTier) -> EpisodeOfWork:
-    """Where its text tells a deeper tier of reasoning than that, its data alone is told, as far as it may be."""
-    tier = row.pop("tier")
-    row["data"] = told_data(row["data"], tier=tier, allowed=allowed)
-    row["text"] = "" if is_deeper(tier, allowed) else row["text"]
-    return EpisodeOfWork(**row)
-
-
-def read_goals(
+def read_resumed_goals(
     owner: Owner, goal_ids: Collection[UUID], worked_on: Collection[UUID], *, now: datetime
-) -> list[GoalOfWork]:
-    """These, then open ones as they press: of the trees that were worked on first, then the owner's own. Then those
-    that were closed last. Each with its parent and blockers, and with all that it is a part of."""
+) -> list[ResumedGoal]:
+    """Return these goals, then open ones by urgency, then those that were closed last, with all their ancestors.
+
+    Open goals of the trees that were worked on come first, then the owner's own. Each has its parent and blockers.
+    """
     rows: Any = Goal.objects.visible_to(owner, Kind.GOAL).in_channels(owner)
-    pressing = found_rows(rows, owner, now=now).order_by(*pressing_order(owner, goal_ids, worked_on))
-    chosen, values = pressing.values("id")[:MOST_GOALS].query.sql_with_params()
-    bounds = (owner.account_id, SUBGOAL_OF, 2 * MOST_GOALS)
+    urgent = recallable_rows(rows, owner, now=now).order_by(*urgency_order(owner, goal_ids, worked_on))
+    chosen, values = urgent.values("id")[:MAX_GOALS].query.sql_with_params()
+    bounds = (owner.account_id, SUBGOAL_OF, 2 * MAX_GOALS)
     columns = ("agent_id", "user_id", "status", "priority", "deadline", "completed_at", "result")
-    found = told_rows(
+    found = read_bounded_rows(
         rows.filter(id__in=RawSQL(WITH_ROOTS.format(chosen=chosen), (*values, *bounds))),  # noqa: S611 - a constant with parameters
         owner,
         *columns,
-        most=2 * MOST_GOALS,
+        limit=2 * MAX_GOALS,
         now=now,
-        parent_ids=targets_of(owner, SUBGOAL_OF),
-        blocker_ids=targets_of(owner, BLOCKED_BY),
+        parent_ids=link_targets(owner, SUBGOAL_OF),
+        blocker_ids=link_targets(owner, BLOCKED_BY),
     )
-    return [goal_of_work(row, owner) for row in found]
+    for row in found:
+        agent_id, user_id = row.pop("agent_id"), row.pop("user_id")
+        # without a user only goals that the agent added are visible, or all goals of the account
+        row["is_own"] = not owner.user_id or user_id == owner.user_id or agent_id == owner.agent_id
+    return [ResumedGoal(**row) for row in found]
 
 
-def pressing_order(owner: Owner, goal_ids: Collection[UUID], worked_on: Collection[UUID]) -> list[Any]:
+def urgency_order(owner: Owner, goal_ids: Collection[UUID], worked_on: Collection[UUID]) -> list[Any]:
     of_owner = Q(agent_id=owner.agent_id) | (Q(user_id=owner.user_id) if owner.user_id else Q())
     order: list[Any] = [Case(When(of_owner, then=0), default=1), F("deadline").asc(nulls_last=True), "-priority", "id"]
     if near := [*goal_ids, *worked_on]:
         of_account = (owner.account_id, SUBGOAL_OF)
-        trees = RawSQL(TREES, (near, *of_account, *of_account, 2 * MOST_GOALS))  # noqa: S611 - as above
+        trees = RawSQL(TREES, (near, *of_account, *of_account, 2 * MAX_GOALS))  # noqa: S611 - as above
         order.insert(0, Case(When(id__in=trees, then=0), default=1))
     order.insert(0, F("completed_at").desc(nulls_first=True))
     if goal_ids:
-        # an empty list would leave a constant, and that would be the number of a column
+        # an empty list would leave a constant, which ORDER BY reads as the number of a column
         order.insert(0, Case(When(id__in=list(goal_ids), then=0), default=1))
     return order
 
 
-def goal_of_work(row: dict[str, Any], owner: Owner) -> GoalOfWork:
-    agent_id, user_id = row.pop("agent_id"), row.pop("user_id")
-    # without a user nothing is seen but what the agent added, or all of the account
-    is_own = not owner.user_id or user_id == owner.user_id or agent_id == owner.agent_id
-    return GoalOfWork(is_own=is_own, **row)
-
-
-def targets_of(owner: Owner, type_: str) -> ArraySubquery:
+def link_targets(owner: Owner, type_: str) -> ArraySubquery:
     links = Link.objects.filter(account_id=owner.account_id, source_id=OuterRef("id"), type=type_)
-    return ArraySubquery(links.order_by("-weight", "id").values("target_id")[:MOST_GOALS])
+    return ArraySubquery(links.order_by("-weight", "id").values("target_id")[:MAX_GOALS])
 
 
-def read_artifacts(
+def read_resumed_artifacts(
     owner: Owner, goal_ids: Collection[UUID], record_ids: Collection[UUID], *, now: datetime
-) -> list[ArtifactOfWork]:
-    """Latest revisions of what these goals and records brought, the newest first."""
+) -> list[ResumedArtifact]:
+    """Return the latest revisions of the artifacts of these goals and records, newest first."""
     of_work = Q(for_goal_id__in=goal_ids) | Q(record_id__in=record_ids)
     artifacts: Any = Artifact.objects.visible_to(owner, Kind.ARTIFACT)
     rows = artifacts.filter(of_work, is_latest=True)
     columns = ("uri", "artifact_type", "title", "digest", "revision", "label")
     newest = rows.order_by("-event_time", "-id")
-    found = told_rows(newest, owner, *columns, most=MOST_ARTIFACTS, now=now, goal_id=F("for_goal_id"))
-    return [ArtifactOfWork(**row) for row in found]
+    found = read_bounded_rows(newest, owner, *columns, limit=MAX_ARTIFACTS, now=now, goal_id=F("for_goal_id"))
+    return [ResumedArtifact(**row) for row in found]
 
 
-def read_user_facts(owner: Owner, *, now: datetime) -> list[Remembered]:
-    """What is true of the owner's user by what is believed now, the best known first; nothing without a user."""
+def read_user_facts(owner: Owner, *, now: datetime) -> list[ResumedMemory]:
+    """Return the facts about the owner's user that are true and believed now, most certain first."""
     if not owner.user_id:
         return []
     rows: Any = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).filter(user_id=owner.user_id)
@@ -383,4 +376,4 @@ def read_user_facts(owner: Owner, *, now: datetime) -> list[Remembered]:
         retracted_at=None,
     )
     best = believed.order_by("-pinned", "-confidence", "-event_time", "id")
-    return [Remembered(**row) for row in told_rows(best, owner, most=MOST_FACTS, now=now)]
+    return [ResumedMemory(**row) for row in read_bounded_rows(best, owner, limit=MAX_FACTS, now=now)]

@@ -1,18 +1,19 @@
-"""Scopes (E1): how far a search opens, in the order that the agent's posture asks for.
+"""Scopes (E1): ranges of memories that a search prefers, or is limited to, in an order that depends on the posture.
 
-Without a conversation and without scopes everything that the owner sees is searched, and nothing preferred. With a
-conversation, its scopes are preferred in the posture's order. Scopes that a client sends filter as well, and are
+Without a conversation and without scopes the search covers everything that the owner sees and prefers nothing. With a
+conversation its scopes are preferred in the posture's order. Scopes that a client sends filter as well, and are
 preferred in the order in which they were sent. A memory may be in several scopes; the first one in the order counts.
 
-- turn: the request at hand, that is what was said since the user spoke last, results of tools among it, and the slots
-  of what is recorded of it: of structured turns that are open, or about these messages.
-- session: the conversation, whatever the kind.
+- turn: the current request: what was said since the user spoke last, results of tools included, and the slots of
+  structured turns that are open or about these messages.
+- session: everything from the conversation, of any kind.
 - lineage: the conversations that it continues, with their decisions, blockers and next steps.
 - workspace: what lasts beyond a conversation: contexts, learnings, artifacts, strategies, goals, work episodes; and in
-  a project's channel its knowledge and the reasons that decisions were made for.
-- profile: what is known of the user.
+  a project's channel its knowledge and the reasons for decisions.
+- profile: what is known about the user.
 
-What is in a scope is said twice, in SQL to filter (CONDITIONS) and in Python to prefer (MEMBERS), and is the same.
+Membership is defined twice, in SQL to filter (`scope_condition`) and in Python to prefer (`SCOPE_TESTS`). Tests keep
+the two equal.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,11 +22,11 @@ from typing import Self
 from uuid import UUID
 
 from memory.errors import Unprocessable
-from memory.models import Kind, TurnSlot
-from memory.models.memory import KNOWLEDGE
+from memory.kinds import Audience, Kind, kinds_seen_by, kinds_where, spec_of
+from memory.models import TurnSlot
 from memory.owner import GLOBAL_CHANNEL
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.plans import Orientation
+from memory.retrieval.plans import QueryAnalysis
 from memory.retrieval.queries import Posture, Query, Scope
 
 ORDERS: Mapping[Posture, Sequence[Scope]] = {
@@ -34,30 +35,23 @@ ORDERS: Mapping[Posture, Sequence[Scope]] = {
     Posture.RECOVERY: (Scope.LINEAGE, Scope.SESSION, Scope.WORKSPACE, Scope.PROFILE, Scope.TURN),
     Posture.AUDIT: (Scope.SESSION, Scope.LINEAGE, Scope.WORKSPACE, Scope.PROFILE, Scope.TURN),
 }
-"""The first two are documented. A recovery resumes what broke off; an audit begins with what was done."""
+"""The first two are documented. A recovery resumes work that broke off; an audit begins with what was done."""
 
 BOOSTS = (1.3, 1.2, 1.1, 1.05, 1.0)
-"""By the place of its scope in the order; what is in none of them counts 1."""
+"""Factors by the position of the scope in the order. A memory in none of the scopes has factor 1."""
 
-WORKSPACE_KINDS = frozenset(
-    {Kind.CONTEXT_ENTRY, Kind.LEARNING, Kind.ARTIFACT, Kind.STRATEGY, Kind.WORK_EPISODE, Kind.GOAL}
-)
-PROFILE_KINDS = KNOWLEDGE - {Kind.GOAL}
-"""Preferences, boundaries and relationships; what is to be done is of the workspace."""
+DECISION_SLOT = TurnSlot.Slot.REASONING.value
+"""The slot that holds what was decided, and why."""
 
-DECIDING = TurnSlot.Slot.REASONING.value
-"""The slot that says what was decided, and why."""
-
-OF_A_CONVERSATION = frozenset({Scope.TURN, Scope.SESSION, Scope.LINEAGE})
-KINDS_IN: Mapping[Scope, Collection[Kind]] = {
-    Scope.TURN: {Kind.TURN, Kind.TURN_SLOT},
-    Scope.WORKSPACE: WORKSPACE_KINDS | KNOWLEDGE | {Kind.TURN_SLOT},
-    Scope.PROFILE: PROFILE_KINDS,
-}
-"""Which kinds can be in a scope, where not all can."""
+CONVERSATION_SCOPES = frozenset({Scope.TURN, Scope.SESSION, Scope.LINEAGE})
 
 
-def listed(kinds: Collection[Kind]) -> str:
+def kinds_in(scope: Scope) -> frozenset[Kind]:
+    """Return the kinds that declare the scope."""
+    return kinds_where(lambda spec: scope in spec.scopes)
+
+
+def quoted_list(kinds: Collection[Kind]) -> str:
     return ", ".join(repr(kind.value) for kind in sorted(kinds))
 
 
@@ -68,97 +62,107 @@ CONDITIONS: Mapping[Scope, str] = {
             SELECT record_id FROM turn_slots WHERE memory_ptr_id = {memory_id}) = ANY(%(records_of_turn)s::uuid[]))""",
     Scope.SESSION: "conversation_id = %(conversation_id)s",
     Scope.LINEAGE: "conversation_id = ANY(%(lineage)s::text[])",
-    Scope.WORKSPACE: f"""(kind IN ({listed(WORKSPACE_KINDS)})
-        OR channel <> '{GLOBAL_CHANNEL}' AND (kind IN ({listed(KNOWLEDGE)})
+    Scope.WORKSPACE: f"""(kind IN ({{of_scope}})
+        OR channel <> '{GLOBAL_CHANNEL}' AND (kind IN ({{knowledge}})
             OR kind = 'turn_slot' AND (
-                SELECT slot FROM turn_slots WHERE memory_ptr_id = {{memory_id}}) = '{DECIDING}'))""",
-    Scope.PROFILE: f"user_id = %(user_id)s AND kind IN ({listed(PROFILE_KINDS)})",
+                SELECT slot FROM turn_slots WHERE memory_ptr_id = {{memory_id}}) = '{DECISION_SLOT}'))""",
+    Scope.PROFILE: "user_id = %(user_id)s AND kind IN ({of_scope})",
 }
-"""What is in a scope, as a condition on the columns that memories and vectors share; `memory_id` is the table's own."""
+"""Templates of `scope_condition`, by scope."""
+
+
+def scope_condition(scope: Scope, *, memory_id: str) -> str:
+    """Return the SQL condition on what is in a scope, for a table with the owner's columns and this column of ids."""
+    return CONDITIONS[scope].format(
+        memory_id=memory_id,
+        of_scope=quoted_list(kinds_in(scope)),
+        knowledge=quoted_list(kinds_seen_by(Audience.KNOWLEDGE)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a question is asked. Empty ids are in no scope."""
+class SearchScope:
+    """The conversation, request and user that the scopes of a question refer to. Empty ids match nothing."""
 
     conversation_id: str
     lineage: frozenset[str]
     first_of_turn: int | None
-    """The index of the message that the request at hand begins with; None without a conversation that there is."""
+    """Index of the message that the current request begins with; None if there is no such conversation."""
     records_of_turn: frozenset[UUID]
-    """The structured turns that are of the request at hand."""
+    """Structured turns that belong to the current request."""
     user_id: str
 
     @classmethod
-    def of(cls, query: Query, orientation: Orientation, *, user_id: str) -> Self:
+    def of(cls, query: Query, analysis: QueryAnalysis, *, user_id: str) -> Self:
         return cls(
             conversation_id=query.conversation_id,
-            lineage=frozenset(orientation.lineage),
-            first_of_turn=orientation.first_of_turn,
-            records_of_turn=frozenset(orientation.records_of_turn),
+            lineage=frozenset(analysis.lineage),
+            first_of_turn=analysis.first_of_turn,
+            records_of_turn=frozenset(analysis.records_of_turn),
             user_id=user_id,
         )
 
 
-def is_of_turn(candidate: Candidate, place: Place) -> bool:
-    if not is_of_session(candidate, place):
+def is_in_turn(candidate: Candidate, asked: SearchScope) -> bool:
+    if not is_in_session(candidate, asked):
         return False
     if candidate.kind == Kind.TURN_SLOT:
-        return candidate.record_id in place.records_of_turn
-    return candidate.index is not None and place.first_of_turn is not None and candidate.index >= place.first_of_turn
+        return candidate.record_id in asked.records_of_turn
+    return candidate.index is not None and asked.first_of_turn is not None and candidate.index >= asked.first_of_turn
 
 
-def is_of_session(candidate: Candidate, place: Place) -> bool:
-    return bool(place.conversation_id) and candidate.conversation_id == place.conversation_id
+def is_in_session(candidate: Candidate, asked: SearchScope) -> bool:
+    return bool(asked.conversation_id) and candidate.conversation_id == asked.conversation_id
 
 
-def is_of_lineage(candidate: Candidate, place: Place) -> bool:
-    return candidate.conversation_id in place.lineage
+def is_in_lineage(candidate: Candidate, asked: SearchScope) -> bool:
+    return candidate.conversation_id in asked.lineage
 
 
-def is_of_workspace(candidate: Candidate, _place: Place) -> bool:
-    if candidate.kind in WORKSPACE_KINDS:
+def is_in_workspace(candidate: Candidate, _asked: SearchScope) -> bool:
+    spec = spec_of(candidate.kind)
+    if Scope.WORKSPACE in spec.scopes:
         return True
-    lasts = candidate.kind in KNOWLEDGE or candidate.slot == DECIDING
-    return lasts and candidate.channel != GLOBAL_CHANNEL
+    is_lasting = spec.audience is Audience.KNOWLEDGE or candidate.slot == DECISION_SLOT
+    return is_lasting and candidate.channel != GLOBAL_CHANNEL
 
 
-def is_of_profile(candidate: Candidate, place: Place) -> bool:
-    return bool(place.user_id) and candidate.user_id == place.user_id and candidate.kind in PROFILE_KINDS
+def is_in_profile(candidate: Candidate, asked: SearchScope) -> bool:
+    is_own = bool(asked.user_id) and candidate.user_id == asked.user_id
+    return is_own and Scope.PROFILE in spec_of(candidate.kind).scopes
 
 
-MEMBERS: Mapping[Scope, Callable[[Candidate, Place], bool]] = {
-    Scope.TURN: is_of_turn,
-    Scope.SESSION: is_of_session,
-    Scope.LINEAGE: is_of_lineage,
-    Scope.WORKSPACE: is_of_workspace,
-    Scope.PROFILE: is_of_profile,
+SCOPE_TESTS: Mapping[Scope, Callable[[Candidate, SearchScope], bool]] = {
+    Scope.TURN: is_in_turn,
+    Scope.SESSION: is_in_session,
+    Scope.LINEAGE: is_in_lineage,
+    Scope.WORKSPACE: is_in_workspace,
+    Scope.PROFILE: is_in_profile,
 }
-"""Whether a memory is in a scope."""
+"""Tests of whether a memory is in a scope."""
 
 
 def check_scopes(query: Query, *, has_user: bool) -> None:
-    """Raises Unprocessable for scopes that nothing can be in, alone or with the kinds that are asked for."""
-    needing = OF_A_CONVERSATION & set(query.scopes)
+    """Raise Unprocessable if no memory could be in the scopes, alone or together with the kinds asked for."""
+    needing = CONVERSATION_SCOPES & set(query.scopes)
     if needing and not query.conversation_id:
-        raise Unprocessable(f"the scopes {', '.join(sorted(needing))} are of a conversation: name one")
+        raise Unprocessable(f"The scopes {', '.join(sorted(needing))} need a conversation: send its id.")
     if Scope.PROFILE in query.scopes and not has_user:
-        raise Unprocessable("the scope profile is of a user: name one")
-    if query.scopes and query.kinds and not any(can_hold(scope, query.kinds) for scope in query.scopes):
-        raise Unprocessable("none of the scopes holds any of the kinds")
+        raise Unprocessable("The scope profile needs a user: send its id.")
+    if query.scopes and query.kinds and not any(may_contain_kinds(scope, query.kinds) for scope in query.scopes):
+        raise Unprocessable("None of the scopes can hold any of the kinds: drop the scopes or the kinds.")
 
 
-def can_hold(scope: Scope, kinds: Collection[Kind]) -> bool:
-    return scope not in KINDS_IN or not set(kinds).isdisjoint(KINDS_IN[scope])
+def may_contain_kinds(scope: Scope, kinds: Collection[Kind]) -> bool:
+    """Return True if a memory of one of these kinds can be in the scope."""
+    if scope in (Scope.SESSION, Scope.LINEAGE):
+        return True
+    further = kinds_seen_by(Audience.KNOWLEDGE) | {Kind.TURN_SLOT} if scope is Scope.WORKSPACE else frozenset()
+    return not set(kinds).isdisjoint(kinds_in(scope) | further)
 
 
-def order_of(query: Query) -> Sequence[Scope]:
-    """Which scopes are preferred, the most preferred first; none without a conversation and without scopes."""
+def scope_order(query: Query) -> Sequence[Scope]:
+    """Return the scopes to prefer, best first; none without both a conversation and scopes."""
     if query.scopes:
         return tuple(dict.fromkeys(query.scopes))
     return ORDERS[query.posture] if query.conversation_id else ()
-
-
-def factor_of_place(number: int) -> float:
-    """How much the scope at that place of the order counts, 0 the first."""
-    return BOOSTS[number]

@@ -1,9 +1,10 @@
-"""Search in one kind of memory: by meaning; by words for rows whose vector is pending, or all without a query vector.
+"""Search in memories of one kind: by meaning, and by words for rows without a vector, or all if the query has none.
 
-What kinds have in common is here; what one has more (its child's table and columns, its hit) stands in its own module.
+This module holds what the kinds share. Each kind's module adds a `KindSearch` (its table, columns and hit) and a search
+function.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -12,14 +13,15 @@ from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from memory import conf
-from memory.models import Kind, Memory, PersistentContext, Vector
-from memory.models.binary import Embedding, binary_cursor, fetch_dicts, half_vector
-from memory.models.memory import KNOWLEDGE, OF_CONTEXTS
+from memory.kinds import Audience, Kind, spec_of
+from memory.models import Memory, PersistentContext, Vector
+from memory.models.binary import Embedding, half_vector
 from memory.owner import Owner
-from memory.retrieval.lexical import bm25_ctes
-from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, bind_owner, shape_of, squeeze, where_of
-from memory.retrieval.vectors import nearest_ctes
+from memory.retrieval.retrievers.lexical import bm25_ctes
+from memory.retrieval.retrievers.vector import nearest_ctes
+from memory.retrieval.statements import STAND_INS, OwnerShape, Sql, collapse_whitespace, owner_shape, where_sql
 
+H = TypeVar("H")
 Row = dict[str, Any]
 
 SHARED_COLUMNS = (
@@ -27,14 +29,14 @@ SHARED_COLUMNS = (
     *("event_time", "created_at", "metadata"),
 )
 
-# what the query wants none of: nothing, where its lists are empty
+# empty lists exclude nothing
 WANTED_ROWS = """
     AND NOT memories.id = ANY(%(without)s::uuid[]) AND NOT memories.conversation_id = ANY(%(besides)s::text[])"""
 WANTED_VECTORS = """
     AND NOT memory_vectors.memory_id = ANY(%(without)s::uuid[])
     AND NOT memory_vectors.conversation_id = ANY(%(besides)s::text[])"""
 
-# vectors know no times: the planner starts from whichever side is narrower
+# vectors have no times: the planner starts from whichever side is narrower
 DATED_VECTORS = """
     AND EXISTS (
         SELECT FROM memories AS dated WHERE dated.id = memory_vectors.memory_id
@@ -43,23 +45,30 @@ DATED_VECTORS = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
-    """A kind as it is searched: its child's table, and the columns of it that a row is answered with.
+class KindSearch(Generic[H]):
+    """The search in a kind: the table of its own columns, those that a hit has, and the class of its hits.
 
-    `type_column` is the one that `MemoryQuery.types` are values of; empty where the kind has no types. `condition` is
-    what rows of the child's table, named `own`, must be besides, in SQL whose parameters are `MemoryQuery.values`.
+    `text_field` is the field of a hit that holds the memory's text; empty if it has none. `type_column` holds the
+    values of `MemoryQuery.types`; empty if the kind has no types. `condition` is a further SQL condition on the kind's
+    table, named `own`; its parameters are `MemoryQuery.values`.
     """
 
     kind: Kind
+    hit: Callable[..., H]
     table: str
     columns: tuple[str, ...]
+    text_field: str = "text"
     type_column: str = ""
     condition: str = ""
 
+    def make_hit(self, row: Row) -> H:
+        text = {self.text_field: row["text"]} if self.text_field else {}
+        return self.hit(**text | {name: value for name, value in row.items() if name != "text"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """Which bounds a query has; they decide the statement's text, their values are bound."""
+class SearchBounds:
+    """The bounds that a query has. They decide the text of the statement; their values are bound."""
 
     has_window: bool
     has_contexts: bool
@@ -68,11 +77,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryQuery:
-    """What is asked. `vector` is the query's embedding by `model`, or None.
+    """A query for memories of one kind. `vector` is its embedding by `model`, or None.
 
-    `since` leaves out what happened at that time or before; `without` are ids not to come back, `besides`
-    conversations nothing of which is to. With `contexts`, only what lives in one of them; with `types`, only what is
-    of one of them. `values` are the parameters of the kind's own condition, by name.
+    `since` leaves out what happened at that time or before, `without` leaves out ids, `besides` conversations.
+    `contexts` and `types` limit the search to these. `values` are the parameters of the kind's own condition.
     """
 
     text: str
@@ -91,7 +99,7 @@ class MemoryQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A found memory. `similarity` is 1 - cosine distance, None for one found by its words."""
+    """A found memory. `similarity` is 1 - cosine distance; None if it was found by words."""
 
     kind: ClassVar[Kind]
 
@@ -107,38 +115,41 @@ class Hit:
 
     @property
     def item_key(self) -> str:
-        """Its name in the injection ledger."""
+        """The key of this memory in the injection ledger."""
         return f"{self.kind.value}:{self.id}"
 
 
-H = TypeVar("H")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found(Generic[H]):
-    """Best first. `degraded` names what kept the answer from being by meaning alone; empty when nothing did."""
+class SearchResults(Generic[H]):
+    """Hits, best first. `degraded` names the reasons why not all were found by meaning; empty if all were."""
 
     hits: Sequence[H]
     degraded: Sequence[str]
 
 
-def search_rows(owner: Owner, searched: Searched, query: MemoryQuery, *, now: datetime) -> Found[Row]:
-    """The owner's `top_k` rows of a kind nearest to the query. One statement.
+def search_kind(owner: Owner, searched: KindSearch[H], query: MemoryQuery, *, now: datetime) -> SearchResults[H]:
+    """Return the `top_k` memories of a kind nearest to the query (see `search_rows`). One statement."""
+    found = search_rows(owner, searched, query, now=now)
+    return SearchResults(hits=[searched.make_hit(row) for row in found.hits], degraded=found.degraded)
 
-    With a `user_id` only that user's rows, and of knowledge those without a user; channels: the active one and
-    `_global`. Pending rows that share words with the query alternate with those found by meaning (each list best
-    first), since a similarity and a BM25 score cannot be compared.
+
+def search_rows(owner: Owner, searched: KindSearch[Any], query: MemoryQuery, *, now: datetime) -> SearchResults[Row]:
+    """Return the owner's `top_k` rows of a kind nearest to the query. One statement.
+
+    With a `user_id` only rows of that user, and of knowledge also rows without a user; in the active channel and
+    `_global`. Pending rows that share words with the query alternate with rows found by meaning (each list best first),
+    since a similarity and a BM25 score cannot be compared.
     """
-    bounds = Bounds(has_window=query.since is not None, has_contexts=bool(query.contexts), has_types=bool(query.types))
+    bounds = SearchBounds(
+        has_window=query.since is not None, has_contexts=bool(query.contexts), has_types=bool(query.types)
+    )
     width = query.width if query.vector is not None else None
-    statement = compose(shape_of(owner), searched, width, bounds)
-    with binary_cursor() as cursor:
-        cursor.execute(statement.text, {**statement.parameters, **bind_owner(owner, now=now), **bind_query(query)})
-        found = fetch_dicts(cursor)
-    return Found(hits=take_rows(found, query.top_k), degraded=name_degraded(query, found))
+    statement = build_search_statement(owner_shape(owner), searched, width, bounds)
+    found = statement.read_dicts(owner, search_params(query), now=now)
+    return SearchResults(hits=interleave_rows(found, query.top_k), degraded=degraded_reasons(query, found))
 
 
-def bind_query(query: MemoryQuery) -> dict[str, Any]:
+def search_params(query: MemoryQuery) -> dict[str, Any]:
     return {
         "model": query.model,
         "query": query.text,
@@ -154,64 +165,77 @@ def bind_query(query: MemoryQuery) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1024)
-def compose(shape: OwnerShape, searched: Searched, width: int | None, bounds: Bounds) -> Sql:
-    """The statement for owners of this shape and vectors of this width, None without one.
+def build_search_statement(
+    shape: OwnerShape, searched: KindSearch[Any], width: int | None, bounds: SearchBounds
+) -> Sql:
+    """Return the statement for owners of this shape and vectors of this width; None searches by words alone.
 
-    Words are looked for only where meaning cannot find.
+    With a vector, words are searched for only among pending rows.
     """
-    readable = readable_cte(shape.owner, bounds) if searched.kind in OF_CONTEXTS else Sql(text="", parameters={})
-    rows, vectors = candidates(shape.owner, searched, width, bounds)
-    waiting = f"{rows.text} AND embed_after IS NOT NULL"
+    readable = readable_cte(shape.owner, bounds) if is_in_context(searched.kind) else Sql(text="", parameters={})
+    rows, vectors = candidate_conditions(shape.owner, searched, width, bounds)
+    pending = f"{rows.text} AND embed_after IS NOT NULL"
     if width is None:
         parts = bm25_ctes(rows=rows.text)
         union = "SELECT id, NULL::float8 AS similarity, score FROM scored"
     else:
-        parts = f"{nearest_ctes(where=vectors.text, width=width)}, {bm25_ctes(rows=waiting)}"
+        parts = f"{nearest_ctes(where=vectors.text, width=width)}, {bm25_ctes(rows=pending)}"
         union = """SELECT memory_id AS id, 1 - distance AS similarity, NULL::float8 AS score FROM nearest
             UNION ALL SELECT id, NULL, score FROM scored WHERE id NOT IN (SELECT memory_id FROM nearest)"""
     text = f"""
         WITH {readable.text} {parts}, found AS MATERIALIZED ({union})
         SELECT state.pending, similarity, found.score AS bm25, {", ".join((*SHARED_COLUMNS, *searched.columns))}
-        FROM (SELECT EXISTS (SELECT FROM memories WHERE {waiting}) AS pending) AS state LEFT JOIN (
+        FROM (SELECT EXISTS (SELECT FROM memories WHERE {pending}) AS pending) AS state LEFT JOIN (
             found JOIN memories ON memories.id = found.id
             JOIN {searched.table} ON {searched.table}.memory_ptr_id = memories.id
         ) ON true
         ORDER BY similarity DESC NULLS LAST, bm25 DESC NULLS LAST, memories.id"""
-    return Sql(text=squeeze(text), parameters={**readable.parameters, **rows.parameters, **vectors.parameters})
+    return Sql(
+        text=collapse_whitespace(text), parameters={**readable.parameters, **rows.parameters, **vectors.parameters}
+    )
 
 
-def readable_cte(owner: Owner, bounds: Bounds) -> Sql:
-    """The contexts that a search may look into, worked out once: conditions on rows would be planned five times."""
-    where = where_of(PersistentContext.objects.visible_to(owner).active(), prefix="c")
+def is_in_context(kind: Kind) -> bool:
+    """Return True if memories of this kind live in persistent contexts."""
+    return spec_of(kind).audience is Audience.CONTEXT_READERS
+
+
+def readable_cte(owner: Owner, bounds: SearchBounds) -> Sql:
+    """Return a CTE of the readable contexts. As a condition on rows it would be planned five times."""
+    where = where_sql(PersistentContext.objects.visible_to(owner).active(), prefix="c")
     asked = " AND id = ANY(%(contexts)s::uuid[])" if bounds.has_contexts else ""
     text = f"""
         readable AS MATERIALIZED (SELECT array_agg(id) AS ids FROM persistent_contexts WHERE {where.text}{asked}),"""
     return Sql(text=text, parameters=where.parameters)
 
 
-def candidates(owner: Owner, searched: Searched, width: int | None, bounds: Bounds) -> tuple[Sql, Sql]:
-    """The conditions on memories and on their vectors, for an owner made of stand-ins."""
-    now, model, kind = STAND_IN["now"], STAND_IN["model"], searched.kind
-    # what lives in contexts is the account's as far as the contexts among `readable` go
-    sees = replace(owner, agent_id="") if kind in OF_CONTEXTS else owner
+def candidate_conditions(
+    owner: Owner, searched: KindSearch[Any], width: int | None, bounds: SearchBounds
+) -> tuple[Sql, Sql]:
+    """Return the conditions on memories and on their vectors, for an owner made of stand-ins."""
+    now, model, kind = STAND_INS["now"], STAND_INS["model"], searched.kind
+    # memories in contexts are limited by the list of readable contexts, not by the agent
+    sees = replace(owner, agent_id="") if is_in_context(kind) else owner
     rows = Memory.objects.visible_to(sees, kind).in_channels(owner).recallable(now)
     vectors = Vector.objects.visible_to(sees, kind).in_channels(owner).live(now).of_model(model, width or 0)
-    # knowledge of nobody in particular is for every user
-    if owner.user_id and kind not in KNOWLEDGE:
+    # knowledge of no user is for every user
+    if owner.user_id and spec_of(kind).audience is not Audience.KNOWLEDGE:
         rows, vectors = rows.filter(user_id=owner.user_id), vectors.filter(user_id=owner.user_id)
-    of_rows, of_vectors = where_of(rows, prefix="m"), where_of(vectors, prefix="v")
+    of_rows, of_vectors = where_sql(rows, prefix="m"), where_sql(vectors, prefix="v")
     dated, dated_vectors = (" AND memories.event_time > %(since)s", DATED_VECTORS) if bounds.has_window else ("", "")
-    within = " AND context_id = ANY((SELECT ids FROM readable)::uuid[])" if kind in OF_CONTEXTS else ""
-    wanted = f"{WANTED_ROWS}{dated}{within}{of_child(searched, bounds, 'memories.id')}"
-    wanted_vectors = f"{WANTED_VECTORS}{dated_vectors}{within}{of_child(searched, bounds, 'memory_vectors.memory_id')}"
+    within = " AND context_id = ANY((SELECT ids FROM readable)::uuid[])" if is_in_context(kind) else ""
+    wanted = f"{WANTED_ROWS}{dated}{within}{child_condition(searched, bounds, 'memories.id')}"
+    wanted_vectors = (
+        f"{WANTED_VECTORS}{dated_vectors}{within}{child_condition(searched, bounds, 'memory_vectors.memory_id')}"
+    )
     return (
         Sql(text=f"{of_rows.text}{wanted}", parameters=of_rows.parameters),
         Sql(text=f"{of_vectors.text}{wanted_vectors}", parameters=of_vectors.parameters),
     )
 
 
-def of_child(searched: Searched, bounds: Bounds, memory_id: str) -> str:
-    """The condition on what its child's table alone knows of a memory; empty where there is none."""
+def child_condition(searched: KindSearch[Any], bounds: SearchBounds, memory_id: str) -> str:
+    """Return the condition on columns of the kind's own table; empty if there is none."""
     typed = [f"own.{searched.type_column} = ANY(%(types)s::text[])"] if bounds.has_types else []
     conditions = [*typed, *filter(None, [searched.condition])]
     if not conditions:
@@ -222,17 +246,17 @@ def of_child(searched: Searched, bounds: Bounds, memory_id: str) -> str:
     )"""
 
 
-def take_rows(found: Sequence[Row], top_k: int) -> list[Row]:
-    """The first of each list in turn, meaning first."""
+def interleave_rows(found: Sequence[Row], top_k: int) -> list[Row]:
+    """Return the first rows, alternating between those found by meaning and those found by words."""
     present = [row for row in found if row["id"] is not None]
     by_meaning = [row for row in present if row["similarity"] is not None]
     by_words = [row for row in present if row["similarity"] is None]
     alternated: Iterable[Row | None] = chain.from_iterable(zip_longest(by_meaning, by_words))
-    taken = [row for row in alternated if row is not None][:top_k]
-    return [{name: value for name, value in row.items() if name not in ("pending", "bm25")} for row in taken]
+    first = [row for row in alternated if row is not None][:top_k]
+    return [{name: value for name, value in row.items() if name not in ("pending", "bm25")} for row in first]
 
 
-def name_degraded(query: MemoryQuery, found: Sequence[Row]) -> list[str]:
+def degraded_reasons(query: MemoryQuery, found: Sequence[Row]) -> list[str]:
     degraded = [] if query.vector is not None else ["embedder_unavailable"]
     if found and found[0]["pending"]:
         degraded.append("embedding_pending")

@@ -1,7 +1,7 @@
-"""Composing raw SQL behind the wall: a queryset's WHERE with named parameters, to stand in a larger statement.
+"""Raw SQL with tenant isolation: the WHERE of a queryset, with named parameters, as a part of a larger statement.
 
-Making and compiling querysets takes longer than most searches. A statement is therefore composed once for each shape of
-owner and query, with stand-ins for their values (`STAND_IN`, `OWNER`), and the values are bound when it is run.
+Building and compiling querysets takes longer than most searches. So a statement is built once for each shape of owner
+and query, with stand-ins for their values (`STAND_INS`, `OwnerShape.owner`), and the values are bound on each run.
 """
 
 import re
@@ -14,10 +14,10 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import QuerySet
 
-from memory.models.binary import numbered_cursor
+from memory.models.binary import binary_cursor, fetch_dicts, numbered_cursor
 from memory.owner import Owner
 
-STAND_IN: Mapping[str, Any] = {
+STAND_INS: Mapping[str, Any] = {
     "account_id": UUID(int=1),
     "agent_id": "\x01agent_id",
     "user_id": "\x01user_id",
@@ -25,12 +25,12 @@ STAND_IN: Mapping[str, Any] = {
     "model": "\x01model",
     "now": datetime(1, 1, 1, tzinfo=UTC),
 }
-"""Values that nothing else has: where a compiled queryset has one, the parameter of that name goes."""
+"""Unique values. Where a compiled queryset contains one, it is replaced by the parameter of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerShape:
-    """What of an owner decides a statement's text."""
+    """The properties of an owner that decide the text of a statement."""
 
     has_agent: bool
     has_user: bool
@@ -38,17 +38,17 @@ class OwnerShape:
 
     @property
     def owner(self) -> Owner:
-        """An owner of this shape made of stand-ins."""
+        """Return an owner of this shape with stand-ins for values."""
         names = [name for name in ("agent_id", "user_id", "channel") if getattr(self, f"has_{name.split('_')[0]}")]
-        return Owner(account_id=STAND_IN["account_id"], **{name: STAND_IN[name] for name in names})
+        return Owner(account_id=STAND_INS["account_id"], **{name: STAND_INS[name] for name in names})
 
 
-def shape_of(owner: Owner) -> OwnerShape:
+def owner_shape(owner: Owner) -> OwnerShape:
     return OwnerShape(has_agent=bool(owner.agent_id), has_user=bool(owner.user_id), has_channel=len(owner.channels) > 1)
 
 
-def bind_owner(owner: Owner, *, now: datetime) -> dict[str, Any]:
-    """The values of the stand-ins."""
+def owner_params(owner: Owner, *, now: datetime) -> dict[str, Any]:
+    """Return the values of the stand-ins."""
     return {
         "account_id": owner.account_id,
         "agent_id": owner.agent_id,
@@ -58,61 +58,73 @@ def bind_owner(owner: Owner, *, now: datetime) -> dict[str, Any]:
     }
 
 
+PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|%)")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sql:
-    """A part of a statement, or a whole one; `parameters` are those of its placeholders that are the same each time."""
+    """A statement or a part of one. `parameters` holds the values that are the same on each run."""
 
     text: str
     parameters: Mapping[str, Any]
 
+    def numbered(self) -> "NumberedStatement":
+        """Return the statement with numbered placeholders and without indentation."""
+        names: dict[str, int] = {}
 
-def where_of(queryset: "QuerySet[Any]", *, prefix: str) -> Sql:
-    """The WHERE of a queryset without joins, its columns qualified by the table's name.
+        def number(placeholder: re.Match[str]) -> str:
+            name = placeholder[1]
+            return f"${names.setdefault(name, len(names) + 1)}" if name else "%"
 
-    `prefix` keeps its own parameters apart from others in one statement.
+        text = PLACEHOLDER.sub(number, collapse_whitespace(self.text))
+        return NumberedStatement(text=text, names=tuple(names), parameters=self.parameters)
+
+    def read_dicts(self, owner: Owner, values: Mapping[str, Any], *, now: datetime) -> list[dict[str, Any]]:
+        """Run the statement for an owner with JSON columns parsed. Return its rows by column name."""
+        with binary_cursor() as cursor:
+            cursor.execute(self.text, {**self.parameters, **owner_params(owner, now=now), **values})
+            return fetch_dicts(cursor)
+
+
+def where_sql(queryset: "QuerySet[Any]", *, prefix: str) -> Sql:
+    """Return the WHERE of a queryset without joins. Its columns are qualified by the table's name.
+
+    `prefix` keeps its parameters apart from others in the same statement.
     """
     query = queryset.query
     compiler = query.get_compiler(connection=connection)
     compiler.pre_sql_setup()
     sql, values = compiler.compile(query.where)
-    stand_ins = {value: name for name, value in STAND_IN.items()}
+    stand_ins = {value: name for name, value in STAND_INS.items()}
     names = [stand_ins.get(value, f"{prefix}{number}") for number, value in enumerate(values)]
-    own = {name: value for name, value in zip(names, values, strict=True) if name not in STAND_IN}
+    own = {name: value for name, value in zip(names, values, strict=True) if name not in STAND_INS}
     return Sql(text=sql % tuple(f"%({name})s" for name in names), parameters=own)
 
 
-def squeeze(statement: str) -> str:
-    """The statement without its indentation: a third less to send, and to look through for placeholders, each time."""
+def collapse_whitespace(statement: str) -> str:
+    """Remove the indentation of a statement, which makes it a third shorter to send and to search for placeholders."""
     return re.sub(r"\s+", " ", statement)
 
 
-PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|%)")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """A whole statement as the server takes it, `$1` in place of the first of `names`: long ones would be looked
-    through for placeholders each time."""
+class NumberedStatement:
+    """A statement with numbered placeholders: `$1` for the first of `names`, and so on.
+
+    Named placeholders would make psycopg search a long statement on each run.
+    """
 
     text: str
     names: tuple[str, ...]
     parameters: Mapping[str, Any]
 
     def read(self, values: Mapping[str, Any]) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
-        """The names of its columns, and its rows."""
+        """Run the statement. Return the names of its columns, and its rows."""
         given = {**self.parameters, **values}
         with numbered_cursor() as cursor:
             cursor.execute(self.text, [given[name] for name in self.names])
             return [column[0] for column in cursor.description or ()], cursor.fetchall()
 
-
-def numbered(sql: Sql) -> Statement:
-    """The statement with numbers for names, without its indentation."""
-    names: dict[str, int] = {}
-
-    def number(placeholder: re.Match[str]) -> str:
-        name = placeholder[1]
-        return f"${names.setdefault(name, len(names) + 1)}" if name else "%"
-
-    text = PLACEHOLDER.sub(number, squeeze(sql.text))
-    return Statement(text=text, names=tuple(names), parameters=sql.parameters)
+    def read_dicts(self, owner: Owner, values: Mapping[str, Any], *, now: datetime) -> list[dict[str, Any]]:
+        """Run the statement for an owner. Return its rows by column name."""
+        columns, rows = self.read({**owner_params(owner, now=now), **values})
+        return [dict(zip(columns, row, strict=True)) for row in rows]

@@ -1,12 +1,11 @@
-"""The timeline (X16): what is remembered of all kinds, by the time when it happened.
+"""The timeline (X16): memories of all kinds by the time when they happened.
 
-One statement. Each kind is asked for its own next page, which the index on account, kind and time has in order; these
-are merged, and only the rows of the page that comes of it are read whole. So a page costs a page, however long the
-past is. What hardly anything passes has more of it looked through: a rare filter, or an agent that takes part in many
-conversations, none of them lately.
+One statement. It reads the next page of each kind, which the index on account, kind and time has in order, merges them,
+and reads only the rows of the merged page in full. So a page costs the same however long the past is. More rows are
+read if few pass: for a rare filter, or an agent that takes part in many conversations but not recently.
 
-The wall is that of lists: `visible_to`, nothing quarantined or expired, of reasoning what the account allows, of facts
-those that are believed. What is buried, no search finds, but lists have it.
+Visibility is that of lists: `visible_to`, nothing quarantined or expired, reasoning as far as the account allows it,
+and facts that are believed. Buried memories are listed although no search finds them.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -18,15 +17,15 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from memory.models import Kind, Memory, PersistentContext
-from memory.models.memory import OF_CONTEXTS
+from memory.kinds import Audience, Kind, all_kinds, spec_of
+from memory.models import Memory, PersistentContext
 from memory.owner import Owner
-from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, Statement, bind_owner, numbered, shape_of, where_of
-from memory.retrieval.visibility import ALLOWED, REASONING, TOLD
+from memory.retrieval.statements import STAND_INS, NumberedStatement, OwnerShape, Sql, owner_shape, where_sql
+from memory.retrieval.visibility import ALLOWED_TIERS, reasoning_is_allowed, reasoning_kinds
 
 SUMMARY_CHARACTERS = 500
-FIRST = datetime(1, 1, 1, tzinfo=UTC)
-LAST = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+MIN_TIME = datetime(1, 1, 1, tzinfo=UTC)
+MAX_TIME = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 
 BELIEVED = """(SELECT own.recorded_at IS NOT NULL AND own.retracted_at IS NULL FROM facts AS own
     WHERE own.memory_ptr_id = memories.id)"""
@@ -35,7 +34,7 @@ READABLE = """readable AS MATERIALIZED (
     SELECT array_agg(id) AS ids, array_agg(id) FILTER (WHERE archived) AS shut
     FROM persistent_contexts WHERE {where}),"""
 
-# the bound on the time alone is what the index takes
+# the index uses the bound on the time alone
 OF_KIND = """(SELECT id, event_time FROM memories
     WHERE {rows} AND event_time >= %(since)s AND event_time < %(until)s
         AND event_time {within} %(at)s AND (event_time, id) {beyond} (%(at)s, %(id)s::uuid)
@@ -54,10 +53,10 @@ PAGE = """WITH {ctes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """Which part of the past: `since` inclusive, `until` exclusive; of these kinds only, if any are named.
+class TimelineFilter:
+    """A part of the timeline from `since` (inclusive) to `until` (exclusive), of these kinds, or all if none are given.
 
-    `archived` None: either. An empty channel or conversation is any.
+    `archived` None means both. An empty channel or conversation means any.
     """
 
     kinds: Collection[Kind] = ()
@@ -69,11 +68,11 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
-    """A memory on the timeline. `summary` is how its text begins; `truncated` says that there is more of it.
+class TimelineItem:
+    """A memory on the timeline. `summary` is the beginning of its text, `truncated` True if there is more.
 
-    `importance` (0 to 1) is a context entry's own, and the salience of other kinds. What is in an archived context is
-    archived with it.
+    `importance` (0 to 1) is that of a context entry, and the salience of other kinds. Entries of an archived context
+    count as archived.
     """
 
     id: UUID
@@ -93,17 +92,17 @@ class Remembered:
 
     @property
     def item_key(self) -> str:
-        """Its name in the injection ledger."""
+        """The key of this memory in the injection ledger."""
         return f"{self.kind}:{self.id}"
 
 
-Place = tuple[datetime, UUID]
-"""Time and id of a memory: where it stands on the timeline."""
+TimelineCursor = tuple[datetime, UUID]
+"""Time and id of a memory, which are its position on the timeline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """What of a request decides the statement's text."""
+class TimelineShape:
+    """The properties of a request that decide the text of the statement."""
 
     owner: OwnerShape
     kinds: tuple[Kind, ...]
@@ -115,89 +114,92 @@ class Shape:
 
 def read_timeline(
     owner: Owner,
-    stretch: Stretch,
+    filters: TimelineFilter,
     *,
-    beyond: Place | None = None,
+    beyond: TimelineCursor | None = None,
     newest_first: bool = True,
     limit: int,
     now: datetime,
-) -> Sequence[Remembered]:
-    """At most `limit` memories that the owner sees, in the order of their times (draws by id), those after `beyond`.
+) -> Sequence[TimelineItem]:
+    """Return at most `limit` memories that the owner sees after `beyond`, ordered by time, then by id.
 
-    With a `user_id`, that user's and nobody's. All channels, unless the stretch names one. One statement.
+    With a `user_id`, only memories of that user and of no user. All channels unless one is given. One statement.
     """
-    shape = Shape(
-        owner=replace(shape_of(owner), has_channel=False),
-        kinds=tuple(sorted(set(stretch.kinds) or Kind)),
-        archived=stretch.archived,
-        has_channel=bool(stretch.channel),
-        has_conversation=bool(stretch.conversation_id),
+    shape = TimelineShape(
+        owner=replace(owner_shape(owner), has_channel=False),
+        kinds=tuple(sorted(set(filters.kinds) or all_kinds())),
+        archived=filters.archived,
+        has_channel=bool(filters.channel),
+        has_conversation=bool(filters.conversation_id),
         newest_first=newest_first,
     )
-    at, after_id = beyond or ((LAST, UUID(int=2**128 - 1)) if newest_first else (FIRST, UUID(int=0)))
-    values = bind_owner(owner, now=now) | {
-        "channel": stretch.channel,
-        "conversation_id": stretch.conversation_id,
-        "since": stretch.since or FIRST,
-        "until": stretch.until or LAST,
+    at, after_id = beyond or ((MAX_TIME, UUID(int=2**128 - 1)) if newest_first else (MIN_TIME, UUID(int=0)))
+    values = {
+        "channel": filters.channel,
+        "conversation_id": filters.conversation_id,
+        "since": filters.since or MIN_TIME,
+        "until": filters.until or MAX_TIME,
         "at": at,
         "id": after_id,
         "limit": limit,
     }
-    columns, rows = compose(shape).read(values)
-    return [Remembered(**dict(zip(columns, row, strict=True))) for row in rows]
+    return [TimelineItem(**row) for row in build_timeline_statement(shape).read_dicts(owner, values, now=now)]
 
 
 @lru_cache(maxsize=256)
-def compose(shape: Shape) -> Statement:
-    """The statement for requests of this shape."""
+def build_timeline_statement(shape: TimelineShape) -> NumberedStatement:
     way, beyond = ("DESC", "<") if shape.newest_first else ("ASC", ">")
-    ctes = contexts_of(shape)
-    branches = [rows_of(shape, kind) for kind in shape.kinds]
+    ctes = readable_contexts_sql(shape)
+    branches = [kind_rows_sql(shape, kind) for kind in shape.kinds]
     kinds = [OF_KIND.format(rows=branch.text, way=way, beyond=beyond, within=f"{beyond}=") for branch in branches]
     text = PAGE.format(
-        ctes=f"{ALLOWED if REASONING & set(shape.kinds) else ''} {ctes.text}",
+        ctes=f"{ALLOWED_TIERS if reasoning_kinds() & set(shape.kinds) else ''} {ctes.text}",
         kinds=" UNION ALL ".join(kinds),
         way=way,
-        archived=put_away(in_context=bool(OF_CONTEXTS & set(shape.kinds))),
+        archived=archived_sql(in_context=has_contexts(shape.kinds)),
         characters=SUMMARY_CHARACTERS,
     )
     parameters: dict[str, Any] = dict(ctes.parameters)
     for branch in branches:
         parameters |= branch.parameters
-    return numbered(Sql(text=text, parameters=parameters))
+    return Sql(text=text, parameters=parameters).numbered()
 
 
-def contexts_of(shape: Shape) -> Sql:
-    """The lists of contexts that may be read, and of those among them that are archived."""
-    if not OF_CONTEXTS & set(shape.kinds):
+def readable_contexts_sql(shape: TimelineShape) -> Sql:
+    """Return a CTE of the readable contexts and the archived ones among them."""
+    if not has_contexts(shape.kinds):
         return Sql(text="", parameters={})
-    where = where_of(PersistentContext.objects.visible_to(shape.owner.owner), prefix="c")
+    where = where_sql(PersistentContext.objects.visible_to(shape.owner.owner), prefix="c")
     return Sql(text=READABLE.format(where=where.text), parameters=where.parameters)
 
 
-def put_away(*, in_context: bool) -> str:
-    """Whether a row is archived: by itself, or with its context."""
+def has_contexts(kinds: Collection[Kind]) -> bool:
+    """Return True if memories of one of these kinds live in persistent contexts."""
+    return any(spec_of(kind).audience is Audience.CONTEXT_READERS for kind in kinds)
+
+
+def archived_sql(*, in_context: bool) -> str:
+    """Return the condition that a row is archived, by itself or with its context."""
     with_context = " OR coalesce(context_id = ANY((SELECT shut FROM readable)::uuid[]), false)"
     return f"(archived{with_context})" if in_context else "archived"
 
 
-def rows_of(shape: Shape, kind: Kind) -> Sql:
-    """The condition on memories of one kind."""
-    owner, in_context = shape.owner.owner, kind in OF_CONTEXTS
-    # who may read the context is asked of the list, once
+def kind_rows_sql(shape: TimelineShape, kind: Kind) -> Sql:
+    """Return the condition on memories of one kind."""
+    owner, in_context = shape.owner.owner, has_contexts([kind])
+    # readable contexts are listed once, as a CTE
     seen = replace(owner, agent_id="") if in_context else owner
-    unexpired = Q(expires_at=None) | Q(expires_at__gt=STAND_IN["now"])
+    unexpired = Q(expires_at=None) | Q(expires_at__gt=STAND_INS["now"])
     rows = Memory.objects.visible_to(seen, kind).filter(unexpired, quarantined=False)
     if owner.user_id:
         rows = rows.filter(user_id__in=("", owner.user_id))
-    where = where_of(rows, prefix=kind.value)
-    further = conditions_of(shape, kind, in_context=in_context)
+    where = where_sql(rows, prefix=kind.value)
+    further = filter_conditions(shape, kind, in_context=in_context)
     return Sql(text=" AND ".join([where.text, *further]), parameters=where.parameters)
 
 
-def conditions_of(shape: Shape, kind: Kind, *, in_context: bool) -> Iterator[str]:
-    """What the request asks for, and what the kind itself."""
+def filter_conditions(shape: TimelineShape, kind: Kind, *, in_context: bool) -> Iterator[str]:
+    """Yield the conditions of the request and of the kind itself."""
     if shape.has_channel:
         yield "channel = %(channel)s"
     if shape.has_conversation:
@@ -205,8 +207,8 @@ def conditions_of(shape: Shape, kind: Kind, *, in_context: bool) -> Iterator[str
     if in_context:
         yield "context_id = ANY((SELECT ids FROM readable)::uuid[])"
     if shape.archived is not None:
-        yield f"{'' if shape.archived else 'NOT '}{put_away(in_context=in_context)}"
+        yield f"{'' if shape.archived else 'NOT '}{archived_sql(in_context=in_context)}"
     if kind == Kind.FACT:
         yield BELIEVED
-    if kind in REASONING:
-        yield TOLD.format(table="memories", memory_id="memories.id")
+    if kind in reasoning_kinds():
+        yield reasoning_is_allowed(table="memories", memory_id="memories.id")

@@ -1,19 +1,17 @@
-"""Search in the log (X2): what was said in the conversations in which an agent takes part."""
+"""Search in the log (X2): turns of the conversations in which an agent takes part."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from memory.models import Kind
+from memory.kinds import Kind
 from memory.owner import Owner
-from memory.retrieval.search import Found, Hit, MemoryQuery, Searched, search_rows
-
-TURNS = Searched(kind=Kind.TURN, table="turns", columns=("turns.index", "role", "name"))
+from memory.retrieval.search import Hit, KindSearch, MemoryQuery, SearchResults, search_kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnHit(Hit):
-    """A found turn, `text` as it is searched."""
+    """A found turn. `text` is the text that is searched."""
 
     kind: ClassVar[Kind] = Kind.TURN
 
@@ -23,10 +21,10 @@ class TurnHit(Hit):
     text: str
 
 
-TurnsFound = Found[TurnHit]
+TurnResults = SearchResults[TurnHit]
+TURNS = KindSearch(kind=Kind.TURN, hit=TurnHit, table="turns", columns=("turns.index", "role", "name"))
 
 
-def search_turns(owner: Owner, query: MemoryQuery, *, now: datetime) -> TurnsFound:
-    """The `top_k` turns nearest to the query that the owner may read (see `search_rows`). One statement."""
-    found = search_rows(owner, TURNS, query, now=now)
-    return Found(hits=[TurnHit(**row) for row in found.hits], degraded=found.degraded)
+def search_turns(owner: Owner, query: MemoryQuery, *, now: datetime) -> TurnResults:
+    """Return the `top_k` turns nearest to the query that the owner may read (see `search_rows`). One statement."""
+    return search_kind(owner, TURNS, query, now=now)

@@ -1,9 +1,10 @@
-"""The wall for searches over all kinds at once, as conditions on memories and on their vectors.
+"""Tenant isolation for searches over all kinds together, as conditions on memories and on their vectors.
 
-What lives in contexts or conversations is let through by two lists worked out once a statement (`READABLE`), not row by
-row: so the planner can start from an index on the owner, whatever the size of the account.
+Readable contexts and attended conversations are listed once per statement (`visibility_ctes`), not checked row by row,
+so the planner can start from an index on the owner, whatever the size of the account.
 
-A reasoning that tells more than the account allows now is behind the wall as well, whenever it was stored: `TOLD`.
+Reasoning of a deeper tier than the account allows now is invisible too, whenever it was stored
+(`reasoning_is_allowed`).
 """
 
 from collections.abc import Collection
@@ -13,31 +14,43 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from memory.models import Kind, Memory, Participant, PersistentContext, Vector
-from memory.models.memory import OF_CONTEXTS, OF_CONVERSATIONS
+from memory.kinds import Audience, Kind, all_kinds, kinds_seen_by, kinds_where
+from memory.models import Memory, Participant, PersistentContext, Vector
+from memory.models.memory import model_of
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.retrieval.statements import STAND_IN, OwnerShape, Sql, where_of
-
-REASONING = frozenset({Kind.TURN_SLOT, Kind.WORK_EPISODE})
-"""Kinds that may tell of reasoning."""
+from memory.retrieval.statements import STAND_INS, OwnerShape, Sql, where_sql
 
 TIERS = f"ARRAY[{', '.join(repr(tier) for tier in ['', *map(str, ReasoningTier)])}]"
-ALLOWED = f"""allowed AS MATERIALIZED (
+ALLOWED_TIERS = f"""allowed AS MATERIALIZED (
     SELECT ({TIERS})[:array_position({TIERS}, reasoning_tier::text)] AS tiers
     FROM accounts WHERE id = %(account_id)s),"""
-"""The tiers that the account allows now, and the empty one, of what is no reasoning."""
+"""The tiers of reasoning that the account allows now, and the empty tier of everything else."""
 
-# no EXISTS: of that the planner might make a list of all slots of all accounts
-TOLD = f"""({{table}}.kind NOT IN ({", ".join(repr(kind.value) for kind in sorted(REASONING))}) OR coalesce(
-    (SELECT own.tier FROM turn_slots AS own WHERE own.memory_ptr_id = {{memory_id}}),
-    (SELECT own.tier FROM work_episodes AS own WHERE own.memory_ptr_id = {{memory_id}}), ''
-) = ANY((SELECT tiers FROM allowed)::text[]))"""
+
+def reasoning_kinds() -> frozenset[Kind]:
+    """Return the kinds that may contain reasoning."""
+    return kinds_where(lambda spec: spec.has_reasoning_tier)
+
+
+def reasoning_is_allowed(*, table: str, memory_id: str) -> str:
+    """Return the condition that a row of `table` holds no reasoning, or none deeper than the account allows now.
+
+    Statements that use it begin with ALLOWED_TIERS.
+    """
+    kinds = sorted(reasoning_kinds())
+    named = ", ".join(repr(kind.value) for kind in kinds)
+    # with EXISTS the planner might collect all slots of all accounts first
+    tiers = ", ".join(
+        f"(SELECT own.tier FROM {model_of(kind)._meta.db_table} AS own WHERE own.memory_ptr_id = {memory_id})"
+        for kind in kinds
+    )
+    return f"""({table}.kind NOT IN ({named}) OR coalesce({tiers}, '') = ANY((SELECT tiers FROM allowed)::text[]))"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walls:
-    """`ctes` begin the statement's WITH, each ending in a comma; `rows` and `vectors` are conditions over them."""
+class VisibilityFilter:
+    """Conditions on memories (`rows`) and on their vectors. `ctes` begin the statement's WITH, each with a comma."""
 
     ctes: str
     rows: str
@@ -46,31 +59,35 @@ class Walls:
 
 
 @lru_cache(maxsize=256)
-def walls_of(shape: OwnerShape, kinds: tuple[str, ...], *, mark: str = "") -> Walls:
-    """For owners of this shape, memories of these kinds, or of all. With another `mark` the same statement may have
-    more than one; the `ctes` of all kinds do for others, too."""
+def visibility_filter(shape: OwnerShape, kinds: tuple[str, ...], *, mark: str = "") -> VisibilityFilter:
+    """Return the filter for owners of this shape and these kinds, or all kinds if none are given.
+
+    A statement may contain several filters if each has its own `mark`; the `ctes` of all kinds serve every other one.
+    """
     owner = shape.owner
-    wanted = frozenset(map(Kind, kinds)) or frozenset(Kind)
+    wanted = frozenset(map(Kind, kinds)) or frozenset(all_kinds())
     parameters: dict[str, Any] = {}
-    rows = conditions(Memory.objects.all(), owner, wanted, f"{mark}m", parameters)
-    vectors = conditions(Vector.objects.all(), owner, wanted, f"{mark}v", parameters)
-    if REASONING & wanted:
-        rows += f" AND {TOLD.format(table='memories', memory_id='memories.id')}"
-        vectors += f" AND {TOLD.format(table='memory_vectors', memory_id='memory_vectors.memory_id')}"
-    return Walls(ctes=listed(owner, wanted, parameters), rows=rows, vectors=vectors, parameters=parameters)
+    rows = visible_rows_sql(Memory.objects.all(), owner, wanted, f"{mark}m", parameters)
+    vectors = visible_rows_sql(Vector.objects.all(), owner, wanted, f"{mark}v", parameters)
+    if reasoning_kinds() & wanted:
+        rows += f" AND {reasoning_is_allowed(table='memories', memory_id='memories.id')}"
+        vectors += f" AND {reasoning_is_allowed(table='memory_vectors', memory_id='memory_vectors.memory_id')}"
+    return VisibilityFilter(
+        ctes=visibility_ctes(owner, wanted, parameters), rows=rows, vectors=vectors, parameters=parameters
+    )
 
 
-def listed(owner: Owner, wanted: Collection[Kind], parameters: dict[str, Any]) -> str:
-    """The lists of contexts that may be read, of conversations that the agent takes part in, and of tiers allowed."""
-    ctes = [ALLOWED] if REASONING & frozenset(wanted) else []
-    if OF_CONTEXTS & frozenset(wanted):
-        where = where_of(PersistentContext.objects.visible_to(owner).active(), prefix="c")
+def visibility_ctes(owner: Owner, wanted: Collection[Kind], parameters: dict[str, Any]) -> str:
+    """Return the CTEs of readable contexts, of conversations that the agent takes part in, and of allowed tiers."""
+    ctes = [ALLOWED_TIERS] if reasoning_kinds() & frozenset(wanted) else []
+    if kinds_seen_by(Audience.CONTEXT_READERS) & frozenset(wanted):
+        where = where_sql(PersistentContext.objects.visible_to(owner).active(), prefix="c")
         parameters |= where.parameters
         ctes.append(
             f"readable AS MATERIALIZED (SELECT array_agg(id) AS ids FROM persistent_contexts WHERE {where.text}),"
         )
-    if owner.agent_id and OF_CONVERSATIONS & frozenset(wanted):
-        where = where_of(Participant.objects.of_agent(owner), prefix="p")
+    if owner.agent_id and kinds_seen_by(Audience.PARTICIPANTS) & frozenset(wanted):
+        where = where_sql(Participant.objects.of_agent(owner), prefix="p")
         parameters |= where.parameters
         ctes.append(
             "attended AS MATERIALIZED (SELECT array_agg(conversation_id) AS ids FROM conversation_participants "
@@ -79,30 +96,31 @@ def listed(owner: Owner, wanted: Collection[Kind], parameters: dict[str, Any]) -
     return " ".join(ctes)
 
 
-def conditions(
+def visible_rows_sql(
     rows: "QuerySet[Any]", owner: Owner, wanted: Collection[Kind], prefix: str, parameters: dict[str, Any]
 ) -> str:
-    """Those of one table. With a user, what is that user's or nobody's in particular."""
+    """Return the condition for one table. With a user it matches rows of that user and of no user."""
     of_owner: Any = rows.filter(account_id=owner.account_id)
     of_owner = of_owner.in_channels(owner)
-    of_owner = of_owner.recallable(STAND_IN["now"]) if rows.model is Memory else of_owner.live(STAND_IN["now"])
+    of_owner = of_owner.recallable(STAND_INS["now"]) if rows.model is Memory else of_owner.live(STAND_INS["now"])
     if owner.user_id:
         of_owner = of_owner.filter(user_id__in=("", owner.user_id))
-    shared = where_of(of_owner, prefix=f"{prefix}o")
+    shared = where_sql(of_owner, prefix=f"{prefix}o")
     parameters |= shared.parameters
+    in_contexts, in_conversations = kinds_seen_by(Audience.CONTEXT_READERS), kinds_seen_by(Audience.PARTICIPANTS)
     groups = [
-        group_of(rows, owner, frozenset(wanted) - OF_CONTEXTS - OF_CONVERSATIONS, f"{prefix}k", ""),
-        group_of(
+        visible_kinds_sql(rows, owner, frozenset(wanted) - in_contexts - in_conversations, f"{prefix}k", ""),
+        visible_kinds_sql(
             rows,
             replace(owner, agent_id=""),
-            frozenset(wanted) & OF_CONVERSATIONS,
+            frozenset(wanted) & in_conversations,
             f"{prefix}l",
             " AND conversation_id = ANY((SELECT ids FROM attended)::text[])" if owner.agent_id else "",
         ),
-        group_of(
+        visible_kinds_sql(
             rows,
             replace(owner, agent_id=""),
-            frozenset(wanted) & OF_CONTEXTS,
+            frozenset(wanted) & in_contexts,
             f"{prefix}c",
             " AND context_id = ANY((SELECT ids FROM readable)::uuid[])",
         ),
@@ -113,9 +131,9 @@ def conditions(
     return f"{shared.text} AND ({seen})"
 
 
-def group_of(rows: "QuerySet[Any]", owner: Owner, kinds: Collection[Kind], prefix: str, further: str) -> Sql:
+def visible_kinds_sql(rows: "QuerySet[Any]", owner: Owner, kinds: Collection[Kind], prefix: str, further: str) -> Sql:
     if not kinds:
         return Sql(text="", parameters={})
     visible: Any = rows
-    where = where_of(visible.visible_to(owner, *sorted(kinds)), prefix=prefix)
+    where = where_sql(visible.visible_to(owner, *sorted(kinds)), prefix=prefix)
     return Sql(text=f"{where.text}{further}", parameters=where.parameters)

@@ -1,4 +1,4 @@
-"""Which memories hold all words of a text: plain look-up for people who browse, without scores."""
+"""Plain text look-up for people who browse: memories with all words of a text, without scores."""
 
 from typing import Any
 from uuid import UUID
@@ -6,10 +6,10 @@ from uuid import UUID
 from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
-from memory.retrieval.lexical import QUOTED_TERM
+from memory.retrieval.retrievers.lexical import QUOTED_TERM
 
-# account by account, since words carry their account as a prefix, and every index starts with it
-HOLDING = f"""
+# account by account, since lexemes begin with their account, and so does every index
+MATCHING_IDS = f"""
     WITH asked AS MATERIALIZED (
         SELECT accounts.id AS account_id, (
             SELECT string_agg({QUOTED_TERM}, ' & ')::tsquery
@@ -23,10 +23,10 @@ HOLDING = f"""
     UNION SELECT m.id FROM asked JOIN memories m ON m.account_id = asked.account_id AND m.user_id = %s"""
 
 
-def with_words(text: str, *, account_id: UUID | None) -> Q:
-    """The condition on memories: all words of the text are in theirs, or it is their conversation, agent or user.
+def has_words_or_ids(text: str, *, account_id: UUID | None) -> Q:
+    """Return the condition on memories that hold all words of a text, or whose conversation, agent or user it names.
 
-    Within one account, or within all for None.
+    `account_id` None searches all accounts.
     """
     parameters: list[Any] = [text, account_id, account_id, text, text, text]
-    return Q(pk__in=RawSQL(HOLDING, parameters))  # noqa: S611 - a constant with parameters
+    return Q(pk__in=RawSQL(MATCHING_IDS, parameters))  # noqa: S611 - a constant with parameters

@@ -1,12 +1,13 @@
-"""Tools and their uses (X4): what was called in a conversation, whether it worked, how long it took.
+"""Tools and their uses (X4): what was called in a conversation, whether it worked and how long it took.
 
-What went in, what came out and what went wrong are sealed before they reach the database, and are told nowhere else:
-not in the audit log, not in any message.
+`record_invocation` and `record_invocations` store uses, `find_invocation` and `visible_invocations` read them,
+`get_tool_stats` sums them up. Inputs, outputs and error messages are sealed before they reach the database, and appear
+nowhere else: not in the audit log, not in any message.
 """
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -15,33 +16,33 @@ from django.db import connection, transaction
 from django.db.models import Aggregate, BinaryField, Count, FloatField, Max, Q, QuerySet
 from django.db.models.functions import Cast
 
-from memory.audit import record
+from memory.audit import record_audit
 from memory.errors import NotFound, TooLarge, Unprocessable
 from memory.models import Tool, ToolInvocation
 from memory.owner import Owner
-from memory.services.conversations.lifecycle import is_id, join_conversation
+from memory.services.conversations.lifecycle import is_valid_id, join_conversation
 from memory_project.encryption import SealBroken, unseal
 from memory_project.ids import uuid7
 
 CLOCK_SKEW = timedelta(minutes=5)
-LARGEST_VALUE_BYTES = 262_144
-"""Of an input, of an output, of an error; each as JSON."""
-LARGEST_NUMBER = 2_147_483_647
-SEALED = ("tool_input", "tool_output", "error_message")
-GIVEN = (
+MAX_VALUE_BYTES = 262_144
+"""Bytes of an input, an output or an error message, each as JSON."""
+MAX_INTEGER = 2_147_483_647
+SEALED_COLUMNS = ("tool_input", "tool_output", "error_message")
+DRAFT_COLUMNS = (
     *("id", "conversation_id", "tool_name", "tool_input", "tool_output", "success", "latency_ms", "task_type"),
     "turn_index",
 )
-"""Columns that a draft has as they are."""
-GROUPS = ("task_type", "channel")
-"""What statistics of a tool may be told apart by."""
+"""Columns of an invocation that are copied from its draft."""
+GROUP_COLUMNS = ("task_type", "channel")
+"""Columns that statistics of a tool may be grouped by."""
 
-# Django has no words for it: those who write beside are not waited for, an erasure is
-HOLD_CONVERSATIONS = """
+# FOR KEY SHARE, which Django does not offer: waits for an erasure, but not for other writers
+LOCK_CONVERSATIONS = """
 SELECT id FROM conversations WHERE account_id = %s AND id = ANY(%s) ORDER BY id FOR KEY SHARE
 """
 
-# what many uses came to is added at once; in one order everywhere, since writers wait for each other's rows
+# adds the counts of many uses; in one order everywhere, since writers wait for each other's rows
 COUNT_USES = """
 INSERT INTO tools (id, account_id, name, description, usage_count, success_count, failure_count, timed_count,
     total_latency_ms, last_used)
@@ -63,7 +64,7 @@ RETURNING name, id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvocationDraft:
-    """A use of a tool before it is recorded. `success` None: nobody said; the time is that of recording by default."""
+    """A use of a tool before it is recorded. `success` is None if unknown, `timestamp` the time of recording."""
 
     conversation_id: str
     tool_name: str
@@ -80,9 +81,9 @@ class InvocationDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedInvocation:
-    """An invocation (without its sealed columns) and what was sealed of it.
+    """An invocation without its sealed columns, and their decrypted values.
 
-    `sealed`: none of the keys opens some of it, which is None here.
+    `sealed`: no key decrypts some of them, which are None here.
     """
 
     invocation: ToolInvocation
@@ -94,9 +95,9 @@ class OpenedInvocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStats:
-    """What uses of a tool came to. `success_rate` is of those of which it is known, None for none of them.
+    """Statistics of one tool. `success_rate` covers the uses with a known result, and is None without any.
 
-    `task_type` and `channel` are None where uses of several are counted together; latencies where none is known.
+    `task_type` and `channel` are None where uses of several are counted together, latencies where none is known.
     """
 
     tool_name: str
@@ -111,13 +112,13 @@ class ToolStats:
 
     @property
     def success_rate(self) -> float | None:
-        told = self.success_count + self.failure_count
-        return self.success_count / told if told else None
+        known = self.success_count + self.failure_count
+        return self.success_count / known if known else None
 
 
 @dataclass(slots=True, kw_only=True)
-class Uses:
-    """What some uses of one tool add to its counts."""
+class ToolUseCounts:
+    """Counts that uses of one tool add to its row, in the order of the parameters of COUNT_USES."""
 
     id: UUID = field(default_factory=uuid7)
     name: str
@@ -138,7 +139,7 @@ class Uses:
 
 
 class Percentile(Aggregate):
-    """What a share of the values lies below or at, interpolated; None of none."""
+    """The value that a share of the values lies at or below, interpolated; None of no values."""
 
     function = "percentile_cont"
     template = "%(function)s(%(share)s) WITHIN GROUP (ORDER BY %(expressions)s)"
@@ -149,71 +150,67 @@ class Percentile(Aggregate):
 
 
 def record_invocation(owner: Owner, draft: InvocationDraft, *, now: datetime) -> ToolInvocation:
-    """Record a use of a tool. Raises as `record_invocations` does."""
     return record_invocations(owner, [draft], now=now)[0]
 
 
 def record_invocations(owner: Owner, drafts: Sequence[InvocationDraft], *, now: datetime) -> list[ToolInvocation]:
-    """Record uses of tools, all or none; tools and conversations come to be with their first.
+    """Record uses of tools, all or none. New tools and conversations are created; the agent joins those.
 
-    The agent takes part in the conversations from then on. Raises TooLarge above LARGEST_VALUE_BYTES, Unprocessable
-    for what cannot be kept.
+    Raises TooLarge above MAX_VALUE_BYTES, Unprocessable for values that cannot be stored.
     """
     for draft in drafts:
-        check_draft(draft, now=now)
+        check_invocation_draft(draft, now=now)
     rows = [make_invocation(owner, draft, now=now) for draft in drafts]
     with transaction.atomic():
         join_conversations(owner, {draft.conversation_id for draft in drafts}, now=now)
-        tools = count_uses(owner, rows)
+        tools = count_tool_uses(owner, rows)
         for row in rows:
             row.tool_id = tools[row.tool_name]
         ToolInvocation.objects.bulk_create(rows)
-        record_recording(owner, rows)
+        record_stored_invocations(owner, rows)
     return rows
 
 
 def join_conversations(owner: Owner, conversation_ids: Collection[str], *, now: datetime) -> None:
-    """Take part in conversations that last until the transaction ends: who erases one waits, and erases what was
-    written by then; one that is erased already begins anew."""
+    """Join conversations, and lock them against erasure until the transaction ends; an erased one is created again."""
     missing = sorted(conversation_ids)
     while missing:
         joined = {join_conversation(owner, name, now=now).id: name for name in missing}
         with connection.cursor() as cursor:
-            cursor.execute(HOLD_CONVERSATIONS, [owner.account_id, list(joined)])
+            cursor.execute(LOCK_CONVERSATIONS, [owner.account_id, list(joined)])
             held = {row_id for (row_id,) in cursor.fetchall()}
         missing = [name for row_id, name in joined.items() if row_id not in held]
 
 
-def check_draft(draft: InvocationDraft, *, now: datetime) -> None:
-    """Raises TooLarge, Unprocessable."""
+def check_invocation_draft(draft: InvocationDraft, *, now: datetime) -> None:
     numbers = [number for number in (draft.latency_ms, draft.turn_index) if number is not None]
-    wrong = ""
-    if not is_id(draft.tool_name) or (draft.task_type and not is_id(draft.task_type)):
-        wrong = "tool_name and task_type have at most 100 characters, no NUL and no lone surrogate"
-    elif not all(0 <= number <= LARGEST_NUMBER for number in numbers):
-        wrong = f"latency_ms and turn_index are from 0 to {LARGEST_NUMBER}"
+    problem = ""
+    if not is_valid_id(draft.tool_name) or (draft.task_type and not is_valid_id(draft.task_type)):
+        problem = "tool_name and task_type must have at most 100 characters, no NUL and no lone surrogate"
+    elif not all(0 <= number <= MAX_INTEGER for number in numbers):
+        problem = f"latency_ms and turn_index must be between 0 and {MAX_INTEGER}"
     elif draft.timestamp is not None and (draft.timestamp.tzinfo is None or draft.timestamp > now + CLOCK_SKEW):
-        wrong = "its timestamp has no zone, or lies in the future"
-    if wrong:
-        raise Unprocessable(wrong)
-    for name in SEALED:
-        check_value(name, getattr(draft, name))
+        problem = "timestamp must have a time zone and must not be in the future"
+    if problem:
+        raise Unprocessable(problem)
+    for name in SEALED_COLUMNS:
+        check_json_value(name, getattr(draft, name))
 
 
-def check_value(name: str, value: Any) -> None:
-    """Raises TooLarge, Unprocessable."""
+def check_json_value(name: str, value: Any) -> None:
+    """Raise TooLarge or Unprocessable for a value that cannot be stored as JSON."""
     try:
         size_bytes = len(json.dumps(value, allow_nan=False).encode())
     except (TypeError, ValueError, RecursionError):
-        # not chained: it would quote what must not be told
-        raise Unprocessable(f"{name} is no JSON value") from None
-    if size_bytes > LARGEST_VALUE_BYTES:
-        message = f"{name} has {size_bytes} bytes as JSON, {LARGEST_VALUE_BYTES} are allowed; nothing was stored"
-        raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=LARGEST_VALUE_BYTES)
+        # not chained, as the error would quote the value
+        raise Unprocessable(f"{name} is not a JSON value") from None
+    if size_bytes > MAX_VALUE_BYTES:
+        message = f"{name} has {size_bytes} bytes as JSON; at most {MAX_VALUE_BYTES} are allowed. Nothing was stored"
+        raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=MAX_VALUE_BYTES)
 
 
 def make_invocation(owner: Owner, draft: InvocationDraft, *, now: datetime) -> ToolInvocation:
-    given = {name: getattr(draft, name) for name in GIVEN}
+    given = {name: getattr(draft, name) for name in DRAFT_COLUMNS}
     return ToolInvocation(
         account_id=owner.account_id,
         agent_id=owner.agent_id,
@@ -226,35 +223,32 @@ def make_invocation(owner: Owner, draft: InvocationDraft, *, now: datetime) -> T
     )
 
 
-def count_uses(owner: Owner, rows: Iterable[ToolInvocation]) -> dict[str, UUID]:
-    """Add uses to the counts of their tools, made where they are new: their ids by name. One statement."""
-    uses: dict[str, Uses] = {}
+def count_tool_uses(owner: Owner, rows: Iterable[ToolInvocation]) -> dict[str, UUID]:
+    """Add uses to the counts of their tools, creating new ones. Returns the tools' ids by name. One statement."""
+    uses: dict[str, ToolUseCounts] = {}
     for row in rows:
-        uses.setdefault(row.tool_name, Uses(name=row.tool_name, last_used=row.timestamp)).add(row)
-    in_order = [asdict(uses[name]) for name in sorted(uses)]
-    columns = (
-        *("id", "name", "usage_count", "success_count", "failure_count", "timed_count", "total_latency_ms"),
-        "last_used",
-    )
+        uses.setdefault(row.tool_name, ToolUseCounts(name=row.tool_name, last_used=row.timestamp)).add(row)
+    in_order = [uses[name] for name in sorted(uses)]
+    columns = [[getattr(use, column.name) for use in in_order] for column in fields(ToolUseCounts)]
     with connection.cursor() as cursor:
-        cursor.execute(COUNT_USES, [owner.account_id, *([use[name] for use in in_order] for name in columns)])
+        cursor.execute(COUNT_USES, [owner.account_id, *columns])
         return dict(cursor.fetchall())
 
 
 def ensure_tools(owner: Owner, names: Collection[str]) -> dict[str, UUID]:
-    """The tools of these names, made where they are unknown: their ids by name. Joins the caller's transaction."""
+    """Return the ids of tools by name, creating unknown ones. Joins the caller's transaction."""
     wanted = sorted(set(names))
     if not wanted:
         return {}
-    # in one order everywhere, as uses are counted
+    # in the same order as uses are counted
     Tool.objects.bulk_create([Tool(account_id=owner.account_id, name=name) for name in wanted], ignore_conflicts=True)
     return dict(Tool.objects.filter(account_id=owner.account_id, name__in=wanted).values_list("name", "id"))
 
 
-def record_recording(owner: Owner, rows: Sequence[ToolInvocation]) -> None:
+def record_stored_invocations(owner: Owner, rows: Sequence[ToolInvocation]) -> None:
     conversations = {row.conversation_id for row in rows}
     conversation_id = conversations.pop() if len(conversations) == 1 else ""
-    record(
+    record_audit(
         owner,
         operation="store",
         memory_type="procedural",
@@ -266,18 +260,18 @@ def record_recording(owner: Owner, rows: Sequence[ToolInvocation]) -> None:
 
 
 def visible_invocations(owner: Owner) -> QuerySet[ToolInvocation]:
-    """Those of the conversations in which the agent takes part, without what is sealed: it may be a megabyte a row."""
-    return ToolInvocation.objects.visible_to(owner).defer(*SEALED)
+    """Return the uses in conversations that the agent takes part in, without sealed columns: up to a megabyte a row."""
+    return ToolInvocation.objects.visible_to(owner).defer(*SEALED_COLUMNS)
 
 
 def sealed_invocations(owner: Owner) -> QuerySet[ToolInvocation]:
-    """`visible_invocations` with what is sealed of them, until `open_invocation` opens one."""
-    sealed = {f"sealed_{name}": Cast(name, BinaryField()) for name in SEALED}
+    """Return `visible_invocations` with their sealed columns, for `open_invocation`."""
+    sealed = {f"sealed_{name}": Cast(name, BinaryField()) for name in SEALED_COLUMNS}
     return visible_invocations(owner).annotate(**sealed)
 
 
 def find_invocation(owner: Owner, invocation_id: UUID) -> OpenedInvocation:
-    """Raises NotFound."""
+    """Return an invocation with its decrypted values. Raises NotFound."""
     found = sealed_invocations(owner).filter(id=invocation_id).first()
     if found is None:
         raise NotFound("no such invocation")
@@ -285,20 +279,16 @@ def find_invocation(owner: Owner, invocation_id: UUID) -> OpenedInvocation:
 
 
 def open_invocation(row: ToolInvocation) -> OpenedInvocation:
-    """Decrypt what is sealed of a row of `sealed_invocations`. What no key opens is told as such, not left out."""
+    """Decrypt the sealed columns of a row of `sealed_invocations`. What no key decrypts is reported as sealed."""
     opened: dict[str, Any] = {}
     sealed = False
-    for name in SEALED:
+    for name in SEALED_COLUMNS:
+        value: bytes | memoryview | None = getattr(row, f"sealed_{name}")
         try:
-            opened[name] = open_value(getattr(row, f"sealed_{name}"))
+            opened[name] = None if value is None else json.loads(unseal(bytes(value)))
         except SealBroken:
             opened[name], sealed = None, True
     return OpenedInvocation(invocation=row, sealed=sealed, **opened)
-
-
-def open_value(sealed: bytes | memoryview | None) -> Any:
-    """Raises SealBroken."""
-    return None if sealed is None else json.loads(unseal(bytes(sealed)))
 
 
 def get_tool_stats(
@@ -310,13 +300,13 @@ def get_tool_stats(
     by: Collection[str] = (),
     now: datetime,
 ) -> list[ToolStats]:
-    """What the uses came to that the owner may see, tool by tool, in the order of their names. One statement.
+    """Return statistics of the uses that the owner may see, ordered by tool name. One statement.
 
-    Of one type of task, of one channel, from `since` up to `now` where they are given; else of all there are, of all
-    time. `by` tells uses of different task types or channels (GROUPS) apart.
+    They are limited to one type of task, one channel and the time from `since` to `now`, where given. `by` names the
+    columns (GROUP_COLUMNS) whose values are counted separately.
     """
     rows = tool_usage(owner, task_type=task_type, channel=channel, since=since, by=by, now=now)
-    named = [name for name in GROUPS if name in by]
+    named = [name for name in GROUP_COLUMNS if name in by]
     return [make_stats(row) for row in rows.order_by("tool_name", *named)]
 
 
@@ -329,12 +319,12 @@ def tool_usage(
     by: Collection[str] = (),
     now: datetime,
 ) -> "QuerySet[ToolInvocation, dict[str, Any]]":
-    """The rows of `get_tool_stats`, in no order, as mappings that `make_stats` reads."""
+    """Return the unordered rows of `get_tool_stats`, as mappings that `make_stats` reads."""
     rows = ToolInvocation.objects.visible_to(owner).filter(timestamp__lte=now + CLOCK_SKEW)
     conditions = {"task_type": task_type, "channel": channel, "timestamp__gte": since}
     rows = rows.filter(**{name: value for name, value in conditions.items() if value})
-    # in this order: pages go by it
-    groups = [name for name in GROUPS if name in by]
+    # in a fixed order, which page cursors rely on
+    groups = [name for name in GROUP_COLUMNS if name in by]
     summed: QuerySet[ToolInvocation, dict[str, Any]] = rows.values("tool_name", *groups).annotate(
         usage_count=Count("id"),
         success_count=Count("id", filter=Q(success=True)),
@@ -347,5 +337,5 @@ def tool_usage(
 
 
 def make_stats(row: dict[str, Any]) -> ToolStats:
-    groups: dict[str, Any] = {name: row.get(name) for name in GROUPS}
+    groups: dict[str, Any] = {name: row.get(name) for name in GROUP_COLUMNS}
     return ToolStats(**groups | row)

@@ -1,12 +1,12 @@
-"""The access log's way from a read into the table: a bounded stream in Redis, and beside it the counts of what it lost.
+"""Access log lines on their way from a read into the table: a bounded stream in Redis, and counts of lost lines.
 
-    push ──one script──▶ stream (ACCESS_LOG_LINES at most) ──settle, next_lines──▶ rows ──forget──▶ gone
-              └─no room─▶ counts by account and context ──settle──▶ stream, as lines of action `lost`
+    push ──one script──▶ stream (ACCESS_LOG_LINES at most) ──report_losses, read──▶ rows ──delete──▶ gone
+              └─no room─▶ counts by account and context ──report_losses──▶ stream, as lines of action `lost`
 
-A line that Redis did not take is counted in this process, and its count goes along with the next push that works. When
-Redis does not tell whether it took a line, that line may be both there and counted as lost, never neither. What is not
-counted is what nobody knows of any more: lines in a Redis that lost its data, and counts in a process that died before
-it could tell (LOST_LINES has them as long as its server runs).
+A line that Redis did not accept is counted in this process, and the count is sent with the next successful push. If
+Redis does not confirm a line, it may be both in the stream and counted as lost, never neither. Two losses are not
+counted: lines in a Redis that lost its data, and counts in a process that died before it could send them (LOST_LINES
+has them as long as the server runs).
 """
 
 import logging
@@ -33,11 +33,11 @@ LOST = SHARED_KEYS["access_lost"]
 LOST_ACTION = "lost"
 
 LOST_LINES = prometheus_client.Counter(
-    "memory_access_log_lost_lines", "Lines of the access log that found no room, or no Redis.", registry=None
+    "memory_access_log_lost_lines", "Access log lines lost because the stream was full or Redis failed.", registry=None
 )
 
-# stream, lost; most lines, account, agent, actor, action, time, number of counts, then place and count of each,
-# then id, context and entry of each line. Returns how many lines found no room
+# KEYS: stream, lost; ARGV: max lines, account, agent, actor, action, time, number of counts, then `account:context` and
+# count of each, then id, context and entry of each line. Returns the number of lines for which there was no room
 PUSH = """
 local room = tonumber(ARGV[1]) - redis.call('XLEN', KEYS[1])
 local lines_at, lost = 8 + 2 * tonumber(ARGV[7]), 0
@@ -57,8 +57,8 @@ end
 return lost
 """
 
-# stream, lost; a new id, the time. The counts are lines of the stream then, bounded by how many contexts there are
-SETTLE = """
+# KEYS: stream, lost; ARGV: a new id, the time. Turns the counts into lines; there are at most as many as contexts
+REPORT_LOSSES = """
 local flat = redis.call('HGETALL', KEYS[2])
 for i = 1, #flat, 2 do
     local account, context = string.match(flat[i], '^(.-):(.+)$')
@@ -69,15 +69,15 @@ redis.call('DEL', KEYS[2])
 return #flat / 2
 """
 
-Touched = tuple[UUID, UUID]
-"""A context, and an entry of it."""
+EntryReference = tuple[UUID, UUID]
+"""The ids of a context and of an entry in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line of the stream, under its place there. Of action `lost`, it has a count and no entry."""
+class AccessLine:
+    """A line of the stream, with its id in the stream. A line of action `lost` has a count and no entry."""
 
-    place: str
+    stream_id: str
     id: UUID
     account_id: UUID
     context_id: UUID
@@ -89,76 +89,76 @@ class Line:
     accessed_at: datetime
 
 
-class UntoldLosses:
-    """How many lines this process lost, by `account:context`, until a push has taken them along."""
+class UnreportedLosses:
+    """Counts of lines that this process lost, by `account:context`, until a push sends them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._counts: Counter[str] = Counter()
 
-    def take(self) -> Counter[str]:
-        """All of them; the caller tells them or puts them back."""
+    def pop_all(self) -> Counter[str]:
+        """Remove and return all counts; the caller sends them or adds them again."""
         if not self._counts:
             return Counter()
         with self._lock:
             taken, self._counts = self._counts, Counter()
         return taken
 
-    def put(self, counts: Counter[str]) -> None:
+    def add(self, counts: Counter[str]) -> None:
         with self._lock:
             self._counts.update(counts)
 
 
-UNTOLD = UntoldLosses()
+UNREPORTED = UnreportedLosses()
 
 
-def push(owner: Owner, touched: Sequence[Touched], *, action: str, now: datetime) -> None:
-    """Send a line for each entry, in one round trip. Raises nothing: what Redis does not take is counted as lost."""
-    untold = UNTOLD.take()
+def push_access_lines(owner: Owner, touched: Sequence[EntryReference], *, action: str, now: datetime) -> None:
+    """Push a line for each entry, in one round trip. Raises nothing: lines that Redis does not accept count as lost."""
+    losses = UNREPORTED.pop_all()
     shared = (owner.account_id, owner.agent_id, owner.actor, action, now.isoformat())
-    told = [part for pair in untold.items() for part in pair]
+    counts = [part for pair in losses.items() for part in pair]
     lines = [str(part) for context_id, entry_id in touched for part in (uuid7(), context_id, entry_id)]
-    args = [conf.ACCESS_LOG_LINES, *map(str, shared), len(untold), *told, *lines]
+    args = [conf.ACCESS_LOG_LINES, *map(str, shared), len(losses), *counts, *lines]
     try:
         lost = int(script(PUSH)(keys=[STREAM, LOST], args=args))
     except RedisError as err:
-        UNTOLD.put(untold + Counter(f"{owner.account_id}:{context_id}" for context_id, _ in touched))
+        UNREPORTED.add(losses + Counter(f"{owner.account_id}:{context_id}" for context_id, _ in touched))
         logger.warning("%d lines of the access log are lost: %s", len(touched), type(err).__name__)
         lost = len(touched)
     if lost:
         LOST_LINES.inc(lost)
 
 
-def waiting() -> int:
-    """How many lines are not yet rows."""
+def count_waiting_access_lines() -> int:
+    """Return the number of lines that are not yet rows."""
     return int(client().xlen(STREAM))
 
 
-def count_settled(account_id: UUID | None = None) -> int:
-    """How many lines `settle` would make."""
-    places = cast("list[str]", client().hkeys(LOST))
-    return sum(1 for place in places if account_id is None or place.startswith(f"{account_id}:"))
+def count_loss_lines(account_id: UUID | None = None) -> int:
+    """Return the number of lines that `report_losses` would add."""
+    fields = cast("list[str]", client().hkeys(LOST))
+    return sum(1 for field in fields if account_id is None or field.startswith(f"{account_id}:"))
 
 
-def settle(now: datetime) -> int:
-    """Turn the counts of lost lines into lines of action `lost`, at once, so that none is told twice; how many."""
-    return int(script(SETTLE)(keys=[STREAM, LOST], args=[str(uuid7()), now.isoformat()]))
+def report_losses(now: datetime) -> int:
+    """Turn the counts of lost lines into lines of action `lost`, atomically, and return their number."""
+    return int(script(REPORT_LOSSES)(keys=[STREAM, LOST], args=[str(uuid7()), now.isoformat()]))
 
 
-def next_lines(size: int, *, after: str, account_id: UUID | None) -> tuple[list[Line], str]:
-    """The account's among the next `size` lines, and the cursor behind them, "" when these were the last."""
+def read_access_lines(size: int, *, after: str, account_id: UUID | None) -> tuple[list[AccessLine], str]:
+    """Return the account's lines among the next `size`, and the cursor after them ("" at the end of the stream)."""
     start = f"({after}" if after else "-"
     found = cast("list[tuple[str, dict[str, str]]]", client().xrange(STREAM, min=start, count=size))
-    lines = [line_of(place, fields) for place, fields in found]
+    lines = [parse_access_line(stream_id, fields) for stream_id, fields in found]
     cursor = found[-1][0] if len(found) == size else ""
     return [line for line in lines if account_id in (None, line.account_id)], cursor
 
 
-def line_of(place: str, fields: dict[str, str]) -> Line:
+def parse_access_line(stream_id: str, fields: dict[str, str]) -> AccessLine:
     line_id, action = UUID(fields["id"]), fields["action"]
-    return Line(
-        place=place,
-        # those that were settled together share one
+    return AccessLine(
+        stream_id=stream_id,
+        # lines from the same `report_losses` share an id
         id=uuid5(line_id, fields["context"]) if action == LOST_ACTION else line_id,
         account_id=UUID(fields["account"]),
         context_id=UUID(fields["context"]),
@@ -171,6 +171,6 @@ def line_of(place: str, fields: dict[str, str]) -> Line:
     )
 
 
-def forget(lines: Sequence[Line]) -> None:
+def delete_access_lines(lines: Sequence[AccessLine]) -> None:
     """Delete lines that are rows now."""
-    client().xdel(STREAM, *[line.place for line in lines])
+    client().xdel(STREAM, *[line.stream_id for line in lines])

@@ -1,8 +1,8 @@
-"""An agent's working memory: values by name in Redis, each with its own expiry, for nobody but the agent.
+"""An agent's working memory: values by name in Redis, each with its own expiry, private to the agent.
 
-An agent has one for itself, and one for each task, workflow run, or task of a workflow run that it is narrowed to; they
-know nothing of each other. What it shares with another agent is a copy, kept with the agent that shared it, until it is
-taken back or expires; it is narrowed as the memory that it was shared from.
+An agent has one for itself, and separate ones for each task, workflow run, or task of a workflow run. A value shared
+with another agent is a copy, kept with the agent that shared it until it is taken back or expires, and belongs to the
+same task and workflow run as the memory it was shared from.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,26 +14,26 @@ from uuid import UUID
 from django.db import transaction
 
 from memory import conf
-from memory.audit import record
+from memory.audit import record_audit
 from memory.errors import NotFound, TooLarge, Unprocessable
 from memory.models import SavedWorkingMemory
 from memory.models.agent_working import SavedWorkingMemoryQuerySet
 from memory.owner import Owner
 from memory.tiers.base import TierStats, check_name, from_json, keyed_json
-from memory.tiers.named_values import VALUES, NamedValues, StoredText, StoredValue, seconds_of
-from memory_project.redis import AGENT_MEMORY, AgentPlace, agent_key, client
+from memory.tiers.named_values import VALUES, NamedValues, StoredText, StoredValue, whole_seconds
+from memory_project.redis import AGENT_MEMORY, AgentMemoryRef, agent_key, client
 from memory_project.redis import scan_agents as scan_agents_with
 
-MOST_TTL_SECONDS = 604_800
+MAX_TTL_SECONDS = 604_800
 """A week."""
 
-LONGEST_ID = 100
+MAX_ID_CHARACTERS = 100
 
 LIST, TEXT = "[", '"'
-"""What the JSON of a list, and that of a text, begins with."""
+"""First character of the JSON of a list, and of a text."""
 
-# most values, seconds that a new one lives, most bytes, what is appended to (the first begins where nothing is), name,
-# JSON. Values are joined as JSON texts, since Lua's own numbers would not be exact
+# ARGV: prefix, max values, seconds to live of a new value, max bytes, kinds of value that may be extended (the first is
+# the kind of a new one), name, JSON. Values are joined as JSON texts, because Lua's numbers are not exact
 APPEND = (
     VALUES
     + """
@@ -64,7 +64,7 @@ return {'kept', joined, redis.call('PTTL', prefix .. name)}
 """
 )
 
-# most values, seconds to live (0: those that it has left), name, and as key the value that is shared
+# KEYS[2]: the value to share; ARGV: prefix, max values, seconds to live (0: the remaining ones), name
 SHARE = (
     VALUES
     + """
@@ -85,66 +85,66 @@ return {'kept', stored, ttl_ms}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedValues:
-    """How many values of a working memory are in the database, since when."""
+    """The number of a working memory's values in the database, and when they were saved."""
 
     count: int
     saved_at: datetime
 
 
 class WorkingMemoryService:
-    """The working memory of the owner's agent, or the one that it is narrowed to.
+    """The working memory of the owner's agent, for itself or for a task and workflow run.
 
-    Every call is one round trip, but those of `persist_to_database` and `load_from_database`. Values may be any JSON
-    and come back as they went in. Writes raise TooLarge (`stored=False`) for a value of more than TIER_VALUE_BYTES,
-    Unprocessable for one more than AGENT_MEMORY_VALUES, and ValueError for what is no name (1 to 200 characters, no
-    NUL), has no JSON, or no time to live: 1 to MOST_TTL_SECONDS, AGENT_MEMORY_TTL_SECONDS unless it says.
+    Every call is one round trip, except `persist_to_database` and `load_from_database`. Values may be any JSON. Writes
+    raise TooLarge (`stored=False`) above TIER_VALUE_BYTES, Unprocessable for more than AGENT_MEMORY_VALUES values, and
+    ValueError for an invalid name (1 to 200 characters, no NUL), value, or lifetime (1 to MAX_TTL_SECONDS, default
+    AGENT_MEMORY_TTL_SECONDS).
     """
 
     def __init__(self, owner: Owner, *, task_id: str = "", workflow_run_id: str = "") -> None:
         self._owner = owner
-        self._place = AgentPlace(
+        self._ref = AgentMemoryRef(
             account_id=owner.account_id,
-            agent_id=check_agent(owner.agent_id),
-            task_id=check_id(task_id),
-            workflow_run_id=check_id(workflow_run_id),
+            agent_id=check_agent_id(owner.agent_id),
+            task_id=check_scope_id(task_id),
+            workflow_run_id=check_scope_id(workflow_run_id),
         )
 
     def store(self, key: str, value: Any, ttl_seconds: int | None = None) -> None:
-        """Store a value, over what is there, with a new expiry."""
-        if not self._values.set(key, keyed_json(value), ttl_seconds=seconds_to_live(ttl_seconds)):
-            raise_full()
+        """Store a value with a new expiry, replacing the old one."""
+        if not self._values.set(key, keyed_json(value), ttl_seconds=check_agent_ttl(ttl_seconds)):
+            raise_memory_full()
 
     def find(self, key: str) -> StoredValue | None:
-        """The value, which may be None itself, and the seconds that it has left; None where there is none."""
+        """Return the value and its remaining seconds, or None if there is none."""
         return self._values.find(key)
 
     def retrieve(self, key: str) -> Any:
-        """The value, or None where there is none (any more); `find` tells them apart."""
-        return value_of(self.find(key))
+        """Return the value, or None if there is none; `find` distinguishes a stored None."""
+        return value_or_none(self.find(key))
 
     def exists(self, key: str) -> bool:
-        return bool(client().exists(agent_key(self._place, AGENT_MEMORY, check_name(key))))
+        return bool(client().exists(agent_key(self._ref, AGENT_MEMORY, check_name(key))))
 
     def remove(self, key: str) -> bool:
-        """Whether there was one. What was shared of it stays shared."""
+        """Remove a value and return True if there was one. Shared copies stay."""
         return self._values.delete(key)
 
     def keys(self) -> list[str]:
-        """The names of all values, in order."""
+        """Return the names of all values, sorted."""
         return list(self.expiries())
 
     def expiries(self) -> dict[str, int]:
-        """The names of all values, in order, and the seconds that each has left."""
+        """Return the names of all values, sorted, and their remaining seconds."""
         return self._values.expiries()
 
     def clear(self) -> int:
-        """Remove all values; how many there were. What was shared stays shared, what was saved stays saved."""
+        """Remove all values and return their number. Shared and saved copies stay."""
         return self._values.clear()
 
     def append(self, key: str, value: Any) -> StoredValue:
-        """Add an element to a list, or text to a text; where nothing is, begin a list. The expiry stays.
+        """Append an element to a list, or text to a text; a missing value becomes a list. The expiry stays.
 
-        Atomic: of two that append at once, neither is lost. Raises Unprocessable where another value is.
+        Atomic: concurrent appends lose nothing. Raises Unprocessable for any other value.
         """
         return self._append(key, value, to=LIST + TEXT)
 
@@ -153,105 +153,102 @@ class WorkingMemoryService:
         return TierStats(entries=entries, size_bytes=size_bytes)
 
     def workflow_memory(self, workflow_run_id: str) -> "WorkingMemoryService":
-        """The agent's memory for this workflow run; of the same task, where this one is narrowed to one."""
-        return WorkingMemoryService(self._owner, task_id=self._place.task_id, workflow_run_id=workflow_run_id)
+        """Return the agent's memory for this workflow run, and for the same task if this memory has one."""
+        return WorkingMemoryService(self._owner, task_id=self._ref.task_id, workflow_run_id=workflow_run_id)
 
     def store_task_state(self, state: Any) -> None:
         self.store("task_state", state)
 
     def get_task_state(self) -> Any:
-        """None where there is none."""
         return self.retrieve("task_state")
 
     def store_intermediate_result(self, step_name: str, result: Any) -> None:
         self.store(f"intermediate_result:{step_name}", result)
 
     def get_intermediate_result(self, step_name: str) -> Any:
-        """None where there is none."""
         return self.retrieve(f"intermediate_result:{step_name}")
 
     def store_conversation_context(self, messages: Sequence[Any]) -> None:
         self.store("conversation_context", list(messages))
 
     def get_conversation_context(self) -> list[Any]:
-        """The messages, oldest first; none stored is an empty list. Raises Unprocessable where no list is."""
+        """Return the messages, oldest first, which may be none. Raises Unprocessable if the value is not a list."""
         messages = self.retrieve("conversation_context")
         if not isinstance(messages, list | None):
-            raise Unprocessable("the value conversation_context is no list")
+            raise Unprocessable("the value conversation_context is not a list")
         return messages or []
 
     def append_to_conversation(self, message: Any) -> None:
-        """Raises Unprocessable where no list is."""
+        """Append a message. Raises Unprocessable if the value is not a list."""
         self._append("conversation_context", message, to=LIST)
 
     def store_tool_state(self, tool_name: str, state: Any) -> None:
         self.store(f"tool_state:{tool_name}", state)
 
     def get_tool_state(self, tool_name: str) -> Any:
-        """None where there is none."""
         return self.retrieve(f"tool_state:{tool_name}")
 
     def store_scratch_pad(self, content: str) -> None:
         self.store("scratch_pad", content)
 
     def get_scratch_pad(self) -> str | None:
-        """None where there is none. Raises Unprocessable where no text is."""
+        """Return the text, or None if there is none. Raises Unprocessable if the value is not a text."""
         content = self.retrieve("scratch_pad")
         if not isinstance(content, str | None):
-            raise Unprocessable("the value scratch_pad is no text")
+            raise Unprocessable("the value scratch_pad is not a text")
         return content
 
     def append_to_scratch_pad(self, content: str) -> None:
-        """Begins a text where nothing is. Raises Unprocessable where no text is."""
+        """Append to the text, which may be missing. Raises Unprocessable if the value is not a text."""
         self._append("scratch_pad", content, to=TEXT)
 
     def share_with_agent(self, target_agent_id: str, key: str, value: Any, ttl_seconds: int | None = None) -> None:
-        """Let another agent read this value under this key, which it need not have here; over what it read there."""
+        """Let another agent read this value under this key, which need not exist here; replaces what it read there."""
         shared = self._shared_with(target_agent_id)
-        if not shared.set(key, keyed_json(value), ttl_seconds=seconds_to_live(ttl_seconds)):
-            raise_full()
+        if not shared.set(key, keyed_json(value), ttl_seconds=check_agent_ttl(ttl_seconds)):
+            raise_memory_full()
 
     def share_stored(self, target_agent_id: str, key: str, ttl_seconds: int | None = None) -> StoredValue:
-        """Let another agent read the value of `key` as it is now, for as long as it has left unless it says.
+        """Let another agent read the current value of `key`, for its remaining lifetime unless `ttl_seconds` is given.
 
-        Raises NotFound where there is none.
+        Raises NotFound if there is none.
         """
-        seconds = 0 if ttl_seconds is None else seconds_to_live(ttl_seconds)
-        own_key = agent_key(self._place, AGENT_MEMORY, check_name(key))
+        seconds = 0 if ttl_seconds is None else check_agent_ttl(ttl_seconds)
+        own_key = agent_key(self._ref, AGENT_MEMORY, check_name(key))
         outcome, *stored = self._shared_with(target_agent_id).run(
             SHARE, conf.AGENT_MEMORY_VALUES, seconds, key, keys=[own_key]
         )
         if outcome == "missing":
             raise NotFound("no such value")
-        return written_value(outcome, stored)
+        return parse_script_outcome(outcome, stored)
 
     def take_back(self, target_agent_id: str, key: str) -> bool:
-        """Whether there was something that this agent could read under this key."""
+        """Delete the copy that this agent could read under this key, and return True if there was one."""
         return self._shared_with(target_agent_id).delete(key)
 
     def retrieve_shared(self, source_agent_id: str, key: str) -> Any:
-        """What that agent lets this one read, as it was shared; None where there is nothing (any more)."""
-        return value_of(self.find_shared(source_agent_id, key))
+        """Return the copy that the source agent shares with this one, or None if there is none."""
+        return value_or_none(self.find_shared(source_agent_id, key))
 
     def find_shared(self, source_agent_id: str, key: str) -> StoredValue | None:
-        """`retrieve_shared` with the seconds left, so that None itself is told from nothing."""
-        source = replace(self._place, agent_id=check_agent(source_agent_id))
-        return shared_values(source, self._place.agent_id).find(key)
+        """Return the shared copy with its remaining seconds, or None if there is none."""
+        source = replace(self._ref, agent_id=check_agent_id(source_agent_id))
+        return shared_values(source, self._ref.agent_id).find(key)
 
     def snapshot(self) -> list[StoredText]:
-        """Every value as it is stored, by name, with the milliseconds that it has left."""
+        """Return every value as stored, by name, with its remaining milliseconds."""
         return self._values.all()
 
     def restore(self, saved: Sequence[StoredText]) -> None:
-        """Bring values back for the milliseconds that they had left, over those of their names; others stay.
+        """Store these values for their remaining milliseconds, over those with the same names; other values stay.
 
-        Raises Unprocessable where there would be too many: nothing changes then.
+        Raises Unprocessable, without changes, if there would be too many.
         """
         if not self._values.restore(saved):
-            raise_full()
+            raise_memory_full()
 
     def persist_to_database(self, *, now: datetime) -> SavedValues:
-        """Save every value in the database, instead of what was saved there; an empty memory too."""
+        """Save every value in the database, replacing what was saved; an empty memory too."""
         values = {stored.name: {"json": stored.json, "ttl_ms": stored.ttl_ms} for stored in self.snapshot()}
         row = SavedWorkingMemory(**self._columns, values=values, saved_at=now)
         with transaction.atomic():
@@ -262,10 +259,10 @@ class WorkingMemoryService:
         return SavedValues(count=len(values), saved_at=now)
 
     def load_from_database(self) -> SavedValues:
-        """Bring back what was saved, as `restore` does; it stays saved. Raises NotFound where nothing was."""
+        """Restore what was saved, as `restore` does; the saved copy stays. Raises NotFound if nothing was saved."""
         row = self._saved_rows().first()
         if row is None:
-            raise NotFound("nothing of this working memory was saved")
+            raise NotFound("this working memory has never been saved")
         self.restore(saved_texts(row.values))
         self._record("load", row.id, len(row.values))
         return SavedValues(count=len(row.values), saved_at=row.saved_at)
@@ -273,94 +270,95 @@ class WorkingMemoryService:
     def _append(self, key: str, value: Any, *, to: str) -> StoredValue:
         limits = (conf.AGENT_MEMORY_VALUES, conf.AGENT_MEMORY_TTL_SECONDS, conf.TIER_VALUE_BYTES)
         outcome, *stored = self._values.run(APPEND, *limits, to, check_name(key), keyed_json(value))
-        return written_value(outcome, stored)
+        return parse_script_outcome(outcome, stored)
 
     def _record(self, operation: str, saved_id: UUID, count: int) -> None:
-        record(self._owner, operation=operation, memory_type="working", affected_ids=[saved_id], result_count=count)
+        record_audit(
+            self._owner, operation=operation, memory_type="working", affected_ids=[saved_id], result_count=count
+        )
 
     def _saved_rows(self) -> SavedWorkingMemoryQuerySet:
         return SavedWorkingMemory.objects.visible_to(self._owner).filter(**self._columns)
 
     @property
     def _columns(self) -> Mapping[str, Any]:
-        """Whose row it is in the database."""
-        place = self._place
+        """Columns that identify this memory's row in the database."""
+        ref = self._ref
         return {
-            "account_id": place.account_id,
-            "agent_id": place.agent_id,
-            "task_id": place.task_id,
-            "workflow_run_id": place.workflow_run_id,
+            "account_id": ref.account_id,
+            "agent_id": ref.agent_id,
+            "task_id": ref.task_id,
+            "workflow_run_id": ref.workflow_run_id,
         }
 
     @property
     def _values(self) -> NamedValues:
-        return NamedValues(agent_key(self._place, AGENT_MEMORY), most=conf.AGENT_MEMORY_VALUES)
+        return NamedValues(agent_key(self._ref, AGENT_MEMORY), max_values=conf.AGENT_MEMORY_VALUES)
 
     def _shared_with(self, target_agent_id: str) -> NamedValues:
-        return shared_values(self._place, check_agent(target_agent_id))
+        return shared_values(self._ref, check_agent_id(target_agent_id))
 
 
-def shared_values(source: AgentPlace, target_agent_id: str) -> NamedValues:
-    """What the memory at `source` lets an agent read."""
-    # an empty last part, since the others are escaped: no agent's id passes for the name of a value
+def shared_values(source: AgentMemoryRef, target_agent_id: str) -> NamedValues:
+    """Return the values that the memory at `source` lets an agent read."""
+    # the empty last part makes agent_key escape the agent id, so that it cannot look like the name of a value
     key = agent_key(source, "shared", target_agent_id, "").removesuffix(":")
-    return NamedValues(key, most=conf.AGENT_MEMORY_VALUES)
+    return NamedValues(key, max_values=conf.AGENT_MEMORY_VALUES)
 
 
 def saved_texts(values: Mapping[str, Mapping[str, Any]]) -> list[StoredText]:
-    """The `values` of a SavedWorkingMemory as `restore` takes them."""
+    """Return the `values` of a SavedWorkingMemory as `restore` takes them."""
     return [StoredText(name=name, json=saved["json"], ttl_ms=saved["ttl_ms"]) for name, saved in values.items()]
 
 
-def scan_agents(account_id: UUID, cursor: int) -> tuple[list[AgentPlace], int]:
-    """One page of the account's working memories of agents; from cursor 0 until it is 0 again. Pages may repeat."""
+def scan_working_memories(account_id: UUID, cursor: int) -> tuple[list[AgentMemoryRef], int]:
+    """Return a page of the account's working memories of agents, and the next cursor.
+
+    Start with cursor 0 and stop when it is 0 again. Pages may repeat entries.
+    """
     return scan_agents_with(account_id=account_id, cursor=cursor)
 
 
-def check_agent(agent_id: str) -> str:
-    """Raises ValueError for what can be no agent's id."""
+def check_agent_id(agent_id: str) -> str:
+    """Return the id, or raise ValueError for an invalid agent id."""
     if not agent_id:
-        raise ValueError("working memory is an agent's: an id is needed")
-    return check_id(agent_id)
+        raise ValueError("working memory belongs to an agent: name an agent_id")
+    return check_scope_id(agent_id)
 
 
-def check_id(text: str) -> str:
-    """Raises ValueError for what the database could not keep as an id; none at all is one."""
-    if len(text) > LONGEST_ID or "\x00" in text:
-        raise ValueError(f"an id has at most {LONGEST_ID} characters and no NUL")
+def check_scope_id(text: str) -> str:
+    """Return the id, which may be empty, or raise ValueError if the database could not store it."""
+    if len(text) > MAX_ID_CHARACTERS or "\x00" in text:
+        raise ValueError(f"an id must have at most {MAX_ID_CHARACTERS} characters and no NUL")
     text.encode("utf-8")
     return text
 
 
-def seconds_to_live(ttl_seconds: int | None) -> int:
-    """AGENT_MEMORY_TTL_SECONDS for None. Raises ValueError out of bounds."""
+def check_agent_ttl(ttl_seconds: int | None) -> int:
+    """Return the lifetime, AGENT_MEMORY_TTL_SECONDS for None. Raises ValueError out of range."""
     seconds = conf.AGENT_MEMORY_TTL_SECONDS if ttl_seconds is None else ttl_seconds
-    if not 1 <= seconds <= MOST_TTL_SECONDS:
-        raise ValueError(f"ttl_seconds must be 1 to {MOST_TTL_SECONDS}")
+    if not 1 <= seconds <= MAX_TTL_SECONDS:
+        raise ValueError(f"ttl_seconds must be from 1 to {MAX_TTL_SECONDS}")
     return seconds
 
 
-def value_of(stored: StoredValue | None) -> Any:
+def value_or_none(stored: StoredValue | None) -> Any:
     return None if stored is None else stored.value
 
 
-def written_value(outcome: str, details: Sequence[Any]) -> StoredValue:
-    """What a script kept: its JSON and the milliseconds that it has left. Raises as the writes do."""
+def parse_script_outcome(outcome: str, details: Sequence[Any]) -> StoredValue:
+    """Return the value that a script stored, from its JSON and remaining milliseconds, or raise the write's error."""
     if outcome == "refused":
-        raise Unprocessable("a text is appended to a text, anything to a list; this is neither, or needs a text")
+        raise Unprocessable("only a text can be appended to a text, and only lists and texts can be appended to")
     if outcome == "large":
-        raise_too_large(size_bytes=details[0])
+        size_bytes, limit_bytes = details[0], conf.TIER_VALUE_BYTES
+        message = f"the value would have {size_bytes} bytes, but {limit_bytes} are allowed; nothing was stored"
+        raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
     if outcome == "full":
-        raise_full()
+        raise_memory_full()
     json, left_ms = details
-    return StoredValue(value=from_json(json), ttl_seconds=seconds_of(left_ms))
+    return StoredValue(value=from_json(json), ttl_seconds=whole_seconds(left_ms))
 
 
-def raise_too_large(*, size_bytes: int) -> NoReturn:
-    limit_bytes = conf.TIER_VALUE_BYTES
-    message = f"the value would have {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
-    raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
-
-
-def raise_full() -> NoReturn:
-    raise Unprocessable(f"more than {conf.AGENT_MEMORY_VALUES} values are not allowed; nothing was stored")
+def raise_memory_full() -> NoReturn:
+    raise Unprocessable(f"at most {conf.AGENT_MEMORY_VALUES} values are allowed; nothing was stored")

@@ -1,7 +1,7 @@
-"""The audit log's way from a read into the table: a bounded stream in Redis, which a job empties.
+"""Audited reads on their way into the table: a bounded stream in Redis, which a job empties.
 
-push ──▶ stream (AUDIT_READ_LINES at most) ──next_lines──▶ rows ──forget──▶ gone
-  └─ no room, or no Redis: the caller writes    └─ refused by the table ──▶ stream of the refused, the last
+push ──▶ stream (AUDIT_READ_LINES at most) ──read──▶ rows ──delete──▶ gone
+  └─ no room, or no Redis: the caller writes    └─ refused by the table ──▶ stream of refused lines, the last
      the row itself                                AUDIT_READ_LINES of them
 """
 
@@ -21,9 +21,9 @@ logger = logging.getLogger(__name__)
 
 STREAM = SHARED_KEYS["audit_reads"]
 REFUSED = SHARED_KEYS["refused_audit_reads"]
-"""Nothing reads it but who looks what was wrong with them."""
+"""Lines that the table refused, for operators who look for the cause."""
 
-# stream; most lines, account, entry. Whether there was room
+# KEYS: stream; ARGV: max lines, account, entry. Returns 1 if there was room
 PUSH = """
 if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[1]) then
     return 0
@@ -35,17 +35,17 @@ return 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLine:
-    """One line of the stream, under its place there; its entry as it was pushed, in JSON."""
+    """A line of the stream: its id in the stream, and the entry as it was pushed."""
 
-    place: str
+    stream_id: str
     account_id: UUID
     entry: Mapping[str, Any]
 
 
-def push(account_id: UUID, entry: str) -> bool:
-    """Send an entry (JSON); whether it was taken. Raises nothing. One round trip.
+def push_audit_read(account_id: UUID, entry: str) -> bool:
+    """Push an entry (JSON) and return True if it was accepted. Raises nothing. One round trip.
 
-    A line of which Redis did not tell whether it took it may be in the stream all the same.
+    If Redis does not confirm a line, it may be in the stream nevertheless.
     """
     try:
         return bool(script(PUSH)(keys=[STREAM], args=[conf.AUDIT_READ_LINES, str(account_id), entry]))
@@ -54,28 +54,28 @@ def push(account_id: UUID, entry: str) -> bool:
         return False
 
 
-def waiting() -> int:
-    """How many lines are not yet rows."""
+def count_waiting_reads() -> int:
+    """Return the number of lines that are not yet rows."""
     return int(client().xlen(STREAM))
 
 
-def next_lines(size: int, *, after: str, account_id: UUID | None) -> tuple[list[ReadLine], str]:
-    """The account's among the next `size` lines, and the cursor behind them, "" when these were the last."""
+def read_audit_lines(size: int, *, after: str, account_id: UUID | None) -> tuple[list[ReadLine], str]:
+    """Return the account's lines among the next `size`, and the cursor after them ("" at the end of the stream)."""
     start = f"({after}" if after else "-"
     found = cast("list[tuple[str, dict[str, str]]]", client().xrange(STREAM, min=start, count=size))
     lines = [
-        ReadLine(place=place, account_id=UUID(fields["account"]), entry=json.loads(fields["entry"]))
-        for place, fields in found
+        ReadLine(stream_id=stream_id, account_id=UUID(fields["account"]), entry=json.loads(fields["entry"]))
+        for stream_id, fields in found
     ]
     cursor = found[-1][0] if len(found) == size else ""
     return [line for line in lines if account_id in (None, line.account_id)], cursor
 
 
-def forget(lines: Sequence[ReadLine], *, aside: Sequence[ReadLine] = ()) -> None:
-    """Delete lines that are rows now, or never will be: those are kept `aside`."""
+def delete_audit_lines(lines: Sequence[ReadLine], *, aside: Sequence[ReadLine] = ()) -> None:
+    """Delete lines that are rows now, and move those in `aside` to the stream of refused lines."""
     with client().pipeline() as commands:
         for line in aside:
             fields: dict[Any, Any] = {"account": str(line.account_id), "entry": json.dumps(line.entry)}
             commands.xadd(REFUSED, fields, maxlen=conf.AUDIT_READ_LINES)
-        commands.xdel(STREAM, *[line.place for line in lines])
+        commands.xdel(STREAM, *[line.stream_id for line in lines])
         commands.execute()

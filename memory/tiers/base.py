@@ -1,5 +1,4 @@
-"""What all tiers share: the Protocol that the router reads and writes them by, how a value looks as JSON, what may be
-a name."""
+"""Shared parts of tiers: the Protocol that the router uses, values as JSON, valid names."""
 
 import json
 import re
@@ -11,17 +10,17 @@ from typing import Any, ClassVar, Protocol
 from memory import conf
 from memory.errors import TooLarge
 
-NAME_LENGTH = 200
+MAX_NAME_CHARACTERS = 200
 
 # in JSON text, where the backslash before it is not itself escaped
 ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Within:
-    """Where in a tier: short_term has keys by session, shared in the pool named, or in the agent's own.
+class TierScope:
+    """The part of a tier that a call means: the session of short_term keys, the pool of shared keys.
 
-    A session goes along with whatever an agent does in it; the other tiers keep values beyond sessions.
+    An empty `pool_id` is the agent's own pool. Callers pass the session with every call; the other tiers ignore it.
     """
 
     session_id: str = ""
@@ -29,8 +28,8 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """What is written under a key. `ttl_seconds` None: as long as the tier keeps it; "" is the tier's own type."""
+class NewValue:
+    """A value to write. `ttl_seconds` None: the tier's default; an empty `memory_type`: the tier's own."""
 
     value: Any
     ttl_seconds: int | None = None
@@ -38,60 +37,74 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """What a tier holds under a key: `value` may be None, which is JSON's null."""
+class TierValue:
+    """A value found in a tier; `value` None is JSON's null."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierStats:
-    """How many keyed values an agent has in a tier, and the bytes of their names and their JSON."""
+    """The number of an agent's keyed values in a tier, and the bytes of their names and JSON."""
 
     entries: int
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedLines:
+    """The result of moving lines from a stream into a table.
+
+    `examined` are lines looked at, `changed` those that became new rows, `failed` those that the table refused.
+    `cursor` is the last line looked at; empty when there are no more.
+    """
+
+    examined: int
+    changed: int
+    failed: int = 0
+    cursor: str
+
+
 class Tier(Protocol):
-    """Where keyed values of one agent live. What has expired is as good as none."""
+    """A store of one agent's keyed values. Expired values count as missing."""
 
     name: ClassVar[str]
     has_pools: ClassVar[bool]
-    """Whether `Within.pool_id` means something here."""
-    most_ttl_seconds: ClassVar[int]
-    """0: values stay."""
+    """True if `TierScope.pool_id` has a meaning."""
+    max_ttl_seconds: ClassVar[int]
+    """0: values do not expire."""
     memory_types: ClassVar[AbstractSet[str]]
-    """Empty: values have no type."""
+    """Allowed types; empty: values have no type."""
 
-    def read(self, key: str, within: Within, *, now: datetime) -> Held | None:
-        """None where there is nothing under the key."""
+    def read(self, key: str, within: TierScope, *, now: datetime) -> TierValue | None:
+        """Return the value under the key, or None."""
         ...
 
-    def write(self, key: str, written: Written, within: Within, *, now: datetime) -> None:
-        """Store it over what is there. Raises TooLarge above TIER_VALUE_BYTES."""
+    def write(self, key: str, written: NewValue, within: TierScope, *, now: datetime) -> None:
+        """Store the value, replacing the old one. Raises TooLarge above TIER_VALUE_BYTES."""
         ...
 
-    def delete(self, key: str, within: Within, *, now: datetime) -> bool:
-        """Whether there was something under the key."""
+    def delete(self, key: str, within: TierScope, *, now: datetime) -> bool:
+        """Delete the value and return True if there was one."""
         ...
 
-    def keys(self, within: Within, *, now: datetime) -> list[str]:
-        """In order."""
+    def keys(self, within: TierScope, *, now: datetime) -> list[str]:
+        """Return the keys, sorted."""
         ...
 
-    def stats(self, within: Within, *, now: datetime) -> TierStats: ...
+    def stats(self, within: TierScope, *, now: datetime) -> TierStats: ...
 
 
 def to_json(value: Any) -> str:
-    """One JSON text for any JSON value, so that `"123"` and `123`, `1` and `1.0` come back as they went in.
+    """Return one JSON text for any JSON value, so that `"123"` and `123`, `1` and `1.0` are distinct after `from_json`.
 
-    Raises ValueError for what has no JSON: NaN, infinities, lone surrogates, nesting beyond Python's own limit.
+    Raises ValueError for NaN, infinities, lone surrogates, and nesting beyond Python's own limit.
     """
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except RecursionError as err:
         raise ValueError("the value is nested too deeply") from err
-    # not left to the connection: it would fail in the middle of a command
+    # fails here for lone surrogates, not in the middle of a Redis command
     text.encode("utf-8")
     return text
 
@@ -101,20 +114,26 @@ def from_json(text: str) -> Any:
 
 
 def keyed_json(value: Any) -> str:
-    """One keyed value as JSON. Raises TooLarge above TIER_VALUE_BYTES, ValueError as `to_json` does and for NUL."""
+    """Return a keyed value as JSON.
+
+    Raises TooLarge above TIER_VALUE_BYTES, ValueError as `to_json` does and for NUL.
+    """
     text = to_json(value)
     if ESCAPED_NUL.search(text):
-        raise ValueError("a text in the value holds a NUL character, which PostgreSQL has no room for")
+        raise ValueError("the value contains a NUL character, which PostgreSQL cannot store")
     size_bytes, limit_bytes = len(text.encode("utf-8")), conf.TIER_VALUE_BYTES
     if size_bytes > limit_bytes:
-        message = f"the value has {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
+        message = f"the value has {size_bytes} bytes, but {limit_bytes} are allowed; nothing was stored"
         raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
     return text
 
 
 def check_name(name: str) -> str:
-    """`name`, when it has 1 to NAME_LENGTH characters and no NUL (which separates names in Redis); else ValueError."""
-    if not 1 <= len(name) <= NAME_LENGTH or "\x00" in name:
-        raise ValueError(f"a name has 1 to {NAME_LENGTH} characters and no NUL")
+    """Return the name, or raise ValueError unless it has 1 to MAX_NAME_CHARACTERS characters and no NUL.
+
+    NUL separates names in Redis.
+    """
+    if not 1 <= len(name) <= MAX_NAME_CHARACTERS or "\x00" in name:
+        raise ValueError(f"a name must have 1 to {MAX_NAME_CHARACTERS} characters and no NUL")
     name.encode("utf-8")
     return name

@@ -1,6 +1,6 @@
-"""Documents of JSON: parts of them found and set by JSON Pointer (RFC 6901), merged deeply, measured. Pure.
+"""JSON documents: read and write parts by JSON Pointer (RFC 6901), merge deeply, measure. Pure functions.
 
-Values are what a JSON parser makes: dict, list, str, int, float, bool and None.
+Values are the result of a JSON parser: dict, list, str, int, float, bool and None.
 """
 
 import json
@@ -15,125 +15,128 @@ from jsonpointer import EndOfList, JsonPointer, JsonPointerException
 from memory.errors import TooLarge, Unprocessable
 from memory.tiers.base import ESCAPED_NUL, to_json
 
-# it would put the whole document into the message of every name that is not there
+# otherwise the error for a missing name contains the whole document
 jsonpointer.VERBOSE_EXCEPTIONS = False
 
-DEEPEST = 64
-"""Objects and lists within one another, the document itself among them: as deep as a body may be."""
+MAX_DEPTH = 64
+"""Nested objects and lists, including the document itself: the limit of request bodies."""
 
 UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 ABSENT = object()
 
-Tokens = tuple[str, ...]
-"""The names and indexes of a path, unescaped."""
+PathTokens = tuple[str, ...]
+"""The unescaped names and indexes of a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """A document as compact JSON text, and what is limited: its bytes in UTF-8."""
+class MeasuredDocument:
+    """A document as compact JSON text, with the sizes that are limited: UTF-8 bytes and top-level names."""
 
     text: str
     size_bytes: int
     entry_count: int
-    """Top-level names."""
+    """Number of top-level names."""
 
 
-PATH_SHAPE = (
-    "a path is a JSON Pointer: empty, or names that each follow a slash; in a name, ~1 stands for a slash and ~0 for ~"
+PATH_RULE = (
+    "path must be a JSON Pointer: empty, or names that each follow a slash, with ~1 for a slash and ~0 for ~ in a name"
 )
 
 
-def parse_path(path: str) -> Tokens:
-    """The tokens of a JSON Pointer: "" leads to the whole document, `/a~1b/0` to the first element of `a/b`.
+def parse_path(path: str) -> PathTokens:
+    """Return the tokens of a JSON Pointer: "" is the whole document, `/a~1b/0` the first element of `a/b`.
 
     Raises Unprocessable.
     """
     try:
         tokens = tuple(JsonPointer(path).parts)
     except JsonPointerException as err:
-        raise Unprocessable(PATH_SHAPE) from err
-    if len(tokens) > DEEPEST or UNSTORABLE.search(path):
-        raise Unprocessable(f"a path has at most {DEEPEST} names, no NUL and no lone surrogate")
+        raise Unprocessable(PATH_RULE) from err
+    if len(tokens) > MAX_DEPTH or UNSTORABLE.search(path):
+        raise Unprocessable(f"a path must have at most {MAX_DEPTH} names, no NUL and no lone surrogate")
     return tokens
 
 
-def pointer_of(tokens: Sequence[str]) -> JsonPointer:
+def pointer_from_names(tokens: Sequence[str]) -> JsonPointer:
     return JsonPointer.from_parts(tokens)
 
 
-def value_at(document: Any, tokens: Tokens) -> Any:
-    """The part that the tokens lead to; ABSENT where there is none, as after the last element of a list ("-")."""
-    found = pointer_of(tokens).resolve(document, ABSENT)
+def value_at(document: Any, tokens: PathTokens) -> Any:
+    """Return the part under the tokens; ABSENT if there is none, as after the last element of a list ("-")."""
+    found = pointer_from_names(tokens).resolve(document, ABSENT)
     return ABSENT if isinstance(found, EndOfList) else found
 
 
-def with_value(document: dict[str, Any], tokens: Tokens, value: Any) -> dict[str, Any]:
-    """The document with the value there; it is changed. Missing objects on the way are made, "-" appends to a list.
+def set_value_at(document: dict[str, Any], tokens: PathTokens, value: Any) -> dict[str, Any]:
+    """Set the value in the document, which is modified, and return the document.
 
-    Raises Unprocessable where the way leads through something else, and for a whole that is no object.
+    Missing objects on the way are created, "-" appends to a list. Raises Unprocessable if the path leads through
+    anything else, or the whole would not be an object.
     """
     if not tokens:
-        return as_object(value)
+        return require_object(value)
     try:
-        return as_object(pointer_of(tokens).set(document, value, create=True))
+        return require_object(pointer_from_names(tokens).set(document, value, create=True))
     except JsonPointerException:
-        # its message quotes the document
-        raise Unprocessable("the path leads through what is no object and no list, or to no place in a list") from None
+        # no cause, because its message quotes the document
+        raise Unprocessable(
+            "the path must lead through objects and lists only, and to an existing index or the end of a list"
+        ) from None
 
 
-def with_merged(document: dict[str, Any], tokens: Tokens, value: Any) -> dict[str, Any]:
-    """The document with the value merged into what is there. Raises as `with_value`."""
+def merge_value_at(document: dict[str, Any], tokens: PathTokens, value: Any) -> dict[str, Any]:
+    """Return the document with the value merged into the existing part. Raises as `set_value_at`."""
     stored = value_at(document, tokens)
-    return with_value(document, tokens, value if stored is ABSENT else merge(stored, value))
+    return set_value_at(document, tokens, value if stored is ABSENT else merge_values(stored, value))
 
 
-def merge(stored: Any, value: Any) -> Any:
-    """Objects merge, name by name; everything else is replaced, by null as well. Neither argument is changed."""
+def merge_values(stored: Any, value: Any) -> Any:
+    """Merge objects by name at every depth; replace everything else, also by null. Neither argument is modified."""
     if not isinstance(stored, dict) or not isinstance(value, dict):
         return value
     merged = dict(stored)
     for name, part in value.items():
-        merged[name] = merge(stored[name], part) if name in stored else part
+        merged[name] = merge_values(stored[name], part) if name in stored else part
     return merged
 
 
-def as_object(value: Any) -> dict[str, Any]:
+def require_object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Unprocessable("the whole data is an object")
+        raise Unprocessable("the whole data must be a JSON object")
     return value
 
 
-def check_part(value: Any, *, below: int = 0) -> None:
-    """That a value may stand `below` so many objects and lists. Raises Unprocessable for what the database refuses."""
-    if depth_of(value, most=DEEPEST - below) > DEEPEST - below:
-        raise Unprocessable(f"data is nested at most {DEEPEST} deep")
+def check_storable(value: Any, *, below: int = 0) -> None:
+    """Raise Unprocessable for a value that cannot be stored `below` so many objects and lists."""
+    if measure_depth(value, limit=MAX_DEPTH - below) > MAX_DEPTH - below:
+        raise Unprocessable(f"data must not be nested more than {MAX_DEPTH} levels deep")
     if ESCAPED_NUL.search(json_text(value)):
-        raise Unprocessable("a text in the data holds a NUL character")
+        raise Unprocessable("the data contains a NUL character, which cannot be stored")
 
 
-def depth_of(value: Any, *, most: int) -> int:
-    """Objects and lists within one another; 0 for a plain value. Counted no further than one over `most`."""
+def measure_depth(value: Any, *, limit: int) -> int:
+    """Return the number of nested objects and lists, 0 for a plain value. Stops counting one above `limit`."""
     depth, layer = 0, [value]
     while layer := [part for part in layer if isinstance(part, (dict, list))]:
         depth += 1
-        if depth > most:
+        if depth > limit:
             break
-        layer = [part for held in layer for part in (held.values() if isinstance(held, dict) else held)]
+        layer = [part for parent in layer for part in (parent.values() if isinstance(parent, dict) else parent)]
     return depth
 
 
-def measure(document: dict[str, Any], *, limit_bytes: int) -> Measured:
-    """Raises TooLarge."""
+def measure_document(document: dict[str, Any], *, limit_bytes: int) -> MeasuredDocument:
+    """Measure the document. Raises TooLarge above the limit."""
     text = json_text(document)
     size_bytes = len(text.encode())
     if size_bytes > limit_bytes:
-        message = f"the data would have {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
+        message = f"the data would have {size_bytes} bytes, but {limit_bytes} are allowed; nothing was stored"
         raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
-    return Measured(text=text, size_bytes=size_bytes, entry_count=len(document))
+    return MeasuredDocument(text=text, size_bytes=size_bytes, entry_count=len(document))
 
 
 def comparable_json(value: Any) -> str:
-    """The same for what is one as JSON, where 1 is neither 1.0 nor true, and the order of names says nothing."""
+    """Return the same text for equal JSON values, where 1 differs from 1.0 and true, and order of names is ignored."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -141,5 +144,5 @@ def json_text(value: Any) -> str:
     try:
         return to_json(value)
     except (ValueError, TypeError):
-        # the message would quote the value
-        raise Unprocessable("the data holds what JSON has no form for") from None
+        # no cause, because its message would quote the value
+        raise Unprocessable("the data contains a value that JSON cannot represent") from None

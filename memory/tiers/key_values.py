@@ -1,4 +1,4 @@
-"""Texts by key, with an expiry if wanted: the plain helpers of the documented Redis manager, inside an account."""
+"""Texts by key with an optional expiry: the plain operations of the documented Redis manager, within an account."""
 
 from memory.owner import Owner
 from memory.tiers.base import check_name
@@ -6,13 +6,13 @@ from memory_project.redis import client, value_key
 
 
 class KeyValues:
-    """The account's texts. They are kept raw: only texts go in, so that they need no JSON to come back as they were."""
+    """The account's texts. They are stored raw, because only texts are accepted."""
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
 
     def get(self, key: str) -> str | None:
-        """The text, or None where there is none (any more)."""
+        """Return the text, or None if there is none or it has expired."""
         value = client().get(self._key(key))
         return None if value is None else str(value)
 

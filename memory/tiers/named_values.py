@@ -1,7 +1,7 @@
-"""Values by name in Redis, each of which expires by itself.
+"""Values by name in Redis, each with its own expiry.
 
-The names are a sorted set by the moment when each value expires, so that nothing is ever scanned for; a value is a key
-of its own, that of the names with `:<name>` behind it.
+The names are a sorted set ordered by expiry, so that no scan is needed. A value is a key of its own: that of the names
+followed by `:<name>`.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from typing import Any
 from memory.tiers.base import check_name, from_json
 from memory_project.redis import script
 
-# every script takes the key of the names, and before other arguments the prefix of the values' keys
+# KEYS[1] of every script is the set of names, ARGV[1] the prefix of the values' keys
 VALUES = """
 local names, prefix = KEYS[1], ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', names, '-inf', now)
 
--- false where there is no room for one more
+-- returns false if there is no room for another value
 local function keep(name, json, ttl_ms, most)
     if not redis.call('ZSCORE', names, name) and redis.call('ZCARD', names) >= most then
         return false
@@ -31,7 +31,7 @@ local function keep(name, json, ttl_ms, most)
     return true
 end
 
--- name, JSON and milliseconds left of each value
+-- returns name, JSON and remaining milliseconds of each value
 local function all()
     local flat = {}
     for _, name in ipairs(redis.call('ZRANGE', names, 0, -1)) do
@@ -48,18 +48,18 @@ local function all()
 end
 """
 
-# most values, seconds to live, name, JSON
+# ARGV: prefix, max values, seconds to live, name, JSON
 SET_VALUE = VALUES + "return keep(ARGV[4], ARGV[5], tonumber(ARGV[3]) * 1000, tonumber(ARGV[2])) and 1 or 0"
 
-# name
+# ARGV: prefix, name
 FIND_VALUE = "return {redis.call('GET', ARGV[1] .. ARGV[2]), redis.call('PTTL', ARGV[1] .. ARGV[2])}"
 
-# name
+# ARGV: prefix, name
 DELETE_VALUE = VALUES + "redis.call('ZREM', names, ARGV[2]) return redis.call('DEL', prefix .. ARGV[2])"
 
 ALL_VALUES = VALUES + "return all()"
 
-# name and milliseconds left of each value
+# returns name and remaining milliseconds of each value
 EXPIRIES = (
     VALUES
     + """
@@ -103,7 +103,7 @@ return cleared
 """
 )
 
-# most values, then name, JSON and milliseconds of each value
+# ARGV: prefix, max values, then name, JSON and milliseconds of each value
 RESTORE = (
     VALUES
     + """
@@ -126,7 +126,7 @@ return 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredValue:
-    """A value, and in how many seconds (1 or more) it expires."""
+    """A value, and the seconds (1 or more) until it expires."""
 
     value: Any
     ttl_seconds: int
@@ -134,7 +134,7 @@ class StoredValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredText:
-    """A value as it is stored: its name, its JSON, and the milliseconds that it has left."""
+    """A value as stored: its name, its JSON, and its remaining milliseconds."""
 
     name: str
     json: str
@@ -142,59 +142,62 @@ class StoredText:
 
 
 class NamedValues:
-    """The values whose names are at `key`, at most `most`. Every call is one round trip; ValueError for no name."""
+    """The values whose names are at `key`, at most `max_values`.
 
-    def __init__(self, key: str, *, most: int) -> None:
+    Every call is one round trip, and raises ValueError for an invalid name.
+    """
+
+    def __init__(self, key: str, *, max_values: int) -> None:
         self._key = key
-        self._most = most
+        self._max_values = max_values
 
     def set(self, name: str, json: str, *, ttl_seconds: int) -> bool:
-        """Store or replace a value; False where there is no room for one more."""
-        return bool(self.run(SET_VALUE, self._most, ttl_seconds, check_name(name), json))
+        """Store or replace a value. Return False if there is no room for another one."""
+        return bool(self.run(SET_VALUE, self._max_values, ttl_seconds, check_name(name), json))
 
     def find(self, name: str) -> StoredValue | None:
-        """The value, which may be None itself; None where there is none (any more)."""
+        """Return the stored value, or None if there is none or it has expired."""
         json, left_ms = self.run(FIND_VALUE, check_name(name))
-        return None if json is None else StoredValue(value=from_json(json), ttl_seconds=seconds_of(left_ms))
+        return None if json is None else StoredValue(value=from_json(json), ttl_seconds=whole_seconds(left_ms))
 
     def delete(self, name: str) -> bool:
-        """Whether there was one."""
+        """Delete a value and return True if there was one."""
         return bool(self.run(DELETE_VALUE, check_name(name)))
 
     def all(self) -> list[StoredText]:
-        """What has not expired, by name."""
-        return stored_texts(self.run(ALL_VALUES))
+        """Return the live values, ordered by name."""
+        return parse_stored_texts(self.run(ALL_VALUES))
 
     def expiries(self) -> dict[str, int]:
-        """The names of all values, in order, and the seconds that each has left."""
+        """Return the names of all values, sorted, and their remaining seconds."""
         flat = self.run(EXPIRIES)
-        return {name: seconds_of(left_ms) for name, left_ms in sorted(zip(flat[::2], flat[1::2], strict=True))}
+        return {name: whole_seconds(left_ms) for name, left_ms in sorted(zip(flat[::2], flat[1::2], strict=True))}
 
     def measure(self) -> tuple[int, int]:
-        """How many values there are, and the bytes of their names and their JSON."""
+        """Return the number of values, and the bytes of their names and JSON."""
         entries, size_bytes = self.run(MEASURE)
         return int(entries), int(size_bytes)
 
     def clear(self) -> int:
-        """Delete all values; how many there were."""
+        """Delete all values and return their number."""
         return int(self.run(CLEAR))
 
     def restore(self, values: Sequence[StoredText]) -> bool:
-        """Store values over those of their names; False where there is no room for all of them: nothing changes."""
+        """Store values over those with the same names; return False, without changes, if not all of them fit."""
         parts = [part for value in values for part in (value.name, value.json, value.ttl_ms)]
-        return bool(self.run(RESTORE, self._most, *parts))
+        return bool(self.run(RESTORE, self._max_values, *parts))
 
     def run(self, source: str, *args: str | int, keys: Sequence[str] = ()) -> Any:
-        """A script that begins with VALUES, or knows what that knows: `keys` come after the key of the names."""
+        """Run a script that begins with VALUES or uses the same arguments; `keys` follow the key of the names."""
         return script(source)(keys=[self._key, *keys], args=[f"{self._key}:", *args])
 
 
-def stored_texts(flat: Sequence[Any]) -> list[StoredText]:
-    """What the script's `all()` returned, by name."""
+def parse_stored_texts(flat: Sequence[Any]) -> list[StoredText]:
+    """Parse the result of a script's `all()`, ordered by name."""
     found = sorted(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
     return [StoredText(name=name, json=json, ttl_ms=left_ms) for name, json, left_ms in found]
 
 
-def seconds_of(milliseconds: int) -> int:
-    """Rounded up: what is there has at least a second."""
+def whole_seconds(milliseconds: int) -> int:
+    """Round milliseconds up to seconds: a stored value has at least one second."""
     return max(1, -(-milliseconds // 1_000))

@@ -1,7 +1,7 @@
-"""Session memory: a conversation's live side in Redis, under the documented keys behind the account's prefix.
+"""Session memory: the live state of a conversation in Redis, under the documented keys with the account's prefix.
 
-- turns, thoughts and the active goal expire together, SESSION_TTL_HOURS after the last call about one of them;
-- a context value expires by itself, SESSION_VALUE_TTL_SECONDS or its own `ttl_seconds` after it was set.
+- Turns, thoughts and the active goal expire together, SESSION_TTL_HOURS after the last call about any of them.
+- A context value expires by itself, SESSION_VALUE_TTL_SECONDS or its own `ttl_seconds` after it was set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,15 @@ from typing import Any
 from memory import conf
 from memory.errors import TooLarge, Unprocessable
 from memory.tiers.base import from_json, to_json
-from memory.tiers.named_values import VALUES, NamedValues, StoredValue, seconds_of, stored_texts
-from memory.tiers.session_buffer import LISTS, RENEW, RedisBuffer, run_on_lists
-from memory.tiers.session_turns import SessionTurn, turn_of
-from memory_project.redis import SessionPlace, session_key
+from memory.tiers.named_values import VALUES, NamedValues, StoredValue, parse_stored_texts, whole_seconds
+from memory.tiers.session_buffer import LISTS, RENEW, RedisBuffer, run_list_script
+from memory.tiers.session_turns import SessionTurn, turn_from_entry
+from memory_project.redis import SessionRef, session_key
 
-# the lists as keys after the names of the values
+# KEYS: the names of the values, then LISTS
 SNAPSHOT = VALUES + "return {redis.call('GET', KEYS[4]), redis.call('LRANGE', KEYS[3], 0, -1), all()}"
 
-# most values, seconds that lists live, goal, number of thoughts, then thoughts, then name, JSON, seconds of each value
+# ARGV: max values, seconds to live of lists, goal, number of thoughts, thoughts, then name, JSON, seconds of each value
 RESTORE = (
     VALUES
     + """
@@ -56,158 +56,158 @@ for _, key in ipairs(KEYS) do
 end
 """
 
-# seconds to live
+# ARGV: seconds to live
 MARK_SAVED = "redis.call('SET', KEYS[4], 1, 'EX', ARGV[1])"
 
-# seconds to live
+# ARGV: seconds to live
 KEEP_MARK = "return redis.call('EXPIRE', KEYS[4], ARGV[1])"
 
-# seconds to live, goal
+# ARGV: seconds to live, goal
 SET_GOAL = "redis.call('SET', KEYS[3], ARGV[2])" + RENEW
 
 GET_GOAL = RENEW + "return redis.call('GET', KEYS[3])"
 
 CLEAR_GOAL = RENEW + "return redis.call('DEL', KEYS[3])"
 
-# seconds to live, most thoughts, thought
+# ARGV: seconds to live, max thoughts, thought
 PUSH_THOUGHT = "redis.call('RPUSH', KEYS[2], ARGV[3]) redis.call('LTRIM', KEYS[2], -tonumber(ARGV[2]), -1)" + RENEW
 
-# seconds to live, limit
+# ARGV: seconds to live, limit
 GET_THOUGHTS = RENEW + "return redis.call('LRANGE', KEYS[2], -tonumber(ARGV[2]), -1)"
 
 
 class SessionMemory:
-    """The session of one conversation, shared by the agents that take part. Every call is one round trip.
+    """The session of one conversation, shared by its agents. Every call is one round trip.
 
-    Values and thoughts may be any JSON and come back as they went in; ValueError for what has no JSON. One of more
-    than SESSION_VALUE_BYTES raises TooLarge (`stored=False`).
+    Values and thoughts may be any JSON; ValueError for values that JSON cannot represent, TooLarge (`stored=False`)
+    above SESSION_VALUE_BYTES.
     """
 
-    def __init__(self, place: SessionPlace) -> None:
-        self._place = place
+    def __init__(self, session: SessionRef) -> None:
+        self._session = session
 
     def add_turn(self, turn: SessionTurn) -> None:
-        """`add_turns` of one."""
+        """Add one turn; see `add_turns`."""
         self.add_turns([turn])
 
     def add_turns(self, turns: Sequence[SessionTurn]) -> None:
-        """Add turns, in order of index, to the buffer; those that it has already change nothing."""
-        RedisBuffer(self._place).append(turns, first=0)
+        """Add turns to the buffer, in order of index; turns that it has already change nothing."""
+        RedisBuffer(self._session).append(turns, first=0)
 
     def get_recent_turns(self, limit: int) -> list[SessionTurn]:
-        """The latest turns of the buffer, oldest first."""
+        """Return the latest turns of the buffer, oldest first."""
         if limit < 1:
             return []
-        return [turn_of(entry) for entry in RedisBuffer(self._place).latest(limit, first=0)]
+        return [turn_from_entry(entry) for entry in RedisBuffer(self._session).latest(limit, first=0)]
 
     def set(self, key: str, value: Any, ttl_seconds: int | None = None) -> None:
-        """Store a value for `ttl_seconds` (1 to SESSION_MAX_TTL_HOURS; ValueError for others), or the default.
+        """Store a value for `ttl_seconds` (1 to SESSION_MAX_TTL_HOURS, else ValueError) or for the default time.
 
-        Raises Unprocessable for one more than SESSION_VALUES, ValueError for what is no name.
+        Raises Unprocessable for more than SESSION_VALUES values, ValueError for an invalid name.
         """
         seconds = conf.SESSION_VALUE_TTL_SECONDS if ttl_seconds is None else ttl_seconds
-        if not 1 <= seconds <= most_seconds():
-            raise ValueError(f"ttl_seconds must be 1 to {most_seconds()}")
-        if not self._values.set(key, small_json(value), ttl_seconds=seconds):
-            raise Unprocessable(f"the session has {conf.SESSION_VALUES} values, no more are allowed")
+        if not 1 <= seconds <= max_ttl_seconds():
+            raise ValueError(f"ttl_seconds must be from 1 to {max_ttl_seconds()}")
+        if not self._values.set(key, session_json(value), ttl_seconds=seconds):
+            raise Unprocessable(f"the session already has {conf.SESSION_VALUES} values: delete one first")
 
     def find(self, key: str) -> StoredValue | None:
-        """The value, which may be None itself; None where there is none (any more)."""
+        """Return the stored value, or None if there is none or it has expired."""
         return self._values.find(key)
 
     def get(self, key: str) -> Any:
-        """The value, or None where there is none (any more); `find` tells them apart."""
+        """Return the value, or None if there is none; `find` distinguishes a stored None."""
         found = self.find(key)
         return None if found is None else found.value
 
     def delete(self, key: str) -> bool:
-        """Whether there was one."""
+        """Delete a value and return True if there was one."""
         return self._values.delete(key)
 
     def get_context(self) -> dict[str, Any]:
-        """All values that have not expired, by name."""
+        """Return all live values by name."""
         return {stored.name: from_json(stored.json) for stored in self._values.all()}
 
     def clear_session(self) -> None:
-        """Forget turns, thoughts, values and the active goal."""
+        """Delete turns, thoughts, values and the active goal."""
         self._run_on_everything(CLEAR)
 
     def set_active_goal(self, goal_id: str, goal_description: str) -> None:
-        goal = small_json({"goal_id": goal_id, "goal_description": goal_description})
-        run_on_lists(SET_GOAL, self._place, goal)
+        goal = session_json({"goal_id": goal_id, "goal_description": goal_description})
+        run_list_script(SET_GOAL, self._session, goal)
 
     def get_active_goal(self) -> dict[str, Any] | None:
-        """`goal_id` and `goal_description`, or None where there is no goal (any more)."""
-        json = run_on_lists(GET_GOAL, self._place)
+        """Return `goal_id` and `goal_description`, or None if there is no goal or it has expired."""
+        json = run_list_script(GET_GOAL, self._session)
         return None if json is None else from_json(json)
 
     def clear_active_goal(self) -> bool:
-        """Whether there was one."""
-        return bool(run_on_lists(CLEAR_GOAL, self._place))
+        """Clear the active goal and return True if there was one."""
+        return bool(run_list_script(CLEAR_GOAL, self._session))
 
     def push_thought(self, thought: Any, agent_id: str, now: datetime) -> None:
-        """Add a thought; the oldest one beyond SESSION_THOUGHTS goes."""
-        json = small_json({"thought": thought, "agent_id": agent_id, "timestamp": now.isoformat()})
-        run_on_lists(PUSH_THOUGHT, self._place, conf.SESSION_THOUGHTS, json)
+        """Add a thought; the oldest beyond SESSION_THOUGHTS are dropped."""
+        json = session_json({"thought": thought, "agent_id": agent_id, "timestamp": now.isoformat()})
+        run_list_script(PUSH_THOUGHT, self._session, conf.SESSION_THOUGHTS, json)
 
     def get_thoughts(self, limit: int) -> list[dict[str, Any]]:
-        """The latest thoughts, newest last: each with thought, agent_id and timestamp (ISO 8601)."""
+        """Return the latest thoughts, newest last: each with thought, agent_id and timestamp (ISO 8601)."""
         if limit < 1:
             return []
-        return [from_json(json) for json in run_on_lists(GET_THOUGHTS, self._place, limit)]
+        return [from_json(json) for json in run_list_script(GET_THOUGHTS, self._session, limit)]
 
     def snapshot(self) -> dict[str, Any]:
-        """What `restore` takes: the goal, the thoughts, and the values with the seconds that they have left.
+        """Return the input of `restore`: the goal, the thoughts, and the values with their remaining seconds.
 
-        Each is the JSON text as it is stored, so that a database's own JSON does not change numbers inside. Turns are
-        no part of it: they are in the log.
+        Each is the JSON text as stored, because a database's own JSON would change numbers. Turns are not included:
+        they are in the log.
         """
         goal, thoughts, flat = self._run_on_everything(SNAPSHOT)
         values = {
-            stored.name: {"json": stored.json, "ttl_seconds": seconds_of(stored.ttl_ms)}
-            for stored in stored_texts(flat)
+            stored.name: {"json": stored.json, "ttl_seconds": whole_seconds(stored.ttl_ms)}
+            for stored in parse_stored_texts(flat)
         }
         return {"active_goal": goal, "thoughts": thoughts, "values": values}
 
     def mark_saved(self) -> None:
-        """Say that a snapshot is kept: what is deleted from now on is not lost."""
-        run_on_lists(MARK_SAVED, self._place)
+        """Record that a snapshot is stored: deletions from now on are no loss."""
+        run_list_script(MARK_SAVED, self._session)
 
     def is_saved(self) -> bool:
-        """Whether nothing was lost since it was marked as saved."""
-        return bool(run_on_lists(KEEP_MARK, self._place))
+        """Return True if nothing was lost since `mark_saved`."""
+        return bool(run_list_script(KEEP_MARK, self._session))
 
     def restore(self, snapshot: Mapping[str, Any]) -> bool:
-        """Bring back what is not there: goal, thoughts where there are none, values (for the seconds they had left).
+        """Restore what is missing: the goal, thoughts if there are none, and values for their remaining seconds.
 
-        Only where the session was lost, or has expired, since it was marked as saved; False where it was not.
+        Does so only if the session was lost, or expired, since `mark_saved`; otherwise returns False.
         """
         thoughts = snapshot["thoughts"][-conf.SESSION_THOUGHTS :]
         values = [
             part
             for name, value in snapshot["values"].items()
-            for part in (name, value["json"], min(value["ttl_seconds"], most_seconds()))
+            for part in (name, value["json"], min(value["ttl_seconds"], max_ttl_seconds()))
         ]
         shared = (conf.SESSION_VALUES, conf.SESSION_TTL_HOURS * 3_600, snapshot["active_goal"] or "")
         return bool(self._run_on_everything(RESTORE, *shared, len(thoughts), *thoughts, *values))
 
     def _run_on_everything(self, source: str, *args: str | int) -> Any:
-        return self._values.run(source, *args, keys=[session_key(self._place, name) for name in LISTS])
+        return self._values.run(source, *args, keys=[session_key(self._session, name) for name in LISTS])
 
     @property
     def _values(self) -> NamedValues:
-        return NamedValues(session_key(self._place, "context"), most=conf.SESSION_VALUES)
+        return NamedValues(session_key(self._session, "context"), max_values=conf.SESSION_VALUES)
 
 
-def most_seconds() -> int:
+def max_ttl_seconds() -> int:
     return conf.SESSION_MAX_TTL_HOURS * 3_600
 
 
-def small_json(value: Any) -> str:
-    """`value` as JSON. Raises TooLarge above SESSION_VALUE_BYTES."""
+def session_json(value: Any) -> str:
+    """Return the value as JSON. Raises TooLarge above SESSION_VALUE_BYTES."""
     json = to_json(value)
     size_bytes, limit_bytes = len(json.encode("utf-8")), conf.SESSION_VALUE_BYTES
     if size_bytes > limit_bytes:
-        message = f"the value has {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
+        message = f"the value has {size_bytes} bytes, but {limit_bytes} are allowed; nothing was stored"
         raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
     return json

@@ -1,19 +1,19 @@
-"""A session's buffer in Redis: a list of its latest turns in order of their numbers, each call one script.
+"""A session's buffer in Redis: a list of its latest turns ordered by number. Each call is one script.
 
-An entry is `<number> <bytes of JSON up to its end> <turn id> <JSON>`, so that a script knows order and size from
-the ends of the list. Turns may arrive in any order: each finds its place, and a reader sees the latest stretch without
-a hole in it. Lists and goal of a session live and expire together; every call renews them.
+An entry is `<number> <bytes of JSON up to its end> <turn id> <JSON>`, so that a script knows order and size from the
+ends of the list. Turns may arrive in any order and are inserted where they belong; a reader sees the latest run of
+consecutive turns. Lists and goal of a session expire together, and every call renews them.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memory import conf
-from memory.tiers.session_turns import Entry, SessionTurn, fitting_entries, latest_stretch
-from memory_project.redis import SessionPlace, script, session_key
+from memory.tiers.session_turns import BufferEntry, SessionTurn, fitting_entries, latest_contiguous
+from memory_project.redis import SessionRef, script, session_key
 
 LISTS = ("turns", "thoughts", "active_goal", "saved")
-"""What expires together, in the order of a script's keys; `saved` is there while a saved session has not been lost."""
+"""Keys that expire together, in the order of a script's KEYS; `saved` marks a session saved and not lost since."""
 
 RENEW = """
 for _, key in ipairs(KEYS) do
@@ -24,7 +24,7 @@ end
 ENTRIES = """
 local turns = KEYS[1]
 
--- number, bytes up to its end, turn id, where its JSON begins
+-- returns the number, bytes up to its end, turn id, and offset of its JSON
 local function read(entry)
     local index, upto, id, at = string.match(entry, '^(%d+) (%d+) (%S+) ()')
     return tonumber(index), tonumber(upto), id, at
@@ -64,7 +64,7 @@ local function push(by_number)
     end
 end
 
--- removes the oldest beyond the bounds; the newest goes only where it is below the first number
+-- removes the oldest beyond the bounds; the newest goes only if it is below the first number
 local function drop_oldest(first, messages, bytes)
     redis.call('LTRIM', turns, -messages, -1)
     local newest = redis.call('LINDEX', turns, -1)
@@ -81,7 +81,7 @@ local function drop_oldest(first, messages, bytes)
     end
 end
 
--- the turns in the arguments from this position on, by number, and the least and greatest number
+-- returns the turns in ARGV from this position on, by number, and the lowest and highest number
 local function given_from(position)
     local given = {}
     for i = position, #ARGV, 3 do
@@ -91,7 +91,7 @@ local function given_from(position)
 end
 """
 
-# seconds to live, first number, most messages, most bytes, then number, id and JSON of each turn
+# ARGV: seconds to live, first number, max messages, max bytes, then number, id and JSON of each turn
 APPEND = (
     ENTRIES
     + """
@@ -99,7 +99,7 @@ local given, least = given_from(5)
 local stored = take_from(least)
 for index, turn in pairs(given) do
     if stored[index] and stored[index][1] ~= turn[1] then
-        -- another history under the same numbers: what the log has now counts
+        -- the numbers belong to another history: start again with what the log has now
         redis.call('DEL', turns)
         stored = {}
         break
@@ -110,7 +110,7 @@ if before then
     follows = follows or read(before) == least - 1
 end
 for index, turn in pairs(given) do
-    -- it may say by now what a correction made of it
+    -- the stored turn wins, because it may have been corrected
     stored[index] = stored[index] or turn
 end
 push(stored)
@@ -120,7 +120,7 @@ drop_oldest(tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]))
     + "return follows and 1 or 0"
 )
 
-# as of APPEND
+# ARGV as for APPEND
 REPLACE = (
     ENTRIES
     + """
@@ -134,10 +134,10 @@ drop_oldest(tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]))
     + RENEW
 )
 
-# seconds to live, first number, most messages, most bytes
+# ARGV: seconds to live, first number, max messages, max bytes
 TRIM = ENTRIES + "drop_oldest(tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]))" + RENEW
 
-# seconds to live, limit
+# ARGV: seconds to live, limit
 LATEST = RENEW + "return redis.call('LRANGE', KEYS[1], -tonumber(ARGV[2]), -1)"
 
 CLEAR = "return redis.call('UNLINK', KEYS[1])"
@@ -146,49 +146,49 @@ CLEAR = "return redis.call('UNLINK', KEYS[1])"
 class RedisBuffer:
     """The buffer of one session."""
 
-    def __init__(self, place: SessionPlace) -> None:
-        self._place = place
+    def __init__(self, session: SessionRef) -> None:
+        self._session = session
 
     def append(self, turns: Sequence[SessionTurn], *, first: int) -> bool:
-        """Put turns in their places; the buffer begins at number `first`. False where turns before them are missing.
+        """Insert turns by number; the buffer starts at number `first`. Return False if turns before them are missing.
 
-        Where a number has another turn already, the buffer begins anew with these.
+        If a number has another turn already, the buffer is replaced by these turns.
         """
         entries = fitting_entries(turns)
         if not entries:
             return True
         if len(entries) < len(turns):
             first = max(first, entries[0].index)
-        return bool(self._run(APPEND, first, conf.BUFFER_MESSAGES, conf.BUFFER_BYTES, *flat(entries)))
+        return bool(self._run(APPEND, first, conf.BUFFER_MESSAGES, conf.BUFFER_BYTES, *flatten_entries(entries)))
 
-    def replace(self, entries: Sequence[Entry], *, first: int) -> None:
-        """Make the buffer this stretch, and what came after it meanwhile."""
+    def replace(self, entries: Sequence[BufferEntry], *, first: int) -> None:
+        """Replace the buffer by these entries, keeping newer turns that arrived in the meantime."""
         if entries:
-            self._run(REPLACE, first, conf.BUFFER_MESSAGES, conf.BUFFER_BYTES, *flat(entries))
+            self._run(REPLACE, first, conf.BUFFER_MESSAGES, conf.BUFFER_BYTES, *flatten_entries(entries))
 
-    def latest(self, limit: int, *, first: int) -> list[Entry]:
-        """The latest stretch from number `first` on, of at most `limit` turns (1 or more), oldest first."""
+    def latest(self, limit: int, *, first: int) -> list[BufferEntry]:
+        """Return the latest consecutive turns from number `first` on, at most `limit` (1 or more), oldest first."""
         stored: list[str] = self._run(LATEST, limit)
         parts = [entry.split(" ", 3) for entry in stored]
-        entries = [Entry(index=int(index), turn_id=turn_id, json=json) for index, _, turn_id, json in parts]
-        return latest_stretch(entries, first=first)
+        entries = [BufferEntry(index=int(index), turn_id=turn_id, json=json) for index, _, turn_id, json in parts]
+        return latest_contiguous(entries, first=first)
 
     def trim(self, *, first: int) -> None:
-        """Forget the turns before number `first`."""
+        """Delete the turns before number `first`."""
         self._run(TRIM, first, conf.BUFFER_MESSAGES, conf.BUFFER_BYTES)
 
     def clear(self) -> None:
         self._run(CLEAR)
 
     def _run(self, source: str, *args: str | int) -> Any:
-        return run_on_lists(source, self._place, *args)
+        return run_list_script(source, self._session, *args)
 
 
-def run_on_lists(source: str, place: SessionPlace, *args: str | int) -> Any:
-    """Run a script over the LISTS; its first argument is their seconds to live, before `args`."""
-    keys = [session_key(place, name) for name in LISTS]
+def run_list_script(source: str, session: SessionRef, *args: str | int) -> Any:
+    """Run a script over LISTS; their seconds to live are its first argument, before `args`."""
+    keys = [session_key(session, name) for name in LISTS]
     return script(source)(keys=keys, args=[conf.SESSION_TTL_HOURS * 3_600, *args])
 
 
-def flat(entries: Iterable[Entry]) -> list[str | int]:
+def flatten_entries(entries: Iterable[BufferEntry]) -> list[str | int]:
     return [part for entry in entries for part in (entry.index, entry.turn_id, entry.json)]

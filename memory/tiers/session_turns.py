@@ -1,4 +1,4 @@
-"""Turns as a session holds them, and how much of them a buffer may hold."""
+"""Turns as a session stores them, and the limits of a buffer."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from uuid import UUID
 from memory import conf
 from memory.models import Conversation, Turn
 from memory.tiers.base import from_json, to_json
-from memory_project.redis import SessionPlace
+from memory_project.redis import SessionRef
 
 WITHHELD = "(withheld)"
-"""All that a quarantined turn says in a session; its number stays, so that no turn is missed."""
+"""The content of a quarantined turn in a session. Its number stays, so that no turn seems to be missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTurn:
-    """A turn as the buffer holds it. `content` as it was sent: a text, parts, or None beside tool calls."""
+    """A turn in a buffer. `content` as it was sent: a text, parts, or None with tool calls."""
 
     id: UUID
     index: int
@@ -32,8 +32,8 @@ class SessionTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A turn in a buffer: its number, its id, and all of it as JSON, whose UTF-8 bytes count."""
+class BufferEntry:
+    """A turn in a buffer: its number, its id, and its JSON, whose UTF-8 bytes are limited."""
 
     index: int
     turn_id: str
@@ -44,8 +44,8 @@ class Entry:
         return len(self.json.encode("utf-8"))
 
 
-def place_of(conversation: Conversation) -> SessionPlace:
-    return SessionPlace(
+def session_ref(conversation: Conversation) -> SessionRef:
+    return SessionRef(
         account_id=conversation.account_id,
         user_id=conversation.user_id,
         channel=conversation.channel,
@@ -54,7 +54,7 @@ def place_of(conversation: Conversation) -> SessionPlace:
 
 
 def session_turn(turn: Turn) -> SessionTurn:
-    """The row as a session has it: of a quarantined one its place, role and agent, and nothing that was sent."""
+    """Return the row as a session shows it: of a quarantined turn only its number, role and agent."""
     is_withheld = turn.quarantined
     return SessionTurn(
         id=turn.id,
@@ -69,8 +69,8 @@ def session_turn(turn: Turn) -> SessionTurn:
     )
 
 
-def entry_of(turn: SessionTurn) -> Entry:
-    """The turn as JSON; its content only where text and payload do not hold it already."""
+def buffer_entry(turn: SessionTurn) -> BufferEntry:
+    """Return the turn as JSON, with its content only if text and payload do not contain it."""
     kept: dict[str, Any] = {
         "role": turn.role,
         "name": turn.name,
@@ -81,11 +81,11 @@ def entry_of(turn: SessionTurn) -> Entry:
     }
     if turn.content is not (turn.payload or {}).get("content", turn.text):
         kept["content"] = turn.content
-    return Entry(index=turn.index, turn_id=str(turn.id), json=to_json(kept))
+    return BufferEntry(index=turn.index, turn_id=str(turn.id), json=to_json(kept))
 
 
-def turn_of(entry: Entry) -> SessionTurn:
-    """The inverse of `entry_of`."""
+def turn_from_entry(entry: BufferEntry) -> SessionTurn:
+    """Return the turn of an entry; the inverse of `buffer_entry`."""
     kept = from_json(entry.json)
     payload = kept["payload"]
     return SessionTurn(
@@ -101,14 +101,14 @@ def turn_of(entry: Entry) -> SessionTurn:
     )
 
 
-def fitting_entries(turns: Sequence[SessionTurn]) -> list[Entry]:
-    """The latest of `turns` that a buffer may hold at once; `turns` in order of index. Few others are serialized."""
-    return bounded(entry_of(turn) for turn in reversed(turns))
+def fitting_entries(turns: Sequence[SessionTurn]) -> list[BufferEntry]:
+    """Return the latest of `turns` (ordered by index) that fit into a buffer. Few others are serialized."""
+    return limit_entries(buffer_entry(turn) for turn in reversed(turns))
 
 
-def bounded(latest_first: Iterable[Entry]) -> list[Entry]:
-    """The first of them within BUFFER_MESSAGES and BUFFER_BYTES, oldest first; the latest one whatever its size."""
-    kept: list[Entry] = []
+def limit_entries(latest_first: Iterable[BufferEntry]) -> list[BufferEntry]:
+    """Return the first entries within BUFFER_MESSAGES and BUFFER_BYTES, oldest first; always at least one."""
+    kept: list[BufferEntry] = []
     size_bytes = 0
     for entry in islice(latest_first, conf.BUFFER_MESSAGES):
         size_bytes += entry.size_bytes
@@ -118,11 +118,11 @@ def bounded(latest_first: Iterable[Entry]) -> list[Entry]:
     return kept[::-1]
 
 
-def latest_stretch(entries: Iterable[Entry], *, first: int) -> list[Entry]:
-    """The entries from number `first` on that follow each other up to the last one, which turns on their way leave."""
-    stretch: list[Entry] = []
+def latest_contiguous(entries: Iterable[BufferEntry], *, first: int) -> list[BufferEntry]:
+    """Return the latest consecutive entries, from number `first` on; turns still on their way leave gaps."""
+    latest: list[BufferEntry] = []
     for entry in sorted(entries, key=lambda entry: entry.index, reverse=True):
-        if entry.index < first or (stretch and entry.index != stretch[-1].index - 1):
+        if entry.index < first or (latest and entry.index != latest[-1].index - 1):
             break
-        stretch.append(entry)
-    return stretch[::-1]
+        latest.append(entry)
+    return latest[::-1]

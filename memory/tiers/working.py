@@ -1,12 +1,12 @@
-"""Working memory: what agents have in hand in one conversation. A Redis hash that expires when nobody looks at it.
+r"""Working memory of a conversation: a Redis hash that expires when it is not used.
 
-Agent-private: a field of the hash is `<agent_id>\\x00<name>`, with an empty agent for the account's own fields.
+Private to agents: a field of the hash is `<agent_id>\x00<name>`, with an empty agent for the account's own fields.
 
-- an agent reads the account's fields under its own, and writes and deletes only its own;
-- the account reads everything (its own value of a name first, else that of the first agent by id); what it writes
-  replaces the agents' values of that name, so that everybody sees it, and what it deletes is gone for everybody.
+- An agent reads the account's fields below its own, and writes and deletes only its own.
+- The account reads everything (its own value of a name first, else that of the first agent by id). Its writes replace
+  the agents' values of that name, so that everybody sees them, and its deletions delete the name for everybody.
 
-Sizes count bare names and serialized values of everything in the hash, in UTF-8 bytes.
+Sizes are UTF-8 bytes of the names and serialized values of everything in the hash, without agent ids.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,12 +18,12 @@ from memory import conf
 from memory.errors import TooLarge, Unprocessable
 from memory.owner import Owner
 from memory.tiers.base import check_name, from_json, to_json
-from memory_project.redis import Place, client, conversation_key, script
+from memory_project.redis import ConversationRef, client, conversation_key, script
 from memory_project.redis import scan_conversations as scan_conversations_with
 
 KEY_NAME = "working_memory"
-REFUSED_FROM_TIMES = 4
-"""A write after which the hash would be larger than this many times the limit changes nothing."""
+REFUSAL_FACTOR = 4
+"""A write changes nothing if the hash would exceed this many times the limit."""
 
 SPLIT = """
 local function split(field)
@@ -37,7 +37,7 @@ redis.call('EXPIRE', KEYS[1], ARGV[1])
 return redis.call('HGETALL', KEYS[1])
 """
 
-# ttl, agent, refused above so many bytes, then names and values
+# ARGV: seconds to live, agent, bytes above which the write is refused, then names and values
 MERGE = (
     SPLIT
     + """
@@ -69,7 +69,7 @@ return {1, size, redis.call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 0) or 0}
 """
 )
 
-# ttl, agent, then names
+# ARGV: seconds to live, agent, then names
 REMOVE = (
     SPLIT
     + """
@@ -88,7 +88,7 @@ return removed
 """
 )
 
-# ttl, agent
+# ARGV: seconds to live, agent
 CLEAR = (
     SPLIT
     + """
@@ -110,8 +110,8 @@ return removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """What a write left. `size_bytes` decides; `memory_bytes` is what this server needs for it."""
+class WorkingMemoryWrite:
+    """The sizes after a write. `size_bytes` is limited; `memory_bytes` is what this Redis server uses for it."""
 
     size_bytes: int
     limit_bytes: int
@@ -121,7 +121,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredField:
-    """A field of the hash as it is stored: whose it is ("" for the account's own), its name, its value as JSON."""
+    """A field of the hash: its agent ("" for the account), its name, its value as JSON."""
 
     agent_id: str
     name: str
@@ -129,37 +129,36 @@ class StoredField:
 
 
 class WorkingMemory:
-    """The working memory that `owner` sees. Every call is one round trip, and every call renews the expiry."""
+    """The working memory that `owner` sees. Every call is one round trip and renews the expiry."""
 
     def __init__(self, owner: Owner) -> None:
         if "\x00" in owner.agent_id:
-            raise ValueError("an agent id holds no NUL")
+            raise ValueError("an agent id must not contain NUL")
         self._owner = owner
 
     def get(self, conversation_id: str) -> dict[str, Any]:
-        """All fields that the owner sees; empty where nothing is stored."""
+        """Return all fields that the owner sees; empty if nothing is stored."""
         flat: list[str] = self._run(READ, conversation_id)
-        seen = seen_by(self._owner.agent_id, zip(flat[::2], flat[1::2], strict=True))
+        seen = visible_fields(self._owner.agent_id, zip(flat[::2], flat[1::2], strict=True))
         return {name: from_json(value) for name, value in seen.items()}
 
-    def set(self, conversation_id: str, data: Mapping[str, Any]) -> Stored:
-        """Merge `data` into what is stored, measured in the same step.
+    def set(self, conversation_id: str, data: Mapping[str, Any]) -> WorkingMemoryWrite:
+        """Merge `data` into the stored fields and measure the result, atomically.
 
-        Raises TooLarge over the limit, though the write is kept (`stored=True`), and from four times the limit,
-        where nothing changes (`stored=False`, `size_bytes` as it would have become); ValueError for what
-        is no name or no JSON.
+        Raises TooLarge over the limit, although the write is stored (`stored=True`), and over four times the limit,
+        where nothing changes (`stored=False`, `size_bytes` as it would be); ValueError for an invalid name or value.
         """
         pairs = [text for name, value in data.items() for text in (check_name(name), to_json(value))]
-        # what can never fit is not sent; its size is then that of the write alone
+        # a write that can never fit is not sent; the reported size is that of the write alone
         alone = sum(len(text.encode("utf-8")) for text in pairs)
         if alone > refused_above_bytes():
-            raise_too_large(stored=False, size_bytes=alone)
+            raise_working_memory_too_large(stored=False, size_bytes=alone)
         kept, size_bytes, memory_bytes = self._run(MERGE, conversation_id, refused_above_bytes(), *pairs)
         if not kept:
-            raise_too_large(stored=False, size_bytes=size_bytes)
+            raise_working_memory_too_large(stored=False, size_bytes=size_bytes)
         if size_bytes > conf.WORKING_MEMORY_LIMIT_BYTES:
-            raise_too_large(stored=True, size_bytes=size_bytes, memory_bytes=memory_bytes)
-        return Stored(
+            raise_working_memory_too_large(stored=True, size_bytes=size_bytes, memory_bytes=memory_bytes)
+        return WorkingMemoryWrite(
             size_bytes=size_bytes,
             limit_bytes=conf.WORKING_MEMORY_LIMIT_BYTES,
             memory_bytes=memory_bytes,
@@ -167,43 +166,43 @@ class WorkingMemory:
         )
 
     def delete(self, conversation_id: str, fields: Sequence[str]) -> int:
-        """Delete these fields where the owner may; how many stored values went. Unknown ones are no error."""
+        """Delete these fields as far as the owner may, and return the number of deleted values."""
         names = [check_name(name) for name in fields]
         return int(self._run(REMOVE, conversation_id, *names))
 
     def clear(self, conversation_id: str) -> int:
-        """Delete everything that the owner may; how many stored values went."""
+        """Delete everything that the owner may, and return the number of deleted values."""
         return int(self._run(CLEAR, conversation_id))
 
-    def set_scratchpad(self, conversation_id: str, content: str) -> Stored:
+    def set_scratchpad(self, conversation_id: str, content: str) -> WorkingMemoryWrite:
         return self.set(conversation_id, {"scratchpad": content})
 
     def get_scratchpad(self, conversation_id: str) -> str | None:
         return self._text(conversation_id, "scratchpad")
 
-    def set_entities(self, conversation_id: str, entities: Sequence[Mapping[str, Any]]) -> Stored:
+    def set_entities(self, conversation_id: str, entities: Sequence[Mapping[str, Any]]) -> WorkingMemoryWrite:
         return self.set(conversation_id, {"entities": [dict(entity) for entity in entities]})
 
     def get_entities(self, conversation_id: str) -> list[dict[str, Any]]:
-        """The entities, by convention with type, id and name; none stored is an empty list."""
+        """Return the entities, by convention with type, id and name; empty if none are stored."""
         entities = self.get(conversation_id).get("entities", [])
         if not isinstance(entities, list) or not all(isinstance(entity, dict) for entity in entities):
-            raise Unprocessable("the field entities does not hold a list of objects")
+            raise Unprocessable("the field entities is not a list of objects")
         return entities
 
-    def set_well_api(self, conversation_id: str, number: str) -> Stored:
+    def set_well_api(self, conversation_id: str, number: str) -> WorkingMemoryWrite:
         return self.set(conversation_id, {"well_api": number})
 
     def get_well_api(self, conversation_id: str) -> str | None:
         return self._text(conversation_id, "well_api")
 
-    def set_entity_id(self, conversation_id: str, entity_id: str) -> Stored:
+    def set_entity_id(self, conversation_id: str, entity_id: str) -> WorkingMemoryWrite:
         return self.set(conversation_id, {"entity_id": entity_id})
 
     def get_entity_id(self, conversation_id: str) -> str | None:
         return self._text(conversation_id, "entity_id")
 
-    def set_entity_type_key(self, conversation_id: str, key: str) -> Stored:
+    def set_entity_type_key(self, conversation_id: str, key: str) -> WorkingMemoryWrite:
         return self.set(conversation_id, {"entity_type_key": key})
 
     def get_entity_type_key(self, conversation_id: str) -> str | None:
@@ -212,52 +211,55 @@ class WorkingMemory:
     def _text(self, conversation_id: str, name: str) -> str | None:
         value = self.get(conversation_id).get(name)
         if value is not None and not isinstance(value, str):
-            raise Unprocessable(f"the field {name} does not hold a text")
+            raise Unprocessable(f"the field {name} is not a text")
         return value
 
     def _key(self, conversation_id: str) -> str:
-        place = Place(account_id=self._owner.account_id, conversation_id=conversation_id)
-        return conversation_key(KEY_NAME, place)
+        conversation = ConversationRef(account_id=self._owner.account_id, conversation_id=conversation_id)
+        return conversation_key(KEY_NAME, conversation)
 
     def _run(self, source: str, conversation_id: str, *args: str | int) -> Any:
-        """Every script takes the seconds to live and the agent before its own arguments."""
+        """Run a script; the seconds to live and the agent come before its own arguments."""
         shared = (conf.WORKING_MEMORY_TTL_SECONDS, self._owner.agent_id)
         return script(source)(keys=[self._key(conversation_id)], args=[*shared, *args])
 
 
-def seen_by(agent_id: str, stored: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Name to value as `agent_id` sees a hash of `<writer>\\x00<name>` fields; "" sees for the account. By name."""
+def visible_fields(agent_id: str, stored: Iterable[tuple[str, str]]) -> dict[str, str]:
+    r"""Return names and values, sorted, as `agent_id` sees fields named `<writer>\x00<name>`; "" is the account."""
     fields = [(*field.partition("\x00")[::2], value) for field, value in stored]
     if agent_id:
-        # the account's under one's own
+        # the agent's own values replace the account's
         visible = sorted(field for field in fields if field[0] in ("", agent_id))
     else:
-        # the account's over the agents', the first agent's over the others'
+        # the account's values replace the agents', and the first agent's those of the others
         visible = sorted(fields, reverse=True)
     seen = {name: value for _, name, value in visible}
     return dict(sorted(seen.items()))
 
 
-def stored_fields(place: Place) -> list[StoredField]:
-    """Every field with its writer, by name and writer. Looking does not renew the expiry."""
-    stored: dict[str, str] = client().hgetall(conversation_key(KEY_NAME, place))  # type: ignore[assignment]
+def stored_fields(conversation: ConversationRef) -> list[StoredField]:
+    """Return every field with its writer, ordered by name and writer, without renewing the expiry."""
+    stored: dict[str, str] = client().hgetall(conversation_key(KEY_NAME, conversation))  # type: ignore[assignment]
     parts = [(*field.partition("\x00")[::2], value) for field, value in stored.items()]
     fields = [StoredField(agent_id=agent_id, name=name, json=value) for agent_id, name, value in parts]
     return sorted(fields, key=lambda field: (field.name, field.agent_id))
 
 
 def refused_above_bytes() -> int:
-    return REFUSED_FROM_TIMES * conf.WORKING_MEMORY_LIMIT_BYTES
+    return REFUSAL_FACTOR * conf.WORKING_MEMORY_LIMIT_BYTES
 
 
-def raise_too_large(*, stored: bool, **sizes: int) -> NoReturn:
-    """Raise TooLarge with what clients are told: whether it was stored, and the sizes."""
+def raise_working_memory_too_large(*, stored: bool, **sizes: int) -> NoReturn:
+    """Raise TooLarge with the facts for clients: whether the write was stored, and the sizes."""
     limit_bytes = conf.WORKING_MEMORY_LIMIT_BYTES
-    outcome = "it was stored all the same" if stored else "nothing was stored"
-    message = f"working memory has {sizes['size_bytes']} bytes, {limit_bytes} are allowed; {outcome}"
+    outcome = "the write was stored nevertheless" if stored else "nothing was stored"
+    message = f"working memory has {sizes['size_bytes']} bytes, but {limit_bytes} are allowed; {outcome}"
     raise TooLarge(message, stored=stored, limit_bytes=limit_bytes, **sizes)
 
 
-def scan_conversations(account_id: UUID, cursor: int) -> tuple[list[str], int]:
-    """One page of conversations that have working memory; from cursor 0 until it is 0 again. Pages may repeat ids."""
+def scan_working_conversations(account_id: UUID, cursor: int) -> tuple[list[str], int]:
+    """Return a page of conversation ids that have working memory, and the next cursor.
+
+    Start with cursor 0 and stop when it is 0 again. Pages may repeat ids.
+    """
     return scan_conversations_with(KEY_NAME, account_id=account_id, cursor=cursor)

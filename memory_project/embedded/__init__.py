@@ -1,8 +1,8 @@
-"""PostgreSQL and Valkey out of wheels, for a machine that has neither.
+"""PostgreSQL and Valkey from wheels, for a machine that has neither.
 
 Nothing here imports Django: it runs before the settings load, and only sets the environment that they read.
-Every process that uses the servers holds a shared lock beside the data; the last one out stops them, and a
-process that was killed has let go by dying, so whoever comes next adopts what still runs.
+Every process that uses the servers holds a shared lock next to the data; the last one to leave stops them. A process
+that was killed has released its lock by dying, so the next process adopts the servers that still run.
 
 To embed another server: a module with a class that satisfies `servers.EmbeddedServer`, one line in
 `servers.servers_of`, and the variable that replaces it in `environment.py`.

@@ -33,7 +33,7 @@ class BertShape:
 
 
 def build_bert_graph(weights: Path, shape: BertShape) -> bytes:
-    """The serialized model. Raises KeyError for weights of another architecture, TypeError for bfloat16."""
+    """Return the serialized model. Raises KeyError for weights of another architecture, TypeError for bfloat16."""
     # safetensors' numpy reader is lazy: one tensor at a time is in memory twice, not the whole file
     with safe_open(str(weights), framework="np") as tensors:
         return _BertGraph(tensors, shape).serialize()
@@ -117,7 +117,7 @@ class _BertGraph:
         return self._constant(name, self._read(name))
 
     def _read(self, name: str) -> NDArray[np.float32]:
-        """Some files carry the name of the part of a larger model that they were saved from."""
+        """Read a weight; some files prefix its name with the part of the larger model that it was saved from."""
         stored = name if name in self._names else f"bert.{name}"
         if stored not in self._names:
             raise KeyError(name)

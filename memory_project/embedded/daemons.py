@@ -23,11 +23,11 @@ from memory_project.embedded.users import ENVIRONMENT, ServerUser
 READY_SECONDS = 120.0
 STOP_SECONDS = 60.0
 LOCK_SECONDS = 15.0
-LONGEST_LOG_BYTES = 10_000_000
+MAX_LOG_BYTES = 10_000_000
 PR_SET_PDEATHSIG = 1
 
 CHILDREN: "dict[Path, subprocess.Popen[bytes]]" = {}
-"""What this process has started, by lock file: whoever stops a server here must also bury it."""
+"""The children of this process by lock file: whoever stops one must also wait for its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Daemon:
         self._user = user
 
     def is_alive(self) -> bool:
-        """True while any process of it lives, whoever started it."""
+        """Return whether any process of the server lives, whichever process started it."""
         self._reap()
         return is_locked(self.files.lock)
 
@@ -106,7 +106,7 @@ class Daemon:
             raise EmbeddedServerError(f"{self.kind.name} stopped while starting: {self._last_words()}")
 
     def _comes_to_answer(self, answers: Callable[[], bool]) -> bool:
-        """False where it stops instead."""
+        """Wait until the server answers; return False if it stops instead."""
         deadline = time.monotonic() + READY_SECONDS
         while not answers():
             if not self.is_alive():
@@ -139,8 +139,10 @@ class Daemon:
         return child
 
     def _bury(self) -> None:
-        """Wait for the predecessor's very end. A dying process lets go of its lock before it becomes a zombie, and
-        PostgreSQL takes even a zombie that its lock files name for a running server.
+        """Wait for the predecessor's end.
+
+        A dying process releases its lock before it becomes a zombie, and PostgreSQL takes even a zombie that its lock
+        files name for a running server.
         """
         child = CHILDREN.pop(self.files.lock, None)
         if child is not None:
@@ -161,13 +163,13 @@ class Daemon:
 
 def open_log(path: Path) -> BinaryIO:
     """Open a log to append to. One that has grown long makes room, and is kept once."""
-    if path.exists() and path.stat().st_size > LONGEST_LOG_BYTES:
+    if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
         path.replace(path.with_suffix(".log.1"))
     return path.open("ab")
 
 
 def read_pid(path: Path) -> int | None:
-    """The first word of a pid file, None where there is none or it was cut off in writing."""
+    """Return the process id in a pid file; None if the file does not exist or is incomplete."""
     try:
         words = path.read_text(errors="replace").split()
     except FileNotFoundError:
@@ -176,7 +178,7 @@ def read_pid(path: Path) -> int | None:
 
 
 def is_process_of(pid: int, program: str) -> bool:
-    """True where the process lives and runs `program`: ids are reused, and zombies keep theirs."""
+    """Return whether the process lives and runs `program`: ids are reused, and zombies keep theirs."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -193,7 +195,10 @@ def is_process_of(pid: int, program: str) -> bool:
 
 
 def signal_on_parent_death(number: signal.Signals) -> Callable[[], None] | None:
-    """To be run in a child: the kernel sends it `number` when its parent dies. None but on Linux."""
+    """Return a function for a child to call, so that the kernel sends it `number` when its parent dies.
+
+    Returns None on systems other than Linux.
+    """
     if sys.platform != "linux":
         return None
     # looked up before the fork: nothing may be loaded after it

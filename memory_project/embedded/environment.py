@@ -1,4 +1,4 @@
-"""From the environment, and into it: what is configured is used, what is missing is embedded.
+"""The environment of the embedded servers: what is configured is used, what is missing is embedded.
 
 DATABASE_URL        missing: the embedded PostgreSQL
 REDIS_URL           missing: the embedded Valkey
@@ -16,7 +16,7 @@ from pathlib import Path
 from cryptography.fernet import Fernet
 
 from memory_project.embedded.errors import os_errors_as_sentences
-from memory_project.embedded.places import data_folder, make_data_folder, place_for
+from memory_project.embedded.paths import data_folder, make_data_folder, make_server_paths
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
 from memory_project.embedded.servers import EmbeddedServer, SharedServers
@@ -25,14 +25,14 @@ DEFAULT_SOCKET_PARENT = "/tmp"  # noqa: S108  the folder in it is checked before
 SERVERLESS_COMMANDS = frozenset(
     ("help", "version", "collectstatic", "findstatic", "diffsettings", "spectacular", "compilemessages")
 )
-"""What manage.py does without a database. A new command needs none of this: it gets its servers."""
+"""Commands of manage.py that need no database. A new command need not be listed: it gets its servers."""
 
 Environ = MutableMapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """What is made once and kept beside the data, unless its variable gives one."""
+    """A secret that is generated once and stored next to the data, unless its variable gives one."""
 
     variable: str
     file_name: str
@@ -48,7 +48,7 @@ SECRETS = (
 
 @contextmanager
 def servers_for_command(arguments: Sequence[str], environ: Environ) -> Iterator[None]:
-    """What `manage.py` runs in: the command's servers, found or started, for as long as it needs them."""
+    """Run `manage.py` with the servers that the command needs, found or started, for as long as it runs."""
     wants_help = any(argument in {"--help", "-h", "--version"} for argument in arguments[1:])
     if len(arguments) < 2 or wants_help or arguments[1] in SERVERLESS_COMMANDS:
         yield
@@ -62,9 +62,9 @@ def servers_for_command(arguments: Sequence[str], environ: Environ) -> Iterator[
 
 
 def acquire_servers(environ: Environ) -> SharedServers | None:
-    """Share every server that the environment does not name, and name it there; None if it names all.
+    """Share every server that the environment does not name, and name it there; return None if it names all.
 
-    Also settles the data folder and the secrets that are kept there. Raises EmbeddedServerError.
+    Also creates the data folder and the secrets that are stored there. Raises EmbeddedServerError.
     """
     with os_errors_as_sentences():
         folder = data_folder(environ)
@@ -76,7 +76,7 @@ def acquire_servers(environ: Environ) -> SharedServers | None:
         _let_broker_follow(environ)
         if not (needs_postgres or needs_valkey):
             return None
-        place = place_for(folder, socket_parent=Path(environ.get("MEMORY_SOCKET_DIR") or DEFAULT_SOCKET_PARENT))
+        place = make_server_paths(folder, socket_parent=Path(environ.get("MEMORY_SOCKET_DIR") or DEFAULT_SOCKET_PARENT))
         servers: list[EmbeddedServer] = []
         if needs_postgres:
             postgres = PostgresServer(place)
@@ -93,7 +93,7 @@ def acquire_servers(environ: Environ) -> SharedServers | None:
 
 
 def ensure_secret(secret: Secret, folder: Path, environ: Environ) -> None:
-    """Make it, whole or not at all, unless it is given or there already."""
+    """Generate a secret, whole or not at all, unless it is configured or stored already."""
     kept = folder / secret.file_name
     if environ.get(secret.variable) or kept.exists():
         return
@@ -111,7 +111,7 @@ def ensure_secret(secret: Secret, folder: Path, environ: Environ) -> None:
 
 
 def _let_broker_follow(environ: Environ) -> None:
-    """A Redis of one's own carries the queue too; kombu spells its socket otherwise."""
+    """Use a configured Redis as the broker too, in kombu's spelling of its socket."""
     if "REDIS_URL" not in environ or "CELERY_BROKER_URL" in environ:
         return
     spelled = environ["REDIS_URL"].replace("unix://", "redis+socket://", 1)

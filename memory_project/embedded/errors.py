@@ -1,4 +1,4 @@
-"""What can go wrong before the service runs, each said in one sentence to the person at the terminal.
+"""Errors before the service runs, each a sentence for the person at the terminal.
 
 EmbeddedServerError
   LockHeldError    another process holds a lock for longer than we wait
@@ -18,7 +18,7 @@ class LockHeldError(EmbeddedServerError):
 
 @contextmanager
 def os_errors_as_sentences() -> Iterator[None]:
-    """A full disk or a missing permission is the reader's to mend: the path and the reason, no traceback."""
+    """Turn an OSError (a full disk, a missing permission) into a sentence with the path and the reason."""
     try:
         yield
     except OSError as err:

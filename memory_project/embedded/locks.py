@@ -19,23 +19,23 @@ class FileLock:
         _give_to_owner_of_folder(self.descriptor, path.parent)
 
     def try_shared(self) -> bool:
-        """Take it beside other readers, or turn an exclusive lock into one."""
+        """Acquire the lock as one of several readers, or turn an exclusive lock into a shared one."""
         return self._try(fcntl.LOCK_SH)
 
     def try_exclusive(self) -> bool:
-        """Take it alone. Where this fails on a lock held as shared, the shared one may be lost."""
+        """Acquire the lock alone. If this fails on a lock held as shared, the shared one may be lost."""
         return self._try(fcntl.LOCK_EX)
 
     def wait_shared(self, *, seconds: float) -> None:
-        """Raises LockHeldError after `seconds`."""
+        """Wait for the shared lock. Raises LockHeldError after `seconds`."""
         self._wait(fcntl.LOCK_SH, seconds)
 
     def wait_exclusive(self, *, seconds: float) -> None:
-        """Raises LockHeldError after `seconds`."""
+        """Wait for the exclusive lock. Raises LockHeldError after `seconds`."""
         self._wait(fcntl.LOCK_EX, seconds)
 
     def close(self) -> None:
-        """Let go. A child that inherited the descriptor keeps the lock."""
+        """Release the lock. A child that inherited the descriptor keeps it."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -62,7 +62,7 @@ class FileLock:
 
 
 def is_locked(path: Path) -> bool:
-    """True while another process holds `path` exclusively. Probes by a shared lock: they never collide."""
+    """Return whether another process holds `path` exclusively. Probes with a shared lock, so probes never collide."""
     if not path.exists():
         return False
     with FileLock(path) as lock:

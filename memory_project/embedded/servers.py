@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from memory_project.embedded.locks import FileLock
-from memory_project.embedded.places import Place, make_socket_folder
+from memory_project.embedded.paths import ServerPaths, make_socket_folder
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer
 
@@ -19,10 +19,10 @@ class EmbeddedServer(Protocol):
     name: str
 
     def is_running(self) -> bool:
-        """True while clients can reach it."""
+        """Return whether clients can reach the server."""
 
     def pid(self) -> int | None:
-        """The id of its main process, None where it does not run."""
+        """Return the id of the server's main process; None if it does not run."""
 
     def start(self) -> None:
         """Start it unless it runs; raises EmbeddedServerError with the reason."""
@@ -32,9 +32,9 @@ class EmbeddedServer(Protocol):
 
 
 class SharedServers:
-    """This process's share in the servers of a place: a lock, which even a killed process lets go of."""
+    """A process's share in the servers of a folder: a lock, which even a killed process releases."""
 
-    def __init__(self, place: Place, servers: Sequence[EmbeddedServer]) -> None:
+    def __init__(self, place: ServerPaths, servers: Sequence[EmbeddedServer]) -> None:
         self._place = place
         self._servers = servers
         self._share: FileLock | None = None
@@ -64,7 +64,7 @@ class SharedServers:
         return [server.name for server in missing]
 
     def stopped(self) -> list[str]:
-        """The names of the servers that should run and do not."""
+        """Return the names of the servers that should run and do not."""
         return [server.name for server in self._servers if not server.is_running()]
 
     def release(self) -> bool:
@@ -82,6 +82,6 @@ class SharedServers:
         return True
 
 
-def servers_of(place: Place) -> list[EmbeddedServer]:
+def servers_of(place: ServerPaths) -> list[EmbeddedServer]:
     """All servers of a place, in the order in which they start; they stop the other way round."""
     return [PostgresServer(place), ValkeyServer(place)]

@@ -1,4 +1,4 @@
-"""As whom the servers run: as ourselves, or, since PostgreSQL refuses root, as an unprivileged user."""
+"""The user that runs the servers: the current one, or an unprivileged one, since PostgreSQL refuses root."""
 
 import os
 import pwd
@@ -66,7 +66,7 @@ class ServerUser:
 
 
 def user_for(existing_data: Path) -> ServerUser:
-    """The owner of the data if there is any yet; else ourselves, or `nobody` for root."""
+    """Return the owner of the data, if any exists yet; else the current user, or `nobody` for root."""
     if existing_data.exists():
         return _owner_of(existing_data)
     if os.geteuid() != 0:
@@ -100,7 +100,7 @@ def _unprivileged() -> ServerUser:
 
 
 def _group_of(owner: os.stat_result) -> int:
-    """The user's own group: the data may lie in a folder of root's."""
+    """Return the user's own group: the data may lie in a folder of root's."""
     try:
         return pwd.getpwuid(owner.st_uid).pw_gid
     except KeyError:

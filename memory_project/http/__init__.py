@@ -1,5 +1,5 @@
-"""The contract that every resource keeps, whichever app it is in: paths, bodies, problems, keys, limits, pages, schema.
+"""The HTTP contract that every resource keeps: paths, bodies, problems, API keys, rate limits, pages, OpenAPI.
 
-Both apps build their views on `views.ServiceViewSet` and their bodies on `serializers.StrictSerializer`; it imports
-neither of them. To add a resource: a module with its serializers and one viewset, a line in the app's `urls.py`.
+Both apps build their views on `views.ServiceViewSet`, their bodies on `serializers.StrictSerializer` and their answers
+on `answers.AnswerSerializer`. This package imports neither app. `memory.api` says how to add a resource or a field.
 """

@@ -1,8 +1,8 @@
-"""Request bodies as they come from the server, made sound before Django sees them.
+"""Request bodies from the WSGI server, checked for completeness before Django reads them.
 
-One without a length is read up to the limit, since Django reads none of those; one that ends before its length is an
-error, since Django would take what came for the whole. Only newline-delimited JSON without a length is left where it
-is: what knows how to read it (`streams`) does so line by line, and everybody else refuses it.
+A chunked body is read up to the size limit and given a length, because Django reads no body without one. A body that
+ends before its declared length is an error, because Django would take the part for the whole. The exception is chunked
+newline-delimited JSON: `streams` reads it line by line, and views that take no stream refuse it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,20 +16,20 @@ from memory_project.http.paths import WSGIApplication
 NDJSON = "application/x-ndjson"
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
     def readline(self, size: int, /) -> bytes: ...
 
 
 class BodyCutShortError(OSError):
-    """The client went away, or counted wrong. Django makes an UnreadablePostError of it."""
+    """The client disconnected, or sent fewer bytes than it declared. Django turns it into an UnreadablePostError."""
 
 
-class WholeBody:
-    """A body that is there up to its length. It is read through Django, which asks for no byte beyond."""
+class SizedBody:
+    """A body with a declared length. Django reads it and never asks for bytes beyond that length."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
 
     def read(self, size: int, /) -> bytes:
@@ -49,24 +49,24 @@ class WholeBody:
 
 
 class ChunkedBody:
-    """A body whose end is where its chunks end. It is read without Django, which wants a length."""
+    """A body that ends with its last chunk. It is read without Django, which requires a length."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
 
     def read(self, size: int, /) -> bytes:
-        """Fewer bytes than `size` at its end only."""
+        """Read `size` bytes, or fewer at the end of the body only."""
         try:
             return self._stream.read(size)
         except (OSError, ParseException) as err:
             raise BodyCutShortError("the body ended early") from err
 
-    # Django asks that there is one
+    # Django requires the method to exist
     readline = read
 
 
 class BrokenBody:
-    """Stands for a body whose chunks ended early."""
+    """A stand-in for a body whose chunks ended early. Every read fails."""
 
     def read(self, _size: int, /) -> bytes:
         raise BodyCutShortError("the body ended early")
@@ -74,36 +74,36 @@ class BrokenBody:
     readline = read
 
 
-def accept_bodies(application: WSGIApplication, *, limit_bytes: int) -> WSGIApplication:
-    """Wrap a WSGI application: every body has a length and is there, but chunked NDJSON.
+def normalize_bodies(application: WSGIApplication, *, limit_bytes: int) -> WSGIApplication:
+    """Wrap a WSGI application so that every body but chunked NDJSON is complete and has a length.
 
-    A chunked one over the limit is one byte more.
+    A chunked body over the limit gets a length of `limit_bytes + 1`, which the size check of the view refuses.
     """
 
     def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if is_chunked(environ) and is_stream(environ):
+        if is_chunked(environ) and is_ndjson_stream(environ):
             environ["wsgi.input"] = ChunkedBody(environ["wsgi.input"])
         elif is_chunked(environ):
-            environ |= read_chunks(environ["wsgi.input"], limit_bytes)
+            environ |= read_chunked_body(environ["wsgi.input"], limit_bytes)
         else:
-            environ["wsgi.input"] = WholeBody(environ["wsgi.input"])
+            environ["wsgi.input"] = SizedBody(environ["wsgi.input"])
         return application(environ, start_response)
 
     return serve
 
 
-def read_chunks(stream: Stream, limit_bytes: int) -> dict[str, Any]:
-    """What the environment says of this body."""
+def read_chunked_body(stream: ByteStream, limit_bytes: int) -> dict[str, Any]:
+    """Read a chunked body and return the WSGI variables that describe it."""
     try:
         body = stream.read(limit_bytes + 1)
     except (OSError, ParseException):
-        # told where the body is read: by then it is known who asks
+        # the error is raised when a view reads the body: by then the caller is authenticated
         return {"CONTENT_LENGTH": "1", "wsgi.input": BrokenBody()}
     return {"CONTENT_LENGTH": str(len(body)), "wsgi.input": BytesIO(body)}
 
 
-def is_stream(environ: Mapping[str, Any]) -> bool:
-    """Whether there is a body of newline-delimited JSON."""
+def is_ndjson_stream(environ: Mapping[str, Any]) -> bool:
+    """Return whether the request has a body of newline-delimited JSON."""
     media_type = str(environ.get("CONTENT_TYPE", "")).partition(";")[0].strip().lower()
     return media_type == NDJSON and (is_chunked(environ) or environ.get("CONTENT_LENGTH") not in ("", "0", None))
 

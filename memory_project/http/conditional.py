@@ -1,7 +1,7 @@
-"""Conditional requests (RFC 9110, 13): a version is a strong ETag, a number in quotes.
+"""Conditional requests (RFC 9110, section 13). A version is a strong ETag: a number in quotes, such as `"3"`.
 
-Where another row may come to have the public id of one that is gone, its tag says which row it is, too: `"3.89abcdef"`.
-A client that knows the number alone may name that, and means the version of whichever row there is.
+Where a new row can take the public id of a deleted one, the ETag also identifies the row: `"3.89abcdef"`. A client that
+knows only the number may send that; it then means this version of whichever row has the id.
 """
 
 import re
@@ -11,45 +11,46 @@ from memory_project.http.problems import Problem
 from memory_project.ids import version_tag
 
 Versions = frozenset[str] | None
-"""Which versions a caller is content with, of any row or of one (`version_tag`); None for any."""
+"""The versions that a caller accepts, of any row or of one (`version_tag`). None accepts every version."""
 
 TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
 TAGS = re.compile(rf"\s*{TAG.pattern}\s*(,\s*{TAG.pattern}\s*)*")
-GIVEN = re.compile(r"[1-9][0-9]{0,9}(\.[0-9a-f]{8})?")
+ISSUED_TAG = re.compile(r"[1-9][0-9]{0,9}(\.[0-9a-f]{8})?")
 
 
-def etag_of(version: int, row_id: UUID | None = None) -> str:
+def format_etag(version: int, row_id: UUID | None = None) -> str:
     return f'"{version_tag(version, row_id)}"'
 
 
-def read_if_match(header: str | None) -> Versions:
-    """The versions that `If-Match` names: None without the header or for `*`, for what there is anyhow.
+def parse_if_match(header: str | None) -> Versions:
+    """Return the versions that `If-Match` names; None without the header and for `*`, which accept any version.
 
-    Weak tags, and tags that we never gave, match nothing. Raises a 400 problem for what is no list of tags.
+    Weak tags, and tags that this service never issued, match nothing. Raises a 400 problem for a malformed header.
     """
     if header is None or header.strip() == "*":
         return None
     if not TAGS.fullmatch(header):
-        raise Problem(400, "invalid_if_match", 'If-Match takes ETags in quotes, such as "3", or *.')
+        detail = 'The If-Match header is malformed. Send * or ETags in double quotes, such as "3", with commas between.'
+        raise Problem(400, "invalid_if_match", detail)
     named = [tag for weak, tag in TAG.findall(header) if not weak]
-    return frozenset(tag for tag in named if GIVEN.fullmatch(tag))
+    return frozenset(tag for tag in named if ISSUED_TAG.fullmatch(tag))
 
 
-def narrow(first: Versions, second: Versions) -> Versions:
-    """The versions that both are content with: where one names the row as well, that row's."""
+def intersect_versions(first: Versions, second: Versions) -> Versions:
+    """Return the versions that both accept. Where one of the two also names the row, the result names it."""
     if first is None or second is None:
         return second if first is None else first
     pairs = [(one, other) for one in first for other in second]
-    return frozenset(max(pair, key=len) for pair in pairs if is_same(*pair))
+    return frozenset(max(pair, key=len) for pair in pairs if is_same_version(*pair))
 
 
-def is_same(one: str, other: str) -> bool:
-    """Whether both may mean the same version."""
+def is_same_version(one: str, other: str) -> bool:
+    """Return whether both tags can mean the same version."""
     return one == other or one == other.partition(".")[0] or one.partition(".")[0] == other
 
 
-def is_known(header: str | None, tag: str) -> bool:
-    """Whether `If-None-Match` names this tag, weakly or not."""
+def matches_if_none_match(header: str | None, tag: str) -> bool:
+    """Return whether `If-None-Match` names this tag, weak or strong."""
     if header is None:
         return False
     return header.strip() == "*" or tag in [f'"{name}"' for _, name in TAG.findall(header)]

@@ -8,17 +8,17 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.renderers import BaseRenderer
 
 
-class Document(SpectacularAPIView):
-    """YAML, or JSON where `?format=json` asks for it; what a browser says it accepts does not count."""
+class OpenApiDocument(SpectacularAPIView):
+    """The OpenAPI document as YAML, or as JSON with `?format=json`. The Accept header of a browser does not count."""
 
     formats: ClassVar[dict[str, type[BaseRenderer]]] = {"yaml": OpenApiYamlRenderer2, "json": OpenApiJsonRenderer2}
 
     def get_renderers(self) -> list[Any]:
         wanted = self.request.GET.get("format", "yaml") if self.request else "yaml"
         if wanted not in self.formats:
-            raise ValidationError({"format": [f"one of {', '.join(self.formats)}"]})
+            raise ValidationError({"format": [f"Must be one of: {', '.join(self.formats)}."]})
         return [self.formats[wanted]()]
 
 
-class DocumentPage(SpectacularSwaggerSplitView):
+class OpenApiPage(SpectacularSwaggerSplitView):
     template_name = "api_docs.html"

@@ -1,13 +1,13 @@
-"""Django's error handlers: problems below /api, Django's own pages elsewhere."""
+"""Django's error handlers: problem documents below /api, Django's own pages elsewhere."""
 
 import sys
 
 from django.http import HttpRequest, HttpResponseBase
 from django.views import defaults
 
-from memory_project.http.middleware import answer_store_error
+from memory_project.http.middleware import store_error_response
 from memory_project.http.paths import InvalidId, is_below_api
-from memory_project.http.problems import NOT_FOUND_DETAIL, ProblemDetails, answer_details
+from memory_project.http.problems import FORBIDDEN_DETAIL, NOT_FOUND_DETAIL, ProblemDetails, problem_response
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
@@ -15,26 +15,27 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
         return defaults.bad_request(request, exception)
     known = isinstance(exception, InvalidId)
     code, detail = ("invalid_id", str(exception)) if known else ("bad_request", "The request is malformed.")
-    return answer_details(ProblemDetails(status=400, code=code, detail=detail))
+    return problem_response(ProblemDetails(status=400, code=code, detail=detail))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if not is_below_api(request.path):
         return defaults.page_not_found(request, exception)
-    return answer_details(ProblemDetails(status=404, code="not_found", detail=NOT_FOUND_DETAIL))
+    return problem_response(ProblemDetails(status=404, code="not_found", detail=NOT_FOUND_DETAIL))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if not is_below_api(request.path):
         return defaults.permission_denied(request, exception)
-    return answer_details(ProblemDetails(status=403, code="forbidden", detail="This is not allowed."))
+    return problem_response(ProblemDetails(status=403, code="forbidden", detail=FORBIDDEN_DETAIL))
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
-    """Django calls it inside its `except`: the exception is at hand, and may be a store's."""
+    """Answer 503 for an error of a store, else 500. Django calls this inside its `except`, so `sys.exc_info` is set."""
     exception = sys.exc_info()[1]
-    if exception and (answer := answer_store_error(request, exception)):
+    if exception and (answer := store_error_response(request, exception)):
         return answer
     if not is_below_api(request.path):
         return defaults.server_error(request)
-    return answer_details(ProblemDetails(status=500, code="internal_error", detail="Something here is broken."))
+    detail = "The service failed on this request because of a bug. Report the request_id to its operator."
+    return problem_response(ProblemDetails(status=500, code="internal_error", detail=detail))

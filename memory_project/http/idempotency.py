@@ -1,7 +1,7 @@
-"""`Idempotency-Key`: a POST that is sent again gets its first answer again, and its write happens once.
+"""`Idempotency-Key`: a repeated POST gets the first answer again, and its write happens once.
 
-The answer is a row that commits with the write. While one request runs, a session lock of PostgreSQL keeps a twin out;
-it goes with the connection, so that a killed process leaves nothing behind.
+The answer is a row that commits with the write. While a request runs, a PostgreSQL session lock keeps out a second one
+with the same key. The lock ends with its connection, so a killed process leaves nothing behind.
 """
 
 import hashlib
@@ -19,23 +19,23 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory_project.http.credentials import Credential, credential_of
+from memory_project.http.credentials import Credential, get_credential
 from memory_project.http.problems import Problem
 from memory_project.measures import HIT, KEPT_ANSWERS, MISS
 
-SANE_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+VALID_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 class AlreadyAnswered(Exception):  # noqa: N818  an answer, not an error: ends the request early
-    """The first answer, to be given again."""
+    """Carries the recorded first answer out of the view."""
 
     def __init__(self, response: HttpResponse) -> None:
         super().__init__("already answered")
         self.response = response
 
 
-class Attempt:
-    """One request that carries an `Idempotency-Key`, and holds its lock until `release`."""
+class IdempotentAttempt:
+    """One request with an `Idempotency-Key`. Holds the key's lock from `acquire` until `release`."""
 
     def __init__(self, credential: Credential, *, request_hash: str, body_hash: str, now: datetime) -> None:
         self.credential = credential
@@ -49,27 +49,29 @@ class Attempt:
         return int.from_bytes(bytes.fromhex(self.request_hash)[:8], "big", signed=True)
 
     def acquire(self) -> None:
-        """Raises a 409 problem while the same request is running elsewhere."""
+        """Take the lock. Raises a 409 problem while another request with the same key is running."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_lock(%s)", [self._lock_id])
             if not cursor.fetchone()[0]:
-                raise Problem(409, "request_in_progress", "The same request is still running.")
+                detail = "A request with the same Idempotency-Key is still running. Retry after it has finished."
+                raise Problem(409, "request_in_progress", detail)
 
     def release(self) -> None:
-        """The connection goes back to a pool: a lock left on it would outlive the request."""
+        """Release the lock. The connection returns to a pool, where a lock would outlive the request."""
         if connection.connection is None or connection.connection.closed:
             return
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [self._lock_id])
 
     def replay(self) -> None:
-        """Raises AlreadyAnswered with the first answer, or a 422 problem when the body differs."""
+        """Raise AlreadyAnswered if an answer is recorded, or a 422 problem if the recorded body differs."""
         kept = _answers().fresh(self.now).filter(**self._identity()).first()
         KEPT_ANSWERS.labels(MISS if kept is None else HIT).inc()
         if kept is None:
             return
         if kept.body_hash != self.body_hash:
-            raise Problem(422, "idempotency_key_reused", "This Idempotency-Key came with another body before.")
+            detail = "This Idempotency-Key was used with a different body. Use a new key for a new request."
+            raise Problem(422, "idempotency_key_reused", detail)
         answer = HttpResponse(kept.body.encode(), status=kept.status, content_type=kept.content_type or None)
         answer["Idempotency-Replayed"] = "true"
         if not kept.content_type:
@@ -79,7 +81,7 @@ class Attempt:
         raise AlreadyAnswered(answer)
 
     def record(self, status: int, content_type: str, body: bytes, *, etag: str = "") -> None:
-        """Keep the answer, over an expired one if there is one. In the caller's transaction."""
+        """Store the answer in the caller's transaction, replacing an expired one."""
         answers = _answers()
         row = answers.model(
             **self._identity(),
@@ -90,11 +92,9 @@ class Attempt:
             etag=etag,
             expires_at=self.now + timedelta(hours=settings.IDEMPOTENCY_HOURS),
         )
-        unique, changed = (
-            ["account", "api_key", "request_hash"],
-            ["body_hash", "status", "content_type", "body", "etag"],
-        )
-        answers.bulk_create([row], update_conflicts=True, unique_fields=unique, update_fields=[*changed, "expires_at"])
+        unique = ["account", "api_key", "request_hash"]
+        changed = ["body_hash", "status", "content_type", "body", "etag", "expires_at"]
+        answers.bulk_create([row], update_conflicts=True, unique_fields=unique, update_fields=changed)
 
     def _identity(self) -> dict[str, Any]:
         return {
@@ -108,18 +108,19 @@ def _answers() -> Any:
     return apps.get_model("memory", "IdempotentRequest")._default_manager
 
 
-def begin_attempt(request: Request) -> Attempt | None:
-    """The attempt of a POST with an `Idempotency-Key`, its lock held; None for other requests.
+def begin_attempt(request: Request) -> IdempotentAttempt | None:
+    """Return the attempt of a POST with an `Idempotency-Key`, holding its lock; None for other requests.
 
     Raises AlreadyAnswered, or a problem: 400 malformed key, 409 still running, 422 another body.
     """
-    key, credential = request.headers.get("Idempotency-Key"), credential_of(request)
+    key, credential = request.headers.get("Idempotency-Key"), get_credential(request)
     if key is None or request.method != "POST" or credential is None:
         return None
-    if not SANE_KEY.fullmatch(key):
-        raise Problem(400, "invalid_idempotency_key", "An Idempotency-Key has 1 to 255 printable ASCII characters.")
+    if not VALID_KEY.fullmatch(key):
+        detail = "The Idempotency-Key must have 1 to 255 printable ASCII characters without spaces."
+        raise Problem(400, "invalid_idempotency_key", detail)
     identity = "\n".join((str(credential.key_id), request.method, request.path, key))
-    attempt = Attempt(
+    attempt = IdempotentAttempt(
         credential,
         request_hash=hashlib.sha256(identity.encode()).hexdigest(),
         body_hash=hashlib.sha256(request.body).hexdigest(),
@@ -134,8 +135,8 @@ def begin_attempt(request: Request) -> Attempt | None:
     return attempt
 
 
-def record_with_write(attempt: Attempt, response: Response) -> None:
-    """Keep what a view answers, inside the transaction of its write."""
+def record_with_write(attempt: IdempotentAttempt, response: Response) -> None:
+    """Record a view's answer inside the transaction of its write."""
     empty = response.data is None
     body = b"" if empty else JSONRenderer().render(response.data)
     with transaction.atomic():
@@ -143,10 +144,11 @@ def record_with_write(attempt: Attempt, response: Response) -> None:
         attempt.record(response.status_code, content_type, body, etag=response.headers.get("ETag", ""))
 
 
-def record_afterwards(attempt: Attempt, response: HttpResponseBase) -> None:
-    """Keep what was not kept with a write: refusals, and writes that are in Redis only.
+def record_afterwards(attempt: IdempotentAttempt, response: HttpResponseBase) -> None:
+    """Record an answer that no write recorded: a refusal, or a write to Redis only.
 
-    Never a 5xx, it may pass; nor a 412, after which a client looks and sends the same with another `If-Match`.
+    A 5xx is never recorded, because it may be temporary; nor is a 412, after which a client sends the same body with
+    another `If-Match`.
     """
     if (
         attempt.is_recorded

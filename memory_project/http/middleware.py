@@ -1,4 +1,4 @@
-"""What surrounds every page and answer, the admin's included."""
+"""Middleware around every page and answer, including those of the admin."""
 
 import logging
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from memory_project.http.paths import is_below_api
-from memory_project.http.problems import answer_details, describe_store_error
+from memory_project.http.problems import describe_store_error, problem_response
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -22,8 +22,8 @@ CONTENT_SECURITY_POLICY = "; ".join(
 logger = logging.getLogger(__name__)
 
 
-class UnavailableStores:
-    """503 instead of 500 for a page whose store is down; answers of the API see to it themselves."""
+class StoreErrorMiddleware:
+    """Answers 503 instead of 500 for a page whose store is down. The API's exception handler does this for the API."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -32,21 +32,21 @@ class UnavailableStores:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        return answer_store_error(request, exception)
+        return store_error_response(request, exception)
 
 
-def answer_store_error(request: HttpRequest, exception: BaseException) -> HttpResponse | None:
-    """A problem below /api, one line of text elsewhere; None for what no store did."""
+def store_error_response(request: HttpRequest, exception: BaseException) -> HttpResponse | None:
+    """Return a problem below /api, one line of text elsewhere; None if the exception is not a store's."""
     details = describe_store_error(exception)
     if details is None:
         return None
     if is_below_api(request.path):
-        return answer_details(details)
+        return problem_response(details)
     return HttpResponse(details.detail, status=details.status, content_type="text/plain", headers=dict(details.headers))
 
 
-class ContentSecurityPolicy:
-    """Only what we serve ourselves: the admin shows text written by strangers."""
+class ContentSecurityPolicyMiddleware:
+    """Allows only resources of this host, because the admin shows text written by strangers."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -1,7 +1,8 @@
-"""Pages by key: a cursor is the last row's place in the order, so that pages neither skip nor repeat, however deep.
+"""Keyset pagination: a cursor holds the ordering values of a page's last row, so pages neither skip nor repeat rows.
 
-An order may begin with a score that changes as time goes by (`Scored`): all pages are then of the first one's moment,
-which is in the cursor. What changes a row's score in between moves the row: it may come twice, or not at all.
+An order may begin with a score that changes over time (`ScoreOrdering`). The scores of all pages are then computed for
+the time of the first page, which the cursor carries. A row whose score is changed by a write or a read between two
+pages moves: it may be on both pages or on neither.
 """
 
 import base64
@@ -22,20 +23,18 @@ from rest_framework.response import Response
 from rest_framework.serializers import ValidationError
 from rest_framework.utils.urls import replace_query_param
 
-from memory_project.http.paths import external_path
+from memory_project.http.paths import quote_path
 
-DEFAULT_SIZE = 50
-LARGEST_SIZE = 200
+DEFAULT_PAGE_SIZE = 50
+MAX_PAGE_SIZE = 200
+PAGE_PARAMETERS = frozenset({"cursor", "page_size"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """An order that begins with a number, greatest first: `score` makes it of a row at a moment; rows get it as `name`.
+class ScoreOrdering:
+    """An order by a number, greatest first. `score(at)` is the expression at that time; rows get it as `name`.
 
-    The moment stays the same from page to page, the rows do not: one that is written or read between two pages moves,
-    and may be on both or on neither.
-
-    A view has one as `scored`, and in its `ordering` no more than the columns that settle a draw.
+    A view has one as `scored`; its `ordering` then holds only the columns that break ties.
     """
 
     name: str
@@ -43,70 +42,71 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """Beyond the row with these values of the ordering columns; `backwards` looks at what comes before it.
+class CursorPosition:
+    """The rows after the row with these values of the ordering columns; with `backwards`, the rows before it.
 
-    `moment` is when scores are of, where the order has one.
+    `scored_at` is the time of the scores, if the order has one.
     """
 
     values: tuple[Any, ...]
     backwards: bool
-    moment: datetime | None = None
+    scored_at: datetime | None = None
 
     def encode(self) -> str:
-        moment = [] if self.moment is None else [self.moment]
-        plain = [self.backwards, *map(_plain, [*moment, *self.values])]
+        scored_at = [] if self.scored_at is None else [self.scored_at]
+        plain = [self.backwards, *map(_to_json_value, [*scored_at, *self.values])]
         return base64.urlsafe_b64encode(json.dumps(plain).encode()).decode().rstrip("=")
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return value if isinstance(value, int | float | str) else str(value)
 
 
-def decode_position(
-    cursor: str, rows: QuerySet[Any], columns: Sequence[str], *, scored: Scored | None = None
-) -> Position:
-    """The inverse of `encode`. Raises a validation error for anything that `encode` did not write."""
+def decode_cursor(
+    cursor: str, rows: QuerySet[Any], columns: Sequence[str], *, scored: ScoreOrdering | None = None
+) -> CursorPosition:
+    """Decode what `CursorPosition.encode` wrote. Raises a validation error for anything else."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         backwards, *plain = json.loads(base64.urlsafe_b64decode(padded))
-        moment, scores = None, []
+        scored_at, scores = None, []
         if scored is not None:
-            moment, scores, plain = _read_moment(plain[0]), [_read_score(plain[1])], plain[2:]
-        values = [_read(rows, name, value) for name, value in zip(columns, plain, strict=True)]
+            scored_at, scores, plain = _parse_time(plain[0]), [_parse_score(plain[1])], plain[2:]
+        values = [_parse_column_value(rows, name, value) for name, value in zip(columns, plain, strict=True)]
     except (ValueError, TypeError, IndexError, OverflowError, RecursionError, DjangoValidationError) as err:
-        raise ValidationError({"cursor": ["not a cursor of this list"]}) from err
-    return Position(values=(*scores, *values), backwards=backwards is True, moment=moment)
+        detail = "This is not a cursor of this list. Follow the links `next` and `previous` of a page."
+        raise ValidationError({"cursor": [detail]}) from err
+    return CursorPosition(values=(*scores, *values), backwards=backwards is True, scored_at=scored_at)
 
 
-def _read_moment(plain: str) -> datetime:
-    moment = datetime.fromisoformat(plain)
-    if moment.tzinfo is None:
-        raise ValueError("not a moment")
-    return moment.astimezone(UTC)
+def _parse_time(plain: str) -> datetime:
+    parsed = datetime.fromisoformat(plain)
+    if parsed.tzinfo is None:
+        raise ValueError("not a time with a zone")
+    return parsed.astimezone(UTC)
 
 
-def _read_score(plain: float) -> float:
+def _parse_score(plain: float) -> float:
     if isinstance(plain, bool | str) or not math.isfinite(plain):
         raise ValueError("not a score")
     return float(plain)
 
 
-def _read(rows: QuerySet[Any], column: str, plain: Any) -> Any:
+def _parse_column_value(rows: QuerySet[Any], column: str, plain: Any) -> Any:
     if plain is None or isinstance(plain, list | dict):
         raise ValueError("not a column's value")
-    made: Any = rows.query.annotations.get(column)
-    field: Any = rows.model._meta.get_field(column) if made is None else made.output_field
+    annotation: Any = rows.query.annotations.get(column)
+    field: Any = rows.model._meta.get_field(column) if annotation is None else annotation.output_field
     value = field.to_python(plain)
     if value is None or (isinstance(value, datetime) and timezone.is_naive(value)) or "\0" in str(value):
         raise ValueError("not a column's value")
     return value
 
 
-def beyond(ordering: Sequence[str], position: Position) -> Q:
-    """The rows after (or before) a position: a < x, or a = x and b < y, and so on along the ordering."""
+def rows_beyond(ordering: Sequence[str], position: CursorPosition) -> Q:
+    """Return the condition for rows beyond a position: a < x, or a = x and b < y, and so on along the ordering."""
     condition, equal = Q(), Q()
     for term, value in zip(ordering, position.values, strict=True):
         descending = term.startswith("-") is not position.backwards
@@ -116,42 +116,48 @@ def beyond(ordering: Sequence[str], position: Position) -> Q:
     return condition
 
 
-def columns_of(ordering: Sequence[str]) -> list[str]:
+def ordering_columns(ordering: Sequence[str]) -> list[str]:
     return [term.removeprefix("-") for term in ordering]
 
 
-def reverse(ordering: Sequence[str]) -> list[str]:
+def reverse_ordering(ordering: Sequence[str]) -> list[str]:
     return [term[1:] if term.startswith("-") else f"-{term}" for term in ordering]
 
 
-class Cursor(BasePagination):
-    """`{"next", "previous", "results"}`. The view's `ordering` names columns that are never null, the last unique.
+class CursorPagination(BasePagination):
+    """Pages of the form `{"next", "previous", "results"}`.
 
-    A column may be one that the rows are annotated with.
+    The view's `ordering` names columns, or annotations, that are never null; the last one is unique.
     """
 
-    moment: datetime | None = None
+    scored_at: datetime | None = None
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        scored: Scored | None = view.scored
+        scored: ScoreOrdering | None = view.scored
         ordering: list[str] = list(view.ordering)
-        size = read_size(request.query_params)
-        cursor = request.query_params.get("cursor")
-        position = None if cursor is None else decode_position(cursor, queryset, columns_of(ordering), scored=scored)
+        size = parse_page_size(request.query_params)
+        position, cursor = None, request.query_params.get("cursor")
+        if cursor is not None:
+            position = decode_cursor(cursor, queryset, ordering_columns(ordering), scored=scored)
         if scored is not None:
-            self.moment = (position.moment if position else None) or timezone.now()
-            queryset = queryset.annotate(**{scored.name: scored.score(self.moment)})
+            self.scored_at = (position.scored_at if position else None) or timezone.now()
+            queryset = queryset.annotate(**{scored.name: scored.score(self.scored_at)})
             ordering.insert(0, f"-{scored.name}")
-        self.columns = columns_of(ordering)
+        self.columns = ordering_columns(ordering)
         backwards = position is not None and position.backwards
-        rows = queryset if position is None else queryset.filter(beyond(ordering, position))
-        found = list(rows.order_by(*(reverse(ordering) if backwards else ordering))[: size + 1])
-        return self.turn_to(found, position=position, size=size, request=request)
+        rows = queryset if position is None else queryset.filter(rows_beyond(ordering, position))
+        found = list(rows.order_by(*(reverse_ordering(ordering) if backwards else ordering))[: size + 1])
+        return self.set_page(found, position=position, size=size, request=request)
 
-    def turn_to(self, found: Sequence[Any], *, position: Position | None, size: int, request: Request) -> list[Any]:
-        """The page of what was found beyond the position, in the order of the search: one row more says that more is
-        there."""
-        self.base_url = request.build_absolute_uri(external_path(request.path))
+    def set_page(
+        self, found: Sequence[Any], *, position: CursorPosition | None, size: int, request: Request
+    ) -> list[Any]:
+        """Return the page in the order of the list.
+
+        `found` holds up to `size + 1` rows beyond the position, in the direction of the search. One row more than
+        `size` means that another page follows.
+        """
+        self.base_url = request.build_absolute_uri(quote_path(request.path))
         self.parameters = request.query_params
         backwards = position is not None and position.backwards
         has_more = len(found) > size
@@ -161,20 +167,16 @@ class Cursor(BasePagination):
         return self.page
 
     def get_paginated_response(self, data: Any) -> Response:
-        return Response({"next": self._next(), "previous": self._previous(), "results": data})
-
-    def _next(self) -> str | None:
-        return self._link(self.page[-1], backwards=False) if self.has_next and self.page else None
-
-    def _previous(self) -> str | None:
-        return self._link(self.page[0], backwards=True) if self.has_previous and self.page else None
+        following = self._link(self.page[-1], backwards=False) if self.has_next and self.page else None
+        previous = self._link(self.page[0], backwards=True) if self.has_previous and self.page else None
+        return Response({"next": following, "previous": previous, "results": data})
 
     def _link(self, row: Any, *, backwards: bool) -> str:
         values = tuple(row[name] if isinstance(row, Mapping) else getattr(row, name) for name in self.columns)
         url = self.base_url
         for name, given in self.parameters.lists():
             url = replace_query_param(url, name, given[-1])
-        position = Position(values=values, backwards=backwards, moment=self.moment)
+        position = CursorPosition(values=values, backwards=backwards, scored_at=self.scored_at)
         return replace_query_param(url, "cursor", position.encode())
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -186,19 +188,16 @@ class Cursor(BasePagination):
         }
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        size = {"type": "integer", "minimum": 1, "maximum": LARGEST_SIZE, "default": DEFAULT_SIZE}
+        size = {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": DEFAULT_PAGE_SIZE}
         return [
             {"name": "cursor", "in": "query", "required": False, "schema": {"type": "string"}},
             {"name": "page_size", "in": "query", "required": False, "schema": size},
         ]
 
 
-PARAMETERS = frozenset({"cursor", "page_size"})
-
-
-def read_size(parameters: Mapping[str, str]) -> int:
-    """`page_size`, 1 to 200. Raises a validation error."""
-    text = parameters.get("page_size", str(DEFAULT_SIZE))
-    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= LARGEST_SIZE):
-        raise ValidationError({"page_size": [f"a whole number from 1 to {LARGEST_SIZE}"]})
+def parse_page_size(parameters: Mapping[str, str]) -> int:
+    """Return `page_size`, from 1 to MAX_PAGE_SIZE. Raises a validation error."""
+    text = parameters.get("page_size", str(DEFAULT_PAGE_SIZE))
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MAX_PAGE_SIZE):
+        raise ValidationError({"page_size": [f"Must be a whole number from 1 to {MAX_PAGE_SIZE}."]})
     return int(text)

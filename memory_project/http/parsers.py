@@ -1,4 +1,4 @@
-"""JSON bodies, strictly: what is refused here can neither upset a store nor come back changed."""
+"""Strict JSON bodies. Everything refused here would either break a store or come back changed."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-DEEPEST = 64
+MAX_DEPTH = 64
 STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 BRACKET = re.compile(rb"[\[\]{}]")
 # a number that may be infinite as a float; anything shorter cannot
@@ -20,7 +20,10 @@ UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 
 class StrictJSONParser(BaseParser):
-    """An object in UTF-8, at most 64 deep; no name twice, no NaN, no infinity, no NUL, no half of a surrogate pair."""
+    """Parses a JSON object in UTF-8, nested at most MAX_DEPTH deep.
+
+    Refuses duplicate member names, NaN, infinity, NUL characters and lone surrogates.
+    """
 
     media_type = "application/json"
 
@@ -29,17 +32,17 @@ class StrictJSONParser(BaseParser):
     ) -> dict[str, Any]:
         value = parse_json(stream.read())
         if not isinstance(value, dict):
-            raise ParseError("The body must be a JSON object.")
+            raise ParseError('The body must be a JSON object, such as {"name": "value"}.')
         return value
 
 
 def parse_json(body: bytes) -> Any:
-    """The value of a JSON text. Raises ParseError for whatever the class above refuses."""
-    refuse_depth(body)
+    """Return the value of a JSON text. Raises ParseError for everything that StrictJSONParser refuses."""
+    refuse_deep_nesting(body)
     try:
         value = json.loads(
             body.decode(),
-            object_pairs_hook=_object_of,
+            object_pairs_hook=_unique_members,
             parse_constant=_refuse_constant,
             parse_float=_finite_float if HUGE_NUMBER.search(body) else None,
         )
@@ -47,25 +50,25 @@ def parse_json(body: bytes) -> Any:
         raise ParseError("The body is not valid UTF-8.") from err
     except ValueError as err:
         raise ParseError("The body is not valid JSON.") from err
-    # only an escape can bring one in: a raw one is no JSON, or no UTF-8
-    if b"\\u" in body and any(UNSTORABLE.search(text) for text in _texts(value)):
+    # only an escape can produce such a character: raw, it is invalid JSON or invalid UTF-8
+    if b"\\u" in body and any(UNSTORABLE.search(text) for text in _iterate_texts(value)):
         raise ParseError("The body holds a NUL character or half of a surrogate pair.")
     return value
 
 
-def refuse_depth(body: bytes) -> None:
-    """Counted on the bytes: the parser itself recurses."""
-    if body.count(b"[") + body.count(b"{") <= DEEPEST:
+def refuse_deep_nesting(body: bytes) -> None:
+    """Raise ParseError for deep nesting. Counts brackets in the bytes, because the JSON parser itself recurses."""
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
         return
     depth = 0
     for bracket in BRACKET.finditer(STRING.sub(b"", body)):
         depth += 1 if bracket[0] in b"[{" else -1
-        if depth > DEEPEST:
-            raise ParseError(f"The body is nested more than {DEEPEST} deep.")
+        if depth > MAX_DEPTH:
+            raise ParseError(f"The body is nested more than {MAX_DEPTH} levels deep.")
 
 
-def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of two of one name one would be lost without a word."""
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object. Refuses duplicate names, of which all values but the last would be lost silently."""
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ParseError("The body names a member of an object twice.")
@@ -83,7 +86,7 @@ def _finite_float(text: str) -> float:
     return number
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _iterate_texts(value: Any) -> Iterator[str]:
     pending = [value]
     while pending:
         current = pending.pop()
@@ -96,8 +99,8 @@ def _texts(value: Any) -> Iterator[str]:
             pending += current.values()
 
 
-class AlwaysJSON(DefaultContentNegotiation):
-    """Whatever a client accepts, it gets JSON: there is nothing else to choose."""
+class JSONOnlyNegotiation(DefaultContentNegotiation):
+    """Answers JSON whatever the client accepts: there is no other format."""
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None

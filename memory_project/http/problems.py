@@ -1,4 +1,4 @@
-"""Errors as clients see them: RFC 9457 problems, one shape for everything that goes wrong below /api."""
+"""Problem documents (RFC 9457): the one shape of every error below /api."""
 
 import json
 import logging
@@ -23,17 +23,18 @@ CONTENT_TYPE = "application/problem+json"
 REDIS_ERRORS = (
     redis.ConnectionError,
     redis.TimeoutError,
-    # it answers, but cannot do it: no memory left, a replica, its disk full (MISCONF comes as a ResponseError)
+    # it answers but cannot serve: out of memory, a replica, or its disk is full (MISCONF is a ResponseError)
     redis.ResponseError,
 )
 POSTGRESQL_ERRORS = (OperationalError, InterfaceError, PoolTimeout)
 STORE_ERRORS = (*REDIS_ERRORS, *POSTGRESQL_ERRORS)
-NOT_FOUND_DETAIL = "There is no such thing, or not for this key."
+NOT_FOUND_DETAIL = "Not found: it does not exist, or this key may not see it."
+FORBIDDEN_DETAIL = "This key may not do this."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemDetails:
-    """What a problem says. `facts` stand beside the standard members; `errors` are by field."""
+    """The content of a problem. `facts` become members next to the standard ones; `errors` are by field name."""
 
     status: int
     code: str
@@ -44,15 +45,15 @@ class ProblemDetails:
 
 
 class Problem(exceptions.APIException):
-    """Raise it in a view to answer with these details."""
+    """An exception that a view raises to answer with these details."""
 
     def __init__(self, status: int, code: str, detail: str, **facts: Any) -> None:
         super().__init__(detail, code)
         self.details = ProblemDetails(status=status, code=code, detail=detail, facts=facts)
 
 
-def answer_details(details: ProblemDetails) -> HttpResponse:
-    """The response for these details."""
+def problem_response(details: ProblemDetails) -> HttpResponse:
+    """Return the response that carries these details."""
     body: dict[str, Any] = {
         "type": "about:blank",
         "title": HTTPStatus(details.status).phrase,
@@ -72,14 +73,14 @@ def answer_details(details: ProblemDetails) -> HttpResponse:
     )
 
 
-def answer_problem(exc: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
-    """DRF's exception handler. None, and so a 500, for what nobody foresaw."""
+def handle_exception(exc: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
+    """Handle an exception for DRF. Returns None, and so a 500, for one that nobody foresaw."""
     details = describe_problem(exc)
-    return answer_details(details) if details else None
+    return problem_response(details) if details else None
 
 
 def describe_problem(exc: BaseException) -> ProblemDetails | None:
-    """The details of any exception that is the client's doing or a store's; None for a mistake of ours."""
+    """Return the details of an exception caused by the client or a store; None for a bug of ours."""
     if isinstance(exc, Problem):
         return exc.details
     if isinstance(exc, exceptions.APIException):
@@ -87,19 +88,19 @@ def describe_problem(exc: BaseException) -> ProblemDetails | None:
     if isinstance(exc, Http404):
         return ProblemDetails(status=404, code="not_found", detail=NOT_FOUND_DETAIL)
     if isinstance(exc, PermissionDenied):
-        return ProblemDetails(status=403, code="forbidden", detail="This is not allowed.")
+        return ProblemDetails(status=403, code="forbidden", detail=FORBIDDEN_DETAIL)
     return describe_store_error(exc) or _describe_bad_request(exc)
 
 
 def describe_store_error(exc: BaseException) -> ProblemDetails | None:
-    """503 naming the store, when a store could not be reached."""
+    """Return a 503 that names the store if the exception says that a store cannot serve, else None."""
     if isinstance(exc, REDIS_ERRORS):
-        # the first word of a refusal is its kind; the rest may quote
+        # the first word of an error is its kind; the rest may quote values
         logger.warning("Redis cannot serve: %s %s", type(exc).__name__, str(exc).partition(" ")[0])
-        return _unavailable("redis_unavailable", "Redis cannot be reached, or cannot serve.")
+        return _unavailable("redis_unavailable", "Redis is not reachable, or cannot serve. Try again later.")
     if isinstance(exc, POSTGRESQL_ERRORS):
         logger.warning("PostgreSQL is not reachable: %s", type(exc).__name__)
-        return _unavailable("postgresql_unavailable", "PostgreSQL is not reachable.")
+        return _unavailable("postgresql_unavailable", "PostgreSQL is not reachable. Try again later.")
     return None
 
 
@@ -111,16 +112,17 @@ def _describe_bad_request(exc: BaseException) -> ProblemDetails | None:
     if isinstance(exc, RequestDataTooBig):
         return ProblemDetails(status=413, code="body_too_large", detail="The request body is too large.")
     if isinstance(exc, IntegrityError):
-        logger.error("a write broke a constraint: %s", _constraint_of(exc))
-        return ProblemDetails(status=409, code="conflict", detail="Another write came first; look and try again.")
+        logger.error("a write broke a constraint: %s", _constraint_name(exc))
+        detail = "Another write came first. Read the present state and try again."
+        return ProblemDetails(status=409, code="conflict", detail=detail)
     if isinstance(exc, UnreadablePostError):
-        return ProblemDetails(status=400, code="body_cut_short", detail="The body ended before its length.")
+        return ProblemDetails(status=400, code="body_cut_short", detail="The body is shorter than its length says.")
     if isinstance(exc, (DataError, SuspiciousOperation)):
         return ProblemDetails(status=400, code="invalid", detail="The request holds a value that cannot be stored.")
     return None
 
 
-def _constraint_of(exc: DatabaseError) -> str:
+def _constraint_name(exc: DatabaseError) -> str:
     return getattr(getattr(exc.__cause__, "diag", None), "constraint_name", None) or type(exc).__name__
 
 
@@ -135,11 +137,11 @@ def _describe_api_exception(exc: exceptions.APIException) -> ProblemDetails:
         status=exc.status_code,
         code=str(exc.get_codes() if isinstance(exc.get_codes(), str) else exc.default_code),
         detail=str(exc.detail),
-        headers=_headers_of(exc),
+        headers=_response_headers(exc),
     )
 
 
-def _headers_of(exc: exceptions.APIException) -> dict[str, str]:
+def _response_headers(exc: exceptions.APIException) -> dict[str, str]:
     headers = {}
     if authenticate := getattr(exc, "auth_header", None):
         headers["WWW-Authenticate"] = authenticate
@@ -149,22 +151,22 @@ def _headers_of(exc: exceptions.APIException) -> dict[str, str]:
 
 
 def errors_by_field(detail: Any) -> dict[str, Any]:
-    """DRF's nested details as plain JSON, always an object."""
+    """Return DRF's nested details as plain JSON, always an object."""
     if isinstance(detail, Mapping):
-        return {str(name): _plain(value) for name, value in detail.items()}
-    return {"non_field_errors": _plain(detail)}
+        return {str(name): _plain_detail(value) for name, value in detail.items()}
+    return {"non_field_errors": _plain_detail(detail)}
 
 
-def _plain(detail: Any) -> Any:
+def _plain_detail(detail: Any) -> Any:
     if isinstance(detail, Mapping):
-        return {str(name): _plain(value) for name, value in detail.items()}
+        return {str(name): _plain_detail(value) for name, value in detail.items()}
     if isinstance(detail, (list, tuple)):
-        return [_plain(value) for value in detail]
+        return [_plain_detail(value) for value in detail]
     return str(detail)
 
 
 def summarize_errors(detail: Any) -> str:
-    """One sentence: which fields."""
+    """Return one sentence that names the invalid fields, at most 20 of them."""
     if isinstance(detail, Mapping):
-        return "Not valid: " + ", ".join(sorted(map(str, detail))[:20]) + "."
-    return "Not valid."
+        return "Not valid: " + ", ".join(sorted(map(str, detail))[:20]) + ". See `errors`."
+    return "Not valid. See `errors`."

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what `ServiceViewSet` declares, plus what every operation shares."""
+"""The OpenAPI document: the declarations of `ServiceViewSet`, plus what all operations share."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.serializers import JSONField
 
 from memory_project.http.bodies import NDJSON
-from memory_project.http.credentials import scope_of
+from memory_project.http.credentials import required_scope
 from memory_project.http.problems import CONTENT_TYPE
-from memory_project.http.serializers import Abridged, StrictSerializer
+from memory_project.http.serializers import ObjectOrText, StrictSerializer
 
-JSON = "application/json"
-PROBLEM = {
+JSON_MEDIA_TYPE = "application/json"
+PROBLEM_SCHEMA = {
     "type": "object",
     "required": ["type", "title", "status", "detail", "code", "request_id"],
     "properties": {
@@ -21,50 +21,53 @@ PROBLEM = {
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
-        "code": {"type": "string", "description": "Stable, for programs."},
+        "code": {"type": "string", "description": "Stable name of the problem, for programs."},
         "request_id": {"type": "string"},
-        "errors": {"type": "object", "description": "By field.", "additionalProperties": True},
-        "limit": {"type": "integer", "description": "How many there may be, where there were more."},
-        "limit_bytes": {"type": "integer"},
-        "size_bytes": {"type": "integer"},
-        "stored": {"type": "boolean", "description": "Whether what is over a limit was stored all the same."},
-        "line": {"type": "integer", "description": "Of a stream, from 1 on."},
+        "errors": {"type": "object", "description": "What is wrong, by field name.", "additionalProperties": True},
+        "limit": {"type": "integer", "description": "Number of elements allowed, if there were more."},
+        "limit_bytes": {"type": "integer", "description": "Size limit in bytes."},
+        "size_bytes": {"type": "integer", "description": "Actual size in bytes."},
+        "stored": {"type": "boolean", "description": "Whether the value was stored although it is over the limit."},
+        "line": {"type": "integer", "description": "Number of the invalid line of a stream, from 1."},
     },
 }
 PROBLEMS_OF_ALL = {
-    "400": "Not valid",
-    "401": "No valid key",
-    "403": "Not allowed",
-    "429": "Too many",
-    "503": "A store is down",
+    "400": "The request is invalid.",
+    "401": "The API key is missing or invalid.",
+    "403": "The key may not do this.",
+    "429": "Too many requests.",
+    "503": "A store is down.",
 }
-PROBLEMS_OF_BODIES = {"413": "Body too large", "415": "Not application/json"}
-PROBLEMS_OF_WRITES = {"409": "Conflict, or still running", "422": "Well-formed, but refused"}
-NOT_FOUND = {"404": "No such thing, or not for this key"}
+PROBLEMS_OF_BODIES = {"413": "The body is too large.", "415": "The body is not application/json."}
+PROBLEMS_OF_WRITES = {
+    "409": "Conflict with the stored state, or with a request that is still running.",
+    "422": "Well-formed, but the stored state does not allow it.",
+}
+NOT_FOUND = {"404": "It does not exist, or this key may not see it."}
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "minLength": 1, "maxLength": 255},
     OpenApiParameter.HEADER,
-    description="Sent again with the same body within 24 hours, the first answer is given again.",
+    description="Makes a retry safe: the same key with the same body returns the first answer again for 24 hours.",
 )
 IF_MATCH = OpenApiParameter(
     "If-Match",
     {"type": "string", "maxLength": 1000},
     OpenApiParameter.HEADER,
-    description='ETags, or `*`: of another version, nothing is changed and 412 answered. A `version` in quotes, `"3"`, '
-    "will do.",
+    description="ETags, or `*`. If the present version has none of them, nothing changes and the answer is 412. A "
+    '`version` in quotes, such as `"3"`, is also accepted.',
 )
 IF_NONE_MATCH = OpenApiParameter(
     "If-None-Match",
     {"type": "string", "maxLength": 1000},
     OpenApiParameter.HEADER,
-    description="ETags, or `*`: where what there is has one of them, 304 without a body.",
+    description="ETags, or `*`. If the present version has one of them, the answer is 304 without a body.",
 )
 REQUEST_ID = OpenApiParameter("X-Request-Id", {"type": "string", "maxLength": 100}, OpenApiParameter.HEADER)
 
 
 class ServiceSchema(AutoSchema):
-    """Reads what `ServiceViewSet` declares, from `bodies` to `conditional`; nothing is said twice."""
+    """Reads the class attributes of `ServiceViewSet`, from `bodies` to `conditional`: nothing is declared twice."""
 
     def get_override_parameters(self) -> list[Any]:
         parameters: list[Any] = [REQUEST_ID]
@@ -78,19 +81,18 @@ class ServiceSchema(AutoSchema):
     def get_request_serializer(self) -> Any:
         body = getattr(self.view, "bodies", {}).get(self._action)
         line = getattr(self.view, "streams", {}).get(self._action)
-        return {JSON: body, NDJSON: line} if line else body
+        return {JSON_MEDIA_TYPE: body, NDJSON: line} if line else body
 
     def get_response_serializers(self) -> Any:
-        declared = getattr(self.view, "statuses", {}).get(self._action, 200)
-        statuses = declared if isinstance(declared, tuple) else (declared,)
-        answer = getattr(self.view, "answers", {}).get(self._action)
+        view: Any = self.view
+        statuses, answer = view.statuses_of(self._action), view.answer_of(self._action)
         shape = answer(many=True) if answer and self._is_page else answer
-        described = shape or OpenApiResponse(description="No body" if 204 in statuses else "")
-        known = {304: OpenApiResponse(description="It has an ETag that If-None-Match names: no body")}
-        may_be_known = self._is_conditional and self.method == "GET"
+        described = shape or OpenApiResponse(description="Done; no body." if 204 in statuses else "")
+        unchanged = {304: OpenApiResponse(description="The version has an ETag that If-None-Match names; no body.")}
+        may_be_unchanged = self._is_conditional and self.method == "GET"
         return {
             **dict.fromkeys(statuses, described),
-            **(known if may_be_known else {}),
+            **(unchanged if may_be_unchanged else {}),
             **{code: _problem(text) for code, text in self._problems().items()},
         }
 
@@ -103,7 +105,7 @@ class ServiceSchema(AutoSchema):
         for status in getattr(self.view, "problems", {}).get(self._action, ()):
             texts[str(status)] = (NOT_FOUND | PROBLEMS_OF_WRITES)[str(status)]
         if self._is_conditional and self.method != "GET":
-            texts["412"] = "Another version than If-Match names"
+            texts["412"] = "The present version is not one that If-Match names."
         return {(code, CONTENT_TYPE): text for code, text in texts.items()}
 
     def _map_serializer(self, serializer: Any, direction: Any, bypass_extensions: bool = False) -> Any:
@@ -115,14 +117,14 @@ class ServiceSchema(AutoSchema):
     def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
         schema = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         if isinstance(field, JSONField):
-            # anything is null, too: drf-spectacular's "one of anything and null" would refuse null, which is both
+            # "anything" includes null: drf-spectacular's "one of anything and null" would refuse null, which is both
             schema = {name: value for name, value in schema.items() if name not in ("oneOf", "type")}
-        if isinstance(field, Abridged):
+        if isinstance(field, ObjectOrText):
             schema = {"oneOf": [{"type": "string"}, schema]}
         return schema
 
     def get_description(self) -> str:  # type: ignore[override]  # of drf-spectacular, which differs from DRF
-        scope = scope_of(self.view, self.method)
+        scope = required_scope(self.view, self.method)
         return f"{super().get_description()}\n\nScope: `{scope}`.".strip()
 
     def get_filter_backends(self) -> list[Any]:
@@ -156,7 +158,7 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
         return {"type": "http", "scheme": "bearer"}
 
 
-def add_problem_shape(result: dict[str, Any], **_options: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular: the shape that all problems refer to."""
-    result.setdefault("components", {}).setdefault("schemas", {})["Problem"] = PROBLEM
+def add_problem_schema(result: dict[str, Any], **_options: Any) -> dict[str, Any]:
+    """Add the schema that all problem responses refer to. A hook of drf-spectacular."""
+    result.setdefault("components", {}).setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
     return result

@@ -1,41 +1,58 @@
-"""Shapes: bodies and queries that refuse what they do not know, and the fields that both apps use."""
+"""Request shapes that refuse unknown fields, and the strict fields that both apps use."""
 
 import math
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from rest_framework import serializers
 
-from memory_project.http.paths import CONTROL, LONGEST_ID
+from memory_project.http.paths import CONTROL, MAX_ID_CHARACTERS
 
-MOST_NAMED = 20
+MAX_NAMED_ERRORS = 20
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses unknown fields by name. Nested ones do the same for theirs."""
+    """A shape that refuses unknown fields by name, as do the shapes nested in it."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):
-            refuse_unknown(set(data) - {name for name, field in self.fields.items() if not field.read_only})
+            refuse_unknown_names(data, [name for name, field in self.fields.items() if not field.read_only])
         return super().to_internal_value(data)
 
 
-class Abridged(StrictSerializer):
-    """An object, or a text that stands for one with nothing but the field `abridged_to`."""
+class ObjectOrText(StrictSerializer):
+    """An object, or a text that stands for an object with nothing but the field `text_field`."""
 
-    abridged_to: ClassVar[str] = "text"
+    text_field: ClassVar[str] = "text"
 
     def to_internal_value(self, data: Any) -> Any:
-        return super().to_internal_value({self.abridged_to: data} if isinstance(data, str) else data)
+        return super().to_internal_value({self.text_field: data} if isinstance(data, str) else data)
 
 
-def refuse_unknown(names: set[str], *, told: str = "no such field") -> None:
-    """Raise a validation error that names (the first of) them."""
-    if names:
-        raise serializers.ValidationError({name[:LONGEST_ID]: [told] for name in sorted(names)[:MOST_NAMED]})
+def refuse_unknown_names(given: Iterable[str], allowed: Collection[str], *, noun: str = "field") -> None:
+    """Raise a validation error by unknown name, for at most MAX_NAMED_ERRORS names. It says what is allowed instead."""
+    unknown = sorted(set(given).difference(allowed))[:MAX_NAMED_ERRORS]
+    if not unknown:
+        return
+    known = sorted(allowed)
+    sentences = [describe_unknown_name(name, known, noun=noun) for name in unknown]
+    # once is enough: an object may have twenty unknown fields, and a list may have twenty such objects
+    sentences[0] += f" Allowed: {', '.join(known)}." if known else " None is allowed."
+    raise serializers.ValidationError(
+        {name[:MAX_ID_CHARACTERS]: [sentence] for name, sentence in zip(unknown, sentences, strict=True)}
+    )
+
+
+def describe_unknown_name(name: str, known: list[str], *, noun: str) -> str:
+    """Return a sentence that says that nothing has this name, with the known name that it may be a misspelling of."""
+    shown = name[:MAX_ID_CHARACTERS]
+    close = get_close_matches(shown, known, n=1)
+    return f'There is no {noun} "{shown}" here.' + (f' Did you mean "{close[0]}"?' if close else "")
 
 
 class Text(serializers.CharField):
-    """A string as it is: numbers are refused rather than turned into one, spaces are kept."""
+    """A string, unchanged: numbers are refused instead of converted, and spaces are kept."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, **options})
@@ -47,12 +64,12 @@ class Text(serializers.CharField):
 
 
 class ExternalId(Text):
-    """An id of the client's: 1 to 100 characters, no control characters."""
+    """An id chosen by the client: 1 to 100 characters, no control characters."""
 
-    default_error_messages = {"control": "Control characters are not allowed."}
+    default_error_messages = {"control": "Control characters, such as line breaks, are not allowed here."}
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"max_length": LONGEST_ID, **options})
+        super().__init__(**{"max_length": MAX_ID_CHARACTERS, **options})
 
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)
@@ -62,7 +79,7 @@ class ExternalId(Text):
 
 
 class WholeNumber(serializers.IntegerField):
-    """A JSON number without a fraction; texts and booleans, which int() would take, are refused."""
+    """A JSON number without a fraction. Texts and booleans, which int() would accept, are refused."""
 
     def to_internal_value(self, data: Any) -> int:
         if isinstance(data, float) and data.is_integer():
@@ -73,7 +90,7 @@ class WholeNumber(serializers.IntegerField):
 
 
 class Flag(serializers.BooleanField):
-    """true or false; not 1, not "yes"."""
+    """The JSON values true and false; not 1, not "yes"."""
 
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
@@ -82,34 +99,37 @@ class Flag(serializers.BooleanField):
 
 
 class BoundedList(serializers.ListField):
-    """A list of at most `max_length` elements: measured before any is looked at, and few of many mistakes are told."""
+    """A list of at most `max_length` elements.
+
+    The length is checked before any element, and at most MAX_NAMED_ERRORS invalid elements are reported.
+    """
 
     def __init__(self, *, max_length: int, **options: Any) -> None:
         super().__init__(max_length=max_length, **options)
-        self.longest = max_length
+        self.max_elements = max_length
 
     def to_internal_value(self, data: Any) -> list[Any]:
-        if isinstance(data, list) and len(data) > self.longest:
-            self.fail("max_length", max_length=self.longest)
+        if isinstance(data, list) and len(data) > self.max_elements:
+            self.fail("max_length", max_length=self.max_elements)
         return super().to_internal_value(data)
 
     def run_child_validation(self, data: list[Any]) -> list[Any]:
         checked: list[Any] = []
-        mistakes: dict[Any, Any] = {}
+        errors: dict[Any, Any] = {}
         for index, element in enumerate(data):
             try:
                 checked.append(self.child.run_validation(element))
             except serializers.ValidationError as err:
-                mistakes[index] = err.detail
-                if len(mistakes) == MOST_NAMED:
+                errors[index] = err.detail
+                if len(errors) == MAX_NAMED_ERRORS:
                     break
-        if mistakes:
-            raise serializers.ValidationError(mistakes)
+        if errors:
+            raise serializers.ValidationError(errors)
         return checked
 
 
 class FiniteFloat(serializers.FloatField):
-    """A number; `"nan"` and `"inf"`, which float() would take, are refused."""
+    """A JSON number. The texts `"nan"` and `"inf"`, which float() would accept, are refused."""
 
     def to_internal_value(self, data: Any) -> float:
         if isinstance(data, bool | str):
@@ -121,6 +141,9 @@ class FiniteFloat(serializers.FloatField):
 
 
 class ActingFields(StrictSerializer):
-    """Who acts: optional, since a bound key says it, and an unbound one may act for its account."""
+    """The acting agent. Optional: a bound key determines it, and an unbound key may act for its account."""
 
-    agent_id = ExternalId(required=False, help_text="The acting agent.")
+    agent_id = ExternalId(
+        required=False,
+        help_text="Agent that acts. Default: the agent that the key is bound to, else the account itself.",
+    )

@@ -1,7 +1,7 @@
-"""Bodies of any length: newline-delimited JSON, checked line by line as it comes and kept in a file meanwhile.
+"""Bodies of any length: newline-delimited JSON, checked line by line as it arrives and kept in a file meanwhile.
 
-Nothing is stored before the last line is there: whoever sends takes the time it takes, and no lock waits for a client.
-A line ends with a line feed; the last one may do without, and blank lines after it mean nothing. Others are mistakes.
+Nothing is stored before the last line has arrived, so a slow client holds no lock. A line ends with a line feed; the
+last one may lack it. Blank lines at the end are ignored, other blank lines are errors.
 """
 
 import json
@@ -21,24 +21,24 @@ from memory_project.http.bodies import BodyCutShortError, is_chunked
 from memory_project.http.parsers import parse_json
 from memory_project.http.problems import Problem, errors_by_field, summarize_errors
 
-PIECE_BYTES = 65_536
+READ_BYTES = 65_536
 BATCH_BYTES = 8 * 1024**2
-"""Lines that are held in memory at once, unless one alone is longer."""
-SLOTS = BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
-"""Of this process."""
+"""Size of the lines held in memory together, unless a single line is longer."""
+STREAM_SLOTS = BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
+"""Streams that this process reads at the same time."""
 
 
 @contextmanager
-def spooled_lines(request: Request, check: Callable[[Any], object]) -> Iterator[IO[bytes]]:
-    """The lines of the request's body in a temporary file, once all are there and `check` has let each pass.
+def spool_lines(request: Request, check: Callable[[Any], object]) -> Iterator[IO[bytes]]:
+    """Yield the lines of the request's body in a temporary file, after all have arrived and passed `check`.
 
-    `check` takes a line's value. Raises a 400 problem with the line's number (from 1) for what is no JSON and for its
-    ValidationError, 413 for a line over BODY_LIMIT_BYTES, 503 while too many others are read, UnreadablePostError for a
-    body that ends too early.
+    `check` takes the value of a line. Raises a 400 problem with the line's number (from 1) for invalid JSON and for a
+    ValidationError of `check`, 413 for a line over BODY_LIMIT_BYTES, 503 while too many other streams are read, and
+    UnreadablePostError for a body that ends too early.
     """
-    patient(request)
-    with one_of_few(), disk_space(), tempfile.TemporaryFile() as spool:
-        for number, line in enumerate(lines_of(pieces_of(request), limit_bytes=settings.BODY_LIMIT_BYTES), 1):
+    set_read_timeout(request)
+    with stream_slot(), report_full_disk(), tempfile.TemporaryFile() as spool:
+        for number, line in enumerate(split_body_lines(read_body(request), limit_bytes=settings.BODY_LIMIT_BYTES), 1):
             check_line(number, line, check)
             spool.write(line + b"\n")
         spool.seek(0)
@@ -46,66 +46,67 @@ def spooled_lines(request: Request, check: Callable[[Any], object]) -> Iterator[
 
 
 @contextmanager
-def one_of_few() -> Iterator[None]:
-    """A stream keeps a thread for as long as its client likes: half of the threads stay for everybody else."""
-    if not SLOTS.acquire(blocking=False):
-        raise Problem(503, "too_many_streams", "Too many streams are being read; try again in a moment.")
+def stream_slot() -> Iterator[None]:
+    """Hold one of STREAM_SLOTS, or raise a 503 problem. A stream keeps its thread for as long as its client sends."""
+    if not STREAM_SLOTS.acquire(blocking=False):
+        raise Problem(503, "too_many_streams", "Too many streams are being read. Try again in a moment.")
     try:
         yield
     finally:
-        SLOTS.release()
+        STREAM_SLOTS.release()
 
 
-def patient(request: Request) -> None:
-    """From here on the client has CLIENT_TIMEOUT_SECONDS for each pause instead of the whole (see `web_worker`)."""
+def set_read_timeout(request: Request) -> None:
+    """Give the client CLIENT_TIMEOUT_SECONDS for each pause from here on, not for the whole body (see `web_worker`)."""
     wire = request.META.get("gunicorn.socket")
     if wire is not None:
         wire.settimeout(settings.CLIENT_TIMEOUT_SECONDS)
 
 
-def pieces_of(request: Request) -> Iterator[bytes]:
-    """The body as it comes. Raises UnreadablePostError, as Django does."""
+def read_body(request: Request) -> Iterator[bytes]:
+    """Yield the body as it arrives. Raises UnreadablePostError, as Django does."""
     # Django reads no body without a length
     source = request.META["wsgi.input"] if is_chunked(request.META) else request
     try:
-        while piece := source.read(PIECE_BYTES):
-            yield piece
+        while chunk := source.read(READ_BYTES):
+            yield chunk
     except BodyCutShortError as err:
         raise UnreadablePostError(*err.args) from err
 
 
-def lines_of(pieces: Iterable[bytes], *, limit_bytes: int) -> Iterator[bytes]:
-    """The lines without their ends; blank ones at the end are left out."""
+def split_body_lines(chunks: Iterable[bytes], *, limit_bytes: int) -> Iterator[bytes]:
+    """Yield the lines without their line feeds. Leaves out blank lines at the end."""
     number, line, blank = 1, bytearray(), 0
-    for piece in pieces:
-        *whole, rest = piece.split(b"\n")
+    for chunk in chunks:
+        *whole, rest = chunk.split(b"\n")
         for part in whole:
             line += part
-            refuse_long(line, number, limit_bytes)
+            refuse_long_line(line, number, limit_bytes)
             if not line.strip():
                 blank = blank or number
             else:
-                refuse_blank(blank)
+                refuse_blank_line(blank)
                 yield bytes(line)
             line.clear()
             number += 1
         line += rest
-        refuse_long(line, number, limit_bytes)
+        refuse_long_line(line, number, limit_bytes)
     if line.strip():
-        refuse_blank(blank)
+        refuse_blank_line(blank)
         yield bytes(line)
 
 
-def refuse_long(line: bytearray, number: int, limit_bytes: int) -> None:
+def refuse_long_line(line: bytearray, number: int, limit_bytes: int) -> None:
     if len(line) > limit_bytes:
         detail = f"Line {number} is too long: a line has at most {limit_bytes} bytes."
         raise Problem(413, "line_too_long", detail, line=number, limit_bytes=limit_bytes)
 
 
-def refuse_blank(number: int) -> None:
-    """`number` is 0 where no line was blank."""
+def refuse_blank_line(number: int) -> None:
+    """Raise a 400 problem for the blank line of this number; 0 means that no line was blank."""
     if number:
-        raise Problem(400, "invalid_line", f"Line {number} is blank, and others follow.", line=number)
+        detail = f"Line {number} is blank. Blank lines are allowed at the end only."
+        raise Problem(400, "invalid_line", detail, line=number)
 
 
 def check_line(number: int, line: bytes, check: Callable[[Any], object]) -> None:
@@ -119,12 +120,12 @@ def check_line(number: int, line: bytes, check: Callable[[Any], object]) -> None
         raise Problem(400, "invalid_line", detail, line=number, errors=errors_by_field(err.detail)) from err
 
 
-def batches_of(spool: Iterable[bytes], *, most: int) -> Iterator[list[Any]]:
-    """The values of spooled lines, at most so many at once and no more than fit into BATCH_BYTES."""
+def batch_lines(spool: Iterable[bytes], *, max_lines: int) -> Iterator[list[Any]]:
+    """Yield the values of spooled lines in batches of at most `max_lines` lines and BATCH_BYTES bytes."""
     batch: list[Any] = []
     size_bytes = 0
     for line in spool:
-        if batch and (len(batch) == most or size_bytes + len(line) > BATCH_BYTES):
+        if batch and (len(batch) == max_lines or size_bytes + len(line) > BATCH_BYTES):
             yield batch
             batch, size_bytes = [], 0
         batch.append(json.loads(line))
@@ -134,18 +135,19 @@ def batches_of(spool: Iterable[bytes], *, most: int) -> Iterator[list[Any]]:
 
 
 @contextmanager
-def disk_space() -> Iterator[None]:
-    """Raises a 503 problem where there is none left for temporary files."""
+def report_full_disk() -> Iterator[None]:
+    """Raise a 503 problem where the disk has no room for temporary files."""
     try:
         yield
     except OSError as err:
         if err.errno not in (ENOSPC, EDQUOT):
             raise
-        raise Problem(503, "no_space", "There is no room for a body of this length now.") from err
+        detail = "The server has no disk space for a body of this length now. Try again later."
+        raise Problem(503, "no_space", detail) from err
 
 
-def write_array(target: IO[bytes], name: str, elements: Iterable[Mapping[str, Any]]) -> None:
-    """Write `{"<name>": [<elements>]}`, one by one; afterwards `target` is at its start."""
+def write_json_array(target: IO[bytes], name: str, elements: Iterable[Mapping[str, Any]]) -> None:
+    """Write `{"<name>": [<elements>]}` one element at a time, then move `target` to its start."""
     target.write(json.dumps({name: []}).encode()[:-2])
     for position, element in enumerate(elements):
         target.write(b"," * bool(position) + json.dumps(element, separators=(",", ":")).encode())

@@ -1,4 +1,4 @@
-"""Rates: a leaky bucket (GCRA) a key, kept in Redis, decided in one atomic round trip."""
+"""Rate limits: one leaky bucket (GCRA) per API key, kept in Redis and decided in one atomic round trip."""
 
 import logging
 import time
@@ -9,17 +9,18 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from memory_project.http.credentials import Credential, credential_of
+from memory_project.http.credentials import Credential, get_credential
 from memory_project.http.problems import REDIS_ERRORS
 from memory_project.redis import script, value_key
 
 logger = logging.getLogger(__name__)
 
 WINDOW_SECONDS = 60
-PAUSE_SECONDS = 5.0
+REDIS_RETRY_SECONDS = 5.0
 
-# The bucket is the time at which it will be empty again (TAT). A request moves it by one interval; it is refused when
-# that would lie more than a window ahead. Answers: allowed, remaining, microseconds until empty, microseconds to wait.
+# The bucket is stored as the time at which it will be empty (TAT). A request moves that time by one interval and is
+# refused if it would then lie more than a window ahead. Returns: allowed, remaining, microseconds until the bucket is
+# empty, microseconds to wait.
 GCRA = """
 local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
@@ -38,7 +39,7 @@ return {1, math.floor((window - (empty_at - now)) / interval + 0.000001), math.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What a key has left. `reset_seconds`: until all of it is there again."""
+    """The requests that a key has left. `reset_seconds` is the time until all of `limit` is available again."""
 
     allowed: bool
     limit: int
@@ -54,8 +55,8 @@ class Allowance:
         }
 
 
-def take(credential: Credential, rate_class: str, limit: int) -> Allowance:
-    """Count one request of this key."""
+def count_request(credential: Credential, rate_class: str, limit: int) -> Allowance:
+    """Count one request of this key and return what is left."""
     keys = [value_key(credential.account_id, f"rate:{rate_class}:{credential.key_id}")]
     args = [limit, WINDOW_SECONDS * 1_000_000]
     allowed, remaining, empty, wait = script(GCRA)(keys=keys, args=args)
@@ -68,31 +69,31 @@ def take(credential: Credential, rate_class: str, limit: int) -> Allowance:
     )
 
 
-def limit_of(rate_class: str) -> int:
-    """Requests a minute and key."""
+def requests_per_minute(rate_class: str) -> int:
+    """Return the limit of requests per minute and key."""
     retrieval = rate_class == "retrieval"
     return int(settings.RETRIEVAL_RATE_LIMIT_PER_MINUTE if retrieval else settings.RATE_LIMIT_PER_MINUTE)
 
 
 class KeyThrottle(BaseThrottle):
-    """Limits each key. With Redis down everybody passes: what needs only PostgreSQL goes on working."""
+    """Limits each key. With Redis down every request passes, so that routes on PostgreSQL alone go on working."""
 
-    asks_again_at = 0.0
+    retry_at = 0.0
 
     def __init__(self) -> None:
         self.allowance: Allowance | None = None
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        credential = credential_of(request)
-        if credential is None or time.monotonic() < KeyThrottle.asks_again_at:
+        credential = get_credential(request)
+        if credential is None or time.monotonic() < KeyThrottle.retry_at:
             return True
         rate_class = getattr(view, "rate_class", "default")
         try:
-            self.allowance = take(credential, rate_class, limit_of(rate_class))
+            self.allowance = count_request(credential, rate_class, requests_per_minute(rate_class))
         except REDIS_ERRORS as err:
-            # one line and one time-out a pause, not one a request
-            KeyThrottle.asks_again_at = time.monotonic() + PAUSE_SECONDS
-            logger.warning("no rate limits for %s s: %s", PAUSE_SECONDS, type(err).__name__)
+            # one log line and one timeout per pause, not per request
+            KeyThrottle.retry_at = time.monotonic() + REDIS_RETRY_SECONDS
+            logger.warning("Rate limits are off for %s s: %s", REDIS_RETRY_SECONDS, type(err).__name__)
             return True
         view.allowance = self.allowance
         return self.allowance.allowed

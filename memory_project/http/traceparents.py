@@ -1,4 +1,4 @@
-"""Traces go on: a request that brings a `traceparent` (W3C Trace Context) is a part of its caller's trace."""
+"""Trace propagation: a request with a `traceparent` header (W3C Trace Context) joins its caller's trace."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -9,11 +9,11 @@ from django.http import HttpRequest, HttpResponseBase
 
 from memory_project.tracing import find_tracer
 
-HEADERS = ("traceparent", "tracestate")
+TRACE_HEADERS = ("traceparent", "tracestate")
 
 
-class TraceParents:
-    """Middleware; where nothing is traced, there is none. What is no traceparent is passed over."""
+class TraceParentMiddleware:
+    """Middleware that continues traces. Disabled where tracing is off; malformed headers are ignored."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         if find_tracer() is None:
@@ -25,7 +25,7 @@ class TraceParents:
         ).TraceContextTextMapPropagator()
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        brought = {name: request.headers[name] for name in HEADERS if name in request.headers}
+        brought = {name: request.headers[name] for name in TRACE_HEADERS if name in request.headers}
         if not brought:
             return self.get_response(request)
         token = self._context.attach(self._format.extract(brought))

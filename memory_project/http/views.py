@@ -1,4 +1,4 @@
-"""The view that every resource is made of: declares what it takes and answers, and keeps the general contract."""
+"""The base of all views: it turns declarations into behaviour and keeps the general contract."""
 
 from collections.abc import Callable, Mapping
 from functools import reduce
@@ -19,54 +19,70 @@ from rest_framework.serializers import BaseSerializer, Serializer, ValidationErr
 from rest_framework.viewsets import GenericViewSet
 
 from memory_project.http import pagination
-from memory_project.http.bodies import NDJSON, is_stream
-from memory_project.http.conditional import Versions, etag_of, is_known, narrow, read_if_match
+from memory_project.http.answers import NOTHING, AnswerSerializer
+from memory_project.http.bodies import NDJSON, is_ndjson_stream
+from memory_project.http.conditional import (
+    Versions,
+    format_etag,
+    intersect_versions,
+    matches_if_none_match,
+    parse_if_match,
+)
 from memory_project.http.credentials import Credential
 from memory_project.http.idempotency import (
     AlreadyAnswered,
-    Attempt,
+    IdempotentAttempt,
     begin_attempt,
     record_afterwards,
     record_with_write,
 )
 from memory_project.http.problems import Problem
-from memory_project.http.serializers import refuse_unknown
+from memory_project.http.serializers import refuse_unknown_names
 from memory_project.http.throttling import Allowance
 
-Shapes = Mapping[str, type[Serializer[Any]]]
+SerializersByAction = Mapping[str, type[Serializer[Any]]]
+AnswerShape = type[BaseSerializer[Any]] | Mapping[str, Any] | None
+DEFAULT_STATUSES = {"create": 201, "destroy": 204}
 
 
 class ServiceViewSet(GenericViewSet[Any]):
-    """Actions by name: `bodies` and `queries` say what each takes, `answers` what it answers, `scopes` what it needs.
+    """Base of all views. Class attributes declare, by action name, what each action takes and answers.
 
-    An action in `streams` takes any number of lines of that shape, too (NDJSON), which `streams.spooled_lines` reads.
-    An action in `pages` answers a page of `self.page(rows, represent)` and takes `cursor` and `page_size`; `ordering`
-    ends in a unique column, and a score (`scored`) comes before it. A POST that writes to PostgreSQL does so in
-    `self.once(...)`. An action in `conditional` answers `self.versioned(...)`: a read takes `If-None-Match`, a write
-    `If-Match` (`self.expected()`), which any other that writes refuses. `problems` says which of 409 and 422 a GET or
-    a DELETE answers (other methods may answer both), and 404 where ids are in the query.
+    - `bodies`, `queries`: the serializers of request bodies and query parameters.
+    - `streams`: an action here also takes newline-delimited JSON of that shape, one object per line.
+    - `answers`: the shape of an answer other than `answer`; a mapping is an OpenAPI schema, for objects whose members
+      the client chooses.
+    - `statuses`: the status of success, if not the usual one (`DEFAULT_STATUSES`, else 200); several for an upsert.
+    - `problems`: which of 409 and 422 a GET or DELETE can answer, and 404 where the query holds ids.
+    - `scopes`: the scope required, if it is not `read` for reads and `write` for writes.
+    - `pages`: actions that answer `self.respond_page(rows)` and take `cursor` and `page_size`. `ordering` ends in a
+      unique column; a score (`scored`) comes before it. `queryset` is for the OpenAPI document of the filters only.
+    - `conditional`: actions that compare ETags. Reads take `If-None-Match`, writes `If-Match`
+      (`self.expected_versions()`). Every other write refuses `If-Match`. A read whose answer can change under the same
+      ETag, such as one with related rows, is not in here.
+
+    A POST that writes to PostgreSQL does so in `self.write_once(...)`.
     """
 
-    bodies: ClassVar[Shapes] = {}
-    queries: ClassVar[Shapes] = {}
-    streams: ClassVar[Shapes] = {}
-    # a mapping is a schema as it stands, for objects whose members are the client's
-    answers: ClassVar[Mapping[str, type[BaseSerializer[Any]] | Mapping[str, Any] | None]] = {}
-    # several for an upsert, which tells by them whether there was nothing before
+    bodies: ClassVar[SerializersByAction] = {}
+    queries: ClassVar[SerializersByAction] = {}
+    streams: ClassVar[SerializersByAction] = {}
+    answer: ClassVar[AnswerShape] = None
+    answers: ClassVar[Mapping[str, AnswerShape]] = {}
     statuses: ClassVar[Mapping[str, int | tuple[int, ...]]] = {}
     problems: ClassVar[Mapping[str, tuple[int, ...]]] = {}
     scopes: ClassVar[Mapping[str, str]] = {}
     conditional: ClassVar[frozenset[str]] = frozenset()
     pages: ClassVar[frozenset[str]] = frozenset({"list"})
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
-    scored: pagination.Scored | None = None
+    scored: pagination.ScoreOrdering | None = None
     rate_class: ClassVar[str] = "default"
     filterset_class: ClassVar[Any] = None
-    # no OPTIONS: what there is, the OpenAPI document says
+    # no OPTIONS: the OpenAPI document describes the routes
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
 
     allowance: Allowance | None = None
-    _attempt: Attempt | None = None
+    _attempt: IdempotentAttempt | None = None
 
     @property
     def credential(self) -> Credential:
@@ -74,13 +90,13 @@ class ServiceViewSet(GenericViewSet[Any]):
         return cast("Credential", credential)
 
     def body(self) -> dict[str, Any]:
-        """The request's body, its shape checked by the action's serializer."""
+        """Return the request's body, checked by the action's serializer."""
         return self._checked(self.bodies[self.action], self.request.data)
 
     def query(self) -> dict[str, Any]:
-        """The query parameters, their shape checked by the action's serializer."""
+        """Return the query parameters, checked by the action's serializer."""
         shape = self.queries[self.action]
-        # those of pages and filters are not the shape's; what nobody knows was refused in `initial`
+        # without those of pages and filters; `initial` has refused unknown ones
         own = {
             name: self.request.query_params[name]
             for name in shape._declared_fields
@@ -94,30 +110,59 @@ class ServiceViewSet(GenericViewSet[Any]):
         checked: dict[str, Any] = serializer.validated_data
         return checked
 
-    def page(self, rows: QuerySet[Any, Any], represent: Callable[[Any], Any]) -> Response:
-        """A page of these rows, filtered as the request asks."""
-        found = self.paginate_queryset(self.filter_queryset(rows)) or []
-        return self.get_paginated_response([represent(row) for row in found])
+    @property
+    def answer_shape(self) -> type[AnswerSerializer]:
+        """The shape of the action's answer."""
+        return cast("type[AnswerSerializer]", self.answer_of(self.action))
 
-    def expected(self, *versions: int | None) -> Versions:
-        """Which versions the caller is content with: those of `If-Match`, and those given that are not None."""
-        named = [frozenset({str(version)}) for version in versions if version is not None]
-        return reduce(narrow, named, read_if_match(self.request.headers.get("If-Match")))
+    def answer_of(self, action: str) -> AnswerShape:
+        """Return the shape that an action answers; None for an answer without a body."""
+        return None if 204 in self.statuses_of(action) else self.answers.get(action, self.answer)
 
-    def versioned(self, data: Any, *, version: int, row_id: UUID | None = None, status: int = 200) -> Response:
-        """An answer with its ETag; 304 without a body where the caller of a GET has it already (`If-None-Match`).
+    def statuses_of(self, action: str) -> tuple[int, ...]:
+        """Return the statuses of success of an action, the default one first."""
+        declared = self.statuses.get(action, DEFAULT_STATUSES.get(action, 200))
+        return declared if isinstance(declared, tuple) else (declared,)
 
-        With `row_id` for rows whose public id another row may have after them.
+    def respond(self, row: Any, given: Mapping[str, Any] = NOTHING, *, status: int | None = None) -> Response:
+        """Answer a row in the action's shape; `given` members replace the row's. Default status: the declared one."""
+        return Response(self.answer_shape.serialize(row, given), status=status or self.statuses_of(self.action)[0])
+
+    def respond_page(self, rows: QuerySet[Any, Any], serialize: Callable[[Any], Any] | None = None) -> Response:
+        """Answer a page of these rows, filtered as the request asks, each in the action's shape."""
+        page = self.paginate_queryset(self.filter_queryset(rows)) or []
+        return self.get_paginated_response([*map(serialize or self.answer_shape.serialize, page)])
+
+    def respond_with_etag(
+        self,
+        row: Any,
+        given: Mapping[str, Any] = NOTHING,
+        *,
+        row_id: UUID | None = None,
+        status: int | None = None,
+    ) -> Response:
+        """Answer a row with the ETag of its `version`.
+
+        A conditional GET whose `If-None-Match` names that ETag is answered 304. Pass `row_id` where another row can
+        take the public id of a deleted one.
         """
-        tag = etag_of(version, row_id)
-        if self.request.method in SAFE_METHODS and is_known(self.request.headers.get("If-None-Match"), tag):
+        tag, known = format_etag(row.version, row_id), self.request.headers.get("If-None-Match")
+        is_conditional_read = self.request.method in SAFE_METHODS and self.action in self.conditional
+        if is_conditional_read and matches_if_none_match(known, tag):
             return Response(status=304, headers={"ETag": tag})
-        return Response(data, status=status, headers={"ETag": tag})
+        response = self.respond(row, given, status=status)
+        response["ETag"] = tag
+        return response
 
-    def once(self, write: Callable[[], Response]) -> Response:
-        """Write and answer; with an `Idempotency-Key`, the answer is kept in the same transaction.
+    def expected_versions(self, *versions: int | None) -> Versions:
+        """Return the versions that the caller accepts: those of `If-Match`, and the given ones that are not None."""
+        named = [frozenset({str(version)}) for version in versions if version is not None]
+        return reduce(intersect_versions, named, parse_if_match(self.request.headers.get("If-Match")))
 
-        What may take long (an embedder, a model) comes before it, not inside.
+    def write_once(self, write: Callable[[], Response]) -> Response:
+        """Write and answer. With an `Idempotency-Key`, the answer is recorded in the transaction of the write.
+
+        Do slow work (an embedder, a model) before calling this, not inside.
         """
         if self._attempt is None:
             return write()
@@ -136,11 +181,11 @@ class ServiceViewSet(GenericViewSet[Any]):
                 self._attempt.release()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        # before the key's scopes are asked: no scope would help
+        # before scopes are checked: no scope would help
         if f"{request.method}".lower() not in self.action_map:
             self.http_method_not_allowed(request)
         super().initial(request, *args, **kwargs)
-        if is_stream(request.META):
+        if is_ndjson_stream(request.META):
             self._refuse_stream(request)
         else:
             self._refuse_large_body(request)
@@ -151,39 +196,40 @@ class ServiceViewSet(GenericViewSet[Any]):
     def _refuse_large_body(self, request: Request) -> None:
         limit = settings.BODY_LIMIT_BYTES
         if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
-            raise Problem(413, "body_too_large", f"A body has at most {limit} bytes.", limit_bytes=limit)
+            detail = f"The body is too large: it may have at most {limit} bytes."
+            raise Problem(413, "body_too_large", detail, limit_bytes=limit)
 
     def _refuse_stream(self, request: Request) -> None:
         if self.action not in self.streams:
-            # nothing has read it, and without a length Django takes it for none
+            # nothing has read the body, and without a length Django takes it for an empty one
             raise UnsupportedMediaType(NDJSON)
         if "Idempotency-Key" in request.headers:
-            detail = "A stream takes no Idempotency-Key: lines that name themselves make it safe to send again."
+            detail = "A stream takes no Idempotency-Key. Lines with a client_id are stored once, however often sent."
             raise Problem(400, "idempotency_key_refused", detail)
 
     def _refuse_unread_condition(self, request: Request) -> None:
         if "If-Match" not in request.headers or request.method in SAFE_METHODS or self.action in self.conditional:
             return
-        detail = "Nothing here is compared with If-Match: what it asks for would not be kept. Send it without."
+        detail = "This operation does not support If-Match, so the condition would not be checked. Send it without."
         raise Problem(400, "if_match_refused", detail)
 
     def _refuse_unknown_parameters(self, request: Request) -> None:
         query = request.META.get("QUERY_STRING", "")
         if not query:
             return
-        refuse_broken_text(query)
-        refuse_unknown(set(request.query_params) - self.parameters_taken(), told="no such parameter")
+        refuse_invalid_utf8(query)
+        refuse_unknown_names(request.query_params, self.known_parameters(), noun="query parameter")
         repeated = {name for name, given in request.query_params.lists() if len(given) > 1}
         if repeated:
-            raise ValidationError({name: ["given more than once"] for name in repeated})
+            raise ValidationError({name: ["Give this parameter only once."] for name in repeated})
 
-    def parameters_taken(self) -> set[str]:
-        """The names of the query parameters that the action knows."""
+    def known_parameters(self) -> set[str]:
+        """Return the names of the query parameters that the action takes."""
         shape = self.queries.get(self.action)
-        # the class's own list: making a serializer on each request costs more than the rest of the check
+        # read from the class: making a serializer for each request would cost more than the rest of the check
         names = set(getattr(shape, "_declared_fields", ()))
         if self.action in self.pages:
-            names |= pagination.PARAMETERS | set(getattr(self.filterset_class, "base_filters", ()))
+            names |= pagination.PAGE_PARAMETERS | set(getattr(self.filterset_class, "base_filters", ()))
         return names
 
     def handle_exception(self, exc: Exception) -> Response:
@@ -201,9 +247,9 @@ class ServiceViewSet(GenericViewSet[Any]):
         return final
 
 
-def refuse_broken_text(query: str) -> None:
-    """Django would put replacement characters where a query (as WSGI spells it) is not UTF-8: another id than sent."""
+def refuse_invalid_utf8(query: str) -> None:
+    """Raise a 400 problem for a query string that is not UTF-8; Django would silently change the ids in it."""
     try:
         unquote_to_bytes(query.encode("latin-1", "replace")).decode()
     except UnicodeDecodeError as err:
-        raise Problem(400, "invalid_query", "The query is not valid UTF-8.") from err
+        raise Problem(400, "invalid_query", "The query string is not valid UTF-8.") from err

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 WIDTH = 9
 COLOURS = {"web": 36, "worker": 32, "beat": 35, "postgres": 34, "valkey": 33}
 # a part that writes without line ends may not fill our memory
-LONGEST_LINE_BYTES = 65_536
+MAX_LINE_BYTES = 65_536
 
 
 class Log:
@@ -40,14 +40,14 @@ class LineBuffer:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[str]:
-        """The lines that `data` completes."""
+        """Return the lines that `data` completes."""
         *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > LONGEST_LINE_BYTES:
+        if len(self._rest) > MAX_LINE_BYTES:
             lines.append(self._rest)
             self._rest = b""
         return [line.decode(errors="replace").rstrip("\r") for line in lines]
 
     def flush(self) -> list[str]:
-        """What is left when the stream ends."""
+        """Return the rest when the stream ends."""
         rest, self._rest = self._rest, b""
         return [rest.decode(errors="replace")] if rest else []

@@ -27,7 +27,7 @@ class StopRequest:
         self.is_impatient = False
 
     def listen(self) -> None:
-        """From now on. make and process groups may send SIGTERM twice: that is no impatience."""
+        """Listen for signals. make and process groups may send SIGTERM twice, which is not an impatient user."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._note)
 
@@ -37,7 +37,7 @@ class StopRequest:
 
 
 class Loop:
-    """Tends the parts and the servers until it is told to stop."""
+    """The loop that watches the parts and the servers until it is stopped."""
 
     def __init__(self, parts: Sequence[RunningPart], *, servers: SharedServers | None, log: Log) -> None:
         self._parts = parts
@@ -47,7 +47,7 @@ class Loop:
         self._servers_started_at = self._next_server_check = time.monotonic()
 
     def run(self, stop: StopRequest, *, url: str) -> None:
-        """Until `stop` is made. Raises KeepsDyingError when restarting does not help."""
+        """Run until `stop` is set. Raises KeepsDyingError if restarting does not help."""
         ready = Readiness(url)
         while not stop.is_made:
             now = time.monotonic()
@@ -96,7 +96,10 @@ class Readiness:
         self._has_come = False
 
     def has_come(self, now: float) -> bool:
-        """True once: any answer will do, since a configured host name may refuse ours."""
+        """Return True the first time that the web part answers.
+
+        Any answer will do, since a configured host name may refuse ours.
+        """
         if self._has_come or now < self._next_check:
             return False
         self._next_check = now + READY_CHECK_SECONDS

@@ -1,4 +1,4 @@
-"""What runs beside the servers: each part is one command."""
+"""The parts that run next to the servers: each part is one command."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_project.embedded.daemons import signal_on_parent_death
-from memory_project.embedded.places import PROJECT
+from memory_project.embedded.paths import PROJECT
 from memory_project.supervisor.leftovers import MARK_VARIABLE, end_marked
 from memory_project.supervisor.log import LineBuffer, Log
 from memory_project.supervisor.restarts import Restarts
@@ -20,23 +20,23 @@ SEEN_FROM_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where the web part listens."""
+    """The address on which the web part listens."""
 
     host: str
     port: int
 
     def netloc(self) -> str:
-        """As servers spell it."""
+        """Format it as servers spell it."""
         return _netloc(self.host, self.port)
 
     def url(self) -> str:
-        """As seen from this machine."""
+        """Return the URL as seen from this machine."""
         return f"http://{_netloc(SEEN_FROM_HERE.get(self.host, self.host), self.port)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """`grace_seconds`: how long it may take to finish what it is doing when it is told to stop."""
+    """A part. `grace_seconds` is how long it may take to finish its work when it is asked to stop."""
 
     name: str
     command: Sequence[str]
@@ -88,7 +88,7 @@ class RunningPart:
                 self._log.write(self.part.name, line)
 
     def ask_to_stop(self) -> None:
-        """Tell its main process, which tells the others."""
+        """Ask its main process to stop, which stops the others."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
@@ -96,7 +96,7 @@ class RunningPart:
         return self._process is None or self._process.poll() is not None
 
     def end(self) -> None:
-        """By force: nothing of it is left."""
+        """Kill all of its processes."""
         if self._process is None:
             return
         if self._process.poll() is None:

@@ -1,10 +1,10 @@
-"""When to start again what has died, and when to give up."""
+"""The rule for restarting what has died, and for giving up."""
 
 from dataclasses import dataclass
 
 QUICK_SECONDS = 10.0
-MOST_QUICK_DEATHS = 5
-LONGEST_WAIT_SECONDS = 10.0
+MAX_QUICK_DEATHS = 5
+MAX_WAIT_SECONDS = 10.0
 
 
 class KeepsDyingError(Exception):
@@ -19,8 +19,8 @@ class Restarts:
     quick_deaths: int = 0
 
     def wait_seconds(self, lived_seconds: float) -> float:
-        """How long to wait before the next start: 0.5, 1, 2, 4 s. Raises KeepsDyingError at the fifth quick death."""
+        """Return the pause before the next start: 0.5, 1, 2, 4 s. Raises KeepsDyingError at the fifth quick death."""
         self.quick_deaths = self.quick_deaths + 1 if lived_seconds < QUICK_SECONDS else 0
-        if self.quick_deaths >= MOST_QUICK_DEATHS:
+        if self.quick_deaths >= MAX_QUICK_DEATHS:
             raise KeepsDyingError(f"{self.name} died {self.quick_deaths} times in a row; its last lines are above.")
-        return float(min(LONGEST_WAIT_SECONDS, 0.25 * 2.0**self.quick_deaths)) if self.quick_deaths else 0.0
+        return float(min(MAX_WAIT_SECONDS, 0.25 * 2.0**self.quick_deaths)) if self.quick_deaths else 0.0

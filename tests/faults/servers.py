@@ -9,7 +9,7 @@ from secrets import token_urlsafe
 
 from cryptography.fernet import Fernet
 
-from memory_project.embedded.places import temporary_place
+from memory_project.embedded.paths import make_temporary_paths
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
 
@@ -29,7 +29,7 @@ def durable_servers(**variables: str) -> Iterator[Servers]:
     """Named by the environment, with these variables beside; gone at the end, with all that they hold."""
     with ExitStack() as stack:
         # as people run them: what was written is there after a stop
-        place = replace(temporary_place(PREFIX), dies_with_parent=False)
+        place = replace(make_temporary_paths(PREFIX), dies_with_parent=False)
         stack.callback(shutil.rmtree, place.base, ignore_errors=True)
         servers = Servers(postgres=PostgresServer(place), valkey=ValkeyServer(place))
         for server in (servers.postgres, servers.valkey):

@@ -13,10 +13,10 @@ from typing import TypeVar
 from django.db import InterfaceError, OperationalError, connection
 
 from lab.simulation.equations import Done
-from lab.simulation.month import told_by
+from lab.simulation.month import figures_of_runs
 from lab.simulation.timetable import Due
 from memory.models import Account, JobRun
-from memory.tasks import nudge_job
+from memory.tasks import notify_job_worker
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer
 from tests.faults.servers import Servers
@@ -55,10 +55,10 @@ class Storm:
     def __call__(self, due: Due, account: Account) -> Done:
         self.number += 1
         run = self.queue(due, account)
-        nudge_job(due.job.name)
+        notify_job_worker(due.job.name)
         if what := self.plan.get(self.number):
             self.strike(what, run)
-        return told_by(self.see_through(due, account, [run]))
+        return figures_of_runs(self.see_through(due, account, [run]))
 
     def queue(self, due: Due, account: Account) -> JobRun:
         run = JobRun(job=due.job.name, account=account, requested_by="simulation", at=due.at)
@@ -74,11 +74,11 @@ class Storm:
             if status == JobRun.Status.FAILED:
                 assert len(runs) < MOST_RUNS, f"{due.job.name} as of {due.at} fails: {runs[-1].error}"
                 runs.append(self.queue(due, account))
-                nudge_job(due.job.name)
+                notify_job_worker(due.job.name)
             elif status in JobRun.FINISHED:
                 return runs
             if time.monotonic() - nudged > NUDGE_SECONDS:
-                nudge_job(due.job.name)
+                notify_job_worker(due.job.name)
                 nudged = time.monotonic()
             time.sleep(LOOK_SECONDS)
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from lab.simulation.digests import differences, digest_of, told_state
-from lab.simulation.month import Doer, Month, Step, do_at_once, first_day_of
-from lab.simulation.script import Extent
+from lab.simulation.digests import describe_state, differences, digest_of
+from lab.simulation.month import Doer, Month, MonthStep, do_at_once, first_day_of
+from lab.simulation.script import ScriptSize
 from memory.models import Account
 from tests.faults.servers import Servers
 from tests.faults.storms import storm_raised
@@ -59,10 +59,10 @@ def write_states(folder: Path, **states: State) -> None:
         (folder / f"{name}.json").write_text(json.dumps(state, indent=1))
 
 
-def live_calmly(options: argparse.Namespace, now: datetime) -> tuple[list[Step], State]:
+def live_calmly(options: argparse.Namespace, now: datetime) -> tuple[list[MonthStep], State]:
     month = month_of(options, "calm", now, do_at_once, is_counted=True)
     steps = list(told_day_by_day(month.live(), "calm"))
-    return steps, told_state(month.account)
+    return steps, describe_state(month.account)
 
 
 def live_in_storm(options: argparse.Namespace, now: datetime, storm: Doer, *, plan: Mapping[int, str]) -> State:
@@ -71,12 +71,14 @@ def live_in_storm(options: argparse.Namespace, now: datetime, storm: Doer, *, pl
     for number, step in enumerate(told_day_by_day(month.live(), "storm")):
         if number in plan:
             log(f"{plan[number]} struck in {step.job} as of {step.at}")
-    return told_state(month.account)
+    return describe_state(month.account)
 
 
 def month_of(options: argparse.Namespace, name: str, now: datetime, do: Doer, *, is_counted: bool) -> Month:
     """What the database dated since is from the month's own beginning on."""
-    extent = Extent(conversations=options.conversations, agents=options.agents, days=options.days, seed=options.seed)
+    extent = ScriptSize(
+        conversations=options.conversations, agents=options.agents, days=options.days, seed=options.seed
+    )
     return Month(
         extent=extent,
         account=Account.objects.create(name=name),
@@ -87,7 +89,7 @@ def month_of(options: argparse.Namespace, name: str, now: datetime, do: Doer, *,
     )
 
 
-def plan_strikes(options: argparse.Namespace, steps: Sequence[Step], draw: random.Random) -> dict[int, str]:
+def plan_strikes(options: argparse.Namespace, steps: Sequence[MonthStep], draw: random.Random) -> dict[int, str]:
     """At random steps in which there was something to do; not in those that pick up what others left."""
     worth = [number for number, step in enumerate(steps) if step.done.examined and not step.is_once_more]
     strikes = ["worker"] * options.kills + ["postgres", "valkey"] * options.stops
@@ -95,7 +97,7 @@ def plan_strikes(options: argparse.Namespace, steps: Sequence[Step], draw: rando
     return dict(zip(draw.sample(worth, len(strikes)), strikes, strict=True))
 
 
-def told_day_by_day(steps: Iterable[Step], name: str) -> Iterator[Step]:
+def told_day_by_day(steps: Iterable[MonthStep], name: str) -> Iterator[MonthStep]:
     """The steps; what nothing explains is said at once."""
     for day, of_day in groupby(steps, key=lambda step: step.at.date()):
         for step in of_day:

@@ -1,5 +1,6 @@
 """Fixtures of commands that embed many texts."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -14,3 +15,11 @@ def tiny_embedder(settings: Settings) -> Iterator[None]:
     embedding_provider.cache_clear()
     yield
     embedding_provider.cache_clear()
+
+
+@pytest.fixture
+def default_sigint() -> Iterator[None]:
+    """Let Ctrl-C interrupt this process, also where a shell started it in the background with SIGINT ignored."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)

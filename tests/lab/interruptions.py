@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from lab.simulation.equations import Done
-from lab.simulation.month import do_at_once, told_by
+from lab.simulation.month import do_at_once, figures_of_runs
 from lab.simulation.timetable import Due
 from memory.maintenance.runner import execute, run_waiting
 from memory.models import Account, JobRun
@@ -44,7 +44,7 @@ class Interrupting:
         JobRun.objects.filter(id=run.id, status="running").update(lease_until=Now() - timedelta(seconds=1))
         run_waiting(due.job, clock=timezone.now)
         run.refresh_from_db()
-        return told_by([run])
+        return figures_of_runs([run])
 
     @contextmanager
     def killed_at_write(self, number: int) -> Iterator[None]:

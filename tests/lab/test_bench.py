@@ -6,7 +6,7 @@ import pytest
 from django.core.management.base import CommandError
 
 from lab.benchmarks.cases import FIELDS
-from lab.benchmarks.measure import WARM_UP_ROUNDS, Case, Way, measure
+from lab.benchmarks.measure import WARM_UP_ROUNDS, BenchmarkVariant, Case, measure
 from lab.benchmarks.scratch import CONVERSATION, Scratch, fill_episodes, scratch_account
 from lab.benchmarks.web import KeepAliveClient, web_server
 from ledger import store as ledger
@@ -20,9 +20,9 @@ from tests.memory.episodes import NOW
 def test_every_way_has_its_turn_in_every_round() -> None:
     order: list[str] = []
     ways = [
-        Way(name="a", run=lambda _round: order.append("a")),
-        Way(name="b", run=lambda _round: order.append("b")),
-        Way(name="c", run=lambda _round: order.append("c")),
+        BenchmarkVariant(name="a", run=lambda _round: order.append("a")),
+        BenchmarkVariant(name="b", run=lambda _round: order.append("b")),
+        BenchmarkVariant(name="c", run=lambda _round: order.append("c")),
     ]
 
     list(measure(Case(name="letters", ways=ways), rounds=3))
@@ -33,8 +33,8 @@ def test_every_way_has_its_turn_in_every_round() -> None:
 
 
 def test_figures_are_milliseconds_and_compared_to_the_first_way() -> None:
-    slow = Way(name="slow", run=lambda _round: time.sleep(0.002))
-    slower = Way(name="slower", run=lambda _round: time.sleep(0.06))
+    slow = BenchmarkVariant(name="slow", run=lambda _round: time.sleep(0.002))
+    slower = BenchmarkVariant(name="slower", run=lambda _round: time.sleep(0.06))
 
     first, second = measure(Case(name="naps", ways=[slow, slower]), rounds=5)
 
@@ -77,6 +77,7 @@ def test_not_even_after_a_failure(empty_redis: None) -> None:
     assert redis.client().xlen("ledger:journal") == 0
 
 
+@pytest.mark.slow
 def test_a_real_server_is_measured_and_gone_afterwards() -> None:
     with web_server() as address:
         client = KeepAliveClient(address, "no key")

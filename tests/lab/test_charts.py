@@ -4,14 +4,14 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
-from lab.evaluation.ablation import Ablation, Row
-from lab.evaluation.charts import BARS, draw_chart
+from lab.evaluation.ablation import Ablation, AblationRow
+from lab.evaluation.charts import BARS, render_chart
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
-def row(name: str, share: float) -> Row:
-    return Row(name=name, all=share, types={"t": share})
+def row(name: str, share: float) -> AblationRow:
+    return AblationRow(name=name, all=share, types={"t": share})
 
 
 def ablation(**lost: float) -> Ablation:
@@ -33,18 +33,18 @@ def bars(chart: str, kind: str) -> list[float]:
 
 
 def test_what_is_missed_most_comes_first() -> None:
-    told = texts(draw_chart(ablation(small=0.01, large=0.1, none=-0.02)))
+    told = texts(render_chart(ablation(small=0.01, large=0.1, none=-0.02)))
 
     assert [name for name in told if name in {"small", "large", "none"}] == ["large", "small", "none"]
     assert {"10.0", "1.0", "-2.0", "all signals 80.0", "words and meaning 60.0"} <= set(told)
 
 
 def test_no_zero_has_a_sign() -> None:
-    assert "0.0" in texts(draw_chart(ablation(none=-0.0001)))
+    assert "0.0" in texts(render_chart(ablation(none=-0.0001)))
 
 
 def test_bars_are_to_scale() -> None:
-    chart = draw_chart(ablation(large=0.1, small=0.025, none=-0.1))
+    chart = render_chart(ablation(large=0.1, small=0.025, none=-0.1))
 
     assert bars(chart, "alone") == [pytest.approx(BARS / 4)] * 3
     assert bars(chart, "lost") == [pytest.approx(BARS / 2), pytest.approx(BARS / 8)]
@@ -53,8 +53,8 @@ def test_bars_are_to_scale() -> None:
 
 @pytest.mark.parametrize("lost", [{}, {"nothing": 0.0}, {"<&\"'>": 0.1}], ids=["none", "zero", "markup"])
 def test_any_ablation_can_be_drawn(lost: dict[str, float]) -> None:
-    assert set(lost) <= set(texts(draw_chart(ablation(**lost))))
+    assert set(lost) <= set(texts(render_chart(ablation(**lost))))
 
 
 def test_dark_pages_have_colours_of_their_own() -> None:
-    assert "prefers-color-scheme: dark" in draw_chart(ablation(small=0.01))
+    assert "prefers-color-scheme: dark" in render_chart(ablation(small=0.01))

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from lab.evaluation.datasets import BadDatasetError, Sample
+from lab.evaluation.datasets import BadDatasetError, EvaluationSample
 from lab.evaluation.files import read_file
 from tests.lab.sets import KITCHEN, asked, locomo, native, write
 
 
-def read(folder: Path, document: Any) -> Sample:
+def read(folder: Path, document: Any) -> EvaluationSample:
     [sample] = read_file(write(folder, document))
     return sample
 

@@ -71,17 +71,17 @@ def test_techniques_are_left_out_one_by_one(path: Path) -> None:
 def test_what_was_switched_off_stays_off() -> None:
     plans = other_plans(["-diversity", "lexical"], worked={"lexical", "salience"})
 
-    # the only recaller cannot be left out
+    # the only retriever cannot be left out
     assert list(plans) == ["-salience", "standardized", "rrf", "words alone", "meaning alone"]
     assert "diversity" not in plans["rrf"].selectors
-    assert [recaller.name for recaller in plans["-salience"].recallers] == ["lexical"]
+    assert [retriever.name for retriever in plans["-salience"].retrievers] == ["lexical"]
 
 
 def test_a_bare_plan_does_nothing_else() -> None:
     plan = other_plans([], worked=())["words alone"]
 
     assert (plan.rewriters, plan.scorers, plan.selectors, plan.fusion) == ({}, {}, {}, "standardized")
-    assert [recaller.name for recaller in plan.recallers] == ["lexical"]
+    assert [retriever.name for retriever in plan.retrievers] == ["lexical"]
     assert choose_plan().rewriters
 
 

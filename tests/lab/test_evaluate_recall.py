@@ -10,8 +10,8 @@ from django.core.management.base import CommandError
 from pytest_django import Settings
 from werkzeug import Response
 
-from lab.evaluation.asking import Answer
-from lab.evaluation.datasets import Question
+from lab.evaluation.asking import QuestionResult
+from lab.evaluation.datasets import SampleQuestion
 from lab.evaluation.figures import report_on
 from memory.providers.embeddings import embedding_provider
 from memory_project.ids import uuid7
@@ -89,11 +89,11 @@ def test_a_few_questions_are_drawn_the_same_way_every_time(tmp_path: Path) -> No
     assert len(first) == 3
 
 
-def answer(took_ms: float, *ranked: int) -> Answer:
+def answer(took_ms: float, *ranked: int) -> QuestionResult:
     """To a question whose answers are the memories 0 and 1 of `MEMORIES`."""
-    return Answer(
+    return QuestionResult(
         sample="s",
-        question=Question(text="?", answers=["0", "1"], type="t"),
+        question=SampleQuestion(text="?", answers=["0", "1"], type="t"),
         answers=frozenset(MEMORIES[:2]),
         ranked=[MEMORIES[number] for number in ranked],
         within_words=[MEMORIES[number] for number in ranked[:1]],
@@ -123,7 +123,7 @@ def test_figures_are_means_over_questions() -> None:
 
 A_DAY = "2026-03-02T09:00:00Z"
 REFUSED: dict[str, tuple[Any, list[str], str]] = {
-    "techniques": (locomo(("Porch?", ["D2:3"], 4)), ["--techniques=tarot"], "there is no technique tarot"),
+    "techniques": (locomo(("Porch?", ["D2:3"], 4)), ["--techniques=tarot"], "Not techniques: tarot"),
     "file": ("[", [], "the file is no JSON list of samples"),
     "alike": (
         native(
@@ -171,6 +171,7 @@ def test_an_embedder_that_fails_ends_it(tmp_path: Path, settings: Settings) -> N
     assert nothing_is_left()
 
 
+@pytest.mark.usefixtures("default_sigint")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("last_text", ["Ines: I painted the porch green.", "Porch?"], ids=["loading", "asking"])
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, embedding_server: EmbeddingServer, last_text: str) -> None:

@@ -12,7 +12,7 @@ from werkzeug import Response
 
 from lab.evaluation.ranker import L2, OF_OTHERS
 from lab.management.commands import learn_ranking
-from memory.retrieval.ranking import WEIGHTS, learnt_weights
+from memory.retrieval.ranking import WEIGHTS_FILE, learnt_weights
 from memory.retrieval.ranking.signals import SIGNALS
 from tests.embedding_server import EmbeddingServer
 from tests.lab.commands import nothing_is_left, run, run_json
@@ -54,7 +54,7 @@ def test_a_table_shows_weights_and_figures(tmp_path: Path) -> None:
 
 
 def test_weights_are_written_where_asked_and_name_no_sample(tmp_path: Path) -> None:
-    path, shipped = tmp_path / "weights.json", WEIGHTS.read_bytes()
+    path, shipped = tmp_path / "weights.json", WEIGHTS_FILE.read_bytes()
 
     told = run_json("learn_ranking", write(tmp_path, ABOUT_TURNS), f"--write-to={path}", "--date=2026-01-02", "--l2=2")
 
@@ -62,7 +62,7 @@ def test_weights_are_written_where_asked_and_name_no_sample(tmp_path: Path) -> N
     assert written == {name: told[name] for name in ("turns", "others", "learnt")}
     assert (written["learnt"]["date"], written["learnt"]["l2"]) == ("2026-01-02", 2.0)
     assert "house" not in path.read_text()
-    assert WEIGHTS.read_bytes() == shipped
+    assert WEIGHTS_FILE.read_bytes() == shipped
 
 
 def test_without_a_date_it_is_today(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_questions_that_nothing_else_is_like_are_told(tmp_path: Path) -> None:
 def test_processes_have_to_be_restarted_after_weights_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(learn_ranking, "WEIGHTS", tmp_path / "weights.json")
+    monkeypatch.setattr(learn_ranking, "WEIGHTS_FILE", tmp_path / "weights.json")
 
     run("learn_ranking", write(tmp_path, ABOUT_TURNS), "--write")
 
@@ -143,6 +143,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
         run("learn_ranking", write(tmp_path, ABOUT_TURNS), f"--write-to={tmp_path / 'none' / 'weights.json'}")
 
 
+@pytest.mark.usefixtures("default_sigint")
 @pytest.mark.django_db(transaction=True)
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, embedding_server: EmbeddingServer) -> None:
     def interrupt(texts: list[str]) -> Response:

@@ -2,34 +2,35 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.evaluation.learning import (
-    Choice,
     Numbers,
+    RankingChoice,
     cross_entropy,
     learn,
     log_shares,
     loss_at,
     slope_at,
 )
+from tests.properties import examples
 
 SEEDS = st.integers(0, 10_000)
 STEP = 1e-5
 
 
-def make_choices(seed: int, *, weights: Numbers, count: int = 12, candidates: int = 8) -> list[Choice]:
+def make_choices(seed: int, *, weights: Numbers, count: int = 12, candidates: int = 8) -> list[RankingChoice]:
     """Each with one wanted candidate, drawn with the probability that the weights give it."""
     random = np.random.default_rng(seed)
     return [draw_choice(random, weights, candidates) for _ in range(count)]
 
 
-def draw_choice(random: np.random.Generator, weights: Numbers, candidates: int) -> Choice:
+def draw_choice(random: np.random.Generator, weights: Numbers, candidates: int) -> RankingChoice:
     signals = random.normal(size=(candidates, len(weights)))
-    blank = Choice(signals=signals, wanted=np.zeros(candidates), offset=random.normal(size=candidates) / 2)
+    blank = RankingChoice(signals=signals, wanted=np.zeros(candidates), offset=random.normal(size=candidates) / 2)
     wanted = random.multinomial(1, np.exp(log_shares(blank, weights))).astype(np.float64)
-    return Choice(signals=signals, wanted=wanted, offset=blank.offset)
+    return RankingChoice(signals=signals, wanted=wanted, offset=blank.offset)
 
 
 def shifted(weights: Numbers, column: int, by: float) -> Numbers:
@@ -37,7 +38,7 @@ def shifted(weights: Numbers, column: int, by: float) -> Numbers:
     return moved
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(seed=SEEDS, l2=st.floats(0.0, 3.0), at=st.lists(st.floats(-3, 3), min_size=3, max_size=3))
 def test_the_derivatives_are_those_of_the_loss(seed: int, l2: float, at: list[float]) -> None:
     choices, weights = make_choices(seed, weights=np.array([1.0, -1.0, 0.5])), np.array(at)
@@ -53,7 +54,7 @@ def test_the_derivatives_are_those_of_the_loss(seed: int, l2: float, at: list[fl
         assert slope.curvature[column] == pytest.approx(turn / (2 * STEP), rel=1e-4, abs=1e-4)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(seed=SEEDS, start=st.lists(st.floats(-20, 20), min_size=3, max_size=3))
 def test_the_search_ends_at_the_same_weights_wherever_it_starts(seed: int, start: list[float]) -> None:
     choices = make_choices(seed, weights=np.array([2.0, 0.0, -1.0]))
@@ -75,7 +76,7 @@ def test_weights_of_simulated_choices_are_found_again() -> None:
 def test_an_offset_is_not_learnt_again() -> None:
     choices = make_choices(5, weights=np.array([1.0, 2.0]), count=2_000)
     known = [
-        Choice(signals=each.signals[:, 1:], wanted=each.wanted, offset=each.offset + each.signals[:, 0])
+        RankingChoice(signals=each.signals[:, 1:], wanted=each.wanted, offset=each.offset + each.signals[:, 0])
         for each in choices
     ]
 
@@ -85,7 +86,7 @@ def test_an_offset_is_not_learnt_again() -> None:
 def test_two_candidates_are_a_logistic_regression() -> None:
     # wanted three times of four at a difference of 1: the logit of 3/4
     wanted = [np.array([1.0, 0.0])] * 3 + [np.array([0.0, 1.0])]
-    choices = [Choice(signals=np.array([[1.0], [0.0]]), wanted=each, offset=np.zeros(2)) for each in wanted]
+    choices = [RankingChoice(signals=np.array([[1.0], [0.0]]), wanted=each, offset=np.zeros(2)) for each in wanted]
 
     found = learn(choices, l2=1e-9)
 
@@ -95,7 +96,7 @@ def test_two_candidates_are_a_logistic_regression() -> None:
 
 def test_answers_share_what_is_wanted() -> None:
     signals = np.array([[1.0], [1.0], [0.0]])
-    choice = Choice(signals=signals, wanted=np.array([0.5, 0.5, 0.0]), offset=np.zeros(3))
+    choice = RankingChoice(signals=signals, wanted=np.array([0.5, 0.5, 0.0]), offset=np.zeros(3))
 
     # nothing is gained by telling the two apart: what can be had at best is ln 2
     assert cross_entropy([choice], learn([choice], l2=1e-6)) == pytest.approx(np.log(2), abs=1e-3)
@@ -104,7 +105,8 @@ def test_answers_share_what_is_wanted() -> None:
 def test_what_says_nothing_weighs_nothing() -> None:
     choices = make_choices(7, weights=np.array([1.0, 1.0]))
     silent = [
-        Choice(signals=each.signals * np.array([1.0, 0.0]), wanted=each.wanted, offset=each.offset) for each in choices
+        RankingChoice(signals=each.signals * np.array([1.0, 0.0]), wanted=each.wanted, offset=each.offset)
+        for each in choices
     ]
 
     assert learn(silent, l2=0.3)[1] == 0.0
@@ -121,7 +123,7 @@ def test_larger_costs_make_smaller_weights() -> None:
 @pytest.mark.parametrize("size", [1e-12, 1.0, 1e6])
 def test_signals_of_any_size_end_in_finite_weights(size: float) -> None:
     choices = [
-        Choice(signals=each.signals * size, wanted=each.wanted, offset=each.offset)
+        RankingChoice(signals=each.signals * size, wanted=each.wanted, offset=each.offset)
         for each in make_choices(13, weights=np.array([1.0, 1.0]))
     ]
 

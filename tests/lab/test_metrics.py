@@ -3,10 +3,12 @@
 from math import log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.evaluation.asking import count_words
 from lab.evaluation.metrics import bootstrap_interval, hit_at, ndcg_at, recall_at, reciprocal_rank
+from tests.properties import examples
 
 RANKINGS = st.lists(st.integers(0, 12), unique=True, max_size=12)
 ANSWERS = st.sets(st.integers(0, 12), min_size=1)
@@ -54,7 +56,7 @@ def test_ndcg_discounts_by_the_logarithm_of_the_rank(ranked: str, answers: str, 
     assert ndcg_at(ranked, answers, k) == pytest.approx(expected)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(ranked=RANKINGS, answers=ANSWERS, k=CUTS)
 def test_every_share_lies_between_nothing_and_all(ranked: list[int], answers: set[int], k: int) -> None:
     recall, hit, gain = recall_at(ranked, answers, k), hit_at(ranked, answers, k), ndcg_at(ranked, answers, k)
@@ -66,7 +68,7 @@ def test_every_share_lies_between_nothing_and_all(ranked: list[int], answers: se
     assert (reciprocal_rank(ranked, answers) >= 1 / k) == (hit == 1)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(values=st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_an_interval_lies_within_its_values(values: list[float]) -> None:
     low, high = bootstrap_interval(values, rounds=200)
@@ -83,3 +85,11 @@ def test_an_interval_is_as_wide_as_chance_has_it_and_the_same_every_time() -> No
     assert [low, high] == pytest.approx([0.402, 0.598], abs=0.015)
     assert bootstrap_interval(coins) == (low, high)
     assert bootstrap_interval([0.5]) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("", 0), ("a quiet street", 3), ("我住在上海", 5), ("我住在 Shanghai 了", 5), ("東京タワー", 5), ("ฉัน go", 4)],
+)
+def test_words_are_counted_also_where_no_blanks_separate_them(text: str, words: int) -> None:
+    assert count_words(text) == words

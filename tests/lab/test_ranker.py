@@ -6,20 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lab.evaluation.datasets import Question
+from lab.evaluation.datasets import SampleQuestion
 from lab.evaluation.ranker import (
     ALL,
     NOTHING,
     OF_OTHERS,
     count_untaught,
+    cross_validation_parts,
     found_by,
     found_when_held_out,
     learn_weights,
-    parts_of,
     untaught_when_held_out,
     with_weights,
 )
-from lab.evaluation.recording import Recorded
+from lab.evaluation.recording import RecordedQuestion
 from memory.retrieval.ranking import Weights, learnt_weights
 from memory.retrieval.techniques import choose_plan
 
@@ -28,15 +28,15 @@ CANDIDATES = 30
 
 def recorded(
     number: int, *, by: str, sample: str = "s", turns: int = CANDIDATES, answers: int = 1, found: int = 1
-) -> Recorded:
+) -> RecordedQuestion:
     """A question whose answers are the candidates that have most of one signal; the first ones are turns."""
     random = np.random.default_rng(number)
     signals = random.normal(size=(CANDIDATES, len(ALL)))
     signals[:, ALL.index("no_turn")] = np.arange(CANDIDATES) >= turns
     best = np.argsort(-signals[:, ALL.index(by)])[:found]
-    return Recorded(
+    return RecordedQuestion(
         sample=sample,
-        question=Question(text="?", answers=["a"] * answers, type="t"),
+        question=SampleQuestion(text="?", answers=["a"] * answers, type="t"),
         answers=answers,
         signals=signals,
         offset=np.zeros(CANDIDATES),
@@ -45,7 +45,7 @@ def recorded(
     )
 
 
-def many(count: int, *, by: str, sample: str = "s", turns: int = CANDIDATES) -> list[Recorded]:
+def many(count: int, *, by: str, sample: str = "s", turns: int = CANDIDATES) -> list[RecordedQuestion]:
     return [recorded(number, by=by, sample=sample, turns=turns) for number in range(count)]
 
 
@@ -152,8 +152,8 @@ def test_draws_go_to_the_first_row() -> None:
     ],
     ids=["samples", "one sample", "both"],
 )
-def test_each_question_is_in_one_part(questions: Sequence[Recorded], parts: list[str]) -> None:
-    split = list(parts_of(questions))
+def test_each_question_is_in_one_part(questions: Sequence[RecordedQuestion], parts: list[str]) -> None:
+    split = list(cross_validation_parts(questions))
 
     assert ["".join(each.sample for each in part) for part in split] == parts
     assert sorted(id(each) for part in split for each in part) == sorted(map(id, questions))
@@ -169,7 +169,7 @@ def test_what_is_held_out_teaches_nothing_about_itself() -> None:
     assert held_out < sum(found_by(fitted, each) for each in questions) - 10
 
 
-def alone(*, turns: int) -> Recorded:
+def alone(*, turns: int) -> RecordedQuestion:
     """One question, whose answer comes last and has most of what counts."""
     signals = np.zeros((CANDIDATES, len(ALL)))
     signals[-1] = [float(name in ("words", "content", "meaning", "covers")) for name in ALL]
@@ -202,7 +202,7 @@ def test_weights_that_may_know_what_is_held_out_do_not_judge_it(turns: int) -> N
     ids=["turns", "of all else", "nothing found", "turns among others", "others", "both", "nothing"],
 )
 def test_questions_are_untaught_where_no_other_is_of_all_they_have(
-    own: list[Recorded], others: list[Recorded], untaught: int
+    own: list[RecordedQuestion], others: list[RecordedQuestion], untaught: int
 ) -> None:
     assert count_untaught(own, others) == untaught
 
@@ -213,4 +213,4 @@ def test_a_plan_with_weights_ranks_by_them() -> None:
     plan = with_weights(choose_plan(["rrf"]), weights)
 
     assert plan.fusion == "learned"
-    assert plan.recallers == choose_plan(["rrf"]).recallers
+    assert plan.retrievers == choose_plan(["rrf"]).retrievers

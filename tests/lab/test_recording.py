@@ -8,12 +8,12 @@ import pytest
 from django.utils import timezone
 
 from lab.benchmarks.scratch import scratch_account
-from lab.evaluation.asking import Way, ask
-from lab.evaluation.datasets import Question
+from lab.evaluation.asking import AskingMode, ask
+from lab.evaluation.datasets import SampleQuestion
 from lab.evaluation.files import read_file
 from lab.evaluation.loading import Loaded, load_samples
 from lab.evaluation.ranker import ALL, found_by, vector_of
-from lab.evaluation.recording import Recorded, record, record_all
+from lab.evaluation.recording import RecordedQuestion, record, record_all
 from memory.models import Conversation
 from memory.retrieval.ranking import learnt_weights
 from memory.retrieval.techniques import choose_plan
@@ -52,7 +52,7 @@ def test_no_worker_is_due_while_samples_are_loaded(tmp_path: Path) -> None:
     assert set(due) == {0}
 
 
-def ranks_of(recorded: Recorded) -> list[int]:
+def ranks_of(recorded: RecordedQuestion) -> list[int]:
     """Of the answers, by the shipped weights and what was recorded."""
     weights = learnt_weights()
     turns, others = (recorded.signals @ vector_of(each, ALL) for each in (weights.turns, weights.others))
@@ -68,7 +68,7 @@ def test_signals_and_factors_give_the_order_of_the_recall(loaded: Loaded, place:
 
     recorded = record(loaded, question, plan)
 
-    answer = ask(loaded, question, Way(plan=plan, context_tokens=0))
+    answer = ask(loaded, question, AskingMode(plan=plan, context_tokens=0))
     assert ranks_of(recorded) == [rank for rank, memory in enumerate(answer.ranked) if memory in answer.answers]
     assert recorded.offset.any()
     assert recorded.answers == len(question.answers)
@@ -81,7 +81,7 @@ def test_turns_are_told_from_all_else(loaded: Loaded) -> None:
 
 
 def test_a_question_that_finds_nothing_is_recorded_without_rows(loaded: Loaded) -> None:
-    nothing = Question(text="xyzzy", answers=["e1"], type="t")
+    nothing = SampleQuestion(text="xyzzy", answers=["e1"], type="t")
 
     recorded = record(loaded, nothing, choose_plan(["lexical"]))
 

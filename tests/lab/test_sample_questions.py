@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from lab.evaluation.datasets import Sample
+from lab.evaluation.datasets import EvaluationSample
 from lab.evaluation.files import read_file
 
 FILE = Path(settings.BASE_DIR) / "docs" / "sample" / "recall.json"
@@ -24,7 +24,7 @@ KINDS = ("fact", "episode", "context_entry", "goal", "entity", "strategy")
 
 
 @pytest.fixture(scope="module")
-def sample() -> Sample:
+def sample() -> EvaluationSample:
     [nursery] = read_file(FILE)
     return nursery
 
@@ -37,27 +37,27 @@ def told() -> dict[str, Any]:
     return nursery
 
 
-def test_the_set_is_large_enough_and_small_enough(sample: Sample) -> None:
+def test_the_set_is_large_enough_and_small_enough(sample: EvaluationSample) -> None:
     assert len(sample.ids) >= LEAST_MEMORIES
     assert len(sample.questions) >= LEAST_QUESTIONS
     assert FILE.stat().st_size <= LARGEST_BYTES
 
 
-def test_every_type_of_question_is_asked_several_times(sample: Sample) -> None:
+def test_every_type_of_question_is_asked_several_times(sample: EvaluationSample) -> None:
     asked = Counter(question.type for question in sample.questions)
 
     assert sorted(asked) == sorted(TYPES)
     assert min(asked.values()) >= LEAST_OF_A_TYPE
 
 
-def test_no_question_and_no_text_comes_twice(sample: Sample) -> None:
+def test_no_question_and_no_text_comes_twice(sample: EvaluationSample) -> None:
     questions = [question.text for question in sample.questions]
 
     assert len(sample.texts) == len(sample.ids)
     assert len(set(questions)) == len(questions)
 
 
-def test_one_to_four_different_memories_answer_a_question(sample: Sample) -> None:
+def test_one_to_four_different_memories_answer_a_question(sample: EvaluationSample) -> None:
     odd = [each.text for each in sample.questions if not 1 <= len(each.answers) <= 4]
     repeated = [each.text for each in sample.questions if len(set(each.answers)) < len(each.answers)]
 

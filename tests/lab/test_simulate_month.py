@@ -8,14 +8,14 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from lab.simulation.digests import differences, told_state
+from lab.simulation.digests import describe_state, differences
 from lab.simulation.equations import Done, Equation, equal, figures, find_unexplained, nothing
 from lab.simulation.month import Doer, Month, do_at_once, first_day_of
-from lab.simulation.script import Extent, talks_of_day
+from lab.simulation.script import ScriptSize, talks_of_day
 from memory.models import Account, ApiKey
 from tests.lab.interruptions import Interrupting
 
-EXTENT = Extent(conversations=11, agents=5, days=2, seed=7)
+EXTENT = ScriptSize(conversations=11, agents=5, days=2, seed=7)
 NOW = timezone.now()
 LINKS = {"links ABOUT": 1, "links MENTIONS": 1}
 DONE = Done(runs=1, examined=2, changed=2, failed=0, figures={"facts_made": 2})
@@ -33,6 +33,7 @@ def month_of(name: str, do: Doer, *, is_counted: bool) -> Month:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("tiny_embedder", "empty_redis")
 def test_every_count_is_explained_and_jobs_that_are_killed_come_to_the_same() -> None:
@@ -45,12 +46,12 @@ def test_every_count_is_explained_and_jobs_that_are_killed_come_to_the_same() ->
 
     assert unexplained == []
     assert doer.kills > len(steps) // 3
-    assert list(differences(told_state(calm.account), told_state(interrupted.account))) == []
+    assert list(differences(describe_state(calm.account), describe_state(interrupted.account))) == []
 
 
 def test_a_script_is_the_same_by_its_seed() -> None:
     assert talks_of_day(EXTENT, 1) == talks_of_day(EXTENT, 1)
-    assert talks_of_day(EXTENT, 1) != talks_of_day(Extent(conversations=11, agents=5, days=2, seed=8), 1)
+    assert talks_of_day(EXTENT, 1) != talks_of_day(ScriptSize(conversations=11, agents=5, days=2, seed=8), 1)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A Redis of its own for every test, new and empty as after a loss; `kept` is one that has every ledger."""
+"""Fixtures of the ledger: every test gets an empty Redis, as after a loss; `kept` is one that has every ledger."""
 
 from uuid import uuid4
 
@@ -7,7 +7,7 @@ import pytest
 from ledger.journal import EPOCH
 from memory.models import Account
 from memory_project.ids import uuid7
-from memory_project.redis import Place, client
+from memory_project.redis import ConversationRef, client
 
 
 @pytest.fixture(autouse=True)
@@ -21,11 +21,11 @@ def kept() -> None:
 
 
 @pytest.fixture
-def anywhere() -> Place:
-    """A conversation of an account that PostgreSQL need not know: nothing here is flushed."""
-    return Place(account_id=uuid7(), conversation_id="call 7/ü")
+def anywhere() -> ConversationRef:
+    """A conversation of an account that PostgreSQL need not have, because nothing here is flushed."""
+    return ConversationRef(account_id=uuid7(), conversation_id="call 7/ü")
 
 
 @pytest.fixture
-def place(account: Account) -> Place:
-    return Place(account_id=account.id, conversation_id="call 7/ü")
+def conversation(account: Account) -> ConversationRef:
+    return ConversationRef(account_id=account.id, conversation_id="call 7/ü")

@@ -1,4 +1,4 @@
-"""Real processes of the service's code, to be killed or to find their stores gone."""
+"""Real processes of the service's code, to be killed or to lose their stores."""
 
 import os
 import socket
@@ -19,12 +19,12 @@ def start_python(source: str, *args: str, **environment: str) -> "subprocess.Pop
 
 @contextmanager
 def redis_that_hangs_at(command: bytes) -> Iterator[str]:
-    """The URL of this worker's Redis behind a door that lets everything through until a client sends `command`."""
+    """Yield the URL of a proxy for this worker's Redis that swallows everything once a client sends `command`."""
     kwargs = client().connection_pool.connection_kwargs
     with socket.create_server(("127.0.0.1", 0)) as door:
         Thread(target=serve_door, args=(door, kwargs["path"], command), daemon=True).start()
         yield f"redis://127.0.0.1:{door.getsockname()[1]}/{kwargs['db']}"
-        # wakes the thread, which would wait in accept() for ever
+        # wakes the thread, which would otherwise wait in accept() forever
         door.shutdown(socket.SHUT_RDWR)
 
 
@@ -39,7 +39,7 @@ def serve_door(door: socket.socket, redis_path: str, command: bytes) -> None:
 
 
 def pass_on(source: socket.socket, target: socket.socket, command: bytes | None) -> None:
-    """Until `source` is closed, or says `command`: that and what follows is swallowed."""
+    """Forward bytes until `source` is closed or sends `command`; that and everything after it is swallowed."""
     with suppress(OSError), target:
         hangs = False
         while data := source.recv(65_536):

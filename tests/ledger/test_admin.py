@@ -1,4 +1,4 @@
-"""The journal in the admin: to look at and to search, not to write in."""
+"""Tests of the journal's admin: it can be listed and searched, but not changed."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from ledger.journal import sortable
+from ledger.journal import sortable_stream_id
 from ledger.models import Injection
 from memory.models import Account
 
@@ -22,7 +22,7 @@ def _history(account: Account) -> None:
             item_key=f"skill:{number}",
             event="marked",
             at=datetime(2030, 1, 2, tzinfo=UTC),
-            stream_id=sortable(f"{number}-0"),
+            stream_id=sortable_stream_id(f"{number}-0"),
         )
         for number in range(50)
     )
@@ -48,7 +48,7 @@ def test_the_journal_can_be_searched(admin_client: Client) -> None:
 
 
 @pytest.mark.usefixtures("_history")
-def test_nobody_writes_in_the_journal(admin_client: Client) -> None:
+def test_the_journal_is_read_only(admin_client: Client) -> None:
     row = Injection.objects.in_order()[0]
 
     answers = [

@@ -1,4 +1,4 @@
-"""A Redis that lost its data, all of it or its tail, gets its ledgers back before it answers."""
+"""Tests that a Redis that lost its data, or its latest changes, gets its ledgers back before it answers."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import store
@@ -15,19 +15,20 @@ from ledger.journal import (
     EPOCH,
     JOURNAL,
     RESTORED,
-    Change,
-    Restored,
-    flush,
-    fold,
+    LedgerChange,
+    RestoredLedgers,
+    flush_journal,
     has_every_ledger,
-    restore,
-    restore_all,
+    replay_changes,
+    restore_all_ledgers,
+    restore_ledger,
 )
 from ledger.models import Injection
 from memory.models import Account
 from memory_project.ids import uuid7
-from memory_project.redis import Place, client
+from memory_project.redis import ConversationRef, client
 from tests.ledger.processes import start_python
+from tests.properties import examples
 
 committing = pytest.mark.django_db(transaction=True)
 kept = pytest.mark.usefixtures("kept")
@@ -41,15 +42,15 @@ def lose_redis() -> None:
 
 
 changes = st.builds(
-    Change,
+    LedgerChange,
     event=st.sampled_from(["marked", "marked", "evicted", "ended"]),
     item_key=st.sampled_from("abc"),
     value=st.sampled_from("123"),
 )
 
 
-def first_mark_since_reset(history: list[Change], item_key: str) -> str | None:
-    """The same rule by another way: item by item, from the last time it was taken out."""
+def first_mark_since_reset(history: list[LedgerChange], item_key: str) -> str | None:
+    """Compute the expected value item by item, from the last time that the item was taken out."""
     resets = [
         index
         for index, change in enumerate(history)
@@ -61,56 +62,56 @@ def first_mark_since_reset(history: list[Change], item_key: str) -> str | None:
 
 
 @given(history=st.lists(changes, max_size=30))
-def test_folding_agrees_with_looking_each_item_up(history: list[Change]) -> None:
-    ledger = fold(history)
+def test_replaying_agrees_with_an_item_by_item_replay(history: list[LedgerChange]) -> None:
+    ledger = replay_changes(history)
 
     assert {item: ledger.get(item) for item in "abc"} == {item: first_mark_since_reset(history, item) for item in "abc"}
 
 
 @committing
 @kept
-def test_a_check_after_a_loss_still_says_injected(place: Place) -> None:
-    store.mark_many(place, {"a": "1", "b": "2", "c": "3"})
-    store.evict(place, "b")
-    flush(100)
+def test_a_check_after_a_loss_still_says_injected(conversation: ConversationRef) -> None:
+    store.mark_many(conversation, {"a": "1", "b": "2", "c": "3"})
+    store.evict(conversation, "b")
+    flush_journal(100)
 
     lose_redis()
 
-    assert store.check(place, "a") == "1"
-    assert store.get_all(place) == {"a": "1", "c": "3"}
-    assert store.mark(place, "c", "4") == store.Mark(value="3", first=False)
-    assert store.mark(place, "b", "5").first
+    assert store.check(conversation, "a") == "1"
+    assert store.get_all(conversation) == {"a": "1", "c": "3"}
+    assert store.mark(conversation, "c", "4") == store.Mark(value="3", first=False)
+    assert store.mark(conversation, "b", "5").first
 
 
 @committing
 @kept
-def test_what_happened_after_a_loss_is_not_undone_by_another_restoration(place: Place) -> None:
-    store.mark_many(place, {"a": "1", "b": "2"})
-    flush(100)
+def test_changes_after_a_loss_survive_another_restore(conversation: ConversationRef) -> None:
+    store.mark_many(conversation, {"a": "1", "b": "2"})
+    flush_journal(100)
     lose_redis()
 
-    store.evict(place, "a")
-    restore(place)
-    restore_all()
+    store.evict(conversation, "a")
+    restore_ledger(conversation)
+    restore_all_ledgers()
 
-    assert store.get_all(place) == {"b": "2"}
+    assert store.get_all(conversation) == {"b": "2"}
 
 
 @committing
 @kept
-def test_a_lost_epoch_alone_does_not_cost_what_is_not_yet_a_row(place: Place) -> None:
-    store.mark_many(place, {"a": "1", "b": "2"})
-    flush(100)
-    store.evict(place, "a")
-    store.mark(place, "c", "3")
+def test_a_lost_epoch_loses_no_change_that_is_not_yet_a_row(conversation: ConversationRef) -> None:
+    store.mark_many(conversation, {"a": "1", "b": "2"})
+    flush_journal(100)
+    store.evict(conversation, "a")
+    store.mark(conversation, "c", "3")
     client().delete(EPOCH)
 
-    assert store.get_all(place) == {"b": "2", "c": "3"}
+    assert store.get_all(conversation) == {"b": "2", "c": "3"}
 
 
 @committing
 def test_a_new_installation_starts_with_an_epoch_and_nothing_else() -> None:
-    assert restore_all() == Restored(examined=0, changed=0)
+    assert restore_all_ledgers() == RestoredLedgers(examined=0, changed=0)
 
     assert has_every_ledger()
     assert client().keys() == [EPOCH]
@@ -118,39 +119,42 @@ def test_a_new_installation_starts_with_an_epoch_and_nothing_else() -> None:
 
 @committing
 @kept
-def test_all_ledgers_come_back_at_once(account: Account) -> None:
-    places = [Place(account_id=account.id, conversation_id=f"call {number}") for number in range(5)]
-    for number, place in enumerate(places):
-        store.mark(place, "item", str(number))
-    store.end(places[4])
-    flush(100)
+def test_all_ledgers_are_restored_together(account: Account) -> None:
+    places = [ConversationRef(account_id=account.id, conversation_id=f"call {number}") for number in range(5)]
+    for number, conversation in enumerate(places):
+        store.mark(conversation, "item", str(number))
+    store.end_ledger(places[4])
+    flush_journal(100)
     lose_redis()
 
-    restored = restore_all()
+    restored = restore_all_ledgers()
 
-    assert restored == Restored(examined=5, changed=5)
-    assert [store.get_all(place) for place in places] == [*({"item": str(number)} for number in range(4)), {}]
+    assert restored == RestoredLedgers(examined=5, changed=5)
+    assert [store.get_all(conversation) for conversation in places] == [
+        *({"item": str(number)} for number in range(4)),
+        {},
+    ]
     assert not client().exists(RESTORED)
 
 
 @committing
 @kept
-def test_a_redis_lost_again_while_all_is_restored_does_not_pass_for_whole(place: Place) -> None:
-    store.mark(place, "a")
-    flush(100)
+def test_a_redis_lost_again_during_the_restore_gets_no_epoch(conversation: ConversationRef) -> None:
+    store.mark(conversation, "a")
+    flush_journal(100)
     lose_redis()
 
     with connection.execute_wrapper(lose_redis_at_histories):
-        restore_all()
+        restore_all_ledgers()
 
     assert not has_every_ledger()
-    restore_all()
+    restore_all_ledgers()
     assert has_every_ledger()
-    assert store.get_all(place) == {"a": "injected"}
+    assert store.get_all(conversation) == {"a": "injected"}
 
 
 def lose_redis_at_histories(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
-    """Between the token that `restore_all` leaves behind and the first ledger that it makes again."""
+    """Lose Redis between the token that `restore_all_ledgers` stores and the first ledger that it restores."""
     if "ORDER BY" in sql:
         lose_redis()
     return execute(sql, *rest)
@@ -158,32 +162,32 @@ def lose_redis_at_histories(execute: Callable[..., Any], sql: str, *rest: Any) -
 
 @committing
 @kept
-def test_nothing_is_restored_while_nothing_is_lost(place: Place) -> None:
-    store.mark(place, "a")
-    flush(100)
+def test_nothing_is_restored_while_nothing_is_lost(conversation: ConversationRef) -> None:
+    store.mark(conversation, "a")
+    flush_journal(100)
 
-    assert restore_all() == Restored(examined=0, changed=0)
+    assert restore_all_ledgers() == RestoredLedgers(examined=0, changed=0)
 
 
 @committing
 @kept
-def test_restoring_one_account_leaves_the_epoch_to_the_restoration_of_all(place: Place) -> None:
-    store.mark(place, "a")
-    flush(100)
+def test_restoring_one_account_does_not_set_the_epoch(conversation: ConversationRef) -> None:
+    store.mark(conversation, "a")
+    flush_journal(100)
     lose_redis()
 
-    assert restore_all(place.account_id) == Restored(examined=1, changed=1)
-    assert restore_all(uuid7()) == Restored(examined=0, changed=0)
+    assert restore_all_ledgers(conversation.account_id) == RestoredLedgers(examined=1, changed=1)
+    assert restore_all_ledgers(uuid7()) == RestoredLedgers(examined=0, changed=0)
     assert not has_every_ledger()
 
 
 def keep_copy() -> None:
-    """Of all that this Redis holds, as a replica that lags or a backup has it."""
+    """Copy all keys of this Redis, as a lagging replica or a backup has them."""
     for key in live_keys():
         client().copy(key, f"{COPY}{key}", replace=True)
 
 
-def put_copy_back() -> None:
+def restore_copy() -> None:
     if keys := live_keys():
         client().delete(*keys)
     for key in client().scan_iter(f"{COPY}*"):
@@ -195,96 +199,96 @@ def live_keys() -> list[str]:
 
 
 @pytest.fixture
-def reverted(place: Place, kept: None) -> Place:
-    """A conversation whose Redis came back from a copy made before its last two changes were."""
-    store.mark(place, "old", "1")
-    flush(100)
+def reverted(conversation: ConversationRef, kept: None) -> ConversationRef:
+    """A conversation whose Redis was replaced by a copy made before its last two changes."""
+    store.mark(conversation, "old", "1")
+    flush_journal(100)
     keep_copy()
-    store.mark(place, "new", "2")
-    store.evict(place, "old")
-    flush(100)
-    put_copy_back()
-    return place
+    store.mark(conversation, "new", "2")
+    store.evict(conversation, "old")
+    flush_journal(100)
+    restore_copy()
+    return conversation
 
 
 @committing
-def test_a_redis_from_an_old_copy_gets_its_tail_back(reverted: Place) -> None:
+def test_a_redis_from_an_old_copy_gets_its_tail_back(reverted: ConversationRef) -> None:
     assert store.get_all(reverted) == {"old": "1"}
 
-    restore_all()
+    restore_all_ledgers()
 
     assert store.get_all(reverted) == {"new": "2"}
     assert has_every_ledger()
-    assert restore_all() == Restored(examined=0, changed=0)
+    assert restore_all_ledgers() == RestoredLedgers(examined=0, changed=0)
 
 
 @committing
-def test_a_redis_from_an_old_copy_is_known_by_its_gap_whatever_was_marked_since(reverted: Place) -> None:
+def test_an_old_copy_of_redis_is_detected_whatever_was_marked_since(reverted: ConversationRef) -> None:
     store.mark(elsewhere(reverted), "since")
 
-    restore_all()
+    restore_all_ledgers()
 
     assert store.get_all(reverted) == {"new": "2"}
     assert store.get_all(elsewhere(reverted)) == {"since": "injected"}
 
 
 @committing
-def test_a_flush_does_not_paper_over_the_gap_of_an_old_copy(reverted: Place) -> None:
+def test_a_flush_does_not_hide_the_gap_of_an_old_copy(reverted: ConversationRef) -> None:
     store.mark(elsewhere(reverted), "since")
 
-    flush(100)
+    flush_journal(100)
 
     assert store.get_all(reverted) == {"new": "2"}
 
 
 @committing
 @kept
-def test_an_old_copy_put_back_in_the_middle_of_a_flush_is_noticed_by_the_next_look(place: Place) -> None:
+def test_an_old_copy_restored_during_a_flush_is_detected_afterwards(conversation: ConversationRef) -> None:
     keep_copy()
-    store.mark(place, "new")
+    store.mark(conversation, "new")
     with transaction.atomic():
-        flush(100)
-        put_copy_back()
-    store.mark(elsewhere(place), "since")
+        flush_journal(100)
+        restore_copy()
+    store.mark(elsewhere(conversation), "since")
 
-    restore_all()
+    restore_all_ledgers()
 
-    assert store.get_all(place) == {"new": "injected"}
+    assert store.get_all(conversation) == {"new": "injected"}
 
 
 @committing
 @kept
-def test_an_old_copy_that_lacks_nothing_is_left_alone(place: Place) -> None:
-    store.mark(place, "new")
+def test_an_old_copy_that_lacks_nothing_is_left_alone(conversation: ConversationRef) -> None:
+    store.mark(conversation, "new")
     keep_copy()
-    flush(100)
-    put_copy_back()
+    flush_journal(100)
+    restore_copy()
 
-    assert restore_all() == Restored(examined=0, changed=0)
-    assert store.get_all(place) == {"new": "injected"}
+    assert restore_all_ledgers() == RestoredLedgers(examined=0, changed=0)
+    assert store.get_all(conversation) == {"new": "injected"}
 
 
-def elsewhere(place: Place) -> Place:
-    return replace(place, conversation_id="elsewhere")
+def elsewhere(conversation: ConversationRef) -> ConversationRef:
+    return replace(conversation, conversation_id="elsewhere")
 
 
 @committing
 @kept
-def test_the_order_of_events_survives_a_clock_that_goes_back(place: Place) -> None:
+def test_the_order_of_events_survives_a_clock_that_goes_back(conversation: ConversationRef) -> None:
     tomorrow = int((time.time() + 86_400) * 1_000)
     client().xadd(JOURNAL, {"event": "none"}, id=f"{tomorrow}-7")
     client().xtrim(JOURNAL, maxlen=0)
-    store.mark(place, "a", "1")
-    flush(100)
+    store.mark(conversation, "a", "1")
+    flush_journal(100)
     lose_redis()
 
-    store.evict(place, "a")
-    store.mark(place, "a", "2")
-    flush(100)
+    store.evict(conversation, "a")
+    store.mark(conversation, "a", "2")
+    flush_journal(100)
 
     assert [row.event for row in Injection.objects.in_order()] == ["marked", "evicted", "marked"]
     lose_redis()
-    assert store.check(place, "a") == "2"
+    assert store.check(conversation, "a") == "2"
 
 
 steps = st.sampled_from(
@@ -294,42 +298,42 @@ steps = st.sampled_from(
 
 @committing
 @given(history=st.lists(steps, max_size=15))
-@settings(max_examples=25)
+@examples(25)
 def test_a_ledger_survives_anything_once_it_is_flushed(account: Account, history: list[str]) -> None:
-    place = Place(account_id=account.id, conversation_id=str(uuid7()))
+    conversation = ConversationRef(account_id=account.id, conversation_id=str(uuid7()))
     expected: dict[str, str] = {}
 
     for step in history:
-        take_step(place, expected, step.split())
-        assert store.get_all(place) == expected
+        take_step(conversation, expected, step.split())
+        assert store.get_all(conversation) == expected
 
 
-def take_step(place: Place, expected: dict[str, str], step: list[str]) -> None:
+def take_step(conversation: ConversationRef, expected: dict[str, str], step: list[str]) -> None:
     match step:
         case ["mark", item_key, value]:
-            assert store.mark(place, item_key, value).first == (item_key not in expected)
+            assert store.mark(conversation, item_key, value).first == (item_key not in expected)
             expected.setdefault(item_key, value)
         case ["evict", item_key]:
-            assert store.evict(place, item_key) == (expected.pop(item_key, None) is not None)
+            assert store.evict(conversation, item_key) == (expected.pop(item_key, None) is not None)
         case ["end"]:
-            store.end(place)
+            store.end_ledger(conversation)
             expected.clear()
         case ["flush"]:
-            flush(1_000)
+            flush_journal(1_000)
         case ["lose"]:
-            flush(1_000)
+            flush_journal(1_000)
             lose_redis()
         case ["epoch"]:
             client().delete(EPOCH)
         case ["copy"]:
             keep_copy()
         case ["revert"]:
-            flush(1_000)
-            put_copy_back()
-            store.mark(elsewhere(place), str(uuid7()))
-            restore_all()
+            flush_journal(1_000)
+            restore_copy()
+            store.mark(elsewhere(conversation), str(uuid7()))
+            restore_all_ledgers()
         case _:
-            restore_all()
+            restore_all_ledgers()
 
 
 WITHOUT_POSTGRESQL = """
@@ -338,18 +342,19 @@ django.setup()
 from uuid import UUID
 from ledger import store
 from ledger.journal import EPOCH
-from memory_project.redis import Place, client
+from memory_project.redis import ConversationRef, client
 from django.db import OperationalError
-place = Place(account_id=UUID(int=7), conversation_id="c")
-print(store.mark(place, "a").first, store.check(place, "a"), store.evict(place, "a"))
+conversation = ConversationRef(account_id=UUID(int=7), conversation_id="c")
+print(store.mark(conversation, "a").first, store.check(conversation, "a"), store.evict(conversation, "a"))
 client().delete(EPOCH)
 try:
-    store.check(place, "a")
+    store.check(conversation, "a")
 except OperationalError:
     print("down")
 """
 
 
+@pytest.mark.slow
 @kept
 def test_without_postgresql_only_a_lost_ledger_is_refused() -> None:
     process = start_python(WITHOUT_POSTGRESQL, DATABASE_URL="postgres://nobody@127.0.0.1:1/nothing")
@@ -365,9 +370,9 @@ django.setup()
 from uuid import UUID
 from ledger import store
 import redis
-from memory_project.redis import Place
+from memory_project.redis import ConversationRef
 try:
-    store.check(Place(account_id=UUID(int=7), conversation_id="c"), "a")
+    store.check(ConversationRef(account_id=UUID(int=7), conversation_id="c"), "a")
 except redis.ConnectionError:
     print("down")
 """

@@ -1,11 +1,11 @@
-"""`/ledger/{conversation_id}`: look, check, mark, evict."""
+"""Tests of `/ledger/{conversation_id}`: retrieve, check, mark, evict."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ledger.journal import flush
+from ledger.journal import flush_journal
 from ledger.models import Injection
 from memory.models import Account, ApiKey
 from memory.services.accounts.register import issue_key
@@ -25,7 +25,7 @@ def test_an_item_is_marked_once(api: ServiceClient) -> None:
     assert (second.status_code, second.json()) == (200, ITEM | {"value": "injected", "first": False})
 
 
-def test_a_check_says_whether_and_with_what(api: ServiceClient) -> None:
+def test_a_check_returns_the_value_of_the_mark(api: ServiceClient) -> None:
     before = api.post(f"{PATH}/check", ITEM)
     api.post(f"{PATH}/mark", ITEM | {"value": "1"})
     after = api.post(f"{PATH}/check", ITEM)
@@ -67,7 +67,7 @@ def test_a_strangers_ledger_looks_like_an_unknown_one(api: ServiceClient, strang
     assert api.post(f"{PATH}/check", ITEM).json()["injected"] is True
 
 
-def test_a_slash_in_an_id_is_no_sub_path(api: ServiceClient) -> None:
+def test_a_slash_in_an_id_does_not_start_a_sub_path(api: ServiceClient) -> None:
     path = f"/ledger/{segment('c1/check')}"
 
     api.post(f"{path}/mark", ITEM)
@@ -101,19 +101,19 @@ def test_a_value_of_another_shape_is_refused(api: ServiceClient, value: Any) -> 
     assert api.post(f"{PATH}/mark", ITEM | {"value": value}).status_code == 400
 
 
-def test_the_longest_texts_get_into_the_journal(api: ServiceClient) -> None:
+def test_texts_of_the_maximum_length_are_journalled(api: ServiceClient) -> None:
     body = {"item_key": "ü" * 300, "value": "ä" * 200, "agent_id": "ö" * 100}
 
     assert api.post(f"/ledger/{segment('c' * 100)}/mark", body).status_code == 200
 
-    assert flush(10).changed == 1
+    assert flush_journal(10).changed == 1
 
 
-def test_the_journal_knows_by_whom(api: ServiceClient, bound_api: ServiceClient) -> None:
+def test_the_journal_stores_the_agent(api: ServiceClient, bound_api: ServiceClient) -> None:
     api.post(f"{PATH}/mark", ITEM | {"agent_id": "ana"})
     bound_api.post(f"{PATH}/evict", ITEM)
 
-    flush(10)
+    flush_journal(10)
 
     events = Injection.objects.in_order().values_list("event", "agent_id", "conversation_id")
     assert list(events) == [("marked", "ana", "c1"), ("evicted", "assistant", "c1")]
@@ -134,7 +134,7 @@ def test_a_read_only_key_may_look_and_check(account: Account, client_for: Callab
     assert (reader.get(PATH).status_code, statuses) == (200, [200, 403, 403])
 
 
-def test_without_a_key_nothing_is_told() -> None:
+def test_a_request_without_an_api_key_is_refused() -> None:
     assert ServiceClient().get(PATH).status_code == 401
 
 

@@ -1,4 +1,4 @@
-"""The audit log as it is once its reads are rows."""
+"""Helpers for tests of the audit log, with its reads as rows."""
 
 from datetime import datetime
 from typing import Any
@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import connection
 
 from memory.models import Account, AuditEntry
-from memory.services.audit.log import write_reads
+from memory.services.audit import write_reads
 
 
 def told_reads() -> list[AuditEntry]:

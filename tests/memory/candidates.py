@@ -6,7 +6,7 @@ from uuid import UUID
 from memory.models import Kind
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate, OpenGoal
-from memory.retrieval.plans import LinkBetween, Orientation, Setting
+from memory.retrieval.plans import LinkBetween, QueryAnalysis, ScoringContext
 from memory.retrieval.queries import Query
 from memory.retrieval.scorers import SCORERS
 from tests.memory.episodes import NOW
@@ -46,10 +46,12 @@ def numbers(candidates: list[Candidate]) -> list[int]:
     return [candidate.id.int for candidate in candidates]
 
 
-def asking(*links: LinkBetween, **fields: Any) -> Setting:
+def asking(*links: LinkBetween, **fields: Any) -> ScoringContext:
     """`fields` are those of the query."""
     query = Query(**{"text": "anything"} | fields)
-    return Setting(owner=Owner(account_id=UUID(int=1)), query=query, orientation=Orientation(), now=NOW, links=links)
+    return ScoringContext(
+        owner=Owner(account_id=UUID(int=1)), query=query, analysis=QueryAnalysis(), now=NOW, links=links
+    )
 
 
 def link(source: int, type: str, target: int) -> LinkBetween:  # noqa: A002
@@ -62,8 +64,8 @@ def goals(*ids: int) -> list[OpenGoal]:
     return [OpenGoal(id=UUID(int=number), **plain) for number in ids]
 
 
-def factor_of(name: str, setting: Setting, **fields: Any) -> float:
+def factor_of(name: str, context: ScoringContext, **fields: Any) -> float:
     """What a scorer makes of a candidate like that."""
     candidate = found(1, score=1.0, **fields)
-    SCORERS[name]([candidate], setting)
+    SCORERS[name]([candidate], context)
     return candidate.score

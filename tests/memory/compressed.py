@@ -1,4 +1,4 @@
-"""Old structured turns for tests, and the job that compresses them, at a time of the test's own."""
+"""Old structured turns for tests, and the job that compresses them, at a given time."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -11,9 +11,9 @@ from memory.maintenance.runner import run_at_once
 from memory.models import Account, JobRun, Link, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.records.record import Recorded
+from memory.services.records.record import RecordedTurn
 from tests.memory.episodes import NOW
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 
 CHATTER = "Great question! Let me walk you through the things that I looked at along the way. Hope this helps."
 WEEK = timedelta(days=7)
@@ -22,7 +22,7 @@ MUCH_LATER = NOW + timedelta(days=200)
 
 
 def long_turn(number: int, *, status: str = "succeeded") -> Slots:
-    """All four slots, with chatter that may be done without."""
+    """Return all four slots, with chatter that compression may remove."""
     decided = Point(what=f"retry table t_{number} in batches of 500", why="the lock timed out")
     return Slots(
         observation=Observation(text=f"{CHATTER} The import of table t_{number} failed with E12{number:02}. {CHATTER}"),
@@ -35,11 +35,11 @@ def long_turn(number: int, *, status: str = "succeeded") -> Slots:
     )
 
 
-def work(owner: Owner, count: int, *, start: int = 0, **fields: Any) -> list[Recorded]:
-    """Records `start` and so on of a conversation, a minute after each other."""
+def work(owner: Owner, count: int, *, start: int = 0, **fields: Any) -> list[RecordedTurn]:
+    """Record turns `start` and following of a conversation, a minute apart."""
     now: datetime = fields.pop("now", NOW)
     return [
-        put_record(owner, slots=long_turn(number), now=now + timedelta(minutes=number), **fields)
+        add_record(owner, slots=long_turn(number), now=now + timedelta(minutes=number), **fields)
         for number in range(start, start + count)
     ]
 

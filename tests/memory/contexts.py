@@ -1,4 +1,4 @@
-"""Contexts and entries for tests, stored through the services."""
+"""Helpers for tests of contexts and entries, stored through the services."""
 
 import json
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from typing import Any
 
 from memory.models import ContextEntry, PersistentContext
 from memory.owner import Owner
-from memory.services.contexts.entries import Edit, EntryDraft, store_entries, update_content
+from memory.services.contexts.entries import EntryDraft, EntryEdit, store_entries, update_entry_content
 from memory.services.contexts.manage import ContextDraft, create_context
-from memory.services.memories.store import OwnVector
+from memory.services.memories.store import ClientVector
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 
@@ -20,7 +20,7 @@ def context_of(owner: Owner, name: str = "notes", **fields: Any) -> PersistentCo
 
 def entry(content: str, *, angle: float | None = None, **fields: Any) -> EntryDraft:
     """`fields` are those of the draft; at an angle, its similarity to angle 0 is known."""
-    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    own = None if angle is None else ClientVector(model=MODEL, vector=direction(angle))
     return EntryDraft(content=content, own=own, **fields)
 
 
@@ -29,8 +29,8 @@ def keep(owner: Owner, context: PersistentContext, *drafts: EntryDraft, now: dat
 
 
 def rewrite(owner: Owner, row: ContextEntry, content: str, *, now: datetime = NOW) -> ContextEntry:
-    edit = Edit(content=content, editor=owner.agent_id)
-    return update_content(owner, row.id, edit=edit, embedded=NOTHING, now=now)
+    edit = EntryEdit(content=content, editor=owner.agent_id)
+    return update_entry_content(owner, row.id, edit=edit, embedded=NOTHING, now=now)
 
 
 def held(context: PersistentContext) -> set[tuple[Any, ...]]:

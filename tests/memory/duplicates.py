@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from memory.maintenance import Batch, Report, deduplicate
+from memory.maintenance import Batch, BatchReport, deduplicate
 from memory.models import Link, Memory
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
@@ -28,7 +28,7 @@ def test_model(settings: Settings) -> Iterator[None]:
     embedding_provider.cache_clear()
 
 
-def run(*, now: datetime = NOW, size: int = 100, **fields: Any) -> list[Report]:
+def run(*, now: datetime = NOW, size: int = 100, **fields: Any) -> list[BatchReport]:
     """The reports of a whole run."""
     reports = [deduplicate.run(now=now, batch=Batch(size=size, **fields))]
     while cursor := reports[-1].cursor:

@@ -4,19 +4,19 @@ from typing import Any
 
 from memory.models import Entity
 from memory.owner import Owner
-from memory.services.entities.learn import EntityDraft, Resolved, upsert_entities, upsert_entity
-from memory.services.memories.store import OwnVector
+from memory.services.entities.learn import EntityDraft, ResolvedEntity, upsert_entities, upsert_entity
+from memory.services.memories.store import ClientVector
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 
 def entity_draft(name: str = "Ana Lima", *, type: str = "person", **fields: Any) -> EntityDraft:  # noqa: A002
     """`fields` are those of the draft; with an `angle`, its vector is known."""
     angle = fields.pop("angle", None)
-    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    own = None if angle is None else ClientVector(model=MODEL, vector=direction(angle))
     return EntityDraft(name=name, type=type, own=own, **fields)
 
 
-def meet(owner: Owner, name: str = "Ana Lima", **fields: Any) -> Resolved:
+def meet(owner: Owner, name: str = "Ana Lima", **fields: Any) -> ResolvedEntity:
     """Upserted without the embedder; `fields` as of `entity_draft`."""
     return upsert_entity(owner, entity_draft(name, **fields), embedded=NOTHING, now=NOW)
 

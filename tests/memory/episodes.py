@@ -9,14 +9,14 @@ from memory.models import EpisodicMemory
 from memory.models.binary import Embedding
 from memory.owner import Owner
 from memory.retrieval.search import MemoryQuery
-from memory.services.embedding.embed import Embedded
-from memory.services.memories.store import OwnVector
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.memories.store import ClientVector
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 MODEL = "test-model"
 WIDTH = 8
-NOTHING = Embedded(model=MODEL, width=WIDTH, vectors={})
+NOTHING = EmbeddedTexts(model=MODEL, width=WIDTH, vectors={})
 
 
 def direction(angle: float, *, width: int = WIDTH) -> Embedding:
@@ -27,7 +27,7 @@ def direction(angle: float, *, width: int = WIDTH) -> Embedding:
 
 
 def draft(summary: str, *, angle: float | None = None, conversation_id: str = "c1") -> EpisodeDraft:
-    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    own = None if angle is None else ClientVector(model=MODEL, vector=direction(angle))
     return EpisodeDraft(conversation_id=conversation_id, summary=summary, own=own)
 
 

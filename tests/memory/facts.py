@@ -5,8 +5,9 @@ from typing import Any
 
 from memory.models import Fact, FactVersion
 from memory.owner import Owner
-from memory.services.facts.learn import FactDraft, Learnt, find_fact, learn_fact, visible_facts
-from memory.services.memories.store import OwnVector
+from memory.services.facts.learn import FactDraft, LearnedFact, learn_fact
+from memory.services.facts.store import find_fact, visible_facts
+from memory.services.memories.store import ClientVector
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 CLAIM = "Ana lives in Berlin."
@@ -19,11 +20,11 @@ def day(number: float) -> datetime:
 
 def fact_draft(claim: str = CLAIM, *, angle: float | None = None, **fields: Any) -> FactDraft:
     """`fields` are those of the draft; with an `angle`, its vector is known."""
-    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    own = None if angle is None else ClientVector(model=MODEL, vector=direction(angle))
     return FactDraft(claim=claim, own=own, **fields)
 
 
-def tell(owner: Owner, claim: str = CLAIM, *, now: datetime = NOW, **fields: Any) -> Learnt:
+def tell(owner: Owner, claim: str = CLAIM, *, now: datetime = NOW, **fields: Any) -> LearnedFact:
     return learn_fact(owner, fact_draft(claim, **fields), embedded=NOTHING, now=now)
 
 

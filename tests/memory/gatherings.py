@@ -11,15 +11,15 @@ from django.db.backends.utils import CursorWrapper
 from memory.models.binary import numbered_cursor
 from memory.owner import Owner
 from memory.providers.deadlines import Deadline
-from memory.retrieval.gathering import Gathered, gather
-from memory.retrieval.plans import Moment, Orientation
+from memory.retrieval.gathering import GatheredCandidates, gather_candidates
+from memory.retrieval.plans import QueryAnalysis, RecallContext
 from memory.retrieval.queries import Query
-from memory.retrieval.recallers import RECALLERS
+from memory.retrieval.retrievers import RETRIEVERS
 from tests.memory.episodes import MODEL, NOW, direction
 
 
-def moment(owner: Owner, *, deadline: Deadline | None = None) -> Moment:
-    return Moment(owner=owner, now=NOW, deadline=deadline or Deadline.after(None))
+def recall_context(owner: Owner, *, deadline: Deadline | None = None) -> RecallContext:
+    return RecallContext(owner=owner, now=NOW, deadline=deadline or Deadline.after(None))
 
 
 def asked(text: str = "", *, angle: float | None = None, **fields: Any) -> Query:
@@ -28,20 +28,20 @@ def asked(text: str = "", *, angle: float | None = None, **fields: Any) -> Query
     return Query(text=text, model="" if angle is None else MODEL, vector=vector, **fields)
 
 
-def gathered(owner: Owner, query: Query, orientation: Orientation, *names: str) -> Gathered:
-    """By the recallers of these names, in the order in which they run."""
-    recallers = [recaller for name, recaller in RECALLERS.items() if name in names]
-    return gather(owner, query, orientation, recallers, moment(owner))
+def gathered(owner: Owner, query: Query, analysis: QueryAnalysis, *names: str) -> GatheredCandidates:
+    """By the retrievers of these names, in the order in which they run."""
+    retrievers = [retriever for name, retriever in RETRIEVERS.items() if name in names]
+    return gather_candidates(owner, query, analysis, retrievers, recall_context(owner))
 
 
-def found(owner: Owner, query: Query, orientation: Orientation, *names: str) -> set[str]:
+def found(owner: Owner, query: Query, analysis: QueryAnalysis, *names: str) -> set[str]:
     """The texts of what they bring."""
-    return {each.text for each in gathered(owner, query, orientation, *names).candidates}
+    return {each.text for each in gathered(owner, query, analysis, *names).candidates}
 
 
-def about(*entities: UUID) -> Orientation:
+def about(*entities: UUID) -> QueryAnalysis:
     """Of a question that names these."""
-    return Orientation(entities=list(entities))
+    return QueryAnalysis(entities=list(entities))
 
 
 class Sent:

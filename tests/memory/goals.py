@@ -6,14 +6,14 @@ from uuid import UUID
 from memory.models import Goal
 from memory.owner import Owner
 from memory.services.goals.plan import GoalDraft, add_goal, complete_goal
-from memory.services.memories.store import OwnVector
+from memory.services.memories.store import ClientVector
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 
 def aim(owner: Owner, description: str = "Plant the roses.", **fields: Any) -> Goal:
     """Added without the embedder. `fields` are those of the draft; with an `angle`, its vector is known."""
     angle = fields.pop("angle", None)
-    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    own = None if angle is None else ClientVector(model=MODEL, vector=direction(angle))
     return add_goal(owner, GoalDraft(description=description, own=own, **fields), embedded=NOTHING, now=NOW)
 
 

@@ -1,4 +1,4 @@
-"""What tests of extraction say, have looked through, and look at."""
+"""Conversations to extract from in tests, extraction until nothing is due, and its results."""
 
 from collections import Counter
 from dataclasses import replace
@@ -7,19 +7,19 @@ from typing import Any
 
 from memory.models import Conversation, Entity, Fact, Link
 from memory.owner import Owner
-from memory.services.conversations.queue import WorkedBatch
+from memory.services.conversations.queue import BatchResult
 from memory.services.extraction.extract import extract_due
 from memory.services.turns.store import StoredTurns
 from tests.memory.turns import say, turn
 
-SAID_AT = datetime(2026, 2, 4, 12, tzinfo=UTC)
+TURN_TIME = datetime(2026, 2, 4, 12, tzinfo=UTC)
 """A Wednesday."""
 
 
-def tell(
-    owner: Owner, *sentences: str, name: str = "Ana", conversation_id: str = "c1", at: datetime = SAID_AT
+def say_sentences(
+    owner: Owner, *sentences: str, name: str = "Ana", conversation_id: str = "c1", at: datetime = TURN_TIME
 ) -> StoredTurns:
-    """A user of this name says each of the sentences, one a turn."""
+    """Store sentences of a user with this name, one per turn."""
     drafts = []
     for sentence in sentences:
         draft = turn(sentence, timestamp=at)
@@ -31,18 +31,18 @@ def with_name(draft: Any, name: str) -> Any:
     return replace(draft, message=replace(draft.message, name=name))
 
 
-def look_through(now: datetime) -> WorkedBatch:
-    """Until nothing is due."""
+def extract_all(now: datetime) -> BatchResult:
+    """Extract until nothing is due."""
     total = Counter({"claimed": 0, "stored": 0, "failed": 0})
     while (batch := extract_due(now=now, limit=4)).claimed:
         total += Counter({"claimed": batch.claimed, "stored": batch.stored, "failed": batch.failed})
         if batch.stopped:
             break
-    return WorkedBatch(claimed=total["claimed"], stored=total["stored"], failed=total["failed"], stopped=False)
+    return BatchResult(claimed=total["claimed"], stored=total["stored"], failed=total["failed"], stopped=False)
 
 
 def claims(**filters: Any) -> list[str]:
-    """Of all facts, whatever became of them since."""
+    """Return the claims of all facts, in any state."""
     rows: Any = Fact.objects.filter(**filters).order_by("text")
     return [fact.text for fact in rows]
 
@@ -57,13 +57,13 @@ def links(type: str) -> list[tuple[Any, Any]]:  # noqa: A002
 
 
 def extracted(conversation_id: str = "c1") -> tuple[int, int]:
-    """How many turns there are, and were looked through."""
+    """Return how many turns there are and how many were extracted."""
     row = Conversation.objects.get(conversation_id=conversation_id)
     return row.turn_count, row.extracted_count
 
 
 def answer_with(**lists: Any) -> Any:
-    """A model's answer, with these lists and empty ones."""
+    """Return a model's answer with these lists and empty ones."""
     empty: dict[str, list[Any]] = {"entities": [], "facts": [], "relationships": [], "preferences": []}
     return lambda asked: empty | lists
 
@@ -72,8 +72,8 @@ def person(name: str, *evidence: int) -> dict[str, Any]:
     return {"name": name, "type": "person", "aliases": [], "description": "", "evidence": list(evidence)}
 
 
-def fact_said(claim: str, *evidence: int, **fields: Any) -> dict[str, Any]:
-    """As a model answers it."""
+def fact_json(claim: str, *evidence: int, **fields: Any) -> dict[str, Any]:
+    """Return a fact as a model answers it."""
     plain = {
         "number": 1,
         "claim": claim,

@@ -7,7 +7,7 @@ from memory.models import Learning, Team
 from memory.owner import Owner
 from memory.services.accounts.register import add_member, create_team
 from memory.services.learnings.publish import LearningDraft, publish_learning
-from memory.services.memories.store import OwnVector
+from memory.services.memories.store import ClientVector
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 
@@ -23,6 +23,6 @@ def team_of(*members: Owner, name: str = "crew") -> Team:
 def learn(owner: Owner, team_id: UUID, insight: str = "Look under the mat.", **fields: Any) -> Learning:
     """Published without the embedder. `fields` are those of the draft; with an `angle`, its vector is known."""
     angle = fields.pop("angle", None)
-    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    own = None if angle is None else ClientVector(model=MODEL, vector=direction(angle))
     draft = LearningDraft(team_id=team_id, insight=insight, own=own, **fields)
     return publish_learning(owner, draft, embedded=NOTHING, now=NOW)

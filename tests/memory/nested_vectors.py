@@ -14,11 +14,11 @@ from memory.models.binary import Embedding
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.providers.deadlines import Deadline
-from memory.retrieval.gathering import Gathered, gather
-from memory.retrieval.orientation import orient
-from memory.retrieval.plans import Moment
+from memory.retrieval.gathering import GatheredCandidates, gather_candidates
+from memory.retrieval.plans import RecallContext
 from memory.retrieval.queries import Query
-from memory.retrieval.recallers import RECALLERS
+from memory.retrieval.query_analysis import analyze_query
+from memory.retrieval.retrievers import RETRIEVERS
 from memory_project.ids import uuid7
 from tests.memory.episodes import NOW
 
@@ -110,12 +110,12 @@ def fill_shelf(owner: Owner, vectors: Embedding, *, model: str = MODEL) -> Shelf
     return Shelf(owner=owner, memories=memories, vectors=vectors)
 
 
-def gather_nearest(owner: Owner, question: Embedding, **asked: Any) -> Gathered:
-    """What the recaller of meaning brings, by whatever the owner has for it."""
+def gather_nearest(owner: Owner, question: Embedding, **asked: Any) -> GatheredCandidates:
+    """What the retriever of meaning brings, by whatever the owner has for it."""
     fields: dict[str, Any] = {"text": "", "model": MODEL, "is_nested": True, "vector": question} | asked
     query = Query(**fields)
-    moment = Moment(owner=owner, now=NOW, deadline=Deadline.after(60))
-    return gather(owner, query, orient(owner, query, moment), [RECALLERS["vector"]], moment)
+    context = RecallContext(owner=owner, now=NOW, deadline=Deadline.after(60))
+    return gather_candidates(owner, query, analyze_query(owner, query, context), [RETRIEVERS["vector"]], context)
 
 
 def find_nearest(owner: Owner, question: Embedding, **asked: Any) -> list[UUID]:

@@ -1,4 +1,4 @@
-"""Pools for tests."""
+"""Helpers for tests of pools."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

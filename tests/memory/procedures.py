@@ -7,7 +7,7 @@ from django.db import connection
 
 from memory.models import Strategy, ToolInvocation
 from memory.owner import Owner
-from memory.services.memories.store import OwnVector
+from memory.services.memories.store import ClientVector
 from memory.services.strategies.learn import StrategyDraft, learn_strategy
 from memory.services.tools import InvocationDraft, record_invocation
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
@@ -25,7 +25,7 @@ def invoke(owner: Owner, tool_name: str = "search", *, now: datetime = NOW, **fi
 def learn(owner: Owner, description: str = "Search, then read.", **fields: Any) -> Strategy:
     """Learnt without the embedder. `fields` are those of the draft; with an `angle`, its vector is known."""
     angle, now = fields.pop("angle", None), fields.pop("now", NOW)
-    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    own = None if angle is None else ClientVector(model=MODEL, vector=direction(angle))
     return learn_strategy(owner, StrategyDraft(description=description, own=own, **fields), embedded=NOTHING, now=now)
 
 

@@ -10,7 +10,7 @@ from memory.owner import Owner
 from memory.reasoning import DEPTHS, ReasoningTier
 from memory.services.memories.store import store_memories
 from tests.memory.episodes import NOTHING, NOW
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 
 RATIONALE = Rationale(
     decisions=[Point(what="plant the roses", why="it is spring")], rejected=[Point(what="wait", why="it may freeze")]
@@ -46,7 +46,7 @@ def thought(
         action=Action(text=did),
         outcome=Outcome(status="succeeded", text=came),
     )
-    return put_record(owner, conversation_id, slots=slots, **(fields or {})).record
+    return add_record(owner, conversation_id, slots=slots, **(fields or {})).record
 
 
 def merge(owner: Owner, goal: Goal, record_ids: Sequence[UUID]) -> WorkEpisode:

@@ -1,4 +1,4 @@
-"""Recalls for tests, by words alone unless they say otherwise."""
+"""Recalls for tests, by words alone by default."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from tests.memory.episodes import NOW
 
 UNREAD = ("-names", "-self_query", "-query_expansion", "-hyde")
 BY_WORDS = ("lexical", "pinned", *UNREAD, "-lineage", "-duplicates", "-diversity", "-rerank")
-"""Neither is the question read, nor the ranking changed once it is scored."""
+"""Techniques that neither read the question nor change the ranking by score."""
 
 
 def recall_by_words(owner: Owner, text: str, *, techniques: tuple[str, ...] = BY_WORDS, **asked: Any) -> Bundle:
-    """`asked` are fields of the query."""
+    """Recall by words; `asked` are fields of the query."""
     fields: dict[str, Any] = {"text": text, "top_k": 200} | asked
     return recall(owner, RecallRequest(query=Query(**fields), techniques=techniques), now=NOW)
 
 
 def found_by_words(owner: Owner, text: str, *, techniques: tuple[str, ...] = BY_WORDS, **asked: Any) -> list[Candidate]:
-    """The results, best first."""
+    """Return the results, best first."""
     return list(recall_by_words(owner, text, techniques=techniques, **asked).results)

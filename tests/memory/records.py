@@ -4,17 +4,22 @@ from typing import Any
 
 from memory.extraction.turn_slots import Action, Observation, Outcome, Slots
 from memory.owner import Owner
-from memory.services.records.record import RecordDraft, Recorded, prepare_record, record_turn
+from memory.services.records.record import RecordDraft, RecordedTurn, prepare_record, record_turn
 from tests.memory.episodes import NOTHING, NOW
 
 
-def put_record(owner: Owner, conversation_id: str = "chat-1", *, slots: Slots | None = None, **fields: Any) -> Recorded:
-    """Recorded. `fields` are those of the draft, and `now`; without `slots` something is done, and succeeds."""
+def add_record(
+    owner: Owner, conversation_id: str = "chat-1", *, slots: Slots | None = None, **fields: Any
+) -> RecordedTurn:
+    """Record a turn. `fields` are those of the draft, and `now`.
+
+    Without `slots`, an action is recorded that succeeds.
+    """
     now = fields.pop("now", NOW)
-    told = slots or Slots(
+    given = slots or Slots(
         observation=Observation(text="The roses hang their heads."),
         action=Action(text="Watered the roses."),
         outcome=Outcome(status="succeeded", text="The roses stand upright."),
     )
-    prepared = prepare_record(owner, RecordDraft(slots=told, **fields), now=now)
+    prepared = prepare_record(owner, RecordDraft(slots=given, **fields), now=now)
     return record_turn(owner, conversation_id, prepared, embedded=NOTHING, now=now)

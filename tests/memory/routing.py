@@ -1,16 +1,16 @@
-"""Keyed values for tests: written to a tier, and looked for in each."""
+"""Helpers for tests of the router: values written to a tier, and looked up in each."""
 
 from typing import Any
 
 from memory.errors import NotFound
 from memory.services.router.route import TIERS, MemoryRouter
-from memory.tiers.base import Written
+from memory.tiers.base import NewValue
 from tests.memory.episodes import NOW
 
 
 def write(router: MemoryRouter, value: Any, *tiers: str, key: str = "k", **where: str) -> None:
     for tier in tiers:
-        router.write(key, Written(value=value), tier=tier, now=NOW, **where)
+        router.write(key, NewValue(value=value), tier=tier, now=NOW, **where)
 
 
 def write_names(router: MemoryRouter, *tiers: str) -> None:

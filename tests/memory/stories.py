@@ -13,7 +13,7 @@ from memory.reasoning import ReasoningTier
 from memory.services.memories.links import DERIVED_FROM, PRODUCED, NewLink, insert_links
 from memory.services.memories.store import store_memories
 from tests.memory.episodes import NOTHING, NOW
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 
 
 def whole_slots(said: str = "the pump", *, status: str = "succeeded") -> Slots:
@@ -81,7 +81,7 @@ def link_produced(owner: Owner, source_id: UUID, artifact: Artifact) -> None:
 def make_records(account: Account, numbers: range) -> list[TurnRecord]:
     """Each in a conversation of its own."""
     owner = Owner(account_id=account.id, agent_id="assistant")
-    return [put_record(owner, f"chat {number}").record for number in numbers]
+    return [add_record(owner, f"chat {number}").record for number in numbers]
 
 
 def make_episodes(account: Account, numbers: range) -> None:

@@ -1,4 +1,4 @@
-"""What tests look at in summaries."""
+"""Summaries for tests, and what tests read of them."""
 
 from datetime import datetime
 from typing import Any
@@ -6,22 +6,22 @@ from typing import Any
 from memory.models import Conversation, EpisodicMemory, Link
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import join_conversation
-from memory.services.conversations.queue import WorkedBatch
+from memory.services.conversations.queue import BatchResult
 from memory.services.embedding.embed import embed_texts
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.services.summaries.summarize import summarize_due
 from tests.memory.episodes import NOW
 
-NOTHING_DUE = WorkedBatch(claimed=0, stored=0, failed=0, stopped=False)
-ONE_STORED = WorkedBatch(claimed=1, stored=1, failed=0, stopped=False)
+NOTHING_DUE = BatchResult(claimed=0, stored=0, failed=0, stopped=False)
+ONE_STORED = BatchResult(claimed=1, stored=1, failed=0, stopped=False)
 
 
-def summarize(now: datetime = NOW) -> WorkedBatch:
+def summarize(now: datetime = NOW) -> BatchResult:
     return summarize_due(now=now, limit=4)
 
 
 def remember_summary(owner: Owner, text: str, *, conversation_id: str = "c1") -> None:
-    """As if the conversation had come to that; it is made where there is none."""
+    """Store a summary of the conversation, which is created if it does not exist."""
     log = join_conversation(owner, conversation_id, now=NOW)
     draft = EpisodeDraft(conversation_id=conversation_id, summary=text, source="summary", metadata={"log": str(log.id)})
     store_episodes(owner, drafts=[draft], embedded=embed_texts([text]), now=NOW)
@@ -32,13 +32,13 @@ def conversation(conversation_id: str = "c1") -> Conversation:
 
 
 def progress(conversation_id: str = "c1") -> tuple[int, int, int]:
-    """How many turns there are, are summarized, and lie before the buffer."""
+    """Return how many turns there are, are summarized, and precede the buffer."""
     row = conversation(conversation_id)
     return row.turn_count, row.summarized_count, row.buffer_from
 
 
 def summaries(**filters: Any) -> list[EpisodicMemory]:
-    """All that were ever stored, oldest first."""
+    """Return all summaries ever stored, oldest first."""
     rows: Any = EpisodicMemory.objects.filter(source="summary", **filters).order_by("created_at", "id")
     return list(rows)
 

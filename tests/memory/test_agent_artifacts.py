@@ -13,7 +13,7 @@ from memory.owner import Owner
 from memory.services.artifacts.store import ArtifactDraft
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.work_episodes import merged
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("embedding_server")]
@@ -48,7 +48,7 @@ def test_an_artifact_is_changed_and_deleted(memory: AgentMemory, owner: Owner) -
 
 def test_work_episodes_are_listed_and_expanded(memory: AgentMemory, owner: Owner) -> None:
     goal, episodes = aim(owner), memory.work_episodes
-    episode = merged(owner, [put_record(owner, goal_id=goal.id).record])
+    episode = merged(owner, [add_record(owner, goal_id=goal.id).record])
 
     assert isinstance(episodes, AgentWorkEpisodes)
     assert [view.episode.id for view in episodes.listed(goal_id=goal.id)] == [episode.id]

@@ -12,7 +12,7 @@ from memory.errors import NotFound
 from memory.extraction.messages import MalformedMessage, read_message
 from memory.models import Account, AuditEntry, Conversation
 from memory.owner import Owner
-from memory.services.conversations.lifecycle import Opening
+from memory.services.conversations.lifecycle import ConversationDefaults
 from memory.services.conversations.queue import SUMMARIES
 from memory.services.summaries.store import EpisodeDraft
 from memory.services.turns.store import TurnDraft
@@ -60,7 +60,7 @@ def test_an_account_that_there_is_not_is_not_made() -> None:
 
 def test_stored_turns_are_read_again_in_order(memory: AgentMemory) -> None:
     memory.store_turn("c1", USER)
-    stored = memory.store_turns("c1", [ASSISTANT, USER], opening=Opening(title="The key"))
+    stored = memory.store_turns("c1", [ASSISTANT, USER], opening=ConversationDefaults(title="The key"))
 
     assert [(turn.index, turn.text) for turn in memory.get_conversation("c1")] == [
         (0, "Where is the key?"),

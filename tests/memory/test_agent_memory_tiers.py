@@ -13,13 +13,13 @@ from memory.agent_memory import AgentMemory
 from memory.errors import Conflict, Forbidden, NotFound, StaleVersion
 from memory.models import Account, AuditEntry, ContextAccessLog, Level
 from memory.owner import Owner
-from memory.services.contexts.access_log import write_lines
-from memory.services.contexts.entries import Edit, EntryDraft
+from memory.services.contexts.access_log import write_access_lines
+from memory.services.contexts.entries import EntryDraft, EntryEdit
 from memory.services.contexts.manage import ContextDraft
 from memory.services.learnings.publish import LearningDraft
 from memory.services.pools.manage import PoolDraft
 from memory.services.pools.workflow_runs import RunDraft
-from memory.tiers.base import Written
+from memory.tiers.base import NewValue
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW
 from tests.memory.learnings import team_of
@@ -55,7 +55,7 @@ def test_the_examples_run(module: ModuleType, memory: AgentMemory, colleague: Ag
 
 
 def test_the_router_reads_writes_and_tells_where(memory: AgentMemory, colleague: AgentMemory) -> None:
-    memory.router.write("colour", Written(value="green"), tier="long_term")
+    memory.router.write("colour", NewValue(value="green"), tier="long_term")
 
     assert memory.router.read("colour").tier == "long_term"
     assert memory.router.keys(tier="long_term") == ["colour"]
@@ -183,8 +183,8 @@ def test_an_entry_is_weighed_edited_brought_back_and_removed(memory: AgentMemory
 
     assert (entry.boost().importance, entry.reduce(by=0.5).importance) == (1.0, 0.5)
     with pytest.raises(StaleVersion):
-        entry.update_content(Edit(content="Blue."), expected=frozenset({1}))
-    entry.update_content(Edit(content="Blue."))
+        entry.update_content(EntryEdit(content="Blue."), expected=frozenset({1}))
+    entry.update_content(EntryEdit(content="Blue."))
     assert entry.restore_version(1).text == "Red."
     assert [(version.content, version.editor) for version in entry.versions()][2] == ("Red.", "assistant")
     entry.remove()
@@ -217,7 +217,7 @@ def test_reads_of_entries_are_in_the_access_log(memory: AgentMemory) -> None:
 
     for read in reads:
         read()
-    write_lines(100, after="", account_id=None, now=NOW)
+    write_access_lines(100, after="", account_id=None, now=NOW)
 
     lines = ContextAccessLog.objects.filter(entry_id=stored.id, agent_id="assistant").values_list("action", flat=True)
     assert sorted(lines) == ["create", "read", "read", "read", "search"]

@@ -1,4 +1,4 @@
-"""The audit log: what each level enters, in the partition of its day, for good, with no secret in it."""
+"""Tests of the audit log: levels, daily partitions, immutability, masked secrets."""
 
 import math
 import sys
@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from memory import conf
-from memory.audit import compose, needed_level, record, write_entry
+from memory.audit import build_audit_entry, record_audit, required_level, write_audit_entry
 from memory.models import Account, AuditEntry
 from memory.owner import Owner
 from memory_project.ids import uuid7
@@ -30,7 +30,7 @@ LEVELS = [("off", {"deep_replay"}), ("writes", WRITES), ("reads", {*OPERATIONS})
 
 def enter(owner: Owner, *operations: str) -> set[str]:
     for operation in operations:
-        record(owner, operation=operation, memory_type="episodic")
+        record_audit(owner, operation=operation, memory_type="episodic")
     settle()
     return set(AuditEntry.objects.values_list("operation", flat=True))
 
@@ -40,16 +40,14 @@ def set_level(account: Account, level: str) -> None:
 
 
 @pytest.mark.parametrize(("level", "entered"), LEVELS)
-def test_a_level_enters_its_operations_and_no_others(
-    owner: Owner, account: Account, level: str, entered: set[str]
-) -> None:
+def test_a_level_keeps_its_operations_only(owner: Owner, account: Account, level: str, entered: set[str]) -> None:
     set_level(account, level)
 
     assert enter(owner, *OPERATIONS) == entered
 
 
 @pytest.mark.parametrize(("level", "entered"), LEVELS)
-def test_the_installations_level_holds_where_an_account_has_none(
+def test_an_account_without_a_level_follows_the_installation(
     owner: Owner, monkeypatch: pytest.MonkeyPatch, level: str, entered: set[str]
 ) -> None:
     monkeypatch.setattr(conf, "AUDIT_LEVEL", level)
@@ -57,26 +55,26 @@ def test_the_installations_level_holds_where_an_account_has_none(
     assert enter(owner, *OPERATIONS) == entered
 
 
-def test_an_account_that_is_gone_has_the_installations_level() -> None:
+def test_a_deleted_account_has_the_installations_level() -> None:
     assert enter(Owner(account_id=uuid4()), "delete") == {"delete"}
 
 
 @pytest.mark.parametrize(("level", "metadata"), [("writes", {}), ("reads", {}), ("verbose", {"columns": ["text"]})])
-def test_payloads_are_entered_at_the_last_level_only(
+def test_payloads_are_kept_at_the_last_level_only(
     owner: Owner, account: Account, level: str, metadata: dict[str, object]
 ) -> None:
     set_level(account, level)
 
-    record(owner, operation="update", memory_type="episodic", metadata={"columns": ["text"]})
+    record_audit(owner, operation="update", memory_type="episodic", metadata={"columns": ["text"]})
 
     assert AuditEntry.objects.get().metadata == metadata
 
 
-def test_an_entry_says_who_for_whom_where_and_when(
+def test_an_entry_names_actor_owner_place_and_time(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
-        record(owner, operation="store", memory_type="episodic", affected_ids=["m1"], conversation_id="c1")
+        record_audit(owner, operation="store", memory_type="episodic", affected_ids=["m1"], conversation_id="c1")
 
     entry = AuditEntry.objects.get()
     assert (entry.account_id, entry.agent_id, entry.source_channel) == (owner.account_id, owner.agent_id, "_global")
@@ -84,9 +82,9 @@ def test_an_entry_says_who_for_whom_where_and_when(
     assert abs(entry.timestamp - timezone.now()) < timedelta(minutes=1)
 
 
-def test_an_entry_has_the_thresholds_that_were_in_force_unless_it_says_others(owner: Owner) -> None:
-    record(owner, operation="store", memory_type="episodic")
-    record(owner, operation="promote", memory_type="semantic", config_snapshot={"promote_confidence": 0.5})
+def test_an_entry_has_the_active_thresholds_unless_others_are_given(owner: Owner) -> None:
+    record_audit(owner, operation="store", memory_type="episodic")
+    record_audit(owner, operation="promote", memory_type="semantic", config_snapshot={"promote_confidence": 0.5})
 
     usual, own = AuditEntry.objects.order_by("id").values_list("config_snapshot", flat=True)
     assert usual["promote_confidence"] == conf.PROMOTE_CONFIDENCE
@@ -94,11 +92,11 @@ def test_an_entry_has_the_thresholds_that_were_in_force_unless_it_says_others(ow
     assert own == usual | {"promote_confidence": 0.5}
 
 
-def test_no_secret_is_entered_in_any_text_or_name(owner: Owner, account: Account) -> None:
+def test_secrets_are_masked_in_all_texts_and_names(owner: Owner, account: Account) -> None:
     set_level(account, "verbose")
     secret = "sk-proj-0123456789abcdefABCDEF"
 
-    record(
+    record_audit(
         owner,
         operation="update",
         memory_type="tool",
@@ -131,20 +129,20 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("columns", "stored"), HOSTILE)
-def test_the_table_takes_whatever_an_entry_is_given(
+def test_the_table_accepts_any_values(
     owner: Owner, account: Account, columns: dict[str, Any], stored: dict[str, Any]
 ) -> None:
     set_level(account, "verbose")
 
-    record(owner, operation="store", memory_type="episodic", **columns)
+    record_audit(owner, operation="store", memory_type="episodic", **columns)
 
     assert AuditEntry.objects.values(*stored).get() == stored
 
 
-def test_what_is_nested_without_end_is_cut(owner: Owner, account: Account) -> None:
+def test_endless_nesting_is_cut(owner: Owner, account: Account) -> None:
     set_level(account, "verbose")
 
-    record(owner, operation="store", memory_type="episodic", metadata={"a": NESTED})
+    record_audit(owner, operation="store", memory_type="episodic", metadata={"a": NESTED})
 
     assert "..." in str(AuditEntry.objects.get().metadata)
 
@@ -162,8 +160,8 @@ def test_what_is_nested_without_end_is_cut(owner: Owner, account: Account) -> No
         "TRUNCATE {partition}",
     ],
 )
-def test_nobody_changes_or_deletes_an_entry(owner: Owner, change: str) -> None:
-    record(owner, operation="delete", memory_type="episodic", query_text="tulips")
+def test_entries_cannot_be_changed_or_deleted(owner: Owner, change: str) -> None:
+    record_audit(owner, operation="delete", memory_type="episodic", query_text="tulips")
     kept = AuditEntry.objects.values().get()
     text = change.replace("{partition}", partition_of(kept["id"]))
 
@@ -173,17 +171,17 @@ def test_nobody_changes_or_deletes_an_entry(owner: Owner, change: str) -> None:
     assert AuditEntry.objects.values().get() == kept
 
 
-def test_an_entry_that_is_written_again_is_one(owner: Owner) -> None:
+def test_writing_an_entry_again_stores_it_once(owner: Owner) -> None:
     columns = {"id": uuid7(), "timestamp": timezone.now()}
-    entry = compose(owner, operation="retrieve", memory_type="all", affected_ids=[], **columns)
+    entry = build_audit_entry(owner, operation="retrieve", memory_type="all", affected_ids=[], **columns)
 
     for _ in range(2):
-        write_entry(entry, needed="off")
+        write_audit_entry(entry, needed="off")
 
     assert AuditEntry.objects.count() == 1
 
 
-def test_a_day_without_a_partition_gets_it_with_its_first_entry(owner: Owner) -> None:
+def test_the_first_entry_of_a_day_creates_its_partition(owner: Owner) -> None:
     drop_partitions()
 
     assert enter(owner, "store", "delete") == {"store", "delete"}
@@ -200,17 +198,17 @@ def test_a_day_without_a_partition_gets_it_with_its_first_entry(owner: Owner) ->
     ],
 )
 def test_an_entry_lies_in_the_partition_of_its_day(owner: Owner, at: datetime, partition: str) -> None:
-    entry = compose(owner, operation="store", memory_type="all", affected_ids=[], id=uuid7(), timestamp=at)
+    entry = build_audit_entry(owner, operation="store", memory_type="all", affected_ids=[], id=uuid7(), timestamp=at)
 
-    write_entry(entry, needed=needed_level("store"))
+    write_audit_entry(entry, needed=required_level("store"))
     settle()
 
     stored = AuditEntry.objects.get()
     assert (stored.timestamp, partition_of(stored.id)) == (at, partition)
 
 
-def test_a_day_that_was_detached_comes_back_with_its_entries(owner: Owner) -> None:
-    record(owner, operation="store", memory_type="episodic")
+def test_a_detached_day_is_attached_again_with_its_entries(owner: Owner) -> None:
+    record_audit(owner, operation="store", memory_type="episodic")
     name = partition_of(AuditEntry.objects.get().id)
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE memory_audit_log DETACH PARTITION {name}")
@@ -228,10 +226,10 @@ def no_partitions() -> Iterator[None]:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("no_partitions")
-def test_many_at_once_that_find_no_partition_lose_nothing(owner: Owner) -> None:
+def test_concurrent_writers_without_a_partition_lose_nothing(owner: Owner) -> None:
     with ThreadPoolExecutor(6) as many:
         written = [
-            many.submit(over_own_connection, lambda: record(owner, operation="store", memory_type="t"))
+            many.submit(over_own_connection, lambda: record_audit(owner, operation="store", memory_type="t"))
             for _ in range(24)
         ]
 
@@ -246,13 +244,13 @@ def test_writers_without_a_partition_do_not_wait_for_each_other_before_they_comm
 ) -> None:
     def change() -> None:
         with transaction.atomic():
-            record(owner, operation="update", memory_type="t")
+            record_audit(owner, operation="update", memory_type="t")
             Account.objects.filter(id=account.id).update(name="theirs")
 
     with transaction.atomic():
         Account.objects.filter(id=account.id).update(name="ours")
         beside = start_beside(change)
-        record(owner, operation="store", memory_type="t")
+        record_audit(owner, operation="store", memory_type="t")
 
     beside.result(PATIENCE_SECONDS)
     assert set(AuditEntry.objects.values_list("operation", flat=True)) == {"store", "update"}
@@ -266,12 +264,12 @@ SET LOCAL ROLE audit_writer;
 """
 
 
-def test_a_role_that_may_make_no_tables_makes_the_days_partition(owner: Owner) -> None:
+def test_a_role_without_create_rights_can_create_the_partition(owner: Owner) -> None:
     drop_partitions()
 
     with connection.cursor() as cursor:
         cursor.execute(WRITER)
-        record(owner, operation="store", memory_type="episodic")
+        record_audit(owner, operation="store", memory_type="episodic")
         # not taken for the log
         cursor.execute("CREATE TEMP TABLE memory_audit_log (id uuid)")
         settle()
@@ -284,7 +282,7 @@ def test_a_role_that_may_make_no_tables_makes_the_days_partition(owner: Owner) -
 @pytest.mark.django_db(transaction=True)
 def test_a_partition_is_made_while_another_transaction_writes(owner: Owner) -> None:
     with transaction.atomic(), ThreadPoolExecutor(1) as other:
-        record(owner, operation="store", memory_type="t")
+        record_audit(owner, operation="store", memory_type="t")
         made = other.submit(over_own_connection, lambda: make_partition(datetime(2031, 5, 6, tzinfo=UTC)))
 
         assert made.result(PATIENCE_SECONDS) is None

@@ -44,7 +44,7 @@ def evicting_redis() -> Iterator[None]:
 @pytest.fixture
 def weights_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where weights are read from, and are not yet."""
-    monkeypatch.setattr(ranking, "WEIGHTS", tmp_path / "weights.json")
+    monkeypatch.setattr(ranking, "WEIGHTS_FILE", tmp_path / "weights.json")
     ranking.learnt_weights.cache_clear()
     yield tmp_path / "weights.json"
     ranking.learnt_weights.cache_clear()
@@ -222,7 +222,7 @@ def test_techniques_that_find_nothing_are_told_at_start(monkeypatch: pytest.Monk
     [message] = checks.check_recall()
 
     assert message.id == "memory.E012"
-    assert "no recaller is left" in message.msg
+    assert "No retriever is left" in message.msg
 
 
 def test_all_techniques_are_well_by_default() -> None:

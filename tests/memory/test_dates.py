@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.dates import Bound, Dated, Tense, Unit, find_dates
+from memory.dates import Bound, DateMention, DateUnit, Tense, find_dates
 
 AT = datetime(2023, 5, 18, 15, 0, tzinfo=UTC)
 
@@ -19,7 +19,7 @@ def told(text: str, *, tense: Tense | None = None) -> list[tuple[str, str, str]]
     return [(text[dated.begin : dated.stop], f"{dated.start:%Y-%m-%d}", f"{dated.end:%Y-%m-%d}") for dated in found]
 
 
-def only(text: str, *, tense: Tense | None = None) -> Dated:
+def only(text: str, *, tense: Tense | None = None) -> DateMention:
     [dated] = find_dates(text, at=AT, tense=tense)
     return dated
 
@@ -188,9 +188,10 @@ def test_any_text_yields_ordered_spans_within_it(text: str, at: datetime, tense:
     edges = [edge for dated in found for edge in (dated.begin, dated.stop)]
     assert edges == sorted(edges)
     assert all(0 <= dated.begin < dated.stop <= len(text) and dated.start < dated.end for dated in found)
-    assert {dated.unit for dated in found} <= set(Unit)
+    assert {dated.unit for dated in found} <= set(DateUnit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "word", ["in ", "1 ", "the ", "2023-", "on the 1 of ", "a couple of ", " ", "for about ", "1/"]
 )

@@ -167,6 +167,7 @@ def test_what_stands_under_the_name_of_a_secret_is_masked_and_names_are_looked_a
     assert redact_values(value) == {"api_key": MASK, "tokens": 12, "args": [f"password={MASK}", {MASK: True}]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     ["eyJ", "eyJa.", "4", "4 ", "4111 ", "-----BEGIN A-----", "-", 'token:"', "token\\\\", "password", "://a:b", "a",

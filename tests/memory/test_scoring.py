@@ -3,28 +3,29 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.scoring import (
     days_until_stale,
-    decayed,
+    decay_frequency_boost,
+    decay_recency_boost,
     decayed_confidence,
+    decayed_salience,
     effective_relevance_score,
-    fading_frequency_boost,
-    fading_recency_boost,
-    fading_seconds,
     kind_factor,
     provenance_factor,
-    recency,
     recency_factor,
+    recency_score,
     relationship_factor,
     salience_factor,
     staleness,
     wilson_lower_bound,
     window_factor,
+    window_fade_seconds,
     work_factor,
 )
+from tests.properties import examples
 
 SHARES = st.floats(0, 1)
 DAYS = st.floats(0, 10_000)
@@ -61,7 +62,7 @@ def test_effective_relevance_weighs_importance_confidence_and_recency(
     ("age_days", "left"), [(0, 1), (1, 0.95), (2, 0.9025), (13.513, 0.5), (30, 0.214639), (-1, 1), (1e9, 0)]
 )
 def test_recency_halves_in_two_weeks(age_days: float, left: float) -> None:
-    assert recency(age_days) == pytest.approx(left, abs=1e-4)
+    assert recency_score(age_days) == pytest.approx(left, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_salience_counts_a_fifth_to_either_side_of_a_half(salience: float, facto
     ],
 )
 def test_windows_fade_over_a_quarter_of_their_length(length: float, fading: float) -> None:
-    assert fading_seconds(length) == fading
+    assert window_fade_seconds(length) == fading
 
 
 @pytest.mark.parametrize(("fadings", "factor"), [(0, 1.3), (1, 1.15), (2, 1.075), (20, 1.0), (math.inf, 1.0)])
@@ -162,7 +163,7 @@ def test_provenance_multiplies_trust_confidence_evidence_and_pins(
     assert found == pytest.approx(factor)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(SHARES, SHARES, st.booleans(), st.booleans())
 def test_more_trust_or_confidence_never_counts_less(less: float, more: float, has_evidence: bool, pin: bool) -> None:
     less, more = sorted((less, more))
@@ -182,12 +183,12 @@ def test_more_trust_or_confidence_never_counts_less(less: float, more: float, ha
 
 @pytest.mark.parametrize(("reads", "boost"), [(0, 1), (1, 1.069315), (10, 1.239790), (100, 1.461512)])
 def test_reads_slow_fading_down_by_their_logarithm(reads: int, boost: float) -> None:
-    assert fading_frequency_boost(reads) == pytest.approx(boost, abs=1e-6)
+    assert decay_frequency_boost(reads) == pytest.approx(boost, abs=1e-6)
 
 
 @pytest.mark.parametrize(("age_days", "boost"), [(0, 1.1), (1, 1.036788), (7, 1.000091), (-1, 1.1), (1e9, 1)])
 def test_what_is_of_late_fades_by_less(age_days: float, boost: float) -> None:
-    assert fading_recency_boost(age_days) == pytest.approx(boost, abs=1e-6)
+    assert decay_recency_boost(age_days) == pytest.approx(boost, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -205,19 +206,19 @@ def test_what_is_of_late_fades_by_less(age_days: float, boost: float) -> None:
     ],
 )
 def test_salience_halves_in_two_weeks(initial: float, age_days: float, access_count: int, left: float) -> None:
-    assert decayed(initial, age_days=age_days, access_count=access_count) == pytest.approx(left, abs=1e-4)
+    assert decayed_salience(initial, age_days=age_days, access_count=access_count) == pytest.approx(left, abs=1e-4)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(SHARES, DAYS, DAYS, READS, READS)
 def test_time_only_takes_away_and_reads_only_hold_back(
     initial: float, age_days: float, later: float, reads: int, more: int
 ) -> None:
     (age_days, later), (reads, more) = sorted((age_days, later)), sorted((reads, more))
-    left = decayed(initial, age_days=age_days, access_count=reads)
+    left = decayed_salience(initial, age_days=age_days, access_count=reads)
 
-    assert 0 <= decayed(initial, age_days=later, access_count=reads) <= left <= initial
-    assert left <= decayed(initial, age_days=age_days, access_count=more) <= initial
+    assert 0 <= decayed_salience(initial, age_days=later, access_count=reads) <= left <= initial
+    assert left <= decayed_salience(initial, age_days=age_days, access_count=more) <= initial
 
 
 @pytest.mark.parametrize(
@@ -250,7 +251,7 @@ def test_entries_go_stale_in_weeks(
     assert found == pytest.approx(stale, abs=1e-4)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(DAYS, DAYS, READS, READS, SHARES, SHARES)
 def test_staleness_grows_with_age_and_falls_with_use_and_weight(
     age_days: float, later: float, reads: int, more: int, weight: float, heavier: float

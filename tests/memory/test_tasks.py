@@ -64,5 +64,5 @@ def test_the_sweep_makes_up_for_what_a_fresh_or_stopped_service_missed() -> None
 def test_a_message_of_another_version_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     run_job("wash_dishes")
 
-    assert "there is no job wash_dishes" in caplog.text
+    assert "unknown job wash_dishes" in caplog.text
     assert not JobRun.objects.exists()

@@ -13,10 +13,10 @@ from memory.models import Account, Kind, Vector
 from memory.models.binary import Embedding, binary_cursor, half_vector
 from memory.owner import Owner
 from memory.retrieval.episodes import search_episodes
+from memory.retrieval.retrievers.vector import nearest_ctes
 from memory.retrieval.search import MemoryQuery
-from memory.retrieval.statements import where_of
-from memory.retrieval.vectors import nearest_ctes
-from memory.services.embedding.vector_index import Hnsw, IvfFlat, build_index, drop_all_indexes, names_of_indexes
+from memory.retrieval.statements import where_sql
+from memory.services.embedding.vector_index import Hnsw, IvfFlat, build_index, drop_all_indexes, find_index_names
 from tests.memory.episodes import NOW
 from tests.memory.vectors import INDEXED, MODEL, WIDTH, Clusters, build, fill
 
@@ -46,7 +46,7 @@ def recall(owner: Owner, questions: Embedding) -> float:
 
 def plan_of_search(owner: Owner) -> str:
     """How PostgreSQL would carry out the part of a search that is about vectors."""
-    where = where_of(Vector.objects.visible_to(owner, Kind.EPISODE).of_model(MODEL, WIDTH), prefix="v")
+    where = where_sql(Vector.objects.visible_to(owner, Kind.EPISODE).of_model(MODEL, WIDTH), prefix="v")
     statement = f"EXPLAIN WITH {nearest_ctes(where=where.text, width=WIDTH)} SELECT * FROM nearest"
     vector = half_vector(np.ones(WIDTH, dtype=np.float32))
     own: dict[str, Any] = {"vector": vector, "limit": K, "exact_rows": conf.EXACT_SEARCH_ROWS}
@@ -85,6 +85,7 @@ def analyze() -> None:
         cursor.execute("ANALYZE memory_vectors")
 
 
+@pytest.mark.slow
 def test_a_filtered_search_finds_what_an_exact_one_finds_by_either_method(crowd: Account) -> None:
     questions = Clusters().draw(QUESTIONS)
 
@@ -107,6 +108,7 @@ def far_away(no_index_left: None, account: Account) -> Owner:
     return owner
 
 
+@pytest.mark.slow
 def test_a_filter_that_exhausts_the_scan_of_the_index_finds_its_k_all_the_same(far_away: Owner) -> None:
     build(Hnsw())
 
@@ -123,7 +125,7 @@ def test_a_filter_that_exhausts_the_scan_of_the_index_finds_its_k_all_the_same(f
 
 def count_indexed(owner: Owner, vector: Embedding, *, exact_rows: int) -> int:
     """How many the index alone comes back with."""
-    where = where_of(Vector.objects.visible_to(owner, Kind.EPISODE).of_model(MODEL, WIDTH), prefix="v")
+    where = where_sql(Vector.objects.visible_to(owner, Kind.EPISODE).of_model(MODEL, WIDTH), prefix="v")
     statement = f"WITH {nearest_ctes(where=where.text, width=WIDTH)} SELECT count(*) FROM indexed"
     own: dict[str, Any] = {"vector": half_vector(vector), "limit": K, "exact_rows": exact_rows}
     with binary_cursor() as cursor:
@@ -131,6 +133,7 @@ def count_indexed(owner: Owner, vector: Embedding, *, exact_rows: int) -> int:
         return int(cursor.fetchall()[0][0])
 
 
+@pytest.mark.slow
 def test_the_planner_takes_the_index_for_a_large_owner_and_a_build_that_is_given_up_leaves_it(large: Owner) -> None:
     for method in (IvfFlat(), Hnsw()):
         built = build(method)
@@ -140,10 +143,11 @@ def test_the_planner_takes_the_index_for_a_large_owner_and_a_build_that_is_given
     next(steps)
     steps.close()
 
-    assert names_of_indexes(INDEXED, valid=True) == [built.name]
-    assert names_of_indexes(INDEXED, valid=False) == []
+    assert find_index_names(INDEXED, valid=True) == [built.name]
+    assert find_index_names(INDEXED, valid=False) == []
 
 
+@pytest.mark.slow
 def test_searches_go_on_while_an_index_is_built(large: Owner) -> None:
     [question] = Clusters().draw(1)
 

@@ -1,4 +1,4 @@
-"""Turns for tests: stored through the service, with vectors whose neighbourhood is known beforehand."""
+"""Turns for tests, stored through the service, with vectors at known distances."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,14 +7,14 @@ from typing import Any
 from memory.extraction.messages import read_message
 from memory.models import Turn
 from memory.owner import Owner
-from memory.services.memories.store import OwnVector
+from memory.services.memories.store import ClientVector
 from memory.services.turns.store import StoredTurns, TurnDraft, store_turns
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 
 def turn(content: Any, *, role: str = "user", angle: float | None = None, **fields: Any) -> TurnDraft:
-    """`fields` are those of the draft."""
-    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    """Return a draft; `fields` are its own."""
+    own = None if angle is None else ClientVector(model=MODEL, vector=direction(angle))
     return TurnDraft(message=read_message({"role": role, "content": content}), own=own, **fields)
 
 
@@ -23,11 +23,11 @@ def say(owner: Owner, *drafts: TurnDraft, conversation_id: str = "c1", now: date
 
 
 def talk(owner: Owner, count: int, *, conversation_id: str = "c1", start: int = 0, now: datetime = NOW) -> StoredTurns:
-    """So many messages, user and assistant in turn, each with its number in it."""
+    """Store so many messages, of user and assistant in turn, each with its number in it."""
     roles = ("user", "assistant")
     drafts = [turn(f"message {number}", role=roles[number % 2]) for number in range(start, start + count)]
     return say(owner, *drafts, conversation_id=conversation_id, now=now)
 
 
-def told(turns: Sequence[Turn]) -> list[tuple[int, str]]:
+def numbered_texts(turns: Sequence[Turn]) -> list[tuple[int, str]]:
     return [(each.index, each.text) for each in turns]

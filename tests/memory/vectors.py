@@ -9,15 +9,15 @@ from memory.models import EpisodicMemory, Memory
 from memory.models.binary import Embedding
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
-from memory.services.embedding.embed import Embedded
-from memory.services.embedding.vector_index import BuiltIndex, Indexed, Method, build_index
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.embedding.vector_index import BuiltIndex, IndexedVectors, IndexMethod, build_index
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory_project.ids import uuid7
 from tests.memory.episodes import NOW
 
 MODEL, WIDTH = "clustered", 64
-INDEXED = Indexed(model=MODEL, width=WIDTH)
-NOTHING = Embedded(model=MODEL, width=WIDTH, vectors={})
+INDEXED = IndexedVectors(model=MODEL, width=WIDTH)
+NOTHING = EmbeddedTexts(model=MODEL, width=WIDTH, vectors={})
 CLUSTERS = 200
 
 
@@ -67,7 +67,7 @@ def copy_rows(table: type[Memory], own: dict[str, str], given: dict[str, Any]) -
         )
 
 
-def build(method: Method) -> BuiltIndex:
+def build(method: IndexMethod) -> BuiltIndex:
     steps = build_index(INDEXED, method)
     while True:
         try:

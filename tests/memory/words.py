@@ -12,13 +12,12 @@ from memory.models import Memory
 from memory.models.binary import binary_cursor
 from memory.owner import Owner
 from memory.providers.deadlines import Deadline
-from memory.retrieval.gathering import gather
-from memory.retrieval.lexical import K1, B, bm25_ctes
-from memory.retrieval.orientation import orient
-from memory.retrieval.plans import Moment, Orientation
+from memory.retrieval.gathering import gather_candidates
+from memory.retrieval.plans import QueryAnalysis, RecallContext
 from memory.retrieval.queries import Query
-from memory.retrieval.recallers.lexical import LEXICAL
-from memory.retrieval.statements import STAND_IN, OwnerShape, bind_owner, shape_of, where_of
+from memory.retrieval.query_analysis import analyze_query
+from memory.retrieval.retrievers.lexical import K1, LEXICAL, B, bm25_ctes
+from memory.retrieval.statements import STAND_INS, OwnerShape, owner_params, owner_shape, where_sql
 from tests.memory.episodes import NOW
 
 RECOUNT = """
@@ -43,25 +42,25 @@ class Document:
     is_found: bool = True
 
 
-def orientation_for(owner: Owner, text: str, **asked: Any) -> Orientation:
+def analysis_for(owner: Owner, text: str, **asked: Any) -> QueryAnalysis:
     """`asked` are further fields of the query."""
-    return orient(owner, Query(text=text, **asked), moment_of(owner))
+    return analyze_query(owner, Query(text=text, **asked), recall_context(owner))
 
 
-def moment_of(owner: Owner) -> Moment:
-    return Moment(owner=owner, now=NOW, deadline=Deadline.after(None))
+def recall_context(owner: Owner) -> RecallContext:
+    return RecallContext(owner=owner, now=NOW, deadline=Deadline.after(None))
 
 
 def found_by_words(owner: Owner, text: str, **asked: Any) -> dict[UUID, float]:
-    """The BM25 score of each memory that the recaller finds, best first."""
-    query, moment = Query(text=text, **asked), moment_of(owner)
-    gathered = gather(owner, query, orient(owner, query, moment), [LEXICAL], moment)
+    """The BM25 score of each memory that the retriever finds, best first."""
+    query, context = Query(text=text, **asked), recall_context(owner)
+    gathered = gather_candidates(owner, query, analyze_query(owner, query, context), [LEXICAL], context)
     ranked = sorted(gathered.candidates, key=lambda each: (-each.bm25, each.id))
     return {each.id: each.bm25 for each in ranked}
 
 
 def texts_by_words(owner: Owner, text: str, **asked: Any) -> list[str]:
-    """The texts that the recaller finds, best first."""
+    """The texts that the retriever finds, best first."""
     found = found_by_words(owner, text, **asked)
     texts = dict(Memory.objects.filter(id__in=found).values_list("id", "text"))
     return [texts[memory_id] for memory_id in found]
@@ -69,12 +68,12 @@ def texts_by_words(owner: Owner, text: str, **asked: Any) -> list[str]:
 
 def found_by_search(owner: Owner, text: str) -> dict[UUID, float]:
     """The same by the part that searches of one kind are made of."""
-    shape: OwnerShape = shape_of(owner)
-    where = where_of(Memory.objects.visible_to(shape.owner).recallable(STAND_IN["now"]), prefix="m")
+    shape: OwnerShape = owner_shape(owner)
+    where = where_sql(Memory.objects.visible_to(shape.owner).recallable(STAND_INS["now"]), prefix="m")
     with binary_cursor() as cursor:
         cursor.execute(
             f"WITH {bm25_ctes(rows=where.text)} SELECT id, score FROM scored ORDER BY score DESC, id",
-            {**where.parameters, **bind_owner(owner, now=NOW), "query": text, "limit": 200},
+            {**where.parameters, **owner_params(owner, now=NOW), "query": text, "limit": 200},
         )
         return dict(cursor.fetchall())
 

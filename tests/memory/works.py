@@ -6,14 +6,14 @@ from uuid import UUID
 
 from memory.models import CompressionLevel, Kind, Memory, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
-from memory.services.records.record import Recorded
+from memory.services.records.record import RecordedTurn
 from tests.memory.graphs import link, store_node
 
 M = TypeVar("M", bound=Memory)
 
 
-def shorten(owner: Owner, recorded: Recorded) -> dict[str, TurnSlot]:
-    """The record's slots at level 1, by slot; what they were made of is archived."""
+def shorten(owner: Owner, recorded: RecordedTurn) -> dict[str, TurnSlot]:
+    """Shorten the slots of a record to level 1 and archive the raw ones. Return them by slot."""
     made = {}
     for raw in recorded.slots:
         row = TurnSlot(kind=Kind.TURN_SLOT, text=f"Short: {raw.text}", record_id=recorded.record.id, slot=raw.slot)
@@ -25,7 +25,7 @@ def shorten(owner: Owner, recorded: Recorded) -> dict[str, TurnSlot]:
 
 
 def merge(owner: Owner, record: TurnRecord, slots: Sequence[TurnSlot]) -> WorkEpisode:
-    """The work episode that tells of these slots of a record, which are archived."""
+    """Merge slots of a record into a work episode and archive them."""
     episode = make_episode(record, CompressionLevel.MERGED)
     stand_for(owner, episode, slots)
     TurnRecord.objects.filter(id=record.id).update(level=CompressionLevel.MERGED, episode_id=episode.pk)
@@ -33,7 +33,7 @@ def merge(owner: Owner, record: TurnRecord, slots: Sequence[TurnSlot]) -> WorkEp
 
 
 def reduce(owner: Owner, record: TurnRecord, merged: WorkEpisode) -> WorkEpisode:
-    """The episode of level 3 that stands for a merged one."""
+    """Reduce a merged episode to one of level 3 and archive it."""
     episode = make_episode(record, CompressionLevel.ARCHIVED)
     stand_for(owner, episode, [merged])
     TurnRecord.objects.filter(id=record.id).update(level=CompressionLevel.ARCHIVED, episode_id=episode.pk)
@@ -56,7 +56,7 @@ def stand_for(owner: Owner, row: M, sources: Sequence[Memory]) -> M:
 
 
 def texts_left(conversation_id: str = "chat-1") -> set[str]:
-    """Of all levels of slots and episodes of a conversation."""
+    """Return the texts of all levels of slots and episodes of a conversation."""
     rows = Memory.objects.filter(conversation_id=conversation_id, kind__in=(Kind.TURN_SLOT, Kind.WORK_EPISODE))
     return set(rows.values_list("text", flat=True))
 

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_project.http.conditional import Versions, etag_of, is_known, narrow, read_if_match
+from memory_project.http.conditional import (
+    Versions,
+    format_etag,
+    intersect_versions,
+    matches_if_none_match,
+    parse_if_match,
+)
 from memory_project.http.problems import Problem
 from memory_project.ids import version_tag
 
@@ -17,23 +23,23 @@ ROW = UUID("01890000-0000-7000-8000-0000deadbeef")
 
 @given(VERSIONS, ROWS)
 def test_a_tag_names_its_version(version: int, row_id: UUID | None) -> None:
-    assert read_if_match(etag_of(version, row_id)) == frozenset({version_tag(version, row_id)})
+    assert parse_if_match(format_etag(version, row_id)) == frozenset({version_tag(version, row_id)})
 
 
 @given(st.sets(st.tuples(VERSIONS, ROWS), min_size=1, max_size=5))
 def test_a_list_of_tags_names_them_all(versions: set[tuple[int, UUID | None]]) -> None:
-    header = " , ".join(etag_of(*version) for version in versions)
+    header = " , ".join(format_etag(*version) for version in versions)
 
-    assert read_if_match(header) == frozenset(version_tag(*version) for version in versions)
+    assert parse_if_match(header) == frozenset(version_tag(*version) for version in versions)
 
 
 def test_a_tag_of_one_row_ends_in_the_last_eight_digits_of_its_id() -> None:
-    assert (etag_of(3, ROW), etag_of(3)) == ('"3.deadbeef"', '"3"')
+    assert (format_etag(3, ROW), format_etag(3)) == ('"3.deadbeef"', '"3"')
 
 
 @pytest.mark.parametrize("header", [None, "*", " * "])
 def test_without_a_tag_any_version_will_do(header: str | None) -> None:
-    assert read_if_match(header) is None
+    assert parse_if_match(header) is None
 
 
 NEVER_OF_A_ROW = ('"3."', '"3.dead"', '"3.DEADBEEF"', '"3.deadbeef0"', '"0.deadbeef"', '".deadbeef"')
@@ -43,13 +49,13 @@ NEVER_OF_A_ROW = ('"3."', '"3.dead"', '"3.DEADBEEF"', '"3.deadbeef0"', '"0.deadb
     "header", ['W/"3"', '"abc"', '""', '"03"', '"-1"', '"3.0"', *NEVER_OF_A_ROW, '"٣"'.encode().decode("latin-1")]
 )
 def test_tags_that_were_never_given_match_nothing(header: str) -> None:
-    assert read_if_match(header) == frozenset()
+    assert parse_if_match(header) == frozenset()
 
 
 @pytest.mark.parametrize("header", ["3", "", '"3', '"3" "4"', '"3",', "W/3", '"3", *'])
 def test_what_is_no_list_of_tags_is_refused(header: str) -> None:
     with pytest.raises(Problem) as refused:
-        read_if_match(header)
+        parse_if_match(header)
 
     assert refused.value.details.status == 400
 
@@ -57,7 +63,7 @@ def test_what_is_no_list_of_tags_is_refused(header: str) -> None:
 @given(st.text(alphabet='W/"3*, a', max_size=40))
 def test_no_header_is_too_strange_to_be_judged(header: str) -> None:
     try:
-        named = read_if_match(header)
+        named = parse_if_match(header)
     except Problem:
         return
 
@@ -69,14 +75,14 @@ def test_no_header_is_too_strange_to_be_judged(header: str) -> None:
     [(None, False), ("*", True), ('"3"', True), ('W/"3"', True), ('"2", "3"', True), ('"33"', False), ("3", False)],
 )
 def test_what_a_reader_has_already_is_known_to_it(header: str | None, known: bool) -> None:
-    assert is_known(header, etag_of(3)) is known
+    assert matches_if_none_match(header, format_etag(3)) is known
 
 
 @pytest.mark.parametrize(
     ("header", "known"), [('"3.deadbeef"', True), ('W/"3.deadbeef"', True), ('"3.00000000"', False), ('"3"', False)]
 )
 def test_a_version_of_one_row_is_known_to_who_read_that_row(header: str, known: bool) -> None:
-    assert is_known(header, etag_of(3, ROW)) is known
+    assert matches_if_none_match(header, format_etag(3, ROW)) is known
 
 
 @pytest.mark.parametrize(
@@ -98,4 +104,8 @@ def test_who_names_versions_twice_means_those_that_both_mean(
     def frozen(versions: set[str] | None) -> Versions:
         return None if versions is None else frozenset(versions)
 
-    assert narrow(frozen(first), frozen(second)) == narrow(frozen(second), frozen(first)) == frozen(both)
+    assert (
+        intersect_versions(frozen(first), frozen(second))
+        == intersect_versions(frozen(second), frozen(first))
+        == frozen(both)
+    )

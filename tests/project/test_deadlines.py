@@ -6,36 +6,36 @@ from threading import Event
 import pytest
 
 from memory_project import deadlines
-from memory_project.deadlines import Deadline, Questions
+from memory_project.deadlines import AnswerDeadline, Questions
 
 PATIENCE_SECONDS = 60
 
 
 def test_more_than_may_ask_at_once_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadlines, "TURN_SECONDS", PATIENCE_SECONDS)
-    questions = Questions("the store", most_at_once=2)
+    questions = Questions("the store", max_simultaneous=2)
 
     def ask(number: int) -> int:
-        return Deadline(PATIENCE_SECONDS).wait_for(questions.ask(lambda: number))
+        return AnswerDeadline(PATIENCE_SECONDS).wait_for(questions.ask(lambda: number))
 
     with ThreadPoolExecutor(8) as clients:
         assert list(clients.map(ask, range(40))) == list(range(40))
 
 
 def test_behind_questions_that_hang_nobody_waits_long() -> None:
-    questions, released = Questions("the store", most_at_once=1), Event()
+    questions, released = Questions("the store", max_simultaneous=1), Event()
     hanging = questions.ask(lambda: released.wait(PATIENCE_SECONDS))
 
     with pytest.raises(TimeoutError, match="earlier questions are unanswered"):
-        Deadline(0).wait_for(questions.ask(lambda: "not asked"))
+        AnswerDeadline(0).wait_for(questions.ask(lambda: "not asked"))
 
     released.set()
-    assert Deadline(PATIENCE_SECONDS).wait_for(hanging)
+    assert AnswerDeadline(PATIENCE_SECONDS).wait_for(hanging)
 
 
 @pytest.mark.parametrize("divisor", [1, 0])
 def test_whoever_has_the_answer_may_ask_again(divisor: int) -> None:
-    questions, again = Questions("the store", most_at_once=1), Future[str]()
+    questions, again = Questions("the store", max_simultaneous=1), Future[str]()
 
     def ask_again(_answer: "Future[float]") -> None:
         again.set_result(questions.ask(lambda: "answered").result(PATIENCE_SECONDS))
@@ -50,9 +50,9 @@ def test_whoever_has_the_answer_may_ask_again(divisor: int) -> None:
 
 def test_an_answer_that_is_late_is_not_waited_for() -> None:
     released = Event()
-    hanging = Questions("the store", most_at_once=1).ask(lambda: released.wait(PATIENCE_SECONDS))
+    hanging = Questions("the store", max_simultaneous=1).ask(lambda: released.wait(PATIENCE_SECONDS))
 
     with pytest.raises(TimeoutError):
-        Deadline(0.01).wait_for(hanging)
+        AnswerDeadline(0.01).wait_for(hanging)
 
     released.set()

@@ -17,7 +17,7 @@ from memory_project.embedded.daemons import is_process_of
 from memory_project.embedded.environment import acquire_servers, servers_for_command
 from memory_project.embedded.errors import EmbeddedServerError, os_errors_as_sentences
 from memory_project.embedded.locks import is_locked
-from memory_project.embedded.places import Place, make_socket_folder, place_for
+from memory_project.embedded.paths import ServerPaths, make_server_paths, make_socket_folder
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, store_url
 from memory_project.embedded.servers import SharedServers, servers_of
@@ -36,8 +36,8 @@ def data() -> Iterator[Path]:
 
 
 @pytest.fixture
-def place(data: Path) -> Iterator[Place]:
-    place = place_for(data, socket_parent=Path("/tmp"))
+def place(data: Path) -> Iterator[ServerPaths]:
+    place = make_server_paths(data, socket_parent=Path("/tmp"))
     yield place
     for server in servers_of(place):
         server.stop()
@@ -45,13 +45,13 @@ def place(data: Path) -> Iterator[Place]:
 
 
 @pytest.fixture
-def postgres(place: Place) -> PostgresServer:
+def postgres(place: ServerPaths) -> PostgresServer:
     make_socket_folder(place)
     return PostgresServer(place)
 
 
 @pytest.fixture
-def valkey(place: Place) -> ValkeyServer:
+def valkey(place: ServerPaths) -> ValkeyServer:
     make_socket_folder(place)
     return ValkeyServer(place)
 
@@ -119,7 +119,7 @@ def test_what_valkey_answered_outlives_its_kill(valkey: ValkeyServer) -> None:
 
 
 def test_a_pid_file_that_names_a_stranger_or_nobody_does_not_keep_postgres_from_starting(
-    postgres: PostgresServer, place: Place
+    postgres: PostgresServer, place: ServerPaths
 ) -> None:
     for left_behind in ("", "half writ", f"{os.getpid()}\n"):
         postgres.start()
@@ -131,7 +131,7 @@ def test_a_pid_file_that_names_a_stranger_or_nobody_does_not_keep_postgres_from_
     assert postgres.is_running()
 
 
-def test_a_lock_of_the_socket_that_names_the_dead_does_not_either(postgres: PostgresServer, place: Place) -> None:
+def test_a_lock_of_the_socket_that_names_the_dead_does_not_either(postgres: PostgresServer, place: ServerPaths) -> None:
     user = place.user.uid if place.user.must_switch else None
     with subprocess.Popen(["sleep", "100"], user=user) as unburied:
         unburied.kill()
@@ -144,7 +144,7 @@ def test_a_lock_of_the_socket_that_names_the_dead_does_not_either(postgres: Post
     assert postgres.is_running()
 
 
-def test_an_initdb_that_was_killed_is_done_again(postgres: PostgresServer, place: Place) -> None:
+def test_an_initdb_that_was_killed_is_done_again(postgres: PostgresServer, place: ServerPaths) -> None:
     unfinished = place.base / "postgres.unfinished"
     unfinished.mkdir()
     (unfinished / "PG_VERSION").write_text("18\n")
@@ -155,7 +155,7 @@ def test_an_initdb_that_was_killed_is_done_again(postgres: PostgresServer, place
     assert not unfinished.exists()
 
 
-def test_a_data_folder_that_is_not_one_is_left_alone(postgres: PostgresServer, place: Place) -> None:
+def test_a_data_folder_that_is_not_one_is_left_alone(postgres: PostgresServer, place: ServerPaths) -> None:
     (place.base / "postgres").mkdir()
     (place.base / "postgres" / "letter.txt").write_text("mine")
 
@@ -165,7 +165,7 @@ def test_a_data_folder_that_is_not_one_is_left_alone(postgres: PostgresServer, p
     assert (place.base / "postgres" / "letter.txt").read_text() == "mine"
 
 
-def test_a_data_folder_of_another_version_is_refused(postgres: PostgresServer, place: Place) -> None:
+def test_a_data_folder_of_another_version_is_refused(postgres: PostgresServer, place: ServerPaths) -> None:
     (place.base / "postgres").mkdir()
     (place.base / "postgres" / "PG_VERSION").write_text("16\n")
 
@@ -173,7 +173,9 @@ def test_a_data_folder_of_another_version_is_refused(postgres: PostgresServer, p
         postgres.start()
 
 
-def test_the_last_words_of_a_server_that_cannot_start_are_passed_on(postgres: PostgresServer, place: Place) -> None:
+def test_the_last_words_of_a_server_that_cannot_start_are_passed_on(
+    postgres: PostgresServer, place: ServerPaths
+) -> None:
     postgres.start()
     postgres.stop()
     (place.base / "postgres" / "postgresql.conf").write_text("no_such_setting = 1\n")
@@ -182,7 +184,8 @@ def test_the_last_words_of_a_server_that_cannot_start_are_passed_on(postgres: Po
         postgres.start()
 
 
-def test_servers_whose_sockets_were_swept_away_are_started_again(place: Place) -> None:
+@pytest.mark.slow
+def test_servers_whose_sockets_were_swept_away_are_started_again(place: ServerPaths) -> None:
     shared = SharedServers(place, servers_of(place))
     shared.acquire()
     shutil.rmtree(place.sockets)
@@ -193,7 +196,7 @@ def test_servers_whose_sockets_were_swept_away_are_started_again(place: Place) -
     assert shared.release()
 
 
-def test_the_last_one_out_stops_the_servers(place: Place) -> None:
+def test_the_last_one_out_stops_the_servers(place: ServerPaths) -> None:
     first, second = (SharedServers(place, servers_of(place)) for _ in range(2))
     first.acquire()
     second.acquire()
@@ -205,7 +208,7 @@ def test_the_last_one_out_stops_the_servers(place: Place) -> None:
     assert not place.sockets.exists()
 
 
-def test_servers_whose_users_were_all_killed_are_adopted(place: Place) -> None:
+def test_servers_whose_users_were_all_killed_are_adopted(place: ServerPaths) -> None:
     abandoned, adopter = (SharedServers(place, servers_of(place)) for _ in range(2))
     abandoned.acquire()
     pids = [server.pid() for server in servers_of(place)]
@@ -217,7 +220,7 @@ def test_servers_whose_users_were_all_killed_are_adopted(place: Place) -> None:
     assert adopter.release()
 
 
-def test_a_server_holds_its_lock_only_while_it_lives(valkey: ValkeyServer, place: Place) -> None:
+def test_a_server_holds_its_lock_only_while_it_lives(valkey: ValkeyServer, place: ServerPaths) -> None:
     valkey.start()
     assert is_locked(place.lock_of("valkey"))
 
@@ -226,7 +229,7 @@ def test_a_server_holds_its_lock_only_while_it_lives(valkey: ValkeyServer, place
     assert not is_locked(place.lock_of("valkey"))
 
 
-def test_a_socket_folder_that_somebody_else_prepared_is_refused(place: Place, tmp_path: Path) -> None:
+def test_a_socket_folder_that_somebody_else_prepared_is_refused(place: ServerPaths, tmp_path: Path) -> None:
     place.sockets.symlink_to(tmp_path)
 
     with pytest.raises(EmbeddedServerError, match="is not a private folder"):
@@ -235,7 +238,7 @@ def test_a_socket_folder_that_somebody_else_prepared_is_refused(place: Place, tm
     place.sockets.unlink()
 
 
-def test_a_socket_folder_that_is_open_to_others_is_refused(place: Place) -> None:
+def test_a_socket_folder_that_is_open_to_others_is_refused(place: ServerPaths) -> None:
     place.sockets.mkdir()
     place.sockets.chmod(0o777)
 
@@ -245,17 +248,17 @@ def test_a_socket_folder_that_is_open_to_others_is_refused(place: Place) -> None
 
 def test_a_socket_path_that_is_too_long_is_refused(data: Path) -> None:
     with pytest.raises(EmbeddedServerError, match="MEMORY_SOCKET_DIR"):
-        place_for(data, socket_parent=Path("/tmp") / ("long" * 20))
+        make_server_paths(data, socket_parent=Path("/tmp") / ("long" * 20))
 
 
 def test_a_missing_permission_is_one_sentence() -> None:
     with pytest.raises(EmbeddedServerError, match=r"^/proc/agent-memory: "), os_errors_as_sentences():
-        place_for(Path("/proc/agent-memory"), socket_parent=Path("/tmp"))
+        make_server_paths(Path("/proc/agent-memory"), socket_parent=Path("/tmp"))
 
 
 @not_as_root
 def test_an_ordinary_user_keeps_the_data_to_itself(tmp_path: Path) -> None:
-    place_for(tmp_path / "data", socket_parent=Path("/tmp"))
+    make_server_paths(tmp_path / "data", socket_parent=Path("/tmp"))
 
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
@@ -265,7 +268,7 @@ def test_root_keeps_data_where_the_servers_can_get_to_it_and_opens_no_folder(dat
     private = data / "root"
     private.mkdir(mode=0o700)
 
-    place = place_for(private / ".data", socket_parent=Path("/tmp"), system_data=data)
+    place = make_server_paths(private / ".data", socket_parent=Path("/tmp"), system_data=data)
     shared = SharedServers(place, servers_of(place))
     shared.acquire()
 
@@ -276,6 +279,7 @@ def test_root_keeps_data_where_the_servers_can_get_to_it_and_opens_no_folder(dat
     assert shared.release()
 
 
+@pytest.mark.slow
 @needs_root
 def test_root_copies_the_programs_where_their_user_cannot_reach_them(
     data: Path, monkeypatch: pytest.MonkeyPatch
@@ -287,7 +291,7 @@ def test_root_copies_the_programs_where_their_user_cannot_reach_them(
         shutil.copytree(site / name, hidden / name, symlinks=True)
     monkeypatch.syspath_prepend(str(hidden))
 
-    place = place_for(data / "data", socket_parent=Path("/tmp"), system_data=data)
+    place = make_server_paths(data / "data", socket_parent=Path("/tmp"), system_data=data)
 
     assert place.programs.postgres.is_relative_to(data / "agent-memory-programs")
     assert place.user.can_run(place.programs.postgres)

@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
 from memory_project import encryption
-from memory_project.encryption import SealBroken, is_current, put_key_in_front, seal, seal_anew, unseal
+from memory_project.encryption import SealBroken, add_encryption_key, is_current, seal, seal_anew, unseal
 
 PLAIN = b'{"password": "hunter2"}'
 
@@ -115,7 +115,7 @@ def test_the_keys_of_the_environment_win(settings: Settings, keys_in_file: Path)
 def test_a_key_put_in_front_seals_from_then_on_without_a_restart(keys_in_file: Path) -> None:
     sealed = seal(PLAIN)
 
-    assert put_key_in_front() == keys_in_file
+    assert add_encryption_key() == keys_in_file
 
     assert unseal(sealed) == PLAIN
     assert not is_current(sealed)
@@ -125,7 +125,7 @@ def test_a_key_put_in_front_seals_from_then_on_without_a_restart(keys_in_file: P
 def test_the_file_of_keys_is_for_its_owner_alone(keys_in_file: Path) -> None:
     keys_in_file.chmod(0o644)
 
-    put_key_in_front()
+    add_encryption_key()
 
     assert stat.S_IMODE(keys_in_file.stat().st_mode) == 0o600
     assert list(keys_in_file.parent.iterdir()) == [keys_in_file]
@@ -135,7 +135,7 @@ def test_no_key_is_lost_when_many_are_put_in_front_at_once(keys_in_file: Path) -
     first = keys_in_file.read_text()
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: put_key_in_front(), range(8)))
+        list(pool.map(lambda _: add_encryption_key(), range(8)))
 
     keys = keys_in_file.read_text().split(",")
     assert len(set(keys)) == 9
@@ -146,11 +146,11 @@ def test_no_key_is_put_beside_what_is_none(keys_in_file: Path) -> None:
     keys_in_file.write_text("nonsense")
 
     with pytest.raises(ImproperlyConfigured):
-        put_key_in_front()
+        add_encryption_key()
 
     assert keys_in_file.read_text() == "nonsense"
 
 
 def test_keys_of_the_environment_are_not_added_to(settings: Settings) -> None:
     with pytest.raises(ImproperlyConfigured, match="put the new one in front there"):
-        put_key_in_front()
+        add_encryption_key()

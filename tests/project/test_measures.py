@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from memory_project.counters import VARIABLE, WORKER, all_counted_files, share_counters, share_worker_counters
-from memory_project.embedded.places import PROJECT
+from memory_project.embedded.paths import PROJECT
 from memory_project.measures import CountedTogether, merged, outcome_counts, quantile, recall_buckets, since
 
 BOUNDS = (0.01, 0.1, 1.0, inf)

@@ -17,7 +17,7 @@ from werkzeug import Request, Response
 from memory.agent_memory import AgentMemory
 from memory.models import JobRun
 from memory.owner import Owner
-from memory_project.http.traceparents import TraceParents
+from memory_project.http.traceparents import TraceParentMiddleware
 from memory_project.logs import logged_as_job
 from memory_project.tracing import ENDPOINTS, carried, find_tracer, span
 from tests.embedding_server import EmbeddingServer
@@ -114,7 +114,7 @@ def test_a_request_goes_on_with_the_trace_that_it_brings(collected: Spans, broug
         with span("context"):
             return HttpResponse()
 
-    TraceParents(answer)(RequestFactory().get("/", headers={"traceparent": brought}))
+    TraceParentMiddleware(answer)(RequestFactory().get("/", headers={"traceparent": brought}))
 
     found = collected()["gen_ai.memory.context"]
     assert (found.trace_id.hex() == TRACE, found.parent_span_id.hex() == PARENT) == (is_child, is_child)

@@ -9,7 +9,7 @@ from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpResponse
 
 from memory.checks import check_tracing
-from memory_project.http.traceparents import TraceParents
+from memory_project.http.traceparents import TraceParentMiddleware
 from memory_project.tracing import ENDPOINTS, find_tracer, span, traced
 
 ACCOUNT = UUID(int=7)
@@ -34,7 +34,7 @@ def test_without_an_endpoint_nothing_is_traced() -> None:
     assert traced("recall")(len)("four") == 4
     assert check_tracing() == []
     with pytest.raises(MiddlewareNotUsed):
-        TraceParents(lambda request: HttpResponse())
+        TraceParentMiddleware(lambda request: HttpResponse())
 
 
 def test_an_endpoint_without_the_packages_is_told_at_start(monkeypatch: pytest.MonkeyPatch) -> None:

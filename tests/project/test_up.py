@@ -19,7 +19,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from memory_project.embedded.places import PROJECT
+from memory_project.embedded.paths import PROJECT
 from memory_project.supervisor.leftovers import marked_processes
 
 SECONDS = 100
@@ -226,6 +226,7 @@ def test_a_killed_service_is_taken_over_by_the_next_start(known: Service) -> Non
     assert known.processes() == []
 
 
+@pytest.mark.slow
 def test_what_is_killed_beside_it_comes_back_and_commands_share_its_servers(known: Service) -> None:
     known.start()
     web = known.master_of("web")
@@ -278,6 +279,7 @@ def test_a_half_made_data_folder_is_one_sentence(service: Service) -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_nothing_embedded_starts_beside_configured_servers(service: Service) -> None:
     name = f"up_{service.port}"
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:

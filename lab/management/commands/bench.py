@@ -17,8 +17,8 @@ from rich.table import Table
 
 from lab.benchmarks.cases import all_cases
 from lab.benchmarks.conversations import bare_log
-from lab.benchmarks.growth import FILLINGS, MOST_TIMES, Growth, measure_growth
-from lab.benchmarks.measure import Measured, measure
+from lab.benchmarks.growth import FILLINGS, MAX_GROWTH, Growth, measure_growth
+from lab.benchmarks.measure import Measurement, measure
 from lab.benchmarks.scratch import fill_episodes, scratch_account
 from lab.benchmarks.web import KeepAliveClient, web_server
 
@@ -57,7 +57,7 @@ class Command(BaseCommand):
         if options["migrate"]:
             call_command("migrate", verbosity=0, skip_checks=True)
         if options["jobs"] is not None:
-            self.tell_growth(options["jobs"] or FILLINGS, as_json=options["json"])
+            self.print_growth_of_jobs(options["jobs"] or FILLINGS, as_json=options["json"])
             return
         measured = measure_all(options["rounds"], memories=options["memories"])
         if options["json"]:
@@ -70,22 +70,22 @@ class Command(BaseCommand):
             return
         console = Console(width=WIDTH, highlight=False)
         with console.capture() as capture:
-            console.print(draw(measured, rounds=options["rounds"]))
+            console.print(render_measurements(measured, rounds=options["rounds"]))
         self.stdout.write(capture.get())
 
-    def tell_growth(self, jobs: Iterable[str], *, as_json: bool) -> None:
-        """As it comes: some jobs take minutes."""
+    def print_growth_of_jobs(self, jobs: Iterable[str], *, as_json: bool) -> None:
+        """Print the figures as they come: some jobs take minutes."""
         for growth in measure_growth(jobs, GROWN):
-            self.stdout.write(json.dumps(asdict(growth)) if as_json else tell_growth(growth))
+            self.stdout.write(json.dumps(asdict(growth)) if as_json else print_growth(growth))
 
 
-def tell_growth(growth: Growth) -> str:
+def print_growth(growth: Growth) -> str:
     seconds = "".join(f"{each:10.2f} s" for each in growth.seconds)
-    verdict = "" if growth.times <= MOST_TIMES else f"  more than {MOST_TIMES:.0f}"
+    verdict = "" if growth.times <= MAX_GROWTH else f"  more than {MAX_GROWTH:.0f}"
     return f"{growth.job:<20}{growth.rows:<46}{seconds}{growth.times:8.1f} ×{verdict}"
 
 
-def measure_all(rounds: int, *, memories: int) -> list[Measured]:
+def measure_all(rounds: int, *, memories: int) -> list[Measurement]:
     try:
         return measure_in_scratch(rounds, memories=memories)
     finally:
@@ -94,7 +94,7 @@ def measure_all(rounds: int, *, memories: int) -> list[Measured]:
             call_command("run_job", "vector_indexes", json=True, stdout=StringIO())
 
 
-def measure_in_scratch(rounds: int, *, memories: int) -> list[Measured]:
+def measure_in_scratch(rounds: int, *, memories: int) -> list[Measurement]:
     now = timezone.now()
     with scratch_account() as scratch, bare_log(), web_server() as address:
         fill_episodes(scratch, EPISODES, now=now)
@@ -109,7 +109,7 @@ def measure_in_scratch(rounds: int, *, memories: int) -> list[Measured]:
             ]
 
 
-def draw(measured: Iterable[Measured], *, rounds: int) -> Table:
+def render_measurements(measured: Iterable[Measurement], *, rounds: int) -> Table:
     table = Table(title=f"{rounds:,} rounds, one connection, {EPISODES:,} episodes with vectors", title_justify="left")
     table.add_column("")
     table.add_column("way")

@@ -12,13 +12,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from rich.console import RenderableType
 
-from lab.evaluation.charts import draw_chart
-from lab.evaluation.datasets import Sample
+from lab.evaluation.charts import render_chart
+from lab.evaluation.datasets import EvaluationSample
 from lab.evaluation.figures import json_of, report_on
 from lab.evaluation.files import FORMATS, open_file
 from lab.evaluation.output import render
-from lab.evaluation.runs import Evaluation, Wanted, evaluate
-from lab.evaluation.tables import FITTED, LEFT_OUT, draw, draw_ablation, draw_budgets, tell_untaught
+from lab.evaluation.runs import Evaluation, RequestedFigures, evaluate
+from lab.evaluation.tables import FITTED, LEFT_OUT, format_untaught, render_ablation, render_budgets, render_report
 from memory.errors import Unprocessable
 from memory.retrieval.techniques import choose_plan
 
@@ -77,22 +77,22 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         samples = thin_out(open_file(options["file"], options["format"]), options["questions"])
-        wanted = wanted_of(options, samples)
+        wanted = requested_figures(options, samples)
         try:
             evaluation = evaluate(samples, wanted)
         except KeyboardInterrupt:
             self.stderr.write("Interrupted; what was loaded is deleted.")
             sys.exit(INTERRUPTED)
         if options["json"]:
-            self.stdout.write(json.dumps(told(evaluation, samples)))
+            self.stdout.write(json.dumps(serialize_results(evaluation, samples)))
         else:
-            self.stdout.write(render(draw_all(evaluation)))
+            self.stdout.write(render(render_all(evaluation)))
         if options["plot"] is not None and evaluation.ablation is not None:
-            options["plot"].write_text(draw_chart(evaluation.ablation), encoding="utf-8")
+            options["plot"].write_text(render_chart(evaluation.ablation), encoding="utf-8")
 
 
-def wanted_of(options: dict[str, Any], samples: Sequence[Sample]) -> Wanted:
-    """Raises CommandError for options that go with no other, and with no such file."""
+def requested_figures(options: dict[str, Any], samples: Sequence[EvaluationSample]) -> RequestedFigures:
+    """Return what to compute. Raises CommandError for options that need others, and for missing files."""
     if options["plot"] is not None and not options["ablate"]:
         raise CommandError("--plot draws what --ablate says: ask for both")
     asked = sum(bool(sample.counted) for sample in samples)
@@ -100,7 +100,7 @@ def wanted_of(options: dict[str, Any], samples: Sequence[Sample]) -> Wanted:
         raise CommandError("there is no question but adversarial ones, which nothing answers: no average is of them")
     if options["leave_one_out"] and asked < 2:
         raise CommandError("--leave-one-out learns on the other samples: two of them have to have questions")
-    return Wanted(
+    return RequestedFigures(
         techniques=read_techniques(options["techniques"]),
         leaves_one_out=options["leave_one_out"],
         ablates=options["ablate"],
@@ -108,20 +108,20 @@ def wanted_of(options: dict[str, Any], samples: Sequence[Sample]) -> Wanted:
     )
 
 
-def draw_all(evaluation: Evaluation) -> Iterator[RenderableType]:
-    yield from draw(report_on(evaluation.answers))
+def render_all(evaluation: Evaluation) -> Iterator[RenderableType]:
+    yield from render_report(report_on(evaluation.answers))
     if evaluation.left_out:
-        yield from draw(report_on(evaluation.left_out), LEFT_OUT)
-        yield from tell_untaught(evaluation.untaught)
-        yield from draw(report_on(evaluation.fitted), FITTED)
+        yield from render_report(report_on(evaluation.left_out), LEFT_OUT)
+        yield from format_untaught(evaluation.untaught)
+        yield from render_report(report_on(evaluation.fitted), FITTED)
     if evaluation.ablation is not None:
-        yield from draw_ablation(evaluation.ablation)
+        yield from render_ablation(evaluation.ablation)
     if evaluation.budgets:
-        yield draw_budgets(evaluation.budgets)
+        yield render_budgets(evaluation.budgets)
 
 
-def told(evaluation: Evaluation, samples: Sequence[Sample]) -> dict[str, Any]:
-    """The report, and under names of their own what was asked for besides."""
+def serialize_results(evaluation: Evaluation, samples: Sequence[EvaluationSample]) -> dict[str, Any]:
+    """Return the report, and under names of their own the further figures."""
     keys = {memory: key for sample in samples for key, memory in sample.ids.items()}
     document = json_of(report_on(evaluation.answers), evaluation.answers, keys)
     if evaluation.left_out:
@@ -136,7 +136,7 @@ def told(evaluation: Evaluation, samples: Sequence[Sample]) -> dict[str, Any]:
 
 
 def read_techniques(told: str) -> list[str]:
-    """Raises CommandError for techniques that there are not."""
+    """Read the names of techniques. Raises CommandError for unknown ones."""
     names = [name.strip() for name in told.split(",") if name.strip()]
     try:
         choose_plan(names)
@@ -145,8 +145,8 @@ def read_techniques(told: str) -> list[str]:
     return names
 
 
-def thin_out(samples: list[Sample], most: int | None) -> list[Sample]:
-    """With no more than `most` questions, the same ones every time."""
+def thin_out(samples: list[EvaluationSample], most: int | None) -> list[EvaluationSample]:
+    """Return the samples with at most `most` questions, the same ones every time."""
     places = [(sample.name, place) for sample in samples for place in range(len(sample.questions))]
     if most is None or most >= len(places):
         return samples

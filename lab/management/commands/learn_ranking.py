@@ -1,4 +1,4 @@
-"""`manage.py learn_ranking`: weights of the ranker's signals, learnt anew from questions whose answers are known."""
+"""`manage.py learn_ranking`: weights of the ranker's signals, learned from questions whose answers are known."""
 
 import json
 import sys
@@ -13,8 +13,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from lab.benchmarks.scratch import scratch_account
-from lab.evaluation.ablation import Row, row_of
-from lab.evaluation.datasets import Sample
+from lab.evaluation.ablation import AblationRow, ablation_row
+from lab.evaluation.datasets import EvaluationSample
 from lab.evaluation.files import FORMATS, open_file
 from lab.evaluation.loading import load_samples, steps_of
 from lab.evaluation.output import render
@@ -22,22 +22,22 @@ from lab.evaluation.progress import open_bar
 from lab.evaluation.ranker import (
     L2,
     PLACES,
-    Learnt,
-    Lesson,
+    LearnedWeights,
+    LearningSet,
     found_by,
     found_when_held_out,
     learn_weights,
     untaught_when_held_out,
 )
-from lab.evaluation.recording import Recorded
+from lab.evaluation.recording import RecordedQuestion
 from lab.evaluation.runs import record_each
-from lab.evaluation.tables import draw_columns, draw_weights, tell_untaught
-from memory.retrieval.ranking import WEIGHTS, Weights, learnt_weights
+from lab.evaluation.tables import format_untaught, render_columns, render_weights
+from memory.retrieval.ranking import WEIGHTS_FILE, Weights, learnt_weights
 
 INTERRUPTED = 130
 PURPOSE = "learning"
 DIGITS = 3
-"""Of a weight: more are noise."""
+"""Digits of a weight; more are noise."""
 
 RESTART = "The weights are written: restart web servers and workers that run, which go by what they read at start."
 
@@ -56,15 +56,15 @@ Weights are read once a process: web servers and workers that run have to be res
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lessons:
-    """What was learnt, from how many samples, and recall@10 as shipped, fitted, and of what was held out.
+    """The learned weights, from how many samples, and recall@10 as shipped, fitted, and held out.
 
-    `untaught` of those are as `count_untaught` says.
+    `untaught` counts held-out questions as `count_untaught` does.
     """
 
-    learnt: Learnt
+    learnt: LearnedWeights
     samples: int
     untaught: int
-    rows: Sequence[Row]
+    rows: Sequence[AblationRow]
 
 
 class Command(BaseCommand):
@@ -78,7 +78,7 @@ class Command(BaseCommand):
         parser.add_argument("--l2", type=cost, default=L2, help=f"how much large weights cost (default: {L2})")
         place = parser.add_mutually_exclusive_group()
         place.add_argument(
-            "--write", dest="place", action="store_const", const=WEIGHTS, help="write them where recall reads them"
+            "--write", dest="place", action="store_const", const=WEIGHTS_FILE, help="write them where recall reads them"
         )
         place.add_argument("--write-to", dest="place", type=Path, metavar="FILE", help="write them elsewhere")
         parser.add_argument("--date", type=date.fromisoformat, help="when they were learnt (default: today)")
@@ -100,7 +100,7 @@ class Command(BaseCommand):
             if options["json"]
             else show(lessons)
         )
-        if options["place"] == WEIGHTS:
+        if options["place"] == WEIGHTS_FILE:
             # not into what may be JSON
             self.stderr.write(RESTART)
 
@@ -112,16 +112,16 @@ def cost(text: str) -> float:
     return number
 
 
-def record_file(samples: list[Sample]) -> list[Recorded]:
-    """An account of its own for each file: words count as they do where nothing else is."""
+def record_file(samples: list[EvaluationSample]) -> list[RecordedQuestion]:
+    """Record a file in an account of its own: words then count as they do where nothing else is stored."""
     with scratch_account(PURPOSE) as scratch:
         with open_bar("loading", steps_of(samples)) as advance:
             loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
         return record_each(loaded, ())
 
 
-def learn_from(recorded: Sequence[Recorded], *, l2: float) -> Lessons:
-    """Raises CommandError where no answer is among the candidates."""
+def learn_from(recorded: Sequence[RecordedQuestion], *, l2: float) -> Lessons:
+    """Learn the weights. Raises CommandError if no answer is among the candidates."""
     if not any(each.can_teach for each in recorded):
         raise CommandError("No answer was among the candidates of any question: there is nothing to learn from.")
     learnt = learn_weights(recorded, l2=l2)
@@ -130,21 +130,21 @@ def learn_from(recorded: Sequence[Recorded], *, l2: float) -> Lessons:
         "fitted": judge(recorded, learnt.weights),
         "held out": found_when_held_out(recorded, l2=l2),
     }
-    rows = [row_of(name, [(each.question.type, found) for each, found in some]) for name, some in judged.items()]
+    rows = [ablation_row(name, [(each.question.type, found) for each, found in some]) for name, some in judged.items()]
     samples = len({each.sample for each in recorded})
     return Lessons(learnt=learnt, samples=samples, untaught=untaught_when_held_out(recorded), rows=rows)
 
 
-def judge(recorded: Sequence[Recorded], weights: Weights) -> list[tuple[Recorded, float]]:
+def judge(recorded: Sequence[RecordedQuestion], weights: Weights) -> list[tuple[RecordedQuestion, float]]:
     return [(each, found_by(weights, each)) for each in recorded]
 
 
 def document_of(lessons: Lessons, *, l2: float, day: date) -> dict[str, Any]:
-    """As the file has it; weights that round to nothing are left out. No sample is named."""
+    """Return the content of `weights.json`; weights that round to zero are left out, and no sample is named."""
     learnt = lessons.learnt
     return {
-        "turns": rounded(learnt.turns),
-        "others": rounded(learnt.others),
+        "turns": rounded_weight(learnt.turns),
+        "others": rounded_weight(learnt.others),
         "learnt": {
             "date": day.isoformat(),
             "samples": lessons.samples,
@@ -161,7 +161,7 @@ def document_of(lessons: Lessons, *, l2: float, day: date) -> dict[str, Any]:
     }
 
 
-def rounded(lesson: Lesson) -> dict[str, float]:
+def rounded_weight(lesson: LearningSet) -> dict[str, float]:
     weights = {name: round(weight, DIGITS) for name, weight in lesson.weights.items()}
     return {name: weight for name, weight in weights.items() if weight}
 
@@ -176,5 +176,5 @@ def write_weights(path: Path, document: dict[str, Any]) -> None:
 
 def show(lessons: Lessons) -> str:
     title = f"recall@{PLACES}, as far as weights and scorers decide"
-    tables = [draw_weights(lessons.learnt), draw_columns(title, lessons.rows)]
-    return render([*tables, *tell_untaught(lessons.untaught)])
+    tables = [render_weights(lessons.learnt), render_columns(title, lessons.rows)]
+    return render([*tables, *format_untaught(lessons.untaught)])

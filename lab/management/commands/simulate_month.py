@@ -8,11 +8,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from lab.simulation.digests import digest_of, told_state
+from lab.simulation.digests import describe_state, digest_of
 from lab.simulation.lives import holds_anything
-from lab.simulation.month import Month, Step, do_at_once, first_day_of
-from lab.simulation.reports import add_up, draw, tell
-from lab.simulation.script import Extent
+from lab.simulation.month import Month, MonthStep, do_at_once, first_day_of
+from lab.simulation.reports import render_month, serialize_month, total_by_job
+from lab.simulation.script import ScriptSize
 from memory.models import Account
 
 
@@ -38,23 +38,25 @@ class Command(BaseCommand):
             raise CommandError(f"The account {account.name!r} holds something already: name one that is empty.")
         now = timezone.now()
         month = Month(extent=extent, account=account, first_day=first_day_of(extent, now), since=now, do=do_at_once)
-        totals = add_up(self.watched(month.live()))
-        digest = digest_of(told_state(account))
-        self.stdout.write(json.dumps(tell(totals, digest)) if options["json"] else draw(totals, digest))
+        totals = total_by_job(self.watched(month.live()))
+        digest = digest_of(describe_state(account))
+        self.stdout.write(
+            json.dumps(serialize_month(totals, digest)) if options["json"] else render_month(totals, digest)
+        )
         if any(total.unexplained for total in totals):
             raise CommandError("Something is unexplained.")
 
-    def watched(self, steps: Iterable[Step]) -> Iterable[Step]:
-        """Says at once what nothing explains."""
+    def watched(self, steps: Iterable[MonthStep]) -> Iterable[MonthStep]:
+        """Print unexplained changes as they occur."""
         for step in steps:
             for each in step.unexplained:
                 self.stderr.write(f"{step.at:%Y-%m-%d %H:%M} {step.job}: {each.count} of {each.what}")
             yield step
 
 
-def extent_of(options: dict[str, Any]) -> Extent:
+def extent_of(options: dict[str, Any]) -> ScriptSize:
     numbers = {name: options[name] for name in ("conversations", "agents", "days")}
     for name, number in numbers.items():
         if number < 1:
             raise CommandError(f"--{name} must be at least 1.")
-    return Extent(**numbers, seed=options["seed"])
+    return ScriptSize(**numbers, seed=options["seed"])

@@ -13,7 +13,7 @@ one of a plan is true until its date has passed; one of a state is true as long 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from memory.extraction.grounding import is_told, word_stems
+from memory.extraction.grounding import is_grounded, word_stems
 from memory.extraction.knowledge import (
     Chunk,
     ChunkTurn,
@@ -43,7 +43,7 @@ class RuleExtractor:
     is_remote = False
 
     def extract(self, chunk: Chunk, *, meter: Meter, deadline_seconds: float) -> Extraction:
-        """What the new turns say. Asks nobody, so that neither meter nor deadline is used."""
+        """Extract what the new turns say. Asks nobody, so neither meter nor deadline is used."""
         return checked(_Reader(chunk).read(), chunk)
 
 
@@ -141,7 +141,7 @@ class _Reader:
             yield ExtractedEntity(name=name, type=self.names.types[key], aliases=written, evidence=tuple(sorted(turns)))
 
     def named(self, statement: Statement) -> tuple[str, ...]:
-        """The names of a statement whose types nothing speaks against, and those that its claim holds."""
+        """Return the names of a statement with unambiguous types, and those that its claim holds."""
         sure = (named for named in statement.names if self.names.type_of(named.name) == named.type)
         names = (self.names.form_of(named.name) for named in sure)
         return tuple(dict.fromkeys((*names, *self.names.mentioned(statement.claim))))
@@ -178,7 +178,7 @@ class _Reader:
 
 
 def _speaker(turn: ChunkTurn) -> Speaker | None:
-    """Who says a turn: a person by name, else the user; nobody where it is a machine."""
+    """Return who says a turn: a person by name, else the user; nobody if it is a machine."""
     name = personal_name(turn)
     if name:
         return Speaker(label=name, person=name)
@@ -186,14 +186,14 @@ def _speaker(turn: ChunkTurn) -> Speaker | None:
 
 
 def _grounded(statement: Statement, told: frozenset[str]) -> Statement:
-    """The statement without its date, where with it too few of the claim's words are the turn's (`checked`)."""
-    if not statement.when or is_told(statement.claim, told):
+    """Return the statement, without its date where the date would make too few of the claim's words the turn's."""
+    if not statement.when or is_grounded(statement.claim, told):
         return statement
     return replace(statement, claim=statement.claim.removesuffix(f" {statement.when}"))
 
 
 def _preferences(facts: Sequence[_Found], users_turns: set[int]) -> Iterator[ExtractedPreference]:
-    """What users say of themselves that they like."""
+    """Return what users say of themselves that they like."""
     for found in facts:
         statement = found.statement
         turns = tuple(sorted(found.turns & users_turns))

@@ -1,4 +1,4 @@
-"""What is said with "is": ages, jobs, origins, states, and who or what is somebody's own."""
+"""Claims with "is": ages, jobs, origins, states, and who or what is somebody's own."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from memory.dates import Bound, Tense, find_dates
 from memory.extraction.rules.names import NAME, bare_name, is_name
 from memory.extraction.rules.phrases import cut, cut_at_marks, phrase
 from memory.extraction.rules.readings import TEMPORAL, Said, made
-from memory.extraction.rules.statements import Named, Statement, attitude_to
+from memory.extraction.rules.statements import NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject
 from memory.extraction.rules.verbs import Form, Predicate
 from memory.extraction.rules.words import PROFESSIONS, STATES
@@ -50,7 +50,7 @@ _BORN = {"born in": "birthplace", "born on": "birthday"}
 
 
 def copula(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
-    """What "is" or "was" says of a subject."""
+    """Return what "is" or "was" says of a subject."""
     for read in _READINGS.get(predicate.form, _PRESENT):
         statement = read(said, subject, predicate)
         if statement is not None:
@@ -63,7 +63,7 @@ def copula(said: Said, subject: Subject, predicate: Predicate) -> Statement | No
 
 
 def _beginning(said: Said, predicate: Predicate) -> datetime | None:
-    """Since when it is so: "is vegan since 2015", "has been a nurse for ten years"."""
+    """Return since when it is so: "is vegan since 2015", "has been a nurse for ten years"."""
     if predicate.form not in (Form.COPULA, Form.COPULA_PERFECT):
         return None
     dates = find_dates(cut_at_marks(predicate.rest), at=said.turn.timestamp)
@@ -99,7 +99,7 @@ def _origin(said: Said, subject: Subject, predicate: Predicate) -> Statement | N
     if not name or not is_name(name):
         return None
     statement = made(said, subject, attribute="origin", value=name, claim=_claim(subject, predicate, f"from {name}"))
-    return replace(statement, names=(*subject.names, Named(name=name, type="place")))
+    return replace(statement, names=(*subject.names, NamedThing(name=name, type="place")))
 
 
 def _profession(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
@@ -114,7 +114,7 @@ def _profession(said: Said, subject: Subject, predicate: Predicate) -> Statement
         return statement
     person = next((each.name for each in subject.names if each.name == subject.label), "")
     is_paid = person and predicate.form is Form.COPULA and not re.search(r"student|graduate|volunteer", match["all"])
-    names = (*subject.names, Named(name=organization, type="organization"))
+    names = (*subject.names, NamedThing(name=organization, type="organization"))
     return replace(statement, names=names, relationship=(person, organization, "WORKS_FOR") if is_paid else None)
 
 
@@ -138,7 +138,7 @@ def _relation(said: Said, subject: Subject, predicate: Predicate) -> Statement |
 
 def _knowing(statement: Statement, subject: Subject, name: str) -> Statement:
     person = next((each.name for each in subject.names if each.name == subject.label), "")
-    names = (*statement.names, Named(name=name, type="person"))
+    names = (*statement.names, NamedThing(name=name, type="person"))
     return replace(statement, names=names, relationship=(person, name, "KNOWS") if person else None)
 
 
@@ -159,12 +159,12 @@ def _happened(said: Said, subject: Subject, predicate: Predicate) -> Statement |
     statement = made(said, subject, attribute=_BORN.get(words, f"event:{words}"), value=value, claim=claim)
     statement = replace(statement, temporal=Temporal.PAST, valid_from=date.start if date else None)
     if words in ("born in", "raised in") and is_name(value):
-        return replace(statement, names=(*subject.names, Named(name=value, type="place")))
+        return replace(statement, names=(*subject.names, NamedThing(name=value, type="place")))
     return statement
 
 
 def _born_on(said: Said, subject: Subject, words: str, when: str) -> Statement | None:
-    """ "was born in 1990", "was born on 3 May 1990"."""
+    """Read "was born in 1990", "was born on 3 May 1990"."""
     if not words.startswith("born"):
         return None
     statement = made(said, subject, attribute="birthday", value=when.partition(" ")[2], claim=f"was born {when}")

@@ -1,4 +1,4 @@
-"""What a statement does to what was said or known before: takes it back, or cannot be true beside it."""
+"""Effects of a statement on earlier or known ones: it retracts them, or cannot be true beside them."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from memory.extraction.knowledge import KnownFact
 from memory.extraction.rules.passages import Clause
-from memory.extraction.rules.statements import Named, Read, Statement, comparable, is_single, read_claim
+from memory.extraction.rules.statements import NamedThing, Read, Statement, comparable, is_single, read_claim
 from memory.extraction.rules.words import SINGLE_RELATIONS
 from memory.models.facts import Certainty, Temporal
 
@@ -30,7 +30,7 @@ class Earlier:
 
 
 def read_known(known: Sequence[KnownFact]) -> list[Earlier]:
-    """The known facts that are worded as the rules word theirs."""
+    """Return the known facts that are worded as the rules word theirs."""
     earlier = []
     for fact in known:
         read = read_claim(fact.claim, only_relations=SINGLE_RELATIONS)
@@ -56,7 +56,7 @@ class Bearing:
 
 
 def bearing_of(statement: Statement, earlier: Sequence[Earlier]) -> Bearing:
-    """What the statement takes back, or contradicts.
+    """Return what the statement retracts, or contradicts.
 
     Of what one has one of, another value cannot be true beside the first: it is taken back where the speaker corrects
     themselves and does not say that the world has changed. Of what one may have several of, only the last that was
@@ -93,12 +93,12 @@ def _is_over(statement: Statement) -> bool:
 
 
 def _moved_lately(statement: Statement) -> bool:
-    """ "moved to Berlin" says where one lives now, unless it was long ago."""
+    """Return whether a move says where one lives now: "moved to Berlin" does, unless it was long ago."""
     return statement.attribute == "residence" and " moved " in statement.claim and statement.is_recent
 
 
 def replaced(clause: Clause, speaker_last: Statement | None) -> Statement | None:
-    """The speaker's last statement with another value: "sorry, it's Porto, not Lisbon", "I meant Porto"."""
+    """Return the speaker's last statement with another value: "sorry, it's Porto, not Lisbon", "I meant Porto"."""
     if speaker_last is None or not clause.is_correction:
         return None
     text = clause.text.strip(" .!")
@@ -112,7 +112,7 @@ def replaced(clause: Clause, speaker_last: Statement | None) -> Statement | None
 
 
 def _is_alike(new: str, old: str) -> bool:
-    """Whether one may stand for the other: both names, or both numbers."""
+    """Return whether one may stand for the other: both names, or both numbers."""
     if old.isdecimal() or new.isdecimal():
         return old.isdecimal() and new.isdecimal()
     return old[:1].isupper() and new[:1].isupper()
@@ -136,7 +136,7 @@ def _with_value(statement: Statement, old: str, new: str) -> Statement | None:
     )
 
 
-def _renamed(named: Named, old: str, new: str) -> Named:
+def _renamed(named: NamedThing, old: str, new: str) -> NamedThing:
     return replace(named, name=new) if named.name == old else named
 
 

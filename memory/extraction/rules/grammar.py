@@ -54,7 +54,7 @@ def rule(
 
 
 def state(verb: str, needs: str, attribute: str, *, refuses: str = "", makes: tuple[str, str] = ("", "")) -> Rule:
-    """A rule of what lasts: what is true since or until a date, rather than something that happened on it."""
+    """Return a rule of what lasts: true since or until a date, rather than something that happened on it."""
     return replace(rule(verb, needs, attribute, HABIT, refuses=refuses, makes=makes), is_state=True)
 
 
@@ -64,12 +64,12 @@ MADE = r"(?:an?|my|our|my first|my own|the|some) \w"
 
 
 def verbs(words: str) -> list[str]:
-    """The verbs of a list in words, for rules that they share."""
+    """Return the verbs of a list in words, for rules that they share."""
     return words.split()
 
 
 def by_verb(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
-    """The rules of each verb, in their order: the first that fits is the one that reads."""
+    """Return the rules of each verb in order: the first that fits reads the clause."""
     grouped: dict[str, list[Rule]] = {}
     for each in rules:
         grouped.setdefault(each.verb, []).append(each)

@@ -95,14 +95,14 @@ _PERSONAL = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+){0,3}\.?")
 
 
 def personal_name(turn: ChunkTurn) -> str:
-    """The name of a person who says a turn; empty where it is a machine's, a handle, or missing."""
+    """Return the name of a person who says a turn; empty for a machine, a handle, or none."""
     name = " ".join(turn.speaker.split())
     is_plain = len(name) <= MOST_NAME_CHARACTERS and _PERSONAL.fullmatch(name) is not None
     return name if is_plain and not name[0].islower() and name.split()[0].lower() not in MACHINE_NAMES else ""
 
 
 def is_name(name: str) -> bool:
-    """Whether every word of it but small ones is capitalized, and none is a word that names nobody."""
+    """Return whether every word of it but small ones is capitalized, and none is a word that names nobody."""
     words = [word for word in name.split() if word not in _SMALL_WORDS]
     return (
         bool(words)
@@ -113,7 +113,7 @@ def is_name(name: str) -> bool:
 
 
 def bare_name(text: str) -> str:
-    """A name without a possessive, or a stop of its sentence."""
+    """Return a name without a possessive, or the full stop of its sentence."""
     return re.sub(r"'s?$", "", text.strip(" .,-'"))
 
 
@@ -131,7 +131,7 @@ class Names:
     speakers: frozenset[str] = frozenset()
 
     def add(self, name: str, type_: str, *, surely: bool = False) -> None:
-        """A name of a type. One with two types has none, unless one of them is sure."""
+        """Add a name of a type. One with two types has none, unless one of them is sure."""
         key = normalize_name(name)
         if key in self.torn or key in self.aliases or len(self.types) >= MOST_NAMES:
             return
@@ -146,7 +146,7 @@ class Names:
         return self.types.get(self._key(name), "")
 
     def form_of(self, name: str) -> str:
-        """How a name is written first; an alias becomes the name that it stands for."""
+        """Return how a name is written first; an alias becomes the name that it stands for."""
         return self.forms.get(self._key(name), name)
 
     def _key(self, name: str) -> str:
@@ -154,7 +154,7 @@ class Names:
         return self.aliases.get(key, key)
 
     def mentioned(self, text: str) -> Iterator[str]:
-        """The names that a text holds, as they are written first."""
+        """Return the names that a text holds, as they are written first."""
         known = {**self.forms, **{alias: alias for alias in self.aliases}}
         found = {word for match in _CAPITALIZED.finditer(text) for word in _runs(match[0])}
         for key in dict.fromkeys(map(normalize_name, found)):
@@ -175,7 +175,7 @@ def _runs(words: str) -> Iterator[str]:
 
 
 def names_of(turns: Iterable[tuple[ChunkTurn, str]]) -> Names:
-    """The names in turns, each with its prose."""
+    """Return the names in turns, each with its prose."""
     turns = list(turns)
     speakers = frozenset(personal_name(turn) for turn, _ in turns) - {""}
     names = Names(speakers=speakers)
@@ -183,7 +183,7 @@ def names_of(turns: Iterable[tuple[ChunkTurn, str]]) -> Names:
         names.add(speaker, "person", surely=True)
     for turn, text in turns:
         for sentence in split_sentences(text):
-            for name, type_ in _told(sentence[:1000]):
+            for name, type_ in _contexts_of_names(sentence[:1000]):
                 if type_ == "person" and (full := _short_for(name, speakers - {personal_name(turn)})):
                     names.aliases[normalize_name(name)] = normalize_name(full)
                 else:
@@ -192,12 +192,12 @@ def names_of(turns: Iterable[tuple[ChunkTurn, str]]) -> Names:
 
 
 def _short_for(name: str, speakers: frozenset[str]) -> str:
-    """The one speaker for whom this is a short name ("Greg" for "Gregory"), if any."""
+    """Return the one speaker for whom this is a short name ("Greg" for "Gregory"), if any."""
     full = [each for each in speakers if each != name and len(name) > 2 and each.startswith(name)]
     return full[0] if len(full) == 1 else ""
 
 
-def _told(sentence: str) -> Iterator[tuple[str, str]]:
+def _contexts_of_names(sentence: str) -> Iterator[tuple[str, str]]:
     for type_, pattern in _CONTEXTS:
         for match in pattern.finditer(sentence):
             name = bare_name(_FIRST_WORDS.sub("", match["name"]))
@@ -206,5 +206,5 @@ def _told(sentence: str) -> Iterator[tuple[str, str]]:
 
 
 def _goes_on(sentence: str, match: re.Match[str]) -> bool:
-    """ "moved to Anna's flat" names no place."""
+    """Return whether a name only begins a phrase: "moved to Anna's flat" names no place."""
     return "'s" in match["name"] or sentence[match.end("name") : match.end("name") + 2] == "'s"

@@ -1,4 +1,4 @@
-"""Which parts of a turn are statements of its speaker: plain sentences, cut into clauses that begin with a subject.
+"""The parts of a turn that its speaker states: plain sentences, cut into clauses that begin with a subject.
 
 Quoted and marked-up text, code, transcripts, questions, conditions, reports of what others said, jokes, and turns that
 tell a machine what to do are passed over whole: what they hold may be anybody's, and may not be meant.
@@ -139,7 +139,7 @@ _CONTRACTED = (
 
 
 def prose(text: str) -> str:
-    """The text in its speaker's own words, on its lines; gaps where something else was. Empty where none is meant."""
+    """Return the text in its speaker's own words, line by line, with gaps where something else was."""
     text = _WIDE.sub(" " * 4, text[:MOST_TURN_CHARACTERS].translate(_APOSTROPHES))
     if _NOT_MEANT.search(text):
         return ""
@@ -172,7 +172,7 @@ def _without_quotes(text: str) -> str:
 
 
 def _is_title(words: str) -> bool:
-    """Whether every word is capitalized that is no small one: a title, or a name, and no sentence."""
+    """Return whether every word but small ones is capitalized: a title or a name, and no sentence."""
     large = [word for word in words.split() if word not in _SMALL_WORDS]
     return words.split()[0] not in ("I", "My", "We") and all(word[0].isupper() or word.isdecimal() for word in large)
 
@@ -185,7 +185,7 @@ def _prose_lines(text: str) -> Iterator[str]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a prose that are asserted in earnest."""
+    """Return the sentences of a prose that are asserted in earnest."""
     sentences = split_sentences(text)
     joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
     return [each for place, each in enumerate(sentences) if place not in joked and _is_asserted(each)]
@@ -198,7 +198,7 @@ def _is_asserted(sentence: str) -> bool:
 
 
 def clauses_of(sentence: str) -> list[Clause]:
-    """The clauses of a sentence, each from its subject on; what comes between two of them belongs to the first."""
+    """Return the clauses of a sentence, each from its subject on; what comes between two belongs to the first."""
     sentence = _SMALL_I.sub("I", sentence)
     for contracted, full in _CONTRACTED:
         sentence = contracted.sub(full, sentence)
@@ -211,7 +211,7 @@ def clauses_of(sentence: str) -> list[Clause]:
 
 
 def _pieces(sentence: str) -> list[str]:
-    """The sentence cut where a subject follows, but not within one: "my partner and I"."""
+    """Cut the sentence where a subject follows, but not within one: "my partner and I"."""
     pieces, start = [], 0
     for joint in _JOINT.finditer(sentence):
         if not (joint[0].strip() == "and" and _HALF_A_SUBJECT.search(sentence, start, joint.start())):

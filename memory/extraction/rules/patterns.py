@@ -1,4 +1,4 @@
-"""Claims: what a clause says of its subject, in one wording for everybody who says it.
+"""Claims: the meaning of a clause about its subject, in one wording for everybody who says it.
 
 A clause is read from its subject on: the verb decides which rule of the grammar may apply, its form when it is true,
 and the phrase behind it what of. A clause that no rule reads to the end of its phrase says nothing.
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from memory.dates import Bound, Dated, Tense, find_dates
+from memory.dates import Bound, DateMention, Tense, find_dates
 from memory.extraction.rules import events, states
 from memory.extraction.rules.copulas import copula
 from memory.extraction.rules.grammar import Rule, by_verb
@@ -18,7 +18,7 @@ from memory.extraction.rules.phrases import Voice, cut, phrase, trimmed
 from memory.extraction.rules.preferences import liking_of
 from memory.extraction.rules.readings import TEMPORAL, Said, made
 from memory.extraction.rules.relations import owned
-from memory.extraction.rules.statements import LIKINGS, Named, Statement, attitude_to
+from memory.extraction.rules.statements import LIKINGS, NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject, pronoun_of, subject_of
 from memory.extraction.rules.verbs import Form, Predicate, is_past, predicate_of
 from memory.models.facts import Temporal
@@ -42,7 +42,7 @@ _MARKS = re.compile("[\ue000-\uf8ff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """When a claim holds, and how it says so."""
+    """The times at which a claim holds, and how it says so."""
 
     words: str = ""
     valid_from: datetime | None = None
@@ -51,7 +51,7 @@ class Times:
 
 
 def statements_of(said: Said) -> Iterator[Statement]:
-    """What the clause says, one statement or none, or two where it names somebody on the way."""
+    """Return what the clause says: one statement or none, or two if it names somebody on the way."""
     said = _dated_before(said)
     yield from owned(said)
     subject = subject_of(said.clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
@@ -65,7 +65,7 @@ def statements_of(said: Said) -> Iterator[Statement]:
 
 
 def spoken_of(said: Said, statements: Sequence[Statement]) -> list[Subject]:
-    """The people whom a clause is about, or names as somebody's own; animals, too."""
+    """Return the people whom a clause is about, or names as somebody's own; animals, too."""
     subject = subject_of(_dated_before(said).clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
     people = [subject] if subject and not subject.is_own and subject.is_third else []
     for statement in statements:
@@ -82,7 +82,7 @@ def _person(said: Said, statement: Statement) -> Subject:
 
 
 def _dated_before(said: Said) -> Said:
-    """The clause without the time that it begins with, which becomes its lead: "Last week I …"."""
+    """Return the clause without the time that it begins with, which becomes its lead: "Last week I …"."""
     text = said.clause.text
     start = _JUST.match(text).end()  # type: ignore[union-attr]
     for dated in find_dates(text[start : start + 60], at=said.turn.timestamp, tense=Tense.PAST)[:1]:
@@ -93,7 +93,7 @@ def _dated_before(said: Said) -> Said:
 
 
 def _done(words: str) -> Iterator[str]:
-    """The predicates that "and" joins: "visited a museum and bought a print"."""
+    """Return the predicates that "and" joins: "visited a museum and bought a print"."""
     start = 0
     for match in _AND_THEN.finditer(words):
         if is_past(match["verb"]) and is_past(words[start:].split(maxsplit=1)[0]):
@@ -129,7 +129,7 @@ def _liking(said: Said, subject: Subject, predicate: Predicate) -> Statement | N
 
 
 def _by_rules(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
-    """By the first rule that fits what follows the verb, dates taken out."""
+    """Read a clause by the first rule that fits what follows the verb, dates taken out."""
     text, dates = _marked(said, predicate)
     text = cut(text)
     words = trimmed(_MARKS.sub(" ", text))
@@ -148,11 +148,11 @@ class Fit:
     rule: Rule
     match: re.Match[str]
     words: str
-    dates: list[Dated]
+    dates: list[DateMention]
 
     @property
     def named(self) -> str:
-        """What follows the preposition of the rule; nothing where it has none."""
+        """Return what follows the preposition of the rule; nothing if it has none."""
         has_preposition = "prep" in self.rule.needs.groupindex and self.match["prep"] is not None
         named = self.words[self.match.end("prep") :].strip() if has_preposition else ""
         beyond = _BEYOND_A_PLACE if self.rule.type == "place" else _BEYOND_A_NAME
@@ -193,22 +193,22 @@ def _is_recent(said: Said, valid_from: datetime | None) -> bool:
 
 
 def _with_work(statement: Statement, subject: Subject, match: re.Match[str]) -> Statement:
-    """The statement with the book, song or the like that it names, if its subject made it."""
+    """Return the statement with the book, song or the like that it names, if its subject made it."""
     makes = statement.attribute in ("created", "event:write") and statement.temporal == Temporal.PAST
     name = bare_name(match["name"])
     if not makes or not is_name(name):
         return statement
-    named = (*statement.names, Named(name=name, type="work"))
+    named = (*statement.names, NamedThing(name=name, type="work"))
     person = next((each.name for each in subject.names if each.name == subject.label), "")
     return replace(statement, names=named, relationship=(name, person, "CREATED_BY") if person else None)
 
 
 def _with_name(statement: Statement, subject: Subject, rule: Rule, value: str) -> Statement:
-    """The statement with the place or organisation that it names, if it does, and how its subject stands to it."""
+    """Return the statement with the place or organisation that it names, if any, and its relation to the subject."""
     name = bare_name(value.removeprefix("the "))
     if not rule.type or not is_name(name) or name != value.removeprefix("the "):
         return statement
-    named = (*statement.names, Named(name=name, type=rule.type))
+    named = (*statement.names, NamedThing(name=name, type=rule.type))
     person = next((each.name for each in subject.names if each.name == subject.label), "")
     if person and rule.relationship == "CREATED_BY" and statement.temporal == Temporal.PAST:
         return replace(statement, names=named, relationship=(name, person, rule.relationship))
@@ -218,8 +218,8 @@ def _with_name(statement: Statement, subject: Subject, rule: Rule, value: str) -
     return replace(statement, names=named, relationship=(person, name, rule.relationship))
 
 
-def _marked(said: Said, predicate: Predicate) -> tuple[str, list[Dated]]:
-    """What follows the verb, each date in it as one private character, and the dates; the last are of the lead."""
+def _marked(said: Said, predicate: Predicate) -> tuple[str, list[DateMention]]:
+    """Return what follows the verb with each date as one private character, and the dates; the last are of the lead."""
     tense = Tense.FUTURE if predicate.form in (Form.FUTURE, Form.INTENT, Form.PROGRESSIVE) else None
     tense = Tense.PAST if predicate.form in _HAPPENED else tense
     dates = find_dates(predicate.rest, at=said.turn.timestamp, tense=tense)
@@ -234,8 +234,8 @@ def _marked(said: Said, predicate: Predicate) -> tuple[str, list[Dated]]:
     return text, dates + leading
 
 
-def times_of(form: Form, rule: Rule, dates: list[Dated], said: Said) -> Times | None:
-    """When what is said in a form holds; None where its dates do not go with the form."""
+def times_of(form: Form, rule: Rule, dates: list[DateMention], said: Said) -> Times | None:
+    """Return when a statement of this form holds; None if its dates do not go with the form."""
     today = said.turn.timestamp
     within = [dated for dated in dates if dated.bound is Bound.WITHIN]
     if len(within) > 1:
@@ -258,12 +258,12 @@ def times_of(form: Form, rule: Rule, dates: list[Dated], said: Said) -> Times | 
     return Times(temporal=temporal, words=_words(date), valid_from=date.start if date else None, valid_to=ended)
 
 
-def _words(date: Dated | None) -> str:
+def _words(date: DateMention | None) -> str:
     return date.words if date else ""
 
 
-def _beginning(form: Form, rule: Rule, dates: list[Dated]) -> datetime | None:
-    """Since when something goes on: "has worked here for two years", "lives here since May"."""
+def _beginning(form: Form, rule: Rule, dates: list[DateMention]) -> datetime | None:
+    """Return since when something goes on: "has worked here for two years", "lives here since May"."""
     if form is Form.PAST or (form is Form.PERFECT and not rule.is_state):
         return None
     began = [dated.start for dated in dates if dated.bound in (Bound.SINCE, Bound.LASTING)]

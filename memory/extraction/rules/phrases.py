@@ -58,7 +58,7 @@ _SHAPE = re.compile(r"[\w$€£#'&+.,%-]+(?: [\w$€£#'&+.,%-]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voice:
-    """Who says it, as claims name them, and whether they speak of themselves."""
+    """The speaker as claims name them, and whether they speak of themselves."""
 
     speaker: str
     is_own: bool
@@ -69,7 +69,7 @@ class Voice:
 
 
 def possessive(name: str) -> str:
-    """ "Ana's", "the user's" """
+    """Return the possessive, such as "Ana's" or "the user's"."""
     return f"{_inside(name)}'s"
 
 
@@ -78,7 +78,7 @@ def _inside(name: str) -> str:
 
 
 def phrase(text: str, voice: Voice) -> str:
-    """What was cut as a phrase of a claim; empty where it would mean something to its speaker alone.
+    """Return the text cut as a phrase of a claim; empty where only its speaker would understand it.
 
     What is the speaker's becomes "their", or theirs by name where the
     sentence is about somebody else. Pronouns for others, "this" and "there" refer to what a claim does not hold.
@@ -94,7 +94,7 @@ def phrase(text: str, voice: Voice) -> str:
 
 
 def trimmed(text: str) -> str:
-    """A phrase without what trails behind it."""
+    """Return a phrase without what trails behind it."""
     text = " ".join(text.split())
     while match := _TRAILING.search(text):
         text = text[: match.start()]
@@ -102,13 +102,13 @@ def trimmed(text: str) -> str:
 
 
 def cut_at_marks(words: str) -> str:
-    """The words up to the first mark that may end a clause."""
+    """Return the words up to the first mark that may end a clause."""
     match = _END.search(words)
     return words[: match.start()] if match else words
 
 
 def cut(words: str) -> str:
-    """The words up to where the phrase that they begin with ends, at a mark or a connective."""
+    """Return the words up to the end of the phrase that they begin with, at a mark or a connective."""
     text = " ".join(words.split())
     for end in (_END, _CONNECTED):
         if match := end.search(f"{text} "):
@@ -122,7 +122,7 @@ def cut(words: str) -> str:
 
 
 def _is_pair(text: str, match: re.Match[str]) -> bool:
-    """Whether "and" joins two names or two plain words, rather than what was done next."""
+    """Return whether "and" joins two names or two plain words, rather than what was done next."""
     before, after = text[: match.start()].split(), text[match.end() :].split()
     if not before or not after or _PRONOUN.fullmatch(after[0]):
         return False

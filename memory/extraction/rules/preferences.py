@@ -1,4 +1,4 @@
-"""What people like and dislike: "loves jazz", "does not like coffee", "prefers tea to coffee"."""
+"""Likes and dislikes: "loves jazz", "does not like coffee", "prefers tea to coffee"."""
 
 import re
 

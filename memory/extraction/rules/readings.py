@@ -37,7 +37,7 @@ class Said:
 
 
 def made(said: Said, subject: Subject, *, attribute: str, value: str, claim: str) -> Statement:
-    """A statement of a subject, as sure as its sentence is; `claim` is what follows the subject in it."""
+    """Return a statement of a subject, as sure as its sentence is; `claim` is what follows the subject in it."""
     certainty = Certainty.EXPLICIT if subject.is_own else Certainty.IMPLIED
     return Statement(
         turn=said.turn.index,

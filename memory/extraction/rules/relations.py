@@ -1,14 +1,14 @@
-"""Who or what is somebody's own, or a part of something: "my sister Anna", "my favorite book is Emma"."""
+"""People and things that are somebody's own, or a part of something: "my sister Anna", "my favorite book is Emma"."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from memory.dates import MONTHS, Tense, Unit, find_dates
+from memory.dates import MONTHS, DateUnit, Tense, find_dates
 from memory.extraction.rules.names import ADJECTIVES, NAME, PERSON, bare_name, is_name
 from memory.extraction.rules.phrases import Voice, cut, phrase, possessive
 from memory.extraction.rules.readings import Said, made
-from memory.extraction.rules.statements import Named, Statement
+from memory.extraction.rules.statements import NamedThing, Statement
 from memory.extraction.rules.subjects import Subject
 from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, SINGLE_RELATIONS
 
@@ -49,7 +49,7 @@ _LOCATED = re.compile(
 
 
 def owned(said: Said) -> Iterator[Statement]:
-    """What the clause says of its speaker's people, animals, favourites, name and birthday, and of places."""
+    """Return what the clause says of its speaker's people, animals, favourites, name and birthday, and of places."""
     for match in _people(said.clause.text):
         if statement := _person(said, match):
             yield statement
@@ -80,7 +80,7 @@ def _owner(said: Said) -> str:
 
 
 def _own(said: Said, *, attribute: str, value: str, what: str) -> Statement:
-    """A statement of the speaker: "Ana's … is …"."""
+    """Return a statement of the speaker: "Ana's … is …"."""
     statement = made(said, _self(said), attribute=attribute, value=value, claim="")
     return replace(statement, claim=f"{_owner(said)} {what} {value}")
 
@@ -98,19 +98,19 @@ def _person(said: Said, match: re.Match[str]) -> Statement | None:
     statement = _own(said, attribute=attribute, value=name, what=f"{match['who']} is")
     return replace(
         statement,
-        names=(*said.speaker.names, Named(name=name, type=type_)),
+        names=(*said.speaker.names, NamedThing(name=name, type=type_)),
         relationship=_tie(said, name, type_),
     )
 
 
 def _anothers(said: Said) -> Statement | None:
-    """ "Anna's brother is Tom": where both are people that the chunk knows."""
+    """Read "Anna's brother is Tom", where both are people that the chunk knows."""
     match = _THEIRS.match(said.clause.text)
     if match is None or not all(said.names.type_of(match[name]) == "person" for name in ("owner", "name")):
         return None
     owner, name = said.names.form_of(match["owner"]), said.names.form_of(match["name"])
     voice = Voice(speaker=said.speaker.label, is_own=False)
-    people = (Named(name=owner, type="person"), Named(name=name, type="person"))
+    people = (NamedThing(name=owner, type="person"), NamedThing(name=name, type="person"))
     subject = Subject(label=owner, rest="", voice=voice, names=people, is_third=True)
     attribute = f"only:{match['relation']}" if match["who"] in SINGLE_RELATIONS else f"relation:{match['who']}"
     statement = made(said, subject, attribute=attribute, value=name, claim="")
@@ -119,7 +119,7 @@ def _anothers(said: Said) -> Statement | None:
 
 
 def _named_now(said: Said) -> Statement | None:
-    """ "We got a puppy. Her name is Luna." """
+    """Read "We got a puppy. Her name is Luna."."""
     match = _IS_CALLED.match(said.clause.text)
     own = list(_ONE_OF_MINE.finditer(said.before)) if match else []
     name = bare_name(match["name"]) if match else ""
@@ -129,7 +129,7 @@ def _named_now(said: Said) -> Statement | None:
     statement = _own(said, attribute=f"relation:{own[0]['relation']}", value=name, what=f"{own[0]['relation']} is")
     return replace(
         statement,
-        names=(*said.speaker.names, Named(name=name, type=type_)),
+        names=(*said.speaker.names, NamedThing(name=name, type=type_)),
         relationship=_tie(said, name, type_),
     )
 
@@ -140,7 +140,7 @@ def _tie(said: Said, name: str, type_: str) -> tuple[str, str, str] | None:
 
 
 def _is_speaker(said: Said, name: str, match: re.Match[str]) -> bool:
-    """Whether it is the name of who speaks, or, behind a comma, of whom they speak to."""
+    """Return whether it is the speaker's name, or, behind a comma, the name of whom they speak to."""
     form = said.names.form_of(name)
     is_called = bool(match.groupdict().get("comma")) and form in said.names.speakers
     return form == said.speaker.person or is_called
@@ -164,21 +164,21 @@ def _own_name(said: Said) -> Statement | None:
         return None
     return replace(
         _own(said, attribute="name", value=name, what="name is"),
-        names=(*said.speaker.names, Named(name=name, type="person")),
+        names=(*said.speaker.names, NamedThing(name=name, type="person")),
     )
 
 
 def _birthday(said: Said) -> Statement | None:
     match = _BIRTHDAY.match(said.clause.text)
     dates = find_dates(match["when"], at=said.turn.timestamp, tense=Tense.FUTURE) if match else []
-    if len(dates) != 1 or dates[0].begin or dates[0].unit is not Unit.DAY:
+    if len(dates) != 1 or dates[0].begin or dates[0].unit is not DateUnit.DAY:
         return None
     day = f"{dates[0].start.day} {MONTHS[dates[0].start.month - 1]}"
     return _own(said, attribute="birthday", value=day, what="birthday is on")
 
 
 def _part(said: Said) -> Statement | None:
-    """A place or an organisation in another: linked where the types of both are known."""
+    """Return a place or an organisation in another: linked if the types of both are known."""
     text = said.clause.text
     match = _PART.match(text) or _LOCATED.match(text)
     if match is None or not (is_name(match["part"]) and is_name(match["whole"])):
@@ -190,7 +190,7 @@ def _part(said: Said) -> Statement | None:
     subject = replace(_self(said), label=part, names=(), voice=Voice(speaker=said.speaker.label, is_own=False))
     claim = match[0][len(match["part"]) :].strip()
     statement = made(said, subject, attribute="part of", value=whole, claim=claim)
-    names = tuple(Named(name=name, type=type_) for name, type_ in zip((part, whole), types, strict=True) if type_)
+    names = tuple(NamedThing(name=name, type=type_) for name, type_ in zip((part, whole), types, strict=True) if type_)
     if len(names) < 2 or "person" in types:
         return replace(statement, names=names)
     link = "LOCATED_IN" if "kind" in match.re.groupindex else "PART_OF"

@@ -1,4 +1,4 @@
-"""What one clause says, before it is a fact among facts."""
+"""Statements of single clauses, before they are facts among facts."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from memory.models.facts import Temporal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class NamedThing:
     name: str
     type: str
 
@@ -28,7 +28,7 @@ class Statement:
     claim: str
     temporal: str
     certainty: str
-    names: tuple[Named, ...] = ()
+    names: tuple[NamedThing, ...] = ()
     relationship: tuple[str, str, str] | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
@@ -44,13 +44,13 @@ class Statement:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Of whom it says what."""
+        """Return of whom it says what."""
         return self.subject.casefold(), self.attribute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What a claim in words comes to, as far as the rules can tell."""
+    """The parts of a claim in words, as far as the rules can tell."""
 
     subject: str
     attribute: str
@@ -71,7 +71,7 @@ def is_single(attribute: str) -> bool:
 
 
 def comparable(value: str) -> str:
-    """A value without what does not change it."""
+    """Return a value without what does not change it."""
     return re.sub(r"^(?:the|a|an) ", "", normalize_name(value))
 
 
@@ -106,7 +106,7 @@ LIKINGS = {
 
 
 def read_claim(claim: str, *, only_relations: frozenset[str]) -> Read | None:
-    """What a claim says, where it is worded as the rules word theirs. One has one at most of `only_relations`."""
+    """Return what a claim says, if it is worded as the rules word theirs. One has one at most of `only_relations`."""
     claim = " ".join(claim[:300].split())
     for attribute, temporal, pattern in _READERS:
         if match := pattern.fullmatch(claim):

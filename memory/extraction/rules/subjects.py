@@ -1,11 +1,11 @@
-"""Whom a clause is about: its speaker, one of the speaker's people, or a person by name."""
+"""Subjects of clauses: the speaker, one of the speaker's people, or a person by name."""
 
 import re
 from dataclasses import dataclass, replace
 
 from memory.extraction.rules.names import ADJECTIVES, PERSON, Names, is_name
 from memory.extraction.rules.phrases import Voice, possessive
-from memory.extraction.rules.statements import Named
+from memory.extraction.rules.statements import NamedThing
 from memory.extraction.rules.words import ANIMAL_RELATIONS, GROUP_RELATIONS, PERSON_RELATIONS, PLURAL_RELATIONS, words
 
 THE_USER = "The user"
@@ -21,14 +21,14 @@ PARENTS = {"Mom": "mom", "Mum": "mum", "Dad": "dad", "Grandma": "grandma", "Gran
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speaker:
-    """How claims name who says a turn; `person` is the name, empty where they are "The user"."""
+    """The speaker of a turn as claims name them; `person` is the name, empty for "The user"."""
 
     label: str
     person: str
 
     @property
-    def names(self) -> tuple[Named, ...]:
-        return (Named(name=self.person, type="person"),) if self.person else ()
+    def names(self) -> tuple[NamedThing, ...]:
+        return (NamedThing(name=self.person, type="person"),) if self.person else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Subject:
     label: str
     rest: str
     voice: Voice
-    names: tuple[Named, ...]
+    names: tuple[NamedThing, ...]
     is_third: bool
     is_plural: bool = False
     pronoun: str = ""
@@ -72,7 +72,7 @@ _PERSON_VERB = re.compile(rf"(?P<name>{PERSON}) (?P<rest>[a-z].*)")
 
 
 def subject_of(text: str, speaker: Speaker, names: Names, *, spoken_of: Subject | None = None) -> Subject | None:
-    """Whom a clause is about; "she" is who was `spoken_of`. Nobody where it does not begin with a subject."""
+    """Return whom a clause is about; "she" is who was `spoken_of`. Nobody if it does not begin with a subject."""
     if spoken_of is not None and (match := _PRONOUN.fullmatch(text)):
         return _again(spoken_of, match)
     if match := _DID.fullmatch(text):
@@ -95,7 +95,7 @@ def _related(match: re.Match[str], speaker: Speaker, voice: Voice, names: Names)
         return None
     label = name or f"{_begin(possessive(speaker.label))} {match['who']}"
     type_ = names.type_of(name) if name else ""
-    named = (Named(name=names.form_of(name), type=type_),) if type_ else ()
+    named = (NamedThing(name=names.form_of(name), type=type_),) if type_ else ()
     is_plural = relation in PLURAL_RELATIONS
     return Subject(
         label=label,
@@ -109,13 +109,13 @@ def _related(match: re.Match[str], speaker: Speaker, voice: Voice, names: Names)
 
 
 def _again(subject: Subject, match: re.Match[str]) -> Subject | None:
-    """The same subject, unless the pronoun tells that it is another."""
+    """Return the same subject, unless the pronoun shows that it is another."""
     is_other = subject.pronoun not in ("", match["pronoun"].lower())
     return None if is_other else replace(subject, rest=match["rest"])
 
 
 def pronoun_of(relation: str) -> str:
-    """ "she" for a sister, "he" for a brother, nothing for a friend."""
+    """Return the pronoun: "she" for a sister, "he" for a brother, nothing for a friend."""
     return "she" if relation in WOMEN else "he" if relation in MEN else ""
 
 
@@ -126,7 +126,7 @@ def _named(text: str, speaker: Speaker, voice: Voice, names: Names) -> Subject |
     name = names.form_of(match["name"])
     if name == speaker.person:
         return None
-    named = (Named(name=name, type="person"),)
+    named = (NamedThing(name=name, type="person"),)
     return Subject(label=name, rest=match["rest"], voice=voice, names=named, is_third=True)
 
 

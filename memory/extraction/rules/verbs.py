@@ -38,7 +38,7 @@ class Predicate:
     modal: str = ""
 
     def words(self, *, is_plural: bool) -> str:
-        """The verb as it stands in a claim about a third person, or about several."""
+        """Return the verb as it stands in a claim about a third person, or about several."""
         verb = VERBS.get(self.verb)
         if verb is None:
             return _COPULAS[self.form][is_plural]
@@ -97,12 +97,12 @@ _INTENT_VERBS = {verb: base for base in _INTENTS for verb in (base, f"{base}s")}
 
 
 def is_past(word: str) -> bool:
-    """Whether it is the past of a verb, and nothing else."""
+    """Return whether it is the past of a verb, and nothing else."""
     return word.lower() in _BY_PAST
 
 
 def predicate_of(words: str, *, is_third: bool) -> Predicate | None:
-    """The predicate that these words are, after a subject. `is_third` for "she", not for "I" and several."""
+    """Return the predicate that these words are, after a subject. `is_third` for "she", not for "I" and several."""
     tokens = words.split()
     first = _next(tokens, 0)
     if first >= len(tokens):

@@ -1,4 +1,4 @@
-"""Closed lists of English words that the rules go by. What is not in them is not found: precise rather than broad."""
+"""Closed lists of English words for the rules. What is not in them is not found: precise rather than broad."""
 
 
 def words(text: str) -> frozenset[str]:

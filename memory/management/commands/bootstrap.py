@@ -1,4 +1,4 @@
-"""`manage.py bootstrap`: what a first start needs to be usable at once. Running it again changes nothing."""
+"""`manage.py bootstrap`: makes an installation usable. A second run changes nothing."""
 
 import json
 import secrets
@@ -26,7 +26,7 @@ class Command(BaseCommand):
 
 
 def make_first_key() -> str | None:
-    """The secret of the first account's key; None when there is an account already."""
+    """Return the secret of the first account's key; None if an account exists."""
     if Account.objects.exists():
         return None
     account = Account.objects.create(name=FIRST_ACCOUNT)
@@ -35,7 +35,7 @@ def make_first_key() -> str | None:
 
 
 def make_admin() -> str | None:
-    """The password of the new superuser; None when there is one already."""
+    """Return the password of the new superuser; None if one exists."""
     users = get_user_model()._default_manager
     if users.filter(is_superuser=True).exists():
         return None

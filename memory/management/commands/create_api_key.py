@@ -8,21 +8,21 @@ from django.db import ProgrammingError
 from django.utils import timezone
 
 from memory.models import Account, ApiKey
-from memory.services.accounts.register import READ_ONLY, READ_WRITE_OPERATE, expiry_after, issue_key
-from memory_project.http.paths import CONTROL, LONGEST_ID
+from memory.services.accounts.register import READ_ONLY, READ_WRITE_OPERATE, issue_key, key_expiry
+from memory_project.http.paths import CONTROL, MAX_ID_CHARACTERS
 
-LONGEST_LIFE_DAYS = 36_500
+MAX_LIFE_DAYS = 36_500
 
 
 def name(text: str) -> str:
-    if not text or len(text) > LONGEST_ID or CONTROL.search(text):
-        raise ArgumentTypeError(f"1 to {LONGEST_ID} characters, no control characters among them")
+    if not text or len(text) > MAX_ID_CHARACTERS or CONTROL.search(text):
+        raise ArgumentTypeError(f"1 to {MAX_ID_CHARACTERS} characters, no control characters among them")
     return text
 
 
 def days(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= LONGEST_LIFE_DAYS):
-        raise ArgumentTypeError(f"a whole number from 1 to {LONGEST_LIFE_DAYS}")
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_LIFE_DAYS):
+        raise ArgumentTypeError(f"a whole number from 1 to {MAX_LIFE_DAYS}")
     return int(text)
 
 
@@ -51,7 +51,7 @@ class Command(BaseCommand):
             scopes=[*scopes, ApiKey.Scope.DEEP_REPLAY] if options["deep_replay"] else scopes,
             agent_id=options["agent"] or "",
             name="made on the command line",
-            expires_at=expiry_after(timezone.now(), options["expires"]),
+            expires_at=key_expiry(timezone.now(), options["expires"]),
         )
         if is_new:
             self.stderr.write(f"made the account {account.name}")

@@ -5,25 +5,24 @@ import os
 import sys
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from memory.errors import NotFound
 from memory.management.commands.run_job import zoned_time
+from memory.management.progress import progress_bar
 from memory.models import Account
 from memory.services.conversations.export import (
-    Exported,
-    Selection,
+    ExportCounts,
+    ExportSelection,
     Write,
     export_conversations,
-    selected_conversations,
+    select_conversations,
 )
 
 INTERRUPTED = 130
@@ -70,7 +69,7 @@ class Command(BaseCommand):
         account = Account.objects.filter(name=options["account"]).first()
         if account is None:
             raise CommandError(f"There is no account named {options['account']!r}.")
-        selection = Selection(
+        selection = ExportSelection(
             conversation_ids=options["conversation"],
             user_id=options["user"],
             channel=options["channel"],
@@ -88,16 +87,16 @@ class Command(BaseCommand):
         if total.oversized:
             sys.exit(1)
 
-    def run_export(self, account: Account, selection: Selection, file: str) -> Exported:
-        total = Exported()
-        expected = selected_conversations(account.id, selection).count()
-        with open_sink(file, self.stdout) as write, open_bar(expected) as advance:
+    def run_export(self, account: Account, selection: ExportSelection, file: str) -> ExportCounts:
+        total = ExportCounts()
+        expected = select_conversations(account.id, selection).count
+        with open_sink(file, self.stdout) as write, progress_bar("conversations", expected) as advance:
             for step in export_conversations(account.id, selection, write=write):
                 total += step
-                advance(total)
+                advance(total.conversations)
         return total
 
-    def report(self, total: Exported, *, seconds: float, as_json: bool) -> None:
+    def report(self, total: ExportCounts, *, seconds: float, as_json: bool) -> None:
         if as_json:
             self.stderr.write(json.dumps(asdict(total) | {"seconds": round(seconds, 1)}))
             return
@@ -110,7 +109,7 @@ class Command(BaseCommand):
 
 @contextmanager
 def open_sink(file: str, stdout: OutputWrapper) -> Iterator[Write]:
-    """Where the lines go. A regular file is written beside its place, and takes it at the end."""
+    """Open the output. A regular file is written next to its path and renamed when it is complete."""
     if file == "-":
         with written_to(stdout) as write:
             yield write
@@ -132,7 +131,7 @@ def open_sink(file: str, stdout: OutputWrapper) -> Iterator[Write]:
 
 @contextmanager
 def written_to(stdout: OutputWrapper) -> Iterator[Write]:
-    """Standard output in bytes, whatever encoding the terminal has; a reader that leaves ends the export."""
+    """Write bytes to standard output, whatever encoding the terminal has; a reader that leaves ends the export."""
     raw = getattr(stdout, "buffer", None)
     try:
         yield raw.write if raw else lambda piece: stdout.write(piece.decode(), ending="")
@@ -141,17 +140,3 @@ def written_to(stdout: OutputWrapper) -> Iterator[Write]:
         # nobody reads: Python must not try again when it exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(READER_LEFT)
-
-
-@contextmanager
-def open_bar(expected: int) -> Iterator[Callable[[Exported], None]]:
-    """A bar on a terminal's standard error; elsewhere nothing is drawn."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.completed} of {task.total} conversations"),
-        BarColumn(),
-        "[progress.percentage]{task.percentage:>3.0f} %",
-    )
-    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=expected)
-        yield lambda total: progress.update(task, completed=total.conversations)

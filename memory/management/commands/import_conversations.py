@@ -24,11 +24,16 @@ from memory.extraction.imported import BadLine, Item
 from memory.extraction.locomo import read_locomo
 from memory.models import Account
 from memory.owner import Owner
-from memory.services.conversations.import_files import EMBED_SECONDS, Imported, import_conversations, rehearse_import
+from memory.services.conversations.import_files import (
+    EMBED_SECONDS,
+    ImportCounts,
+    import_conversations,
+    rehearse_import,
+)
 
 INTERRUPTED = 130
 UNITS = {"jsonl": "line", "locomo": "sample", "chatgpt": "conversation", "claude": "conversation"}
-"""What the number of a bad line counts, by format."""
+"""The unit that the number of a bad line counts, by format."""
 ARCHIVES = {"chatgpt": chatgpt.read_chat, "claude": claude.read_chat}
 
 EPILOG = """
@@ -55,10 +60,10 @@ Exit status: 0, or 1 when a line was bad (each is told on standard error, the ot
 
 
 @dataclass(slots=True, kw_only=True)
-class Running:
-    """The figures so far, kept outside the loop so that an interruption can tell them."""
+class ImportProgress:
+    """The figures so far, kept outside of the loop so that an interruption can report them."""
 
-    total: Imported
+    total: ImportCounts
 
 
 def duration(text: str) -> float:
@@ -93,7 +98,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         started = time.monotonic()
         account = self.find_account(options)
-        running = Running(total=Imported())
+        running = ImportProgress(total=ImportCounts())
         interrupted = False
         try:
             self.run_import(account, options, running)
@@ -116,20 +121,20 @@ class Command(BaseCommand):
             raise CommandError(f"There is no account named {name!r}. Add --create-account to make it.")
         return account
 
-    def run_import(self, account: Account, options: dict[str, Any], running: Running) -> None:
+    def run_import(self, account: Account, options: dict[str, Any], running: ImportProgress) -> None:
         step_through = rehearse_import
         if not options["dry_run"]:
             step_through = partial(import_conversations, embed_seconds=options["embed_seconds"])
-        with open_source(options["file"]) as stream, open_bar(stream) as advance:
+        with open_source(options["file"]) as stream, import_bar(stream) as advance:
             for step in step_through(account.id, read_items(stream, account, options), now=timezone.now()):
                 if isinstance(step, BadLine):
-                    running.total += Imported(bad=1)
+                    running.total += ImportCounts(bad=1)
                     self.stderr.write(f"{UNITS[options['format']]} {step.number}: {step.reason}")
                 else:
                     running.total += step
                 advance(running.total)
 
-    def report(self, total: Imported, *, seconds: float, options: dict[str, Any]) -> None:
+    def report(self, total: ImportCounts, *, seconds: float, options: dict[str, Any]) -> None:
         figures = asdict(total) | {"seconds": round(seconds, 1), "dry_run": options["dry_run"]}
         if options["json"]:
             self.stdout.write(json.dumps(figures))
@@ -164,8 +169,8 @@ def open_source(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def open_bar(stream: BinaryIO) -> Iterator[Callable[[Imported], None]]:
-    """A bar on a terminal's standard error, filled by how much of the file was read; elsewhere nothing is drawn."""
+def import_bar(stream: BinaryIO) -> Iterator[Callable[[ImportCounts], None]]:
+    """Show a bar on a terminal's standard error, filled by how much of the file was read."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.fields[done]} imported"),
@@ -175,7 +180,7 @@ def open_bar(stream: BinaryIO) -> Iterator[Callable[[Imported], None]]:
     with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=os.fstat(stream.fileno()).st_size, done=0)
 
-        def advance(total: Imported) -> None:
+        def advance(total: ImportCounts) -> None:
             # a pipe does not say how far it is, nor how long
             place = stream.tell() if stream.seekable() else 0
             progress.update(task, completed=place, done=total.imported + total.already_there)

@@ -18,7 +18,7 @@ from memory.models import Account, MetricSample
 from memory.services.operations.alerts import Alert, find_alerts
 from memory.services.operations.samples import latest_samples
 from memory.services.operations.statistics import (
-    Knowledge,
+    KnowledgeCounts,
     PendingEmbeddings,
     RedisFigures,
     Statistics,
@@ -53,17 +53,17 @@ class Command(BaseCommand):
             return
         console = Console(width=WIDTH, highlight=False)
         with console.capture() as capture:
-            for table in (draw_alerts(alerts), *draw_tables(statistics), draw_samples(samples)):
+            for table in (render_alerts(alerts), *render_tables(statistics), render_samples(samples)):
                 console.print(table)
         self.stdout.write(capture.get())
 
 
 def sampled(samples: Iterable[MetricSample]) -> dict[str, float]:
-    """By name, and by name and label where a figure has several."""
+    """Return the samples by name, and by name and label where a figure has several."""
     return {f"{sample.name} {sample.label}".strip(): sample.value for sample in samples}
 
 
-def draw_alerts(alerts: Sequence[Alert]) -> Table:
+def render_alerts(alerts: Sequence[Alert]) -> Table:
     table = Table(title="Alerts" if alerts else "No alerts", title_justify="left", show_header=False, box=None)
     table.add_column(min_width=30)
     for alert in alerts:
@@ -71,25 +71,25 @@ def draw_alerts(alerts: Sequence[Alert]) -> Table:
     return table
 
 
-def draw_samples(samples: Sequence[MetricSample]) -> Table:
-    """Of the whole installation."""
+def render_samples(samples: Sequence[MetricSample]) -> Table:
+    """Render the samples of the whole installation."""
     title = f"Sampled at {samples[0].at:%Y-%m-%d %H:%M}" if samples else "Nothing sampled yet: the job `measure` does"
-    return draw(title, ((name, f"{value:,.6g}") for name, value in sampled(samples).items()))
+    return render_table(title, ((name, f"{value:,.6g}") for name, value in sampled(samples).items()))
 
 
-def draw_tables(statistics: Statistics) -> Iterable[Table]:
+def render_tables(statistics: Statistics) -> Iterable[Table]:
     vectors = ((f"{each.model}, {each.width} dimensions", f"{each.count:,}") for each in statistics.vectors)
-    yield draw("Memories", counts(statistics.memories))
-    yield draw("Vectors", vectors)
-    yield draw("Pending embeddings", describe_pending(statistics.pending))
-    yield draw("Knowledge", describe_knowledge(statistics.knowledge))
+    yield render_table("Memories", counts(statistics.memories))
+    yield render_table("Vectors", vectors)
+    yield render_table("Pending embeddings", describe_pending(statistics.pending))
+    yield render_table("Knowledge", describe_knowledge(statistics.knowledge))
     queues = {"a summary": statistics.summaries, "extraction": statistics.extractions}
     waiting = (
         (f"for {name}", *(f"{count:,}" for count in (each.waiting, each.failing, each.parked)))
         for name, each in queues.items()
     )
-    yield draw("Conversations that wait", waiting, ("", "in all", "failing", "parked"))
-    yield draw(
+    yield render_table("Conversations that wait", waiting, ("", "in all", "failing", "parked"))
+    yield render_table(
         "Around them",
         counts(
             {
@@ -99,17 +99,19 @@ def draw_tables(statistics: Statistics) -> Iterable[Table]:
             }
         ),
     )
-    yield draw("Job runs", counts(statistics.job_runs))
-    yield draw(f"Audit log, {len(statistics.audit_by_day)} partitions (estimate)", counts(statistics.audit_by_day))
-    yield draw("Redis", describe_redis(statistics.redis))
+    yield render_table("Job runs", counts(statistics.job_runs))
+    yield render_table(
+        f"Audit log, {len(statistics.audit_by_day)} partitions (estimate)", counts(statistics.audit_by_day)
+    )
+    yield render_table("Redis", describe_redis(statistics.redis))
     sizes = (
         (each.table, f"{each.rows:,}", decimal(each.table_bytes), decimal(each.index_bytes))
         for each in statistics.tables
     )
-    yield draw("Tables", sizes, ("table", "rows (estimate)", "size", "indexes"))
+    yield render_table("Tables", sizes, ("table", "rows (estimate)", "size", "indexes"))
 
 
-def draw(title: str, rows: Iterable[tuple[str, ...]], columns: tuple[str, ...] = ("", "")) -> Table:
+def render_table(title: str, rows: Iterable[tuple[str, ...]], columns: tuple[str, ...] = ("", "")) -> Table:
     table = Table(title=title, title_justify="left", show_header=any(columns), box=None)
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left", min_width=30 if not number else None)
@@ -131,7 +133,7 @@ def describe_pending(pending: PendingEmbeddings) -> Iterable[tuple[str, str]]:
         yield f"after {error}" if error else "not tried yet", f"{count:,}"
 
 
-def describe_knowledge(knowledge: Knowledge) -> Iterable[tuple[str, str]]:
+def describe_knowledge(knowledge: KnowledgeCounts) -> Iterable[tuple[str, str]]:
     yield from counts({f"facts, {status}": count for status, count in knowledge.facts.items()})
     yield from counts(
         {

@@ -1,29 +1,25 @@
-"""`manage.py rotate_encryption_keys`: what is encrypted at rest, sealed anew under the first key."""
+"""`manage.py rotate_encryption_keys`: re-encrypts everything encrypted at rest under the first key."""
 
 import json
 import sys
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from memory.management.progress import progress_bar
 from memory.services.operations.reseal import (
-    Rotated,
-    SealedTable,
-    count_rows,
-    rehearse_rotation,
+    RotationCounts,
+    count_sealed_rows,
+    find_sealed_tables,
+    preview_rotation,
     rotate_tables,
-    sealed_tables,
 )
-from memory_project.encryption import check_keys, current_keys, put_key_in_front
+from memory_project.encryption import add_encryption_key, check_encryption_keys, current_keys
 
 INTERRUPTED = 130
 
@@ -56,14 +52,14 @@ Exit status: 0, or 1 when some of it could not be read, 130 on Ctrl-C.
 
 
 @dataclass(slots=True, kw_only=True)
-class Running:
-    """The figures so far by table, kept outside the loop so that an interruption can tell them."""
+class RotationProgress:
+    """The figures so far by table, kept outside of the loop so that an interruption can report them."""
 
-    tables: dict[str, Rotated] = field(default_factory=dict)
+    tables: dict[str, RotationCounts] = field(default_factory=dict)
 
     @property
-    def total(self) -> Rotated:
-        return sum(self.tables.values(), Rotated())
+    def total(self) -> RotationCounts:
+        return sum(self.tables.values(), RotationCounts())
 
 
 class Command(BaseCommand):
@@ -82,7 +78,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = time.monotonic()
-        running, interrupted = Running(), False
+        running, interrupted = RotationProgress(), False
         try:
             if options["generate"]:
                 self.generate(options)
@@ -103,19 +99,19 @@ class Command(BaseCommand):
         if options["dry_run"]:
             raise CommandError("--generate changes the keys: not with --dry-run.")
         self.stderr.write(
-            f"A new key is in front in {put_key_in_front()}: a copy of that file belongs with the backups."
+            f"A new key is in front in {add_encryption_key()}: a copy of that file belongs with the backups."
         )
 
-    def run(self, running: Running, options: dict[str, Any]) -> None:
-        tables = sealed_tables()
-        check_keys()
-        step_through = rehearse_rotation if options["dry_run"] else rotate_tables
-        with open_bar(tables) as advance:
+    def run(self, running: RotationProgress, options: dict[str, Any]) -> None:
+        tables = find_sealed_tables()
+        check_encryption_keys()
+        step_through = preview_rotation if options["dry_run"] else rotate_tables
+        with progress_bar("rows", lambda: sum(map(count_sealed_rows, tables))) as advance:
             for batch in step_through(tables):
-                running.tables[batch.table] = running.tables.get(batch.table, Rotated()) + batch.rotated
-                advance(running.total)
+                running.tables[batch.table] = running.tables.get(batch.table, RotationCounts()) + batch.rotated
+                advance(running.total.rows)
 
-    def report(self, running: Running, *, seconds: float, options: dict[str, Any]) -> None:
+    def report(self, running: RotationProgress, *, seconds: float, options: dict[str, Any]) -> None:
         if options["json"]:
             by_table = {name: asdict(rotated) for name, rotated in running.tables.items()}
             told = {"tables": by_table, "dry_run": options["dry_run"], "seconds": round(seconds, 1)}
@@ -128,8 +124,8 @@ class Command(BaseCommand):
             f"in {total.rows} rows, {seconds:.1f} seconds"
         )
 
-    def advise(self, total: Rotated, options: dict[str, Any]) -> None:
-        """What to do next, on standard error: for people."""
+    def advise(self, total: RotationCounts, options: dict[str, Any]) -> None:
+        """Print what to do next to standard error."""
         where = "MEMORY_ENCRYPTION_KEYS" if settings.ENCRYPTION_KEYS else str(settings.ENCRYPTION_KEYS_FILE)
         if total.unreadable:
             self.stderr.write("Put the key that sealed what is unreadable behind the others, and run this again.")
@@ -139,17 +135,3 @@ class Command(BaseCommand):
             self.stderr.write(f"Once --dry-run finds nothing more to seal anew, take the old keys out of {where}.")
         elif len(current_keys()) > 1:
             self.stderr.write(f"All keys in {where} but the first can go; keep them with the backups from before.")
-
-
-@contextmanager
-def open_bar(tables: list[SealedTable]) -> Iterator[Callable[[Rotated], None]]:
-    """A bar on a terminal's standard error; elsewhere nothing is drawn, nor counted."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.completed} of {task.total} rows"),
-        BarColumn(),
-        "[progress.percentage]{task.percentage:>3.0f} %",
-    )
-    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=sum(map(count_rows, tables)) if console.is_terminal else None)
-        yield lambda total: progress.update(task, completed=total.rows)

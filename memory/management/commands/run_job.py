@@ -13,9 +13,9 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from rich.console import Console
 
-from memory.errors import Conflict
-from memory.maintenance import JOBS, Job, Progress, Report, runner
-from memory.maintenance.schedule import tell_time
+from memory.errors import Conflict, NotFound
+from memory.maintenance import JOBS, BatchReport, Job, Progress, find_job, runner
+from memory.maintenance.schedule import format_job_time
 from memory.models import Account, JobRun
 
 EPILOG = """
@@ -42,9 +42,17 @@ def zoned_time(text: str) -> datetime:
     return moment
 
 
+def job_name(text: str) -> str:
+    """Return the current name of a job, given that or a former one. Raises ArgumentTypeError."""
+    try:
+        return find_job(text).name
+    except NotFound as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
 def every(job: Job) -> str:
     intro = {timedelta: "every ", time: "daily at "}.get(type(job.every), "")
-    return intro + tell_time(job.every)
+    return intro + format_job_time(job.every)
 
 
 class Command(BaseCommand):
@@ -53,7 +61,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = EPILOG
-        parser.add_argument("name", nargs="?", metavar="NAME", choices=sorted(JOBS), help=", ".join(sorted(JOBS)))
+        parser.add_argument(
+            "name", nargs="?", metavar="NAME", type=job_name, help=f"the job to run: {', '.join(sorted(JOBS))}"
+        )
         parser.add_argument("--list", action="store_true", help="say what jobs there are, and run none")
         parser.add_argument("--account", metavar="NAME", help="only this account's rows (default: everybody's)")
         parser.add_argument("--dry-run", action="store_true", help="look and count, change nothing")
@@ -115,14 +125,14 @@ class Command(BaseCommand):
 
 @contextmanager
 def progress_shown(job: str, *, shown: bool) -> Iterator[Progress | None]:
-    """A line that says how far the run is, on a terminal."""
+    """Show how far the run is, in a line on a terminal."""
     if not shown:
         yield None
         return
     examined = 0
     with Console(stderr=True).status(f"{job} …") as status:
 
-        def show(report: Report) -> None:
+        def show(report: BatchReport) -> None:
             nonlocal examined
             examined += report.examined
             status.update(f"{job}: {examined} examined")

@@ -4,18 +4,15 @@ import json
 import sys
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from memory.errors import NotFound, Unprocessable
+from memory.management.progress import progress_bar
 from memory.models.accounts import DEFAULT_LANGUAGE, LANGUAGES
 from memory.owner import Owner
-from memory.services.accounts.language import check_language, count_in_others, read_anew, set_language
+from memory.services.accounts.language import check_language, count_other_languages, reindex_texts, set_language
 from memory.services.accounts.register import find_account
 
 INTERRUPTED = 130
@@ -69,14 +66,14 @@ class Command(BaseCommand):
             sys.exit(INTERRUPTED)
 
     def run(self, owner: Owner, language: str, *, dry_run: bool) -> tuple[int, bool]:
-        """How many memories were read anew, and whether Ctrl-C ended it."""
+        """Reindex the texts; return how many there were, and whether Ctrl-C ended it."""
         if dry_run:
-            return count_in_others(owner, language), False
+            return count_other_languages(owner, language), False
         rows = 0
         try:
             set_language(owner, language)
-            with open_bar(lambda: count_in_others(owner, language)) as advance:
-                for batch in read_anew(owner, language):
+            with progress_bar("memories", lambda: count_other_languages(owner, language)) as advance:
+                for batch in reindex_texts(owner, language):
                     rows += batch.rows
                     advance(rows)
         except KeyboardInterrupt:
@@ -91,13 +88,3 @@ class Command(BaseCommand):
         self.stdout.write(
             "{account}: {was} -> {language}, {rows} memories {done} in {seconds} seconds".format(**figures, done=done)
         )
-
-
-@contextmanager
-def open_bar(count: Callable[[], int]) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal's standard error; elsewhere nothing is drawn, nor counted."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.completed} of {task.total} memories"), BarColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=count() if console.is_terminal else None)
-        yield lambda rows: progress.update(task, completed=rows)

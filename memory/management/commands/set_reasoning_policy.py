@@ -1,4 +1,4 @@
-"""`manage.py set_reasoning_policy`: how much of its agents' reasoning an account keeps and tells."""
+"""`manage.py set_reasoning_policy`: how deep an account's reasoning is stored and returned."""
 
 import json
 import sys
@@ -13,11 +13,11 @@ from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.accounts.register import find_account
 from memory.services.records.reasoning import (
-    MOST_TRACE_TOKENS,
+    MAX_TRACE_TOKENS,
     check_policy,
     count_traces,
-    forget_traces,
-    policy_of,
+    destroy_traces,
+    policy_of_account,
     set_policy,
 )
 
@@ -49,7 +49,7 @@ class Command(BaseCommand):
         parser.add_argument("--account", metavar="NAME", required=True, help="whose policy")
         parser.add_argument("--tier", metavar="TIER", help="the deepest tier that is kept, and told")
         parser.add_argument(
-            "--trace-tokens", type=int, metavar="N", help=f"of a raw trace that is kept, 0 to {MOST_TRACE_TOKENS}"
+            "--trace-tokens", type=int, metavar="N", help=f"of a raw trace that is kept, 0 to {MAX_TRACE_TOKENS}"
         )
         parser.add_argument("--forget-traces", action="store_true", help="destroy every raw trace that is kept")
         parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
@@ -64,7 +64,11 @@ class Command(BaseCommand):
             raise CommandError(f"There is no account {options['account']!r}.") from err
         except Unprocessable as err:
             raise CommandError(f"{err}.") from err
-        owner, was, started = Owner(account_id=account.id, actor="command"), policy_of(account), time.monotonic()
+        owner, was, started = (
+            Owner(account_id=account.id, actor="command"),
+            policy_of_account(account),
+            time.monotonic(),
+        )
         if not options["dry_run"]:
             set_policy(owner, **asked)
         forgotten, interrupted = self.forget(owner, options)
@@ -83,14 +87,14 @@ class Command(BaseCommand):
             sys.exit(INTERRUPTED)
 
     def forget(self, owner: Owner, options: dict[str, Any]) -> tuple[int, bool]:
-        """How many traces were destroyed, or would be; and whether Ctrl-C ended it."""
+        """Destroy the raw traces, or count them; return how many, and whether Ctrl-C ended it."""
         if not options["forget_traces"]:
             return 0, False
         if options["dry_run"]:
             return count_traces(owner).rows, False
         rows = 0
         try:
-            for batch in forget_traces(owner):
+            for batch in destroy_traces(owner):
                 rows += batch.rows
         except KeyboardInterrupt:
             return rows, True

@@ -19,13 +19,13 @@ from memory.providers.embeddings import embedding_provider
 from memory.services.embedding.vector_index import (
     BuiltIndex,
     Hnsw,
-    Indexed,
+    IndexedVectors,
+    IndexMethod,
     IndexProgress,
     IvfFlat,
-    Method,
     build_index,
     drop_all_indexes,
-    widths_of,
+    find_widths,
 )
 
 INTERRUPTED = 130
@@ -66,7 +66,7 @@ class Command(BaseCommand):
             self.stderr.write("Interrupted. The build was cancelled, and the index that served before still does.")
             sys.exit(INTERRUPTED)
 
-    def report_drop(self, indexed: Indexed, dropped: list[str], *, as_json: bool) -> None:
+    def report_drop(self, indexed: IndexedVectors, dropped: list[str], *, as_json: bool) -> None:
         if as_json:
             self.stdout.write(json.dumps(asdict(indexed) | {"dropped": dropped}))
         elif dropped:
@@ -74,7 +74,7 @@ class Command(BaseCommand):
         else:
             self.stdout.write(f"There is no index over {indexed.model}, {indexed.width} dimensions.")
 
-    def report_build(self, indexed: Indexed, method: Method, built: BuiltIndex, *, as_json: bool) -> None:
+    def report_build(self, indexed: IndexedVectors, method: IndexMethod, built: BuiltIndex, *, as_json: bool) -> None:
         if as_json:
             self.stdout.write(json.dumps({"method": method.name} | asdict(indexed) | asdict(built)))
             return
@@ -85,21 +85,24 @@ class Command(BaseCommand):
         )
 
 
-def choose_indexed(model: str, width: int) -> Indexed:
-    """The model in use; of another, the width that its vectors have. Raises Unprocessable when that is not one."""
+def choose_indexed(model: str, width: int) -> IndexedVectors:
+    """Return the model and width to index: the model in use, or another one's width, if it has exactly one.
+
+    Raises Unprocessable.
+    """
     provider = embedding_provider()
     if model in ("", provider.model):
-        return Indexed(model=provider.model, width=width or provider.width)
-    widths = [width] if width else widths_of(model)
+        return IndexedVectors(model=provider.model, width=width or provider.width)
+    widths = [width] if width else find_widths(model)
     if not widths:
         raise Unprocessable(f"No vector is of {model}.")
     if len(widths) > 1:
         known = ", ".join(map(str, widths))
         raise Unprocessable(f"Vectors of {model} have {known} dimensions: choose by --width.")
-    return Indexed(model=model, width=widths[0])
+    return IndexedVectors(model=model, width=widths[0])
 
 
-def choose_method(options: dict[str, Any]) -> Method:
+def choose_method(options: dict[str, Any]) -> IndexMethod:
     if options["method"] == "ivfflat":
         return IvfFlat(lists=options["lists"])
     return Hnsw(m=options["m"], ef_construction=options["ef_construction"])

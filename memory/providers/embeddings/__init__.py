@@ -1,7 +1,6 @@
-"""Embedding models, and which of them this service uses.
+"""Embedding models, and the choice among them.
 
-To add one: write a module beside `openai.py` with a class that keeps `EmbeddingProvider`'s promises, and name
-it in PROVIDERS.
+To add one: a module next to `openai.py` with a class that implements `EmbeddingProvider`, and its name in PROVIDERS.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +30,7 @@ __all__ = ["EmbeddingProvider", "Vectors", "embedding_provider", "is_nested", "t
 
 @lru_cache(maxsize=1)
 def embedding_provider() -> EmbeddingProvider:
-    """The one that the settings name, made once per process; who changes settings calls `.cache_clear()`.
+    """Return the configured provider, made once per process; call `.cache_clear()` after changing settings.
 
     Makes no connection and loads no weights yet. Raises ImproperlyConfigured for settings that cannot work.
     """
@@ -45,21 +44,21 @@ def embedding_provider() -> EmbeddingProvider:
 
 
 def token_counter() -> Callable[[str], int]:
-    """How tokens of a text are counted: by the tokenizer of weights on this machine, else by estimate.
+    """Return the function that counts tokens: the tokenizer of local weights, or else an estimate.
 
-    Never fewer than the estimate: such a tokenizer has one token for any word that it does not know, however long.
+    Never returns fewer than the estimate: such a tokenizer has one token for any word it does not know, however long.
     """
     provider = embedding_provider()
     return LineCounter(count=provider.count_tokens) if isinstance(provider, LocalEmbeddings) else estimate_tokens
 
 
 def is_nested(model: str) -> bool:
-    """Whether prefixes of its vectors mean something by themselves: it was trained so (Matryoshka, Kusupati 2022)."""
+    """Return whether prefixes of the model's vectors are vectors themselves (Matryoshka, Kusupati 2022)."""
     return model.startswith(NESTED_MODELS) or model in settings.EMBEDDING_NESTED_MODELS
 
 
 def choose_provider() -> str:
-    """An endpoint where one is configured, else the weights on this machine."""
+    """Return the name of the provider: an endpoint if one is configured, else the weights on this machine."""
     return "openai" if settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL else "local"
 
 
@@ -86,7 +85,10 @@ def make_openai() -> EmbeddingProvider:
 
 
 def make_local() -> EmbeddingProvider:
-    """A folder of one's own goes by EMBEDDING_MODEL, else by its name; the bundled weights go by theirs."""
+    """Make the local provider.
+
+    A folder of one's own is named by EMBEDDING_MODEL, or else by its own name; the bundled weights have a name.
+    """
     if settings.EMBEDDING_MODEL_DIR:
         folder = Path(settings.EMBEDDING_MODEL_DIR).resolve()
         model = settings.EMBEDDING_MODEL or folder.name

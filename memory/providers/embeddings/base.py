@@ -1,4 +1,4 @@
-"""What every embedding provider promises, and the arithmetic that all of them share."""
+"""The protocol of embedding providers, and the arithmetic that all of them share."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -16,14 +16,14 @@ class EmbeddingProvider(Protocol):
 
     @property
     def model(self) -> str:
-        """The name stored beside each vector."""
+        """Return the name stored with each vector."""
 
     @property
     def width(self) -> int:
         """Numbers in a vector. May ask an endpoint for it, once, and raise a ProviderError."""
 
     def find_width(self, *, deadline_seconds: float | None) -> int:
-        """The width, within the deadline. Raises a ProviderError."""
+        """Return the width, within the deadline. Raises a ProviderError."""
 
     @property
     def max_batch(self) -> int:

@@ -31,8 +31,8 @@ FAILED_RUN = (runtime_errors.Fail, runtime_errors.RuntimeException)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
-    """As much of a text as the model reads at once."""
+class TokenChunk:
+    """The part of a text that the model reads at once."""
 
     text: int
     tokens: tuple[int, ...]
@@ -62,7 +62,7 @@ class LocalEmbeddings:
         return self._folder.shape.hidden
 
     def find_width(self, *, deadline_seconds: float | None) -> int:
-        """The deadline is accepted and never needed: it stands in the folder."""
+        """Return the width that the folder states; the deadline is never needed."""
         return self.width
 
     def embed(self, texts: Sequence[str], *, deadline_seconds: float | None) -> Vectors:
@@ -89,14 +89,14 @@ class LocalEmbeddings:
         encoded = (self._tokenizer.get().encode(part, add_special_tokens=False) for part in parts)
         return sum(len(piece.ids) for whole in encoded for piece in (whole, *whole.overflowing))
 
-    def _cut(self, number: int, text: str, deadline: Deadline) -> Iterator[Chunk]:
+    def _cut(self, number: int, text: str, deadline: Deadline) -> Iterator[TokenChunk]:
         for start in range(0, len(text), MAX_CHARACTERS_AT_ONCE):
             deadline.remaining_seconds(at_most=0)
             part = text[start : start + MAX_CHARACTERS_AT_ONCE]
             if part.strip():
                 # one by one: `encode_batch` starts threads of its own, which do not survive the fork of a worker
                 whole = self._tokenizer.get().encode(part)
-                yield from (Chunk(text=number, tokens=tuple(piece.ids)) for piece in (whole, *whole.overflowing))
+                yield from (TokenChunk(text=number, tokens=tuple(piece.ids)) for piece in (whole, *whole.overflowing))
 
     def _run(self, batch: Sequence[tuple[int, ...]], deadline: Deadline) -> Vectors:
         deadline.remaining_seconds(at_most=0)
@@ -153,7 +153,7 @@ def cut_into_runs(by_length: Sequence[int], lengths: Sequence[int], *, most: int
 
 
 def pool_by_mean(outputs: Vectors, mask: NDArray[np.int64]) -> Vectors:
-    """The mean of the vectors of the tokens that are there: padding does not count."""
+    """Return the mean of the token vectors; padding does not count."""
     present = mask[:, :, None].astype(np.float32)
     mean: Vectors = (outputs * present).sum(axis=1) / present.sum(axis=1)
     return mean

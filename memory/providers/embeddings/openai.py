@@ -35,7 +35,7 @@ class OpenAIEndpoint(Endpoint):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
+class TextChunk:
     """A piece of a text that surely fits the model."""
 
     text: int
@@ -64,9 +64,9 @@ class OpenAIEmbeddings:
         return self.find_width(deadline_seconds=self._endpoint.timeout_seconds)
 
     def find_width(self, *, deadline_seconds: float | None) -> int:
-        """With `dimensions` of 0 the endpoint is asked, once, by embedding a word."""
+        """Return the width; with `dimensions` of 0 the endpoint is asked, once, by embedding a word."""
         if not self._width:
-            probe = [Chunk(text=0, content="width", size=5)]
+            probe = [TextChunk(text=0, content="width", size=5)]
             self._width = int(self._ask_patiently(probe, 0, Deadline.after(deadline_seconds)).shape[1])
         return self._width
 
@@ -77,24 +77,24 @@ class OpenAIEmbeddings:
         if not texts:
             return np.empty((0, width), dtype=np.float32)
         chunks = [
-            Chunk(text=number, content=piece, size=len(piece.encode()))
+            TextChunk(text=number, content=piece, size=len(piece.encode()))
             for number, text in enumerate(texts)
             for piece in cut_text(text)
         ]
-        vectors = [self._ask_patiently(batch, width, deadline) for batch in cut_into_requests(chunks)]
+        vectors = [self._ask_patiently(batch, width, deadline) for batch in batch_chunks(chunks)]
         return mean_of_chunks(
             np.concatenate(vectors),
             text_of_chunk=[chunk.text for chunk in chunks],
             lengths=[chunk.size for chunk in chunks],
         )
 
-    def _ask_patiently(self, batch: Sequence[Chunk], width: int, deadline: Deadline) -> Vectors:
+    def _ask_patiently(self, batch: Sequence[TextChunk], width: int, deadline: Deadline) -> Vectors:
         def ask() -> Vectors:
             return parse_vectors(self._exchange(batch, width, deadline), count=len(batch), width=width)
 
         return ask_patiently(ask, endpoint=self._endpoint, deadline=deadline)
 
-    def _exchange(self, batch: Sequence[Chunk], width: int, deadline: Deadline) -> bytes:
+    def _exchange(self, batch: Sequence[TextChunk], width: int, deadline: Deadline) -> bytes:
         seconds = deadline.remaining_seconds(at_most=self._endpoint.timeout_seconds)
         with (
             time_limit(seconds),
@@ -110,23 +110,23 @@ class OpenAIEmbeddings:
             return read_reply(response.iter_bytes(), most_bytes=most_bytes)
 
 
-class ReplyItem(BaseModel):
+class EmbeddingItem(BaseModel):
     model_config = ConfigDict(strict=True)
 
     index: int
     embedding: list[float]
 
 
-class Reply(BaseModel):
+class EmbeddingReply(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    data: list[ReplyItem]
+    data: list[EmbeddingItem]
 
 
 def parse_vectors(body: bytes, *, count: int, width: int) -> Vectors:
-    """The vectors by `index`, normalized; a width of 0 takes any. Raises ProviderReplyInvalid."""
+    """Return the vectors by `index`, normalized; a width of 0 accepts any. Raises ProviderReplyInvalid."""
     try:
-        items = Reply.model_validate_json(body).data
+        items = EmbeddingReply.model_validate_json(body).data
     except ValidationError:
         items = None
     if items is None:
@@ -156,13 +156,13 @@ def cut_text(text: str) -> Iterator[str]:
 
 
 def end_of_last_word(piece: str) -> int:
-    """Looked for in the last quarter only: further back, a word is better cut than a chunk wasted."""
+    """Return the end of the last word, looking in the last quarter only: further back, cutting a word wastes less."""
     gap = max(piece.rfind(space) for space in " \n\t")
     return gap if gap > len(piece) * 3 // 4 else len(piece)
 
 
-def cut_into_requests(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
-    request: list[Chunk] = []
+def batch_chunks(chunks: Sequence[TextChunk]) -> Iterator[list[TextChunk]]:
+    request: list[TextChunk] = []
     size = 0
     for chunk in chunks:
         if request and (len(request) == MAX_TEXTS_PER_REQUEST or size + chunk.size > MAX_REQUEST_BYTES):

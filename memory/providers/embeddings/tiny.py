@@ -25,11 +25,11 @@ class TinyEmbeddings:
         self.model = f"tiny-{width}"
 
     def find_width(self, *, deadline_seconds: float | None) -> int:
-        """The deadline is accepted and never needed: it is set."""
+        """Return the fixed width; the deadline is never needed."""
         return self.width
 
     def embed(self, texts: Sequence[str], *, deadline_seconds: float | None) -> Vectors:
-        """The deadline is accepted and never needed: a text takes microseconds."""
+        """Return the vectors; the deadline is never needed, since a text takes microseconds."""
         refuse_unembeddable(texts)
         if not texts:
             return np.empty((0, self.width), dtype=np.float32)

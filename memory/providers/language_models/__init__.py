@@ -1,7 +1,7 @@
-"""Language models, and which of them this service uses for what.
+"""Language models, and the choice among them for each use.
 
-To use one for something else: a setting that names the model, and its line in MODEL_SETTINGS. To add another kind
-of provider: write a module beside `openai.py` with a class that keeps `LanguageModel`'s promises.
+To use one for something else: a setting that names the model, and its line in MODEL_SETTINGS. To add another kind of
+provider: a module next to `openai.py` with a class that implements `LanguageModel`.
 """
 
 from collections.abc import Mapping
@@ -24,23 +24,25 @@ MODEL_SETTINGS: Mapping[str, str] = {
     "compression": "COMPRESSION_MODEL",
 }
 """By use, the setting that names its model."""
-LONGEST_NAME = 100
+MAX_NAME_CHARACTERS = 100
 """Characters: as many as a row of usage keeps."""
 
 
 @cache
 def language_model(use: str) -> LanguageModel | None:
-    """The model for this use, or None where its setting is empty: the use then does without.
+    """Return the model for this use, or None if its setting is empty: the use then does without.
 
-    Made once per process, without a connection; who changes settings calls `.cache_clear()`. Raises
+    Made once per process, without a connection; call `.cache_clear()` after changing settings. Raises
     ImproperlyConfigured for settings that cannot work.
     """
     setting = MODEL_SETTINGS[use]
     name: str = getattr(settings, setting)
     if not name:
         return None
-    if len(name) > LONGEST_NAME:
-        raise ImproperlyConfigured(f"{setting} has {len(name)} characters; a model's name has at most {LONGEST_NAME}")
+    if len(name) > MAX_NAME_CHARACTERS:
+        raise ImproperlyConfigured(
+            f"{setting} has {len(name)} characters; a model's name has at most {MAX_NAME_CHARACTERS}"
+        )
     if not (settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL):
         raise ImproperlyConfigured(f"{setting} needs OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint without keys")
     check_base_url(settings.OPENAI_BASE_URL)

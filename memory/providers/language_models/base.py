@@ -1,4 +1,4 @@
-"""What every language model promises: a validated answer, or a ProviderError, and what it cost either way."""
+"""The protocol of language models: a validated answer, or a ProviderError, and the cost either way."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Shape = TypeVar("Shape", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What requests came to: tokens by the provider's count (0 where it does not tell), cost by the set prices."""
+    """The cost of requests: tokens as the provider counts them (0 if it does not say), and the price."""
 
     model: str
     calls: int = 1
@@ -46,7 +46,7 @@ class LanguageModel(Protocol):
         """Its name, for usage and provenance."""
 
     def ask(self, question: Question, shape: type[Shape], *, meter: Meter, deadline_seconds: float) -> Shape:
-        """The answer, validated; what is not of the shape is sent back once to be mended.
+        """Return the answer, validated; an answer of another shape is sent back once to be corrected.
 
         The shape's fields are models, texts, numbers, booleans, choices and lists of them, or null: strict schemas
         know no dictionaries. All fields are asked for, those with a default too. No text of the answer holds a NUL.

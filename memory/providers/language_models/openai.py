@@ -18,7 +18,7 @@ from memory.providers.connections import time_limit
 from memory.providers.deadlines import Deadline
 from memory.providers.endpoints import Endpoint, ask_patiently, open_client, read_reply
 from memory.providers.language_models.base import Meter, Question, Shape, Usage
-from memory.providers.language_models.replies import Reply, Tokens, count_tokens, parse_reply, text_of
+from memory.providers.language_models.replies import ChatReply, Tokens, answer_text, count_tokens, parse_reply
 from memory.providers.language_models.shapes import Misfit, fit_answer, strict_schema
 from memory.providers.processes import PerProcess
 from memory_project.tracing import span
@@ -89,11 +89,11 @@ class ChatModel:
     def _ask_metered(self, asking: Asking[Shape], messages: Sequence[ChatCompletionMessageParam]) -> Shape | Misfit:
         # before the meter runs: past the deadline nothing is asked
         seconds = asking.deadline.remaining_seconds(at_most=self._endpoint.timeout_seconds)
-        reply: Reply | None = None
+        reply: ChatReply | None = None
         answer: Shape | Misfit | None = None
         try:
             reply = parse_reply(self._exchange(asking, messages, seconds))
-            answer = fit_answer(text_of(reply), asking.shape)
+            answer = fit_answer(answer_text(reply), asking.shape)
         finally:
             has_failed = answer is None or isinstance(answer, Misfit)
             asking.meter(self._price(count_tokens(reply) if reply else Tokens(), has_failed=has_failed))
@@ -139,7 +139,7 @@ class ChatModel:
 
 
 def knows_newer_name(base_url: str) -> bool:
-    """Whether the endpoint's limit of tokens is called `max_completion_tokens`, not `max_tokens`."""
+    """Return whether the endpoint calls its limit of tokens `max_completion_tokens` instead of `max_tokens`."""
     host = urlsplit(base_url).hostname or "openai.com"
     return any(host == name or host.endswith(f".{name}") for name in HOSTS_OF_THE_NEWER_NAME)
 
@@ -164,9 +164,9 @@ def open_dialogue(question: Question) -> list[ChatCompletionMessageParam]:
 
 
 def complain(misfit: Misfit, shape: type[BaseModel]) -> list[ChatCompletionMessageParam]:
-    """The answer as the model gave it, and what is wrong with it, with the whole schema, bounds included.
+    """Return the messages that repeat the answer and say what is wrong with it, with the whole schema, bounds included.
 
-    Endpoints refuse to be told an empty answer.
+    Endpoints refuse to receive an empty answer.
     """
     schema = json.dumps(shape.model_json_schema())
     complaint = render_to_string("prompts/mend_answer.txt", {"faults": misfit.faults, "schema": schema})

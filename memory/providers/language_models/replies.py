@@ -1,4 +1,4 @@
-"""What an endpoint for chat completions replies: the text of its answer, and the tokens that it counted."""
+"""Replies of chat-completion endpoints: the text of the answer, and the tokens that were counted."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from memory.errors import ProviderReplyInvalid
 
 # no request has as many: what tells of more counts nothing
-MOST_TOKENS = 100_000_000
+MAX_TOKENS = 100_000_000
 
 
-class Message(BaseModel):
+class ReplyMessage(BaseModel):
     model_config = ConfigDict(strict=True)
 
     content: str | None = None
@@ -20,11 +20,11 @@ class Message(BaseModel):
 class Choice(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    message: Message
+    message: ReplyMessage
     finish_reason: str | None = None
 
 
-class Reply(BaseModel):
+class ChatReply(BaseModel):
     """`usage` as it came: an answer is not worse for an odd count."""
 
     model_config = ConfigDict(strict=True)
@@ -36,29 +36,29 @@ class Reply(BaseModel):
 class Tokens(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    prompt_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
-    completion_tokens: int = Field(default=0, ge=0, le=MOST_TOKENS)
+    prompt_tokens: int = Field(default=0, ge=0, le=MAX_TOKENS)
+    completion_tokens: int = Field(default=0, ge=0, le=MAX_TOKENS)
 
 
-def parse_reply(body: bytes) -> Reply:
-    """Raises ProviderReplyInvalid."""
+def parse_reply(body: bytes) -> ChatReply:
+    """Parse a reply. Raises ProviderReplyInvalid."""
     try:
-        return Reply.model_validate_json(body)
+        return ChatReply.model_validate_json(body)
     except ValidationError:
         pass
     # outside the handler, or the original, which quotes the reply, would be its context in logs
     raise ProviderReplyInvalid("the reply is not the JSON of a chat completion")
 
 
-def count_tokens(reply: Reply) -> Tokens:
-    """None where the endpoint does not tell, or tells nonsense."""
+def count_tokens(reply: ChatReply) -> Tokens:
+    """Return the counted tokens; None if the endpoint reports none, or nonsense."""
     try:
         return Tokens.model_validate(reply.usage)
     except ValidationError:
         return Tokens()
 
 
-def text_of(reply: Reply) -> str:
+def answer_text(reply: ChatReply) -> str:
     """Empty where the model wrote nothing. Raises ProviderReplyInvalid where asking again would not mend it."""
     if not reply.choices:
         raise ProviderReplyInvalid("the reply holds no choices")

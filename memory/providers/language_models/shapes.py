@@ -1,4 +1,4 @@
-"""Shapes of answers: what a model is told of them, and whether an answer is of its shape."""
+"""Shapes of answers: how a model is instructed about them, and how an answer is validated."""
 
 import re
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ BEYOND_STRICT = frozenset(
 )
 # PostgreSQL keeps no NUL: an escaped one, behind an even number of backslashes
 NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-MOST_FAULTS = 20
+MAX_FAULTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Where in an answer, and of which kind in pydantic's words, such as `missing`; nothing of its contents."""
+    """A fault of an answer: where, and its kind as pydantic names it, such as `missing`; nothing of its contents."""
 
     place: str
     kind: str
@@ -52,23 +52,23 @@ def fit_answer(answer: str, shape: type[Shape]) -> Shape | Misfit:
         return shape.model_validate_json(answer, strict=True)
     except ValidationError as err:
         errors = err.errors(include_url=False, include_context=False, include_input=False)
-    faults = tuple(Fault(place=place_of(each), kind=each["type"]) for each in errors[:MOST_FAULTS])
+    faults = tuple(Fault(place=location_in_shape(each), kind=each["type"]) for each in errors[:MAX_FAULTS])
     return Misfit(answer=answer, faults=faults)
 
 
-def place_of(error: ErrorDetails) -> str:
-    """In the shape's own names: that of a field beyond the shape is the answer's, and may be anything."""
+def location_in_shape(error: ErrorDetails) -> str:
+    """Return the location in the shape's own names: the name of an unknown field comes from the answer."""
     place = error["loc"][:-1] if error["type"] == "extra_forbidden" else error["loc"]
     return ".".join(map(str, place)) or "the whole"
 
 
 def strict_schema(shape: type[BaseModel]) -> dict[str, Any]:
-    """The shape as strict endpoints take it: nothing beyond its fields, all of them required, and no bounds."""
+    """Return the schema as strict endpoints accept it: no additional fields, all of them required, and no bounds."""
     return tighten(shape.model_json_schema())
 
 
 def tighten(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema and all that stand in it; `properties` and `$defs` hold schemas by names, which may be any."""
+    """Make a schema and all schemas in it strict; `properties` and `$defs` hold schemas by arbitrary names."""
     strict = {key: value for key, value in schema.items() if key not in BEYOND_STRICT}
     for key in ("properties", "$defs"):
         if key in strict:

@@ -1,6 +1,6 @@
-"""Rerankers: models that read a question and a text together, and say how well the one answers the other.
+"""Rerankers: models that read a question and a text together, and score how well the text answers the question.
 
-None by default. To add another kind: write a module beside `http.py` with a class that keeps `Reranker`'s promises.
+None by default. To add another kind: a module next to `http.py` with a class that implements `Reranker`.
 """
 
 from functools import lru_cache
@@ -22,15 +22,15 @@ __all__ = ["Reranker", "reranking_provider"]
 
 @lru_cache(maxsize=1)
 def reranking_provider() -> Reranker | None:
-    """The one that the settings name, or None where they name none.
+    """Return the configured provider, or None.
 
-    Made once per process, without a connection; who changes settings calls `.cache_clear()`. Raises
+    Made once per process, without a connection; call `.cache_clear()` after changing settings. Raises
     ImproperlyConfigured for settings that cannot work.
     """
     if not settings.RERANK_URL:
         refuse_settings_without_url()
         return None
-    check_settings()
+    check_rerank_settings()
     return HttpReranker(
         RerankEndpoint(
             model=settings.RERANK_MODEL,
@@ -48,7 +48,7 @@ def refuse_settings_without_url() -> None:
         raise ImproperlyConfigured("RERANK_MODEL and RERANK_API_KEY are of a reranker, and RERANK_URL names none")
 
 
-def check_settings() -> None:
+def check_rerank_settings() -> None:
     check_base_url(settings.RERANK_URL, setting="RERANK_URL")
     check_api_key(settings.RERANK_API_KEY, setting="RERANK_API_KEY")
     parts = urlsplit(settings.RERANK_URL)

@@ -1,4 +1,4 @@
-"""What every reranker promises."""
+"""The protocol of rerankers."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -14,7 +14,7 @@ class Reranker(Protocol):
         """Its name."""
 
     def score(self, question: str, texts: Sequence[str], *, deadline: Deadline) -> list[float]:
-        """How well each text answers the question, in the order of the texts; the greater, the better.
+        """Score how well each text answers the question, in the order of the texts; the greater, the better.
 
         Raises ProviderUnavailable, ProviderRefused or ProviderReplyInvalid, whose messages hold nothing of the texts.
         """

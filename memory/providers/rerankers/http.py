@@ -24,21 +24,21 @@ REPLY_BYTES_PER_TEXT, REPLY_BYTES_BESIDE = 1_000, 100_000
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class ReplyItem(BaseModel):
+class RerankItem(BaseModel):
     model_config = ConfigDict(strict=True)
 
     index: int
     relevance_score: Score
 
 
-class Reply(BaseModel):
+class RerankReply(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    results: list[ReplyItem]
+    results: list[RerankItem]
 
 
 class ShortReplyItem(BaseModel):
-    """Of text-embeddings-inference, which answers with a bare list of them."""
+    """An item of text-embeddings-inference, which answers with a bare list of them."""
 
     model_config = ConfigDict(strict=True)
 
@@ -78,16 +78,16 @@ class HttpReranker:
     def __init__(self, endpoint: RerankEndpoint) -> None:
         self.model = endpoint.model
         self._endpoint = endpoint
-        self._client = PerProcess(partial(open_client, endpoint))
+        self._client = PerProcess(partial(open_rerank_client, endpoint))
 
     def score(self, question: str, texts: Sequence[str], *, deadline: Deadline) -> list[float]:
-        return [score for batch in cut_into_requests(texts) for score in self._ask(question, batch, deadline)]
+        return [score for batch in batch_texts(texts) for score in self._ask(question, batch, deadline)]
 
     def _ask(self, question: str, texts: Sequence[str], deadline: Deadline) -> list[float]:
         body = self._endpoint.shape.body(self.model, question[:LONGEST_QUESTION], texts)
 
         def ask() -> list[float]:
-            return in_order(self._endpoint.shape, self._exchange(body, len(texts), deadline), count=len(texts))
+            return scores_in_order(self._endpoint.shape, self._exchange(body, len(texts), deadline), count=len(texts))
 
         return ask_patiently(ask, endpoint=self._endpoint, deadline=deadline)
 
@@ -103,18 +103,18 @@ class HttpReranker:
             return read_reply(response.iter_bytes(), most_bytes=most_bytes)
 
 
-def open_client(endpoint: RerankEndpoint) -> httpx2.Client:
+def open_rerank_client(endpoint: RerankEndpoint) -> httpx2.Client:
     headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
     return keep_time(httpx2.Client(headers=headers, follow_redirects=False, verify=trusted_authorities()))
 
 
-def cut_into_requests(texts: Sequence[str]) -> Iterator[list[str]]:
+def batch_texts(texts: Sequence[str]) -> Iterator[list[str]]:
     for start in range(0, len(texts), MAX_TEXTS_PER_REQUEST):
         yield [text[:LONGEST_TEXT] for text in texts[start : start + MAX_TEXTS_PER_REQUEST]]
 
 
-def in_order(shape: Shape, body: bytes, *, count: int) -> list[float]:
-    """The scores by the index of their texts, each once. Raises ProviderReplyInvalid."""
+def scores_in_order(shape: Shape, body: bytes, *, count: int) -> list[float]:
+    """Return the scores by the index of their texts, each once. Raises ProviderReplyInvalid."""
     try:
         scores = shape.read(body)
     except ValidationError:
@@ -144,7 +144,7 @@ def tei_body(_model: str, question: str, texts: Sequence[str]) -> dict[str, Any]
 
 
 def read_results(body: bytes) -> Scores:
-    return [(item.index, item.relevance_score) for item in Reply.model_validate_json(body).results]
+    return [(item.index, item.relevance_score) for item in RerankReply.model_validate_json(body).results]
 
 
 def read_list(body: bytes) -> Scores:

@@ -1,8 +1,16 @@
-"""The ranker: relevance as a weighted sum of a few signals, whose weights were learnt (`weights.json`).
+"""Ranking: fusion of what retrievers found into one relevance in [0, 1] per candidate, whatever its kind.
 
-s = sum over the signals of weight * value; relevance is e^((s - best) / 2), as of `standardized` sums. So a candidate's
-`ranked.<signal>` in its signals, weight * value, tell how it came to its place. Turns have weights of their own: what
-stands around them speaks for them, and all else stands alone.
+Relevance is relative to the candidates of one question; the best one has the most. Whether anything is near at all is
+in the signals `bm25` and `similarity`. Three fusions are available; the first is the default:
+
+- `learned`: s = sum over the signals of weight * value (`signals`, `weights.json`), relevance = e^((s - best) / 2).
+  Each `ranked.<signal>` in `Candidate.signals` is one weight * value. Turns have weights of their own: the turns around
+  them count as well, while all other kinds stand alone.
+- `standardized`: words and meaning alone.
+- `rrf`: reciprocal rank fusion of the two.
+
+To add a fusion, write a function `(Sequence[Candidate], ScoringContext) -> None` that sets each `score`, and add its
+line to FUSIONS.
 """
 
 import json
@@ -16,23 +24,39 @@ from typing import Any
 import numpy as np
 
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.fusion import DEVIATIONS_A_FOLD, Scores, read_meaning, tell
-from memory.retrieval.plans import Setting
+from memory.retrieval.plans import Fusion, ScoringContext
 from memory.retrieval.ranking.signals import SIGNALS
-from memory.retrieval.ranking.tables import Table, make_table, read_content, read_gist
+from memory.retrieval.ranking.tables import (
+    MIN_MEANING_DEVIATION,
+    MIN_WORDS_DEVIATION,
+    Scores,
+    Table,
+    bm25_scores,
+    content_scores,
+    gist_scores,
+    make_table,
+    similarity_scores,
+    standard_scores,
+)
 
-WEIGHTS = Path(__file__).with_name("weights.json")
-PREFIX = "ranked."
-LARGEST = 1e6
-"""Of a weight, either way: sums of larger ones may be no number."""
+WEIGHTS_FILE = Path(__file__).with_name("weights.json")
+SIGNAL_PREFIX = "ranked."
+MAX_WEIGHT = 1e6
+"""Limit of a weight in either direction. Sums of larger ones might overflow."""
+
+RRF_K = 60
+
+DEVIATIONS_PER_E_FOLD = 2.0
+"""Standard deviations that multiply the relevance by e. A scorer's factor f moves a candidate by 2 ln f of them,
+whatever its rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """By signal; a signal without a weight counts for nothing. `turns` are those of turns, `others` of all else.
+    """Weights of signals by name, for turns and for all other kinds. A signal without a weight does not count.
 
-    Raises ValueError for signals that there are not, as a weight that is never used would go unnoticed, and for weights
-    that are no numbers, by any of which no order would be left.
+    Raises ValueError for unknown signals, whose weights would silently never be used, and for weights that are not
+    numbers, which would leave no order.
     """
 
     turns: Mapping[str, float]
@@ -40,14 +64,14 @@ class Weights:
 
     def __post_init__(self) -> None:
         if unknown := sorted({*self.turns, *self.others} - SIGNALS.keys()):
-            raise ValueError(f"there is no signal {', '.join(unknown)} to weigh: there are {', '.join(SIGNALS)}")
+            raise ValueError(f"Not signals: {', '.join(unknown)}. Allowed: {', '.join(SIGNALS)}.")
         for name, weight in (*self.turns.items(), *self.others.items()):
             if not is_weight(weight):
-                raise ValueError(f"the weight of {name} has to be a number from {-LARGEST:g} to {LARGEST:g}")
+                raise ValueError(f"The weight of {name} must be a number from {-MAX_WEIGHT:g} to {MAX_WEIGHT:g}.")
 
     @property
     def names(self) -> list[str]:
-        """Of the signals that count."""
+        """The names of the signals that count."""
         return [name for name in SIGNALS if self.turns.get(name) or self.others.get(name)]
 
     def of(self, names: Sequence[str], *, is_turn: bool) -> Scores:
@@ -55,71 +79,127 @@ class Weights:
         return np.array([weights.get(name, 0.0) for name in names])
 
 
-def is_weight(told: object) -> bool:
-    """Also of what a file tells: neither NaN, nor a text, nor true."""
-    return isinstance(told, int | float) and not isinstance(told, bool) and -LARGEST <= told <= LARGEST
+def is_weight(value: object) -> bool:
+    """Return True for a number within the limit, from JSON too: not NaN, not a text, not `true`."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -MAX_WEIGHT <= value <= MAX_WEIGHT
 
 
 @lru_cache(maxsize=1)
 def learnt_weights() -> Weights:
-    """Read once a process. Raises ValueError, as `read_weights`."""
-    return read_weights(WEIGHTS)
+    """Return the shipped weights, read once per process. Raises ValueError, as `read_weights` does."""
+    return read_weights(WEIGHTS_FILE)
 
 
 def read_weights(path: Path) -> Weights:
-    """Raises ValueError with the file and what is wrong with it, in a sentence."""
+    """Read weights from a JSON file. Raises ValueError with a sentence that names the file and the problem."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        return Weights(turns=part_of(told, "turns"), others=part_of(told, "others"))
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return Weights(turns=weights_part(content, "turns"), others=weights_part(content, "others"))
     except OSError as err:
         raise ValueError(f"{path} cannot be read: {err.strerror}") from err
     except ValueError as err:
         raise ValueError(f"{path}: {err}") from err
 
 
-def part_of(told: Any, name: str) -> dict[str, float]:
-    part = told.get(name) if isinstance(told, dict) else None
+def weights_part(content: Any, name: str) -> dict[str, float]:
+    part = content.get(name) if isinstance(content, dict) else None
     if not isinstance(part, dict):
-        raise ValueError(f'"{name}" has to be an object: the weight of each signal by its name')
+        raise ValueError(f'"{name}" must be an object with the weight of each signal by its name.')
     return part
 
 
-def learned(candidates: Sequence[Candidate], setting: Setting) -> None:
-    rank_by(learnt_weights(), candidates, setting)
+def fuse_learned(candidates: Sequence[Candidate], context: ScoringContext) -> None:
+    rank_by_weights(learnt_weights(), candidates, context)
 
 
-def rank_by(weights: Weights, candidates: Sequence[Candidate], setting: Setting) -> None:
-    """Give each candidate its first score by these weights of signals."""
+def rank_by_weights(weights: Weights, candidates: Sequence[Candidate], context: ScoringContext) -> None:
+    """Set the first score of each candidate by these weights of signals."""
     if not candidates:
         return
     names = weights.names
-    table = make_table(candidates, setting)
+    table = make_table(candidates, context)
     weighed = np.where(table.is_turn[:, None], weights.of(names, is_turn=True), weights.of(names, is_turn=False))
     parts = compute_signals(table, names) * weighed
     sums: Scores = parts.sum(axis=1)
-    tell(candidates, read_compared(table), np.exp((sums - sums.max()) / DEVIATIONS_A_FOLD))
-    told = [f"{PREFIX}{name}" for name in names]
-    tell_inputs(table)
+    # what meaning was compared by
+    similarity: Scores = np.where(table.by_gist, gist_scores(table.candidates), similarity_scores(table.candidates))
+    record_relevance(candidates, similarity, np.exp((sums - sums.max()) / DEVIATIONS_PER_E_FOLD))
+    record_inputs(table)
+    signal_names = [f"{SIGNAL_PREFIX}{name}" for name in names]
     for candidate, row in zip(candidates, parts.tolist(), strict=True):
-        candidate.signals.update(compress(zip(told, row, strict=True), row))
+        candidate.signals.update(compress(zip(signal_names, row, strict=True), row))
 
 
-def tell_inputs(table: Table) -> None:
-    """What words and meaning were told by, beside BM25 and similarity."""
-    content = read_content(table.candidates, table.speakers).tolist()
+def record_inputs(table: Table) -> None:
+    """Record the scores that words and meaning were computed from, besides BM25 and similarity."""
+    content = content_scores(table.candidates, table.speakers).tolist()
     for candidate, score, is_gist in zip(table.candidates, content, table.by_gist.tolist(), strict=True):
         candidate.signals["content"] = score
         if is_gist and candidate.gist is not None:
             candidate.signals["gist"] = candidate.gist
 
 
-def read_compared(table: Table) -> Scores:
-    """What meaning was compared by."""
-    compared: Scores = np.where(table.by_gist, read_gist(table.candidates), read_meaning(table.candidates))
-    return compared
-
-
 def compute_signals(table: Table, names: Sequence[str]) -> Scores:
-    """One row a candidate, one column a signal."""
+    """Return a matrix with one row per candidate and one column per signal."""
     columns = [SIGNALS[name](table) for name in names]
     return np.stack(columns, axis=1) if columns else np.zeros((table.size, 0))
+
+
+def fuse_standardized(candidates: Sequence[Candidate], _context: ScoringContext) -> None:
+    """Set exp((s - the greatest s) / 2), s being the sum of the standard scores of BM25 and similarity.
+
+    Exponential, so that scorers' factors count alike at the top and below: the logistic function is nearly flat where
+    the best candidates are, and any factor would overrule words and meaning there. A candidate without a vector gets
+    the average similarity: words alone decide on it, as they do on all candidates if there are no vectors, and meaning
+    if no word matches.
+    """
+    if not candidates:
+        return
+    words, meaning = bm25_scores(candidates), similarity_scores(candidates)
+    sums = standard_scores(words, min_deviation=MIN_WORDS_DEVIATION)
+    sums += standard_scores(meaning, min_deviation=MIN_MEANING_DEVIATION)
+    record_relevance(candidates, meaning, np.exp((sums - sums.max()) / DEVIATIONS_PER_E_FOLD))
+
+
+def reciprocal_rank_fusion(candidates: Sequence[Candidate], _context: ScoringContext) -> None:
+    """Set the sum over both rankings of 1 / (60 + rank), divided by the greatest possible sum. Cormack et al. 2009.
+
+    Ties share their rank. A candidate in neither ranking gets 0.
+    """
+    if not candidates:
+        return
+    words, meaning = bm25_scores(candidates), similarity_scores(candidates)
+    words[words <= 0] = np.nan
+    rankings = [values for values in (words, meaning) if not np.isnan(values).all()]
+    totals = sum((1 / (RRF_K + rank_values(values)) for values in rankings), np.zeros(len(candidates)))
+    record_relevance(candidates, meaning, totals * (RRF_K + 1) / max(len(rankings), 1))
+
+
+def rank_values(values: Scores) -> Scores:
+    """Return rank 1 for the greatest value. Equal values share the better rank; NaN gets infinity."""
+    known = np.sort(values[~np.isnan(values)])
+    ranks = (1 + known.size - np.searchsorted(known, values, side="right")).astype(np.float64)
+    ranks[np.isnan(values)] = np.inf
+    return ranks
+
+
+def record_relevance(candidates: Sequence[Candidate], similarity: Scores, relevance: Scores) -> None:
+    """Set the score of each candidate, and record the scores and reasons of its retrievers."""
+    average = np.nanmean(similarity) if not np.isnan(similarity).all() else np.inf
+    for candidate, score, is_near in zip(candidates, relevance.tolist(), (similarity >= average).tolist(), strict=True):
+        candidate.score = score
+        candidate.signals["relevance"] = score
+        candidate.signals["bm25"] = candidate.bm25
+        if candidate.similarity is not None:
+            candidate.signals["similarity"] = candidate.similarity
+        if candidate.hops is not None:
+            candidate.signals["hops"] = float(candidate.hops)
+        candidate.add_retrieval_reasons(is_near=is_near)
+
+
+FUSIONS: Mapping[str, Fusion] = {
+    "learned": fuse_learned,
+    "standardized": fuse_standardized,
+    "rrf": reciprocal_rank_fusion,
+}
+"""Fusions by name; the first is the default (`docs/recall.md`)."""

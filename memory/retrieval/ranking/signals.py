@@ -1,9 +1,9 @@
-"""What tells an answer from what only shares its subject: numbers about each candidate, which the ranker weighs.
+"""Signals: numbers about each candidate that distinguish answers from texts that only share the subject.
 
-Each is a function of the table of the candidates, and answers with one number a candidate, about -3 to 3 or 0 to 2. A
-signal is about what a question and a memory are like, never about a subject.
+A signal is a function of the table of candidates that returns one number for each of them, between about -3 and 3, or
+0 and 2. It describes a question and a memory, never a subject.
 
-To add one: a function, its line in SIGNALS, and `manage.py learn_ranking` for its weight.
+To add a signal, write a function, add its line to SIGNALS, and run `manage.py learn_ranking` for its weight.
 """
 
 import re
@@ -13,18 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.fusion import Scores
-from memory.retrieval.ranking.said import Said
-from memory.retrieval.ranking.tables import Table
-from memory.retrieval.scorers.window import FAR, make_span
+from memory.retrieval.ranking.tables import Scores, Table
+from memory.retrieval.ranking.turns import TurnFeatures
+from memory.retrieval.scorers.time import MAX_FADES, fading_window
 
 Signal = Callable[[Table], Scores]
 
-BEST_OF_A_SITTING = 3
-BESIDE_SHARE = 0.7
-"""What a word counts that stands right beside a turn."""
-MOST_TOKENS = 500
-"""Longer texts are no better for being longer: any word stands somewhere in them."""
+BEST_OF_SEGMENT = 3
+ADJACENT_SHARE = 0.7
+"""The value of a word in the turn before or after, as a share of its value in the turn itself."""
+MAX_LENGTH_TOKENS = 500
+"""Length counts up to here: any word occurs somewhere in a longer text."""
 
 _ASKS_WHEN = re.compile(
     r"\W*(?:when|how long|since when|(?:on |in )?(?:what|which) (?:date|day|week|month|year))\b", re.IGNORECASE
@@ -32,22 +31,22 @@ _ASKS_WHEN = re.compile(
 
 
 def words(table: Table) -> Scores:
-    """BM25 over all words, stop words among them."""
+    """Return BM25 over all words, including stop words."""
     return table.words
 
 
 def content(table: Table) -> Scores:
-    """BM25 over what the question is about: neither stop words nor speakers whom it is about."""
+    """Return BM25 over what the question asks, without stop words and without subjects who speak here."""
     return table.content
 
 
 def meaning(table: Table) -> Scores:
-    """Cosine similarity."""
+    """Return the cosine similarity."""
     return table.meaning
 
 
 def meaning_before(table: Table) -> Scores:
-    """That of the turn before."""
+    """Return the cosine similarity of the turn before."""
     return table.shifted(table.meaning, -1)
 
 
@@ -56,59 +55,62 @@ def meaning_after(table: Table) -> Scores:
 
 
 def content_before(table: Table) -> Scores:
-    """BM25 of the turn two before: what the same speaker said last, where two talk."""
+    """Return BM25 of the turn two before, which is the same speaker's last turn if two people talk."""
     return table.shifted(table.content, -2)
 
 
-def sitting(table: Table) -> Scores:
-    """How good the three best turns of its sitting are, in words and meaning."""
+def best_of_segment(table: Table) -> Scores:
+    """Return the mean of words and meaning over the three best turns of the same session segment."""
     scores = table.words + table.meaning
-    best = np.zeros(table.sittings.max(initial=-1) + 2)
+    best = np.zeros(table.segments.max(initial=-1) + 2)
     taken = np.zeros_like(best)
-    for row in np.lexsort((-scores, table.sittings)).tolist():
-        number = table.sittings[row]
-        if number >= 0 and taken[number] < BEST_OF_A_SITTING:
-            best[number] += scores[row] / BEST_OF_A_SITTING
+    for row in np.lexsort((-scores, table.segments)).tolist():
+        number = table.segments[row]
+        if number >= 0 and taken[number] < BEST_OF_SEGMENT:
+            best[number] += scores[row] / BEST_OF_SEGMENT
             taken[number] += 1
-    found: Scores = best[table.sittings]
+    found: Scores = best[table.segments]
     return found
 
 
 def covers(table: Table) -> Scores:
-    """How much of what the question is about it holds, in [0, 1]; what stands right beside a turn counts 0.7."""
-    asked = enumerate(table.setting.orientation.terms)
+    """Return the share of the question's content terms that the text holds, by weight, in [0, 1].
+
+    A term in the turn before or after counts ADJACENT_SHARE.
+    """
+    asked = enumerate(table.context.analysis.terms)
     without = table.speakers.are_subjects
     terms = [(bit, term.weight) for bit, term in asked if term.is_content and not (without and term.is_subject)]
     worth = np.array([weight for _, weight in terms])
     if not worth.sum():
         return np.zeros(table.size)
     masks = np.array([each.held for each in table.candidates], dtype=np.int64)
-    held = ((masks[:, None] >> np.array([bit for bit, _ in terms])) & 1) * shares_of_length(table)[:, None]
+    held = ((masks[:, None] >> np.array([bit for bit, _ in terms])) & 1) * length_shares(table)[:, None]
     padded = np.vstack([held, np.zeros((1, len(terms)))])
-    beside = np.maximum(padded[table.beside[-1]], padded[table.beside[1]])
-    covered: Scores = np.maximum(held, BESIDE_SHARE * beside) @ worth / worth.sum()
+    adjacent = np.maximum(padded[table.adjacent[-1]], padded[table.adjacent[1]])
+    covered: Scores = np.maximum(held, ADJACENT_SHARE * adjacent) @ worth / worth.sum()
     return covered
 
 
-def shares_of_length(table: Table) -> Scores:
-    """1, and of longer texts what MOST_TOKENS are of them."""
-    return np.array([min(1.0, MOST_TOKENS / max(each.token_count, 1)) for each in table.candidates])
+def length_shares(table: Table) -> Scores:
+    """Return 1 for each text of up to MAX_LENGTH_TOKENS, and the share of that length for longer ones."""
+    return np.array([min(1.0, MAX_LENGTH_TOKENS / max(each.token_count, 1)) for each in table.candidates])
 
 
 def replies(table: Table) -> Scores:
-    """BM25 of the turn before, where that asks."""
+    """Return BM25 of the turn before if that turn asks a question."""
     asked = np.array([float("?" in each.text) for each in table.candidates])
     return table.shifted(table.content * asked, -1)
 
 
 def quoted(table: Table) -> Scores:
-    """What share of the question's phrases it holds as they stand."""
-    phrases = max(len(table.setting.orientation.phrases), 1)
+    """Return the share of the question's quoted phrases that the text holds word for word."""
+    phrases = max(len(table.context.analysis.phrases), 1)
     return np.array([each.quoted / phrases for each in table.candidates])
 
 
 def said_by(table: Table) -> Scores:
-    """1 for turns of the one speaker whom the question names; 0 for all where it names several of them, or none."""
+    """Return 1 for turns of the one speaker that the question names; 0 for all if it names several of them or none."""
     asked = table.speakers.asked
     if len(asked) != 1:
         return np.zeros(table.size)
@@ -116,66 +118,68 @@ def said_by(table: Table) -> Scores:
 
 
 def of_time(table: Table) -> Scores:
-    """1 for what happened, began or ended within a time that the question speaks of; half a fading outside of it.
+    """Return 1 for what happened, began or ended at a time that the question mentions, halved per fade time outside.
 
-    What is true for years is true then as well, and answers nothing about that time.
+    A fact that is true for years is true then as well, but says nothing about that time.
     """
-    spans = [make_span(window) for window in table.setting.query.windows]
-    if not spans:
+    windows = [fading_window(window) for window in table.context.query.windows]
+    if not windows:
         return np.zeros(table.size)
-    far = [min(span.fadings(at, at) for span in spans for at in moments_of(each)) for each in table.candidates]
-    near: Scores = 0.5 ** np.minimum(far, FAR)
+    far = [
+        min(window.fades(at, at) for window in windows for at in known_timestamps(each)) for each in table.candidates
+    ]
+    near: Scores = 0.5 ** np.minimum(far, MAX_FADES)
     return near
 
 
-def moments_of(candidate: Candidate) -> list[float]:
-    told = (candidate.event_time, candidate.valid_from, candidate.valid_to)
-    return [moment.timestamp() for moment in told if moment is not None]
+def known_timestamps(candidate: Candidate) -> list[float]:
+    times = (candidate.event_time, candidate.valid_from, candidate.valid_to)
+    return [time.timestamp() for time in times if time is not None]
 
 
 def tells_when(table: Table) -> Scores:
-    """Its words of time, where the question asks when."""
-    is_asked = _ASKS_WHEN.match(table.setting.query.text) is not None
-    return read(table, lambda said: said.times * is_asked)
+    """Return the number of time words if the question asks when."""
+    is_asked = _ASKS_WHEN.match(table.context.query.text) is not None
+    return feature_values(table, lambda turn: turn.times * is_asked)
 
 
 def times(table: Table) -> Scores:
-    return relevant(table, lambda said: said.times)
+    return weigh_by_relevance(table, lambda turn: turn.times)
 
 
 def numbers(table: Table) -> Scores:
-    return relevant(table, lambda said: said.numbers)
+    return weigh_by_relevance(table, lambda turn: turn.numbers)
 
 
 def happened(table: Table) -> Scores:
-    return relevant(table, lambda said: said.happened)
+    return weigh_by_relevance(table, lambda turn: turn.happened)
 
 
 def places(table: Table) -> Scores:
-    return relevant(table, lambda said: said.places)
+    return weigh_by_relevance(table, lambda turn: turn.places)
 
 
-def relevant(table: Table, what: Callable[[Said], float]) -> Scores:
-    """As far as it is about what is asked, 1 / (1 + e^-(meaning + content)): to tell something else answers nothing."""
+def weigh_by_relevance(table: Table, feature: Callable[[TurnFeatures], float]) -> Scores:
+    """Return a feature times 1 / (1 + e^-(meaning + content)): it counts only in a turn about what is asked."""
     gate: Scores = 1 / (1 + np.exp(-(table.meaning + table.content)))
-    return read(table, what) * gate
+    return feature_values(table, feature) * gate
 
 
 def reacts(table: Table) -> Scores:
-    return read(table, lambda said: said.reacts)
+    return feature_values(table, lambda turn: turn.reacts)
 
 
 def asks(table: Table) -> Scores:
-    """A turn that only asks answers nothing."""
-    return read(table, lambda said: said.asks)
+    """Return the share of words in questions: a turn that only asks answers nothing."""
+    return feature_values(table, lambda turn: turn.asks)
 
 
-def read(table: Table, what: Callable[[Said], float]) -> NDArray[np.float64]:
-    return np.array([what(said) for said in table.said])
+def feature_values(table: Table, feature: Callable[[TurnFeatures], float]) -> NDArray[np.float64]:
+    return np.array([feature(turn) for turn in table.features])
 
 
 def parent(table: Table) -> Scores:
-    """How much better the found goal that it is a part of is, in words and meaning."""
+    """Return how much higher the found goal that this one is part of scores in words and meaning."""
     scores = table.words + table.meaning
     rows = {each.id: row for row, each in enumerate(table.candidates)}
     above = [rows.get(each.part_of, row) if each.part_of else row for row, each in enumerate(table.candidates)]
@@ -184,20 +188,21 @@ def parent(table: Table) -> Scores:
 
 
 def no_turn(table: Table) -> Scores:
-    """1 for what is no turn: how other kinds compare with turns."""
+    """Return 1 for all kinds but turns. Its weight says how other kinds compare with turns."""
     return (~table.is_turn).astype(np.float64)
 
 
 def length(table: Table) -> Scores:
-    """The logarithm of its tokens, up to MOST_TOKENS."""
-    return np.log1p([min(each.token_count, MOST_TOKENS) for each in table.candidates])
+    """Return the logarithm of the tokens, up to MAX_LENGTH_TOKENS."""
+    return np.log1p([min(each.token_count, MAX_LENGTH_TOKENS) for each in table.candidates])
 
 
 SIGNALS: Mapping[str, Signal] = {
-    signal.__name__: signal
+    "sitting" if signal is best_of_segment else signal.__name__: signal
     for signal in (
-        *(words, content, meaning, meaning_before, meaning_after, content_before, sitting, covers, replies),
+        *(words, content, meaning, meaning_before, meaning_after, content_before, best_of_segment, covers, replies),
         *(quoted, said_by, of_time, tells_when, times, numbers, happened, places, reacts, asks),
         *(length, parent, no_turn),
     )
 }
+"""Signals by the names in `weights.json` and `Candidate.signals`, which are those of the functions except `sitting`."""

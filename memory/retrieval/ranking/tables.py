@@ -1,4 +1,4 @@
-"""The candidates of one question as columns, which signals are computed from: one row each, in their order."""
+"""The candidates of one question as columns of numbers, one row per candidate. Signals are computed from them."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,132 +9,156 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.fusion import (
-    LEAST_SPREAD_OF_MEANING,
-    LEAST_SPREAD_OF_WORDS,
-    Scores,
-    known,
-    read_meaning,
-    read_words,
-    standard_scores,
-)
-from memory.retrieval.plans import Setting
-from memory.retrieval.ranking.said import NOTHING_SAID, Said, read_said
-from memory.retrieval.ranking.speakers import Speakers, find_speakers
+from memory.retrieval.plans import ScoringContext
+from memory.retrieval.ranking.turns import NO_FEATURES, Speakers, TurnFeatures, find_speakers, turn_features
 
+Scores = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
+MIN_WORDS_DEVIATION = 0.25
+MIN_MEANING_DEVIATION = 0.02
+"""Smaller standard deviations count as these, so that candidates that hardly differ get similar scores and words that
+nearly all memories hold decide little."""
+
 REACH = 2
-SITTING = timedelta(hours=6)
-"""Turns of a conversation with a longer silence between them were said in two sittings."""
-MOST_TURNS = 2**32
-"""No conversation has as many."""
+SESSION_GAP = timedelta(hours=6)
+"""A longer silence between two turns of a conversation begins a new session segment."""
+MAX_TURNS = 2**32
+"""More than any conversation has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """`words`, `content` and `meaning` are standard scores over the candidates, 0 where nothing is known. Where those
-    whom the question is about speak among the candidates, who speaks says whom a turn is about: their names are no
-    content then, and `meaning` of turns is that of the question's gist (`by_gist`). `said` is of turns, too.
+    """Columns of numbers about candidates.
 
-    `beside[n]` is the row of the turn n places later in the same sitting (-2 to 2), and `size` where none is among the
-    candidates. `sittings` numbers the sittings from 0; what is no turn is in none, -1.
+    `words`, `content` and `meaning` are standard scores over the candidates, 0 if nothing is known. If the subjects of
+    the question speak among the candidates, the speaker says whom a turn is about: then their names do not count as
+    content, and `meaning` of turns is that of the question's gist (`by_gist`). `features` are those of turns.
+
+    `adjacent[n]` is the row of the turn n places later in the same segment (-2 to 2), or `size` if it is not among the
+    candidates. `segments` numbers the session segments from 0; -1 for candidates that are not turns.
     """
 
     candidates: Sequence[Candidate]
-    setting: Setting
+    context: ScoringContext
     is_turn: NDArray[np.bool_]
     words: Scores
     content: Scores
     meaning: Scores
     by_gist: NDArray[np.bool_]
-    said: Sequence[Said]
+    features: Sequence[TurnFeatures]
     speakers: Speakers
-    beside: Mapping[int, Rows]
-    sittings: Rows
+    adjacent: Mapping[int, Rows]
+    segments: Rows
 
     @property
     def size(self) -> int:
         return len(self.candidates)
 
     def shifted(self, values: Scores, places: int) -> Scores:
-        """Of each turn the value of the one so many places later, 0 where there is none."""
+        """Return for each turn the value of the turn so many places later, 0 if there is none."""
         padded = np.append(values, 0.0)
-        shifted: Scores = padded[self.beside[places]]
+        shifted: Scores = padded[self.adjacent[places]]
         return shifted
 
 
-def make_table(candidates: Sequence[Candidate], setting: Setting) -> Table:
+def make_table(candidates: Sequence[Candidate], context: ScoringContext) -> Table:
     is_turn = np.array([each.index is not None for each in candidates], dtype=np.bool_)
-    sittings = find_sittings(candidates)
-    speakers = find_speakers(candidates, setting.query)
-    by_gist = is_turn & speakers.are_subjects & ~np.isnan(read_gist(candidates))
+    segments = find_segments(candidates)
+    speakers = find_speakers(candidates, context.query)
+    by_gist = is_turn & speakers.are_subjects & ~np.isnan(gist_scores(candidates))
     return Table(
         candidates=candidates,
-        setting=setting,
+        context=context,
         is_turn=is_turn,
-        words=standard_scores(read_words(candidates), least_spread=LEAST_SPREAD_OF_WORDS),
-        content=standard_scores(read_content(candidates, speakers), least_spread=LEAST_SPREAD_OF_WORDS),
-        meaning=compare_meaning(candidates, by_gist),
+        words=standard_scores(bm25_scores(candidates), min_deviation=MIN_WORDS_DEVIATION),
+        content=standard_scores(content_scores(candidates, speakers), min_deviation=MIN_WORDS_DEVIATION),
+        meaning=meaning_scores(candidates, by_gist),
         by_gist=by_gist,
-        said=[NOTHING_SAID if each.index is None else read_said(each.text) for each in candidates],
+        features=[NO_FEATURES if each.index is None else turn_features(each.text) for each in candidates],
         speakers=speakers,
-        beside=find_neighbours(candidates, sittings),
-        sittings=sittings,
+        adjacent=find_adjacent(candidates, segments),
+        segments=segments,
     )
 
 
-def read_gist(candidates: Sequence[Candidate]) -> Scores:
-    """NaN for None."""
-    return known(np.array([each.gist for each in candidates], dtype=np.float64))
+def standard_scores(values: Scores, *, min_deviation: float) -> Scores:
+    """Return (x - mean) / standard deviation, the latter at least `min_deviation`; 0, the average, for NaN."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return np.zeros(values.size)
+    scores: Scores = np.nan_to_num((values - known.mean()) / max(float(known.std()), min_deviation))
+    return scores
 
 
-def read_content(candidates: Sequence[Candidate], speakers: Speakers) -> Scores:
-    content = known(np.array([each.content for each in candidates], dtype=np.float64))
+def mask_infinite(values: Scores) -> Scores:
+    """Replace infinite numbers by NaN, in place."""
+    values[~np.isfinite(values)] = np.nan
+    return values
+
+
+def bm25_scores(candidates: Sequence[Candidate]) -> Scores:
+    return mask_infinite(np.array([each.bm25 for each in candidates], dtype=np.float64))
+
+
+def similarity_scores(candidates: Sequence[Candidate]) -> Scores:
+    """Return the similarities, NaN for None."""
+    return mask_infinite(np.array([each.similarity for each in candidates], dtype=np.float64))
+
+
+def gist_scores(candidates: Sequence[Candidate]) -> Scores:
+    """Return the similarities to the gist, NaN for None."""
+    return mask_infinite(np.array([each.gist for each in candidates], dtype=np.float64))
+
+
+def content_scores(candidates: Sequence[Candidate], speakers: Speakers) -> Scores:
+    content = mask_infinite(np.array([each.content for each in candidates], dtype=np.float64))
     if speakers.are_subjects:
-        content -= known(np.array([each.naming for each in candidates], dtype=np.float64))
+        content -= mask_infinite(np.array([each.naming for each in candidates], dtype=np.float64))
     return content
 
 
-def compare_meaning(candidates: Sequence[Candidate], by_gist: NDArray[np.bool_]) -> Scores:
-    """Standard scores of similarity; of those `by_gist` those of the gist, on the scale of their similarities: it puts
-    turns in another order, and leaves them where they are among other kinds."""
-    meaning = standard_scores(read_meaning(candidates), least_spread=LEAST_SPREAD_OF_MEANING)
+def meaning_scores(candidates: Sequence[Candidate], by_gist: NDArray[np.bool_]) -> Scores:
+    """Return standard scores of similarity. Candidates `by_gist` are put in the order of their gist scores.
+
+    Mean and deviation of their scores stay, so these turns keep their place among other kinds.
+    """
+    meaning = standard_scores(similarity_scores(candidates), min_deviation=MIN_MEANING_DEVIATION)
     if by_gist.any():
-        scores = standard_scores(read_gist(candidates)[by_gist], least_spread=LEAST_SPREAD_OF_MEANING)
+        scores = standard_scores(gist_scores(candidates)[by_gist], min_deviation=MIN_MEANING_DEVIATION)
         meaning[by_gist] = meaning[by_gist].mean() + meaning[by_gist].std() * scores
     return meaning
 
 
-def find_sittings(candidates: Sequence[Candidate]) -> Rows:
-    """As far as candidates show them: a silence between two of them is one in the conversation."""
-    said: dict[str, list[tuple[int, int]]] = defaultdict(list)
+def find_segments(candidates: Sequence[Candidate]) -> Rows:
+    """Return the number of each candidate's session segment. A gap between two candidates counts as a silence."""
+    turns_of: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for row, each in enumerate(candidates):
         if each.index is not None:
-            said[each.conversation_id].append((each.index, row))
-    sittings = np.full(len(candidates), -1, dtype=np.intp)
+            turns_of[each.conversation_id].append((each.index, row))
+    segments = np.full(len(candidates), -1, dtype=np.intp)
     number = -1
-    for _, turns in sorted(said.items()):
+    for _, turns in sorted(turns_of.items()):
         before = None
         for _, row in sorted(turns):
-            moment = candidates[row].event_time
-            number += before is None or abs(moment - before) > SITTING
-            sittings[row], before = number, moment
-    return sittings
+            time = candidates[row].event_time
+            number += before is None or abs(time - before) > SESSION_GAP
+            segments[row], before = number, time
+    return segments
 
 
-def find_neighbours(candidates: Sequence[Candidate], sittings: Rows) -> Mapping[int, Rows]:
-    """By how many places later."""
+def find_adjacent(candidates: Sequence[Candidate], segments: Rows) -> Mapping[int, Rows]:
+    """Return for each distance from -REACH to REACH the row of the turn so many places later."""
     indexes = np.array([0 if each.index is None else each.index for each in candidates], dtype=np.int64)
-    # one number for sitting and index; what is no turn is far from all
-    places = np.where(sittings < 0, -MOST_TURNS, sittings * MOST_TURNS + indexes)
+    # one number for segment and index; candidates that are not turns are far from all
+    places = np.where(segments < 0, -MAX_TURNS, segments * MAX_TURNS + indexes)
     order = np.argsort(places)
     in_order = np.append(places[order], np.iinfo(np.int64).max)
     rows = np.append(order, len(candidates))
-    return {step: look_up(places + step, in_order, rows) for step in range(-REACH, REACH + 1) if step}
+    return {step: rows_of_places(places + step, in_order, rows) for step in range(-REACH, REACH + 1) if step}
 
 
-def look_up(wanted: Rows, in_order: Rows, rows: Rows) -> Rows:
-    """The rows of places, given in order; the last row where a place is not there."""
+def rows_of_places(wanted: Rows, in_order: Rows, rows: Rows) -> Rows:
+    """Return the rows of the wanted places, which `in_order` lists; the last row for a place that is not there."""
     found = np.searchsorted(in_order, wanted)
     return np.where(in_order[found] == wanted, rows[found], rows[-1])

@@ -1,4 +1,4 @@
-"""Phrases in quotes, names, and what may be one: the words by which a question says exactly whom and what it means."""
+"""Names: quoted phrases, names and possible names in a question, and its subjects."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,53 +6,59 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from memory.providers.sentences import UNSPACED
-from memory.retrieval.plans import Moment
+from memory.retrieval.plans import RecallContext
 from memory.retrieval.queries import Query
-from memory.retrieval.rewriters.words import INSIDE_NAMES, LONGEST_READ, NAMELESS, OPENERS, merge, split_words
+from memory.retrieval.rewriters.words import (
+    INSIDE_NAMES,
+    MAX_READ_CHARACTERS,
+    NAMELESS,
+    OPENERS,
+    merge_unique,
+    split_words,
+)
 
-MOST_PHRASES = 8
-LONGEST_PHRASE = 200
-"""Characters."""
-MOST_NAMES = 20
-MOST_MENTIONS = 60
-LONGEST_MENTION = 4
-"""Words."""
-LONGEST_NAME = 6
-"""Words."""
+MAX_PHRASES = 8
+MAX_PHRASE_CHARACTERS = 200
+MAX_NAMES = 20
+MAX_MENTIONS = 60
+MAX_MENTION_WORDS = 4
+MAX_NAME_WORDS = 6
 
 _QUOTES = (('"', '"'), ("“", "”"), ("„", "“"), ("„", "”"), ("«", "»"), ("»", "«"), ("‹", "›"), ("‘", "’"))
 _PHRASE = re.compile(
-    # no quotation mark inside: the quantifier ends at the next one, and time stays linear
-    "|".join(rf"(?<!\w){opens}([^{opens}{closes}\n]{{1,{LONGEST_PHRASE}}}){closes}(?!\w)" for opens, closes in _QUOTES)
-    # scripts without spaces have words right beside them
-    + rf"|「([^「」\n]{{1,{LONGEST_PHRASE}}})」"
+    # no quotation mark inside, so that the quantifier ends at the next one and the time stays linear
+    "|".join(
+        rf"(?<!\w){opens}([^{opens}{closes}\n]{{1,{MAX_PHRASE_CHARACTERS}}}){closes}(?!\w)" for opens, closes in _QUOTES
+    )
+    # in scripts without spaces words touch the quotation marks
+    + rf"|「([^「」\n]{{1,{MAX_PHRASE_CHARACTERS}}})」"
 )
-# letters of scripts without spaces make no words by themselves
+# letters of scripts without spaces do not form words by themselves
 _WORD = re.compile(rf"\.?(?![{UNSPACED}_])\w(?:[^\W{UNSPACED}]|['’.&/-](?=[^\W_{UNSPACED}]))*[+#]{{0,2}}")
 _POSSESSIVES = ("'s", "’s")
-# looked for from the end, and not by a pattern: gaps may be long
+# compared with the end of a gap, not by a pattern, since gaps may be long
 _ENDS_OF_SENTENCES = (".", "!", "?", ":", ";", "…", "\n")
 _BEFORE_WORDS = "\"'“”„«»‘([ \t\r\u00a0\u202f\u3000"
 _CLOCK = re.compile(r"\d+(?:[.:]\d+)?[AP]M", re.IGNORECASE)
 _AUXILIARIES = "do|does|did|has|have|had|is|are|was|were|will|would|can|could|may|might|should"
 _NAME = r"[^\W\d_][\w'’-]{0,30}"
-# of names that end in s a mark alone will do; after others it closes a quotation
+# after a name that ends in s an apostrophe alone is a possessive; after others it closes a quotation
 _OF_IT = r"(?:['’`]s|(?<=s)['’`])"
 _AFTER_NAMES = re.compile(rf"{_OF_IT}?(?![\w+#]|-\w)")
 _IN_WORDS = re.compile(r"\w")
 _NAMES_BEFORE = rf"{_NAME}(?: {_NAME}){{0,2}}(?:,? and|,) "
 _DOES = re.compile(rf"(?<!\w)(?i:{_AUXILIARIES}) (?:both )?(?:{_NAMES_BEFORE}){{0,4}}\Z")
-REACH = 200
-"""Characters before a name in which others stand that do the same."""
-_LEFT_OUT = "\0"
-_LISTED = re.compile(rf"(?:,\s?|\bboth )?{_LEFT_OUT}(?:(?:, and |, | and ){_LEFT_OUT})*")
-"""Names that were left out, and what joins them."""
+SUBJECT_REACH_CHARACTERS = 200
+"""Characters before a name that may hold an auxiliary and other names that share it."""
+_REMOVED = "\0"
+_LISTED = re.compile(rf"(?:,\s?|\bboth )?{_REMOVED}(?:(?:, and |, | and ){_REMOVED})*")
+"""Placeholders of removed names, and what joins them."""
 
 
-class Word(NamedTuple):
-    """A word of the question, without a possessive, and as it is `written`.
+class QuestionWord(NamedTuple):
+    """A word of the question: `text` without its possessive, and as `written`.
 
-    `is_first`: of its sentence. `is_next`: a word is before it, and nothing but a space between them.
+    `is_first` is True for the first word of a sentence, `is_next` if only a space separates it from the word before.
     """
 
     text: str
@@ -68,51 +74,54 @@ class Word(NamedTuple):
 
     @property
     def is_opener(self) -> bool:
-        """Whether its capital may be the sentence's alone."""
+        """Return True if the word may have its capital only because it begins a sentence."""
         return self.is_first and self.text.lower() in OPENERS
 
     @property
     def is_surely_capital(self) -> bool:
-        """Whether no sentence would have given it its capitals: NASA, iPhone, O'Neill, C++, Ana's."""
+        """Return True if its capitals have another reason than the sentence: NASA, iPhone, O'Neill, C++, Ana's."""
         inner = any(map(str.isupper, self.text[1:]))
         return self.has_capital and (inner or self.is_possessive or not self.text.isalpha())
 
 
-def find_names(query: Query, _moment: Moment) -> Query:
-    """With the phrases, names and mentions of the text; the same query where there is none."""
-    text = query.text[:LONGEST_READ]
-    read = list(words_of(text))
-    phrases = merge(query.phrases, phrases_of(text), most=MOST_PHRASES)
-    names = merge(query.names, names_of(read), most=MOST_NAMES)
-    mentions = merge(query.mentions, mentions_of(read), most=MOST_MENTIONS)
+def find_names(query: Query, _context: RecallContext) -> Query:
+    """Add the phrases, names, mentions and subjects of the text. Return the same query if there are none."""
+    text = query.text[:MAX_READ_CHARACTERS]
+    words = list(split_question(text))
+    phrases = merge_unique(query.phrases, find_phrases(text), limit=MAX_PHRASES)
+    names = merge_unique(query.names, find_capitalized_names(words), limit=MAX_NAMES)
+    mentions = merge_unique(query.mentions, find_mentions(words), limit=MAX_MENTIONS)
     if not (phrases or names or mentions):
         return query
-    subjects = merge(query.subjects, subjects_of(text, names), most=MOST_NAMES)
-    gist = leave_out(text, subjects) if subjects else query.gist
+    subjects = merge_unique(query.subjects, find_subjects(text, names), limit=MAX_NAMES)
+    gist = remove_names(text, subjects) if subjects else query.gist
     return replace(query, phrases=phrases, names=names, mentions=mentions, subjects=subjects, gist=gist)
 
 
-def subjects_of(text: str, names: Iterable[str]) -> Iterator[str]:
-    """The names of who does something ("did Ana", "did Ben, Eva and Ana") or has it ("Ana's")."""
+def find_subjects(text: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield the names that do something ("did Ana", "did Ben, Eva and Ana") or have it ("Ana's")."""
     for name in names:
-        if any(has_it or _DOES.search(text[max(0, at - REACH) : at]) for at, _, has_it in places_of(name, text)):
+        if any(
+            has_it or _DOES.search(text[max(0, at - SUBJECT_REACH_CHARACTERS) : at])
+            for at, _, has_it in find_occurrences(name, text)
+        ):
             yield name
 
 
-def leave_out(text: str, names: Iterable[str]) -> str:
-    """The text without these names; nothing where that leaves no word of its own: "What is?"."""
+def remove_names(text: str, names: Iterable[str]) -> str:
+    """Return the text without these names; empty if no content word is left, as in "What is?"."""
     for name in sorted(names, key=len, reverse=True):
-        for at, end, _ in reversed(list(places_of(name, text))):
-            text = text[:at] + _LEFT_OUT + text[end:]
+        for at, end, _ in reversed(list(find_occurrences(name, text))):
+            text = text[:at] + _REMOVED + text[end:]
     text = _LISTED.sub(" ", text)
     left = re.sub(r"\s+(?=[,.!?])", "", " ".join(text.split())).lstrip(",.!? ")
     return left if split_words(left) - NAMELESS else ""
 
 
-def places_of(name: str, text: str) -> Iterator[tuple[int, int, bool]]:
-    """Where it begins, where it ends with its possessive, and whether it has one.
+def find_occurrences(name: str, text: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield where a name begins, where it ends including its possessive, and whether it has one.
 
-    By no pattern of its own, which would take longer to be made than all else here.
+    Compiling a pattern for each name would take longer than everything else here.
     """
     at, end = text.find(name), 0
     while at >= 0:
@@ -123,22 +132,22 @@ def places_of(name: str, text: str) -> Iterator[tuple[int, int, bool]]:
         at = text.find(name, at + 1)
 
 
-def phrases_of(text: str) -> Iterator[str]:
-    """What stands in quotes: straight, typographic, guillemets, corner brackets. An unbalanced one opens no phrase."""
+def find_phrases(text: str) -> Iterator[str]:
+    """Yield what is in straight or typographic quotes, guillemets or corner brackets, if they are balanced."""
     for match in _PHRASE.finditer(text):
         inner = next(group for group in match.groups() if group is not None)
-        # `"and "` stands between two phrases
+        # blanks at the ends: the text between two phrases, such as `" and "`
         if inner == inner.strip() and any(map(str.isalnum, inner)):
             yield inner
 
 
-def words_of(text: str) -> Iterator[Word]:
+def split_question(text: str) -> Iterator[QuestionWord]:
     before = 0
     for match in _WORD.finditer(text):
         written, gap = match[0], text[before : match.start()]
         bare = written[:-2] if written.endswith(_POSSESSIVES) else written
         lower = bare.lower()
-        yield Word(
+        yield QuestionWord(
             text=bare,
             written=written,
             is_first=before == 0 or gap.rstrip(_BEFORE_WORDS).endswith(_ENDS_OF_SENTENCES),
@@ -149,31 +158,31 @@ def words_of(text: str) -> Iterator[Word]:
         before = match.end()
 
 
-def names_of(read: Sequence[Word]) -> Iterator[str]:
-    """Capitalized words and runs of them ("Bank of England"), at most six words each.
+def find_capitalized_names(words: Sequence[QuestionWord]) -> Iterator[str]:
+    """Yield capitalized words and runs of them ("Bank of England") of at most six words.
 
-    The first word of a sentence is one where no sentence gave it its capital, or where another follows it.
+    The first word of a sentence counts if its capital has another reason, or if another name word follows.
     """
-    run: list[Word] = []
-    for word in read:
-        if run and not continues(run, word):
-            yield from name_of(run)
+    run: list[QuestionWord] = []
+    for word in words:
+        if run and not continues_name(run, word):
+            yield from name_of_run(run)
             run = []
         if run or (word.has_capital and not word.is_nameless and not word.is_opener):
             run.append(word)
-    yield from name_of(run)
+    yield from name_of_run(run)
 
 
-def continues(run: Sequence[Word], word: Word) -> bool:
-    """Whether the word may belong to the same name: a capital after a space, or a small word between two."""
-    if not word.is_next or run[-1].is_possessive or len(run) >= LONGEST_NAME:
+def continues_name(run: Sequence[QuestionWord], word: QuestionWord) -> bool:
+    """Return True if the word may belong to the same name: it has a capital, or is a small word such as "of"."""
+    if not word.is_next or run[-1].is_possessive or len(run) >= MAX_NAME_WORDS:
         return False
     is_small = word.text in INSIDE_NAMES
     return is_small or (word.has_capital and not word.is_nameless)
 
 
-def name_of(run: Sequence[Word]) -> Iterator[str]:
-    """The name that a run is, without small words at its end; none for a first word that may be any."""
+def name_of_run(run: Sequence[QuestionWord]) -> Iterator[str]:
+    """Yield the name without small words at its end; nothing if it is a single word with no sure capital."""
     while run and run[-1].text in INSIDE_NAMES:
         run = run[:-1]
     if not run or (len(run) == 1 and not is_name_alone(run[0])):
@@ -181,21 +190,21 @@ def name_of(run: Sequence[Word]) -> Iterator[str]:
     yield " ".join(word.text for word in run)
 
 
-def is_name_alone(word: Word) -> bool:
+def is_name_alone(word: QuestionWord) -> bool:
     if word.is_first:
         return word.is_surely_capital
     return len(word.text) > 1
 
 
-def mentions_of(read: Sequence[Word]) -> Iterator[str]:
-    """Runs of one to four words that may be names of something known, as they are written, the shorter ones first."""
+def find_mentions(words: Sequence[QuestionWord]) -> Iterator[str]:
+    """Yield runs of one to four words that may be names, as they are written, shorter ones first."""
+    # for each word the index of the first word of its run
     begins: list[int] = []
-    for place, word in enumerate(read):
-        # of the words that hang together with this one
-        begins.append(begins[-1] if word.is_next else place)
-    ends = [place for place, word in enumerate(read) if not word.is_nameless]
-    for length in range(1, LONGEST_MENTION + 1):
+    for index, word in enumerate(words):
+        begins.append(begins[-1] if word.is_next else index)
+    ends = [index for index, word in enumerate(words) if not word.is_nameless]
+    for length in range(1, MAX_MENTION_WORDS + 1):
         for last in ends:
             first = last - length + 1
-            if first >= begins[last] and not read[first].is_nameless:
-                yield " ".join([*(word.written for word in read[first:last]), read[last].text])
+            if first >= begins[last] and not words[first].is_nameless:
+                yield " ".join([*(word.written for word in words[first:last]), words[last].text])

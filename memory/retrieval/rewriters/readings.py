@@ -1,7 +1,7 @@
-"""What a language model reads in a question, asked once a recall for all techniques that want it.
+"""Answers of a language model about a question, requested once per recall for all rewriters that need the model.
 
-The first technique that asks, asks for those after it too, so that a question costs one call however many of them are
-switched on. The call gets a share of the time that is left: what it takes is taken from the search.
+The first rewriter that asks also asks for those after it, so a question costs one call however many are switched on.
+The call gets a share of the remaining time, since what it takes is missing for the search.
 """
 
 from collections.abc import Mapping
@@ -14,30 +14,28 @@ from pydantic import BaseModel, create_model
 
 from memory.errors import ProviderError, ProviderUnavailable
 from memory.providers.deadlines import Deadline
-from memory.providers.language_models import LanguageModel, Question, Usage
+from memory.providers.language_models import LanguageModel, Question
 from memory.providers.material import encode_line
-from memory.retrieval.plans import Moment, RewriteError
+from memory.retrieval.plans import RecallContext, RewriteError
 from memory.retrieval.queries import Query
-from memory.retrieval.rewriters.speakers import MOST_SPEAKERS
 
 SELF_QUERY = "self_query"
 QUERY_EXPANSION = "query_expansion"
 HYDE = "hyde"
 
-MOST_TIMES = 5
-MOST_REPHRASINGS = 3
-LONGEST_REPHRASING = 300
-"""Characters."""
-LONGEST_ANSWER = 500
-"""Characters."""
-LONGEST_SHOWN = 4_000
-"""Characters of a question that a model is shown."""
+MAX_TIMES = 5
+MAX_SPEAKERS = 5
+MAX_REPHRASINGS = 3
+MAX_REPHRASING_CHARACTERS = 300
+MAX_ANSWER_CHARACTERS = 500
+MAX_SHOWN_CHARACTERS = 4_000
+"""Characters of a question that the model sees."""
 ANSWER_TOKENS = 1_500
 MODEL_SHARE = 0.6
-"""Of the time that is left until the deadline: the rest is the search's."""
-LEAST_SECONDS = 0.1
-"""With less, no model is asked."""
-MOST_SECONDS = 60.0
+"""Share of the time until the deadline. The search needs the rest."""
+MIN_MODEL_SECONDS = 0.1
+"""The model is not asked in less time."""
+MAX_MODEL_SECONDS = 60.0
 
 
 class Time(BaseModel):
@@ -49,93 +47,91 @@ class Time(BaseModel):
 
 
 class Filters(BaseModel):
-    """Whose words, of which time."""
+    """Times and speakers that the question asks about."""
 
     times: list[Time]
     speakers: list[str]
 
 
 class OtherWords(BaseModel):
-    """The question, said differently."""
+    """The question in other words."""
 
     rephrasings: list[str]
 
 
 class LikelyAnswer(BaseModel):
-    """What an answer might look like (HyDE, Gao et al. 2022)."""
+    """A made-up answer (HyDE, Gao et al. 2022)."""
 
     answer: str
 
 
 PARTS: Mapping[str, type[BaseModel]] = {SELF_QUERY: Filters, QUERY_EXPANSION: OtherWords, HYDE: LikelyAnswer}
-"""What each technique asks for, in the order in which they run."""
+"""The part of the answer that each rewriter asks for, in the order in which they run."""
 
 Part = TypeVar("Part", bound=BaseModel)
 
 
-def read_question(
-    query: Query, moment: Moment, technique: str, part: type[Part], *, model: LanguageModel, fallback: Query
+def read_with_model(
+    query: Query, context: RecallContext, technique: str, part: type[Part], *, model: LanguageModel, fallback: Query
 ) -> Part:
-    """What the model says for this technique. Raises RewriteError, to go on with the fallback."""
-    if technique not in moment.answers:
-        wanted = tuple(name for name in PARTS if name == technique or name in later(technique, moment))
-        moment.answers.update(dict.fromkeys(wanted, ask(query, moment, wanted, model)))
-    answer = moment.answers[technique]
+    """Return the model's answer for this technique. Raises RewriteError to continue with the fallback."""
+    if technique not in context.answers:
+        wanted = tuple(name for name in PARTS if name == technique or name in later_techniques(technique, context))
+        context.answers.update(dict.fromkeys(wanted, ask_model(query, context, wanted, model)))
+    answer = context.answers[technique]
     if isinstance(answer, part):
         return answer
-    is_late = isinstance(answer, TooLate)
+    is_late = isinstance(answer, ModelTooLate)
     raise RewriteError(str(answer), query=fallback, is_late=is_late)
 
 
-class TooLate(ProviderUnavailable):
-    """The model had no time, or not enough."""
+class ModelTooLate(ProviderUnavailable):
+    """The model had no time left, or not enough."""
 
 
-def later(technique: str, moment: Moment) -> frozenset[str]:
-    """The techniques of the plan that run after this one, and have not asked."""
+def later_techniques(technique: str, context: RecallContext) -> frozenset[str]:
+    """Return the rewriters of the plan that run after this one and have no answer yet."""
     names = list(PARTS)
-    return frozenset(names[names.index(technique) :]) & moment.techniques - moment.answers.keys()
+    return frozenset(names[names.index(technique) :]) & context.techniques - context.answers.keys()
 
 
-def ask(query: Query, moment: Moment, wanted: tuple[str, ...], model: LanguageModel) -> BaseModel | ProviderError:
-    """One question for all that is wanted; the failure, where it fails."""
-    seconds = min(MODEL_SHARE * moment.deadline.left_seconds(), MOST_SECONDS)
-    if seconds < LEAST_SECONDS:
-        return TooLate("no time is left for the model")
+def ask_model(
+    query: Query, context: RecallContext, wanted: tuple[str, ...], model: LanguageModel
+) -> BaseModel | ProviderError:
+    """Ask for all the wanted parts together. Return the failure if the model fails."""
+    seconds = min(MODEL_SHARE * context.deadline.left_seconds(), MAX_MODEL_SECONDS)
+    if seconds < MIN_MODEL_SECONDS:
+        return ModelTooLate("No time is left for the model.")
     allotted = Deadline.after(seconds)
     try:
         return model.ask(
-            ask_about(query, moment, wanted),
-            shape_of_answer(wanted),
-            meter=moment.meter or unmetered,
+            build_prompt(query, context, wanted),
+            answer_schema(wanted),
+            meter=context.meter or (lambda _usage: None),
             deadline_seconds=seconds,
         )
     except ProviderError as err:
-        # without its traceback: it is kept for the techniques that come later
-        return TooLate(str(err)) if allotted.left_seconds() <= 0 else ProviderUnavailable(str(err))
-
-
-def unmetered(_usage: Usage) -> None:
-    """Nobody counts."""
+        # a new error without the traceback, since it is kept for later rewriters
+        return ModelTooLate(str(err)) if allotted.left_seconds() <= 0 else ProviderUnavailable(str(err))
 
 
 @lru_cache
-def shape_of_answer(wanted: tuple[str, ...]) -> type[BaseModel]:
-    """A shape with the fields of all that is wanted."""
+def answer_schema(wanted: tuple[str, ...]) -> type[BaseModel]:
+    """Return a model class with the fields of all the wanted parts."""
     return create_model("Reading", __base__=tuple(PARTS[name] for name in wanted), __doc__="What a question asks for.")
 
 
-def ask_about(query: Query, moment: Moment, wanted: tuple[str, ...]) -> Question:
+def build_prompt(query: Query, context: RecallContext, wanted: tuple[str, ...]) -> Question:
     limits = {
-        "times": MOST_TIMES,
-        "speakers": MOST_SPEAKERS,
-        "rephrasings": MOST_REPHRASINGS,
-        "rephrasing_characters": LONGEST_REPHRASING,
-        "answer_characters": LONGEST_ANSWER,
+        "times": MAX_TIMES,
+        "speakers": MAX_SPEAKERS,
+        "rephrasings": MAX_REPHRASINGS,
+        "rephrasing_characters": MAX_REPHRASING_CHARACTERS,
+        "answer_characters": MAX_ANSWER_CHARACTERS,
     }
-    now = moment.now.astimezone(UTC)
-    told = {
-        "question": query.text[:LONGEST_SHOWN],
+    now = context.now.astimezone(UTC)
+    material = {
+        "question": query.text[:MAX_SHOWN_CHARACTERS],
         "time": now.isoformat(timespec="minutes"),
         "weekday": now.strftime("%A"),
     }
@@ -143,12 +139,12 @@ def ask_about(query: Query, moment: Moment, wanted: tuple[str, ...]) -> Question
         instructions=render_to_string(
             "prompts/recall_instructions.txt", limits | {name: name in wanted for name in PARTS}
         ).strip(),
-        material=render_to_string("prompts/recall_material.txt", {"question": encode_line(told)}).strip(),
+        material=render_to_string("prompts/recall_material.txt", {"question": encode_line(material)}).strip(),
         max_tokens=ANSWER_TOKENS,
     )
 
 
-def on_one_line(text: str, *, longest: int) -> str:
-    """The text without line breaks; empty where it is longer than asked for, or holds what no sentence does."""
+def join_lines(text: str, *, max_characters: int) -> str:
+    """Return the text on one line; empty if it is too long or holds characters that no sentence has."""
     line = " ".join(text.split())
-    return line if len(line) <= longest and line.isprintable() and not set(line) & set("<>{}") else ""
+    return line if len(line) <= max_characters and line.isprintable() and not set(line) & set("<>{}") else ""

@@ -1,36 +1,29 @@
-"""What else than words and meaning speaks for a memory, or against it: factors around 1, each in `Candidate.signals`.
+"""Scorers: multiply the relevance of candidates by factors for what else than words and meaning speaks for a memory.
 
-Every factor stays within 0.5 and 1.5 and is 1, and not told, where nothing is known: no single one overrules words and
-meaning. The formulas are in `memory.scoring`.
+Every factor lies within 0.5 and 1.5, so none overrules words and meaning alone, and is 1 if nothing is known. Each one
+is recorded in `Candidate.signals` under the scorer's name. The formulas are in `memory.scoring`.
 
-To add one: a module with a function `(Sequence[Candidate], Setting) -> None` that calls `Candidate.multiply` with the
-function's name, and its place in SCORERS.
+To add a scorer, write a function `(Sequence[Candidate], ScoringContext) -> None` next to its like (`memory`, `time`,
+`question`) that calls `Candidate.apply_factor` with its name, and add its line to SCORERS.
 """
 
 from collections.abc import Mapping
 
 from memory.retrieval.plans import Scorer
-from memory.retrieval.scorers.active_work import active_work
-from memory.retrieval.scorers.kind_weight import kind_weight
-from memory.retrieval.scorers.provenance import provenance
-from memory.retrieval.scorers.recency import recency
-from memory.retrieval.scorers.relationship import relationship
-from memory.retrieval.scorers.salience import salience
-from memory.retrieval.scorers.scope import scope
-from memory.retrieval.scorers.speaker import speaker
-from memory.retrieval.scorers.temporal_context import temporal_context
-from memory.retrieval.scorers.window import window
+from memory.retrieval.scorers.memory import score_kind_weight, score_provenance, score_salience
+from memory.retrieval.scorers.question import score_active_work, score_relationship, score_scope, score_speaker
+from memory.retrieval.scorers.time import score_recency, score_temporal_context, score_window
 
 SCORERS: Mapping[str, Scorer] = {
-    "kind_weight": kind_weight,
-    "temporal_context": temporal_context,
-    "salience": salience,
-    "recency": recency,
-    "window": window,
-    "speaker": speaker,
-    "scope": scope,
-    "active_work": active_work,
-    "provenance": provenance,
-    "relationship": relationship,
+    "kind_weight": score_kind_weight,
+    "temporal_context": score_temporal_context,
+    "salience": score_salience,
+    "recency": score_recency,
+    "window": score_window,
+    "speaker": score_speaker,
+    "scope": score_scope,
+    "active_work": score_active_work,
+    "provenance": score_provenance,
+    "relationship": score_relationship,
 }
-"""By name, in the order in which they run, and in which their reasons are told."""
+"""Scorers by name, in the order in which they run and in which their reasons are listed."""

@@ -1,4 +1,7 @@
-"""Who is let into what agents share: grants on pools and contexts, and why somebody is refused."""
+"""Checks before a change: may the owner write to the row, and has the caller seen its current version.
+
+Grants and refusals are those of rows that agents share: pools and contexts.
+"""
 
 from typing import NoReturn, TypeVar
 from uuid import UUID
@@ -9,47 +12,43 @@ from memory.models.access import SharedQuerySet, SharedRow
 from memory.owner import Owner
 from memory_project.ids import version_tag
 
-Versions = frozenset[str | int] | None
-"""Which versions a caller is content with, of any row (`3`) or of one (`version_tag`); None for any."""
+ExpectedVersions = frozenset[str | int] | None
+"""Versions that the caller accepts, of any row (`3`) or of a certain row (`version_tag`); None accepts all."""
 
 R = TypeVar("R", bound=SharedRow)
 
 
-def refuse_reader(owner: Owner, row: Memory, *, what: str) -> None:
-    """Raise Forbidden where the owner sees a row of knowledge, but it is another agent's, and no user's."""
+def check_author(owner: Owner, row: Memory, *, what: str) -> None:
+    """Raise Forbidden if the row of knowledge belongs to another agent and not to the owner's user."""
     if not owner.agent_id or row.agent_id == owner.agent_id:
         return
     if not row.user_id or row.user_id != owner.user_id:
-        raise Forbidden(f"the agent may read this {what}, but not change it: another one stored it")
+        raise Forbidden(f"the agent may read this {what}, but not change it: another agent stored it")
 
 
-def refuse_write(visible: SharedQuerySet[R], *, what: str) -> NoReturn:
-    """Raise Forbidden where the owner sees the row (`visible`) but may not write to it; else NotFound."""
-    refuse(visible, what=what, reason=f"the agent may read this {what}, but not write to it")
+def raise_write_refused(visible: SharedQuerySet[R], *, what: str) -> NoReturn:
+    """Raise Forbidden if the owner can see the row (`visible`) but not write to it; otherwise NotFound."""
+    reason = f"the agent may read this {what}, but not write to it: ask its owner for write access"
+    raise Forbidden(reason) if visible.exists() else NotFound(f"no such {what}")
 
 
-def refuse_managing(visible: SharedQuerySet[R], *, what: str) -> NoReturn:
-    """As `refuse_write`, where the owner may write to it, perhaps, but does not grant, change, delete or archive it."""
-    refuse(visible, what=what, reason="only its owner, or a key that acts for the account, may do this")
+def raise_manage_refused(visible: SharedQuerySet[R], *, what: str) -> NoReturn:
+    """Raise Forbidden if the owner can see the row but not grant, change, delete or archive it; otherwise NotFound."""
+    reason = f"only the owner of this {what}, or an API key that acts for the account, may do this"
+    raise Forbidden(reason) if visible.exists() else NotFound(f"no such {what}")
 
 
-def refuse(visible: SharedQuerySet[R], *, what: str, reason: str) -> NoReturn:
-    if visible.exists():
-        raise Forbidden(reason)
-    raise NotFound(f"no such {what}")
-
-
-def check_version(version: int, expected: Versions, *, row_id: UUID | None = None) -> None:
-    """Raises StaleVersion where the caller has seen another version, or, with `row_id`, another row's."""
+def check_version(version: int, expected: ExpectedVersions, *, row_id: UUID | None = None) -> None:
+    """Raise StaleVersion if the caller has seen another version or, with `row_id`, another row."""
     tags = {version_tag(version), version_tag(version, row_id)}
     if expected is not None and tags.isdisjoint(map(str, expected)):
-        raise StaleVersion(f"it is at version {version} by now: read it again")
+        raise StaleVersion(f"it was changed since you read it and is at version {version} now: read it again")
 
 
 def change_grant(row: SharedRow, agent_id: str, level: Level | None, *, is_granted: bool) -> None:
-    """Grant, or revoke, in the row's access control; to be saved by the caller, who has locked it.
+    """Grant or revoke in the row's access control. The caller has locked the row and saves it.
 
-    Revoking without a level takes everything. Raises Unprocessable for one agent too many.
+    Revoking without a level removes all levels. Raises Unprocessable for one agent too many.
     """
     if is_granted:
         changed = row.grants.grant(agent_id, level or Level.READ)
@@ -59,7 +58,7 @@ def change_grant(row: SharedRow, agent_id: str, level: Level | None, *, is_grant
 
 
 def find_team_to_share_with(owner: Owner, team_id: UUID) -> Team:
-    """A team that the acting agent is in. Raises Unprocessable, for another's team as for none."""
+    """Return a team that the acting agent is in. Raises Unprocessable for any other team, whether it exists or not."""
     rows = Team.objects.in_account(owner.account_id).filter(id=team_id)
     if owner.agent_id:
         rows = rows.filter(members__agent_id=owner.agent_id)

@@ -1,8 +1,8 @@
-"""The language of an account: what its texts and questions are read in, and reading anew what was stored in another.
+"""The language of an account: setting it, and re-indexing what was stored in another language.
 
-A memory keeps the language that it was read in, so rows are read anew a batch at a time, beside those who write and
-ask: until all are, a word may be missed in rows that are still to come. Killed anywhere, nothing is half done: what is
-in the account's language already is passed over.
+A memory keeps the language that it was indexed in. Rows are re-indexed batch by batch while others read and write:
+until all are done, a search may miss a word in the remaining rows. The work may be killed at any point and run again,
+because rows in the account's language are skipped.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 
-from memory.audit import record
+from memory.audit import record_audit
 from memory.errors import NotFound, Unprocessable
 from memory.models import Account, Memory
 from memory.models.accounts import LANGUAGES
@@ -22,17 +22,17 @@ BATCH_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reread:
-    """Memories read anew in one batch; `last` is the id of its last one."""
+class ReindexedBatch:
+    """The number of memories re-indexed in one batch, and the id of its last one."""
 
     rows: int
     last: UUID
 
 
 def set_language(owner: Owner, language: str) -> bool:
-    """Have what is stored and asked from now on read in this language; False where it is the account's already.
+    """Set the language that new texts and questions are analysed in. Return False if the account has it already.
 
-    What is stored already is for `read_anew`. Raises Unprocessable for a language that there is not, NotFound.
+    Stored texts are left to `reindex_texts`. Raises Unprocessable for an unknown language, NotFound.
     """
     check_language(language)
     with transaction.atomic():
@@ -44,44 +44,49 @@ def set_language(owner: Owner, language: str) -> bool:
         metadata = {"language": language, "was": account.language}
         account.language = language
         account.save(update_fields=["language"])
-        record(owner, operation="update", memory_type="account", affected_ids=[account.id], metadata=metadata)
+        record_audit(owner, operation="update", memory_type="account", affected_ids=[account.id], metadata=metadata)
     return True
 
 
 def check_language(language: str) -> None:
-    """Raises Unprocessable."""
+    """Raise Unprocessable for an unknown language."""
     if language not in LANGUAGES:
-        raise Unprocessable(f"there is no language {language!r}: there are {', '.join(LANGUAGES)}")
+        raise Unprocessable(f"{language!r} is not a known language: use one of {', '.join(LANGUAGES)}")
 
 
-def count_in_others(owner: Owner, language: str) -> int:
-    """How many memories were read in another language."""
-    return in_others(owner, language).count()
+def count_other_languages(owner: Owner, language: str) -> int:
+    """Return the number of memories that were indexed in another language."""
+    return memories_in_other_languages(owner, language).count()
 
 
-def read_anew(owner: Owner, language: str, *, size: int = BATCH_ROWS) -> Iterator[Reread]:
-    """Read in this language what was read in another, in the order of ids; each batch is committed with its step.
+def reindex_texts(owner: Owner, language: str, *, size: int = BATCH_ROWS) -> Iterator[ReindexedBatch]:
+    """Index in this language all memories that were indexed in another, in the order of their ids. Commits each batch.
 
-    Who writes meanwhile waits for a batch at most. What is being stored while the language changes may come in the
-    former one still, behind the last batch: another round finds it.
+    Writers wait for one batch at most. A text stored while the language changes may still get the former one behind the
+    last batch: run it again to find such rows.
     """
     last = UUID(int=0)
-    while read := read_batch(owner, language, after=last, size=size):
+    while read := reindex_batch(owner, language, after=last, size=size):
         yield read
         last = read.last
 
 
-def read_batch(owner: Owner, language: str, *, after: UUID, size: int) -> Reread | None:
+def reindex_batch(owner: Owner, language: str, *, after: UUID, size: int) -> ReindexedBatch | None:
     with transaction.atomic():
-        # locked in the order of everybody who locks memories
-        following = in_others(owner, language).filter(id__gt=after).order_by("id").select_for_update(no_key=True)
+        # in the order that all transactions lock memories in
+        following = (
+            memories_in_other_languages(owner, language)
+            .filter(id__gt=after)
+            .order_by("id")
+            .select_for_update(no_key=True)
+        )
         ids = list(following.values_list("id", flat=True)[:size])
         if not ids:
             return None
-        # the database makes the words again, and counts them
+        # a trigger recomputes the words and their counts
         Memory.objects.filter(id__in=ids).update(language=language)
-    return Reread(rows=len(ids), last=ids[-1])
+    return ReindexedBatch(rows=len(ids), last=ids[-1])
 
 
-def in_others(owner: Owner, language: str) -> QuerySet[Memory]:
+def memories_in_other_languages(owner: Owner, language: str) -> QuerySet[Memory]:
     return Memory.objects.filter(account_id=owner.account_id).exclude(language=language)

@@ -1,62 +1,76 @@
-"""Artifacts (E9): what work produces or goes by outside of the conversation, revision by revision.
+"""Storing artifacts (E9): files, documents and pages that work produces or uses, revision by revision.
 
-The same path or URI of one holder and channel is the same artifact. Another digest or label is its next revision, which
-SUPERSEDES the former. That stays: it is read and found like others, since one may ask what an older plan said, and
-recall puts the newer one before it, as with facts (`retrieval.selectors.lineage`). Who sees an artifact may read it; it
-is changed for the user that it is held for, by the agent that stored it, and by the account.
+The same path or URI of one holder and channel is the same artifact. Another digest or label makes its next revision,
+which SUPERSEDES the former one. Former revisions stay and can be read and found, since one may ask what an older plan
+said; recall ranks the newer one first, as with facts (`retrieval.selectors.lineage`). Whoever sees an artifact may read
+it. It may be changed for the user that it is held for, by the agent that stored it, and by the account.
+
+A path or URI that a browser would run, or that shows other characters than it has, is refused. Whether an address
+becomes a link is decided where artifacts are shown; the check here keeps out what no reader should have to know.
 """
 
-from collections.abc import Sequence
+import html
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
+from urllib.parse import unquote
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import QuerySet
 
+from memory.audit import record_audit, texts_metadata
 from memory.errors import Conflict, Unprocessable
-from memory.models import Artifact, Kind, TurnRecord, TurnSlot
+from memory.invisible_characters import INVISIBLE_CODE_POINTS
+from memory.models import Artifact, Kind, TurnRecord
 from memory.owner import Owner
-from memory.services.artifacts.rows import (
+from memory.services.artifacts.read import (
+    artifact_description,
     artifact_text,
-    chain_of_uri,
-    change_columns,
-    description_of,
+    artifacts_by_identity,
+    chain_key,
+    changed_text,
     former_identity,
-    lock_memories,
-    of_identity,
-    refusal_of,
-    reworded,
-    save_artifact,
-    take_turn,
-    visible_artifacts,
+    lock_chain,
+    lock_visible_memories,
 )
-from memory.services.embedding.embed import Embedded
-from memory.services.goals.links import REACHES
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.goals.store import REACHES
 from memory.services.memories.links import ABOUT, DERIVED_FROM, PRODUCED, SUPERSEDES, WORKS_ON, NewLink, insert_links
-from memory.services.memories.store import OwnVector, Rewording, store_memories
+from memory.services.memories.store import ClientVector, TextUpdate, store_memories, update_texts
+from memory.services.records.read import current_slot_rows
 from memory_project.ids import uuid7
 
-MOST_NAMED = 100
-"""Of the memories that an artifact is about, and of the artifacts that it is made from, each."""
+MAX_URI_CHARACTERS = 2_000
+MAX_DECODINGS = 5
+"""An address that is still escaped after so many decodings is refused: nobody writes one like that."""
+EXECUTABLE_SCHEMES = ("javascript", "vbscript", "jscript", "livescript", "mocha", "data", "blob", "about", "filesystem")
+WRAPPER_SCHEMES = ("view-source", "feed", "jar", "url", "wyciwyg")
+"""Schemes that open the address after them."""
+EXECUTABLE_URI = re.compile(rf"(?:(?:{'|'.join(WRAPPER_SCHEMES)}):)*(?:{'|'.join(EXECUTABLE_SCHEMES)}):")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
-LONGEST_TITLE = 500
-LONGEST_TYPE = 50
-LONGEST_DIGEST = 200
-LONGEST_LABEL = 100
+MAX_REFERENCES = 100
+"""Maximum length of `about` and of `derived_from`."""
 
-# what says best that it was done
-PRODUCING = ("action", "outcome", "reasoning", "observation")
+MAX_TITLE_CHARACTERS = 500
+MAX_TYPE_CHARACTERS = 50
+MAX_DIGEST_CHARACTERS = 200
+MAX_LABEL_CHARACTERS = 100
+
+PRODUCING_SLOTS = ("action", "outcome", "reasoning", "observation")
+"""Slots that link to a produced artifact. The first one that the record has gets the link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactDraft:
-    """An artifact before it is stored: its path or URI, what kind of thing it is, what it says.
+    """An artifact before it is stored: its path or URI, its type, and what it says.
 
     `digest` is the hash of its content, `label` the client's own name of the revision. `record_id` is the structured
     turn that produced it, `goal_id` what it is for (the record's goal by default). `about` are memories, `derived_from`
-    artifacts. `own` is a vector that the client brought.
+    artifacts. `own` is a vector from the client.
     """
 
     uri: str
@@ -72,26 +86,26 @@ class ArtifactDraft:
     metadata: dict[str, Any] = field(default_factory=dict)
     event_time: datetime | None = None
     source: str = "agent"
-    own: OwnVector | None = None
+    own: ClientVector | None = None
     id: UUID = field(default_factory=uuid7)
 
     @property
     def text(self) -> str:
-        """What is to be embedded."""
+        """The text to embed."""
         return artifact_text(self.title, self.uri, self.description)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """The revision, and whether it came to be with this call."""
+class StoredRevision:
+    """A stored revision, and whether this call created it."""
 
     artifact: Artifact
     is_new: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
-    """What an artifact is to be linked with, all there and locked: the goal, the record and the slot that tells it."""
+class LinkTargets:
+    """The existing, locked targets to link an artifact with: a goal, a record, and the record's slot."""
 
     goal_id: UUID | None
     record: TurnRecord | None
@@ -99,33 +113,40 @@ class Ends:
 
 
 def complete_draft(owner: Owner, draft: ArtifactDraft) -> ArtifactDraft:
-    """With what is known of the artifact where the draft is silent, so that its text can be embedded before it is
-    stored. One statement. Raises Unprocessable."""
-    check_draft(draft)
-    return completed(draft, of_identity(owner, chain_of_uri(owner, draft.uri)).first())
+    """Fill what the draft leaves out from the stored artifact, so that its text can be embedded before it is stored.
+
+    One statement. Raises Unprocessable.
+    """
+    check_artifact_draft(draft)
+    return fill_from_latest(draft, artifacts_by_identity(owner, chain_key(owner, draft.uri)).first())
 
 
-def check_draft(draft: ArtifactDraft) -> None:
-    """Raises Unprocessable."""
-    wrong = refusal_of(draft.uri)
-    bounds = {"type": LONGEST_TYPE, "title": LONGEST_TITLE, "digest": LONGEST_DIGEST, "label": LONGEST_LABEL}
-    for name, most in bounds.items():
+def check_artifact_draft(draft: ArtifactDraft) -> None:
+    """Raise Unprocessable for a draft that cannot be stored."""
+    error = find_uri_error(draft.uri)
+    limits = {
+        "type": MAX_TYPE_CHARACTERS,
+        "title": MAX_TITLE_CHARACTERS,
+        "digest": MAX_DIGEST_CHARACTERS,
+        "label": MAX_LABEL_CHARACTERS,
+    }
+    for name, limit in limits.items():
         text = getattr(draft, name)
-        if len(text) > most or len(text.splitlines()) > 1 or "\x00" in text:
-            wrong = wrong or f"{name} is one line of at most {most} characters"
+        if len(text) > limit or len(text.splitlines()) > 1 or "\x00" in text:
+            error = error or f"{name} must be one line of at most {limit} characters, without NUL"
     if "\x00" in draft.description:
-        wrong = wrong or "a description holds no NUL"
-    if max(len(draft.about), len(draft.derived_from)) > MOST_NAMED:
-        wrong = wrong or f"an artifact names at most {MOST_NAMED} of a kind"
-    if wrong:
-        raise Unprocessable(wrong)
+        error = error or "the description must not contain NUL"
+    if max(len(draft.about), len(draft.derived_from)) > MAX_REFERENCES:
+        error = error or f"about and derived_from may each name at most {MAX_REFERENCES} memories"
+    if error:
+        raise Unprocessable(error)
 
 
-def completed(draft: ArtifactDraft, latest: Artifact | None) -> ArtifactDraft:
-    """Of the same revision, what is stored stays; the next one takes over what the draft does not say."""
+def fill_from_latest(draft: ArtifactDraft, latest: Artifact | None) -> ArtifactDraft:
+    """Complete a draft from the latest revision. If both are the same revision, what is stored takes precedence."""
     if latest is None:
         return draft
-    known = replace(draft, title=latest.title, type=latest.artifact_type, description=description_of(latest))
+    known = replace(draft, title=latest.title, type=latest.artifact_type, description=artifact_description(latest))
     first, second = (known, draft) if is_same_revision(latest, draft) else (draft, known)
     return replace(
         draft,
@@ -136,64 +157,65 @@ def completed(draft: ArtifactDraft, latest: Artifact | None) -> ArtifactDraft:
 
 
 def is_same_revision(latest: Artifact, draft: ArtifactDraft) -> bool:
-    """A digest or a label that is not told, or not known yet, is no other one."""
+    """Return whether digest and label agree. A missing one agrees with any."""
     pairs = ((draft.digest, latest.digest), (draft.label, latest.label))
-    return all(not told or not known or told == known for told, known in pairs)
+    return all(not given or not known or given == known for given, known in pairs)
 
 
-def keep_artifact(owner: Owner, draft: ArtifactDraft, *, embedded: Embedded, now: datetime) -> Kept:
-    """Store an artifact, its next revision, or what the latest revision lacked; what is there already stays.
+def store_artifact(owner: Owner, draft: ArtifactDraft, *, embedded: EmbeddedTexts, now: datetime) -> StoredRevision:
+    """Store an artifact, its next revision, or what the latest revision lacks. What is stored already stays.
 
-    Embed the text of `complete_draft` first, outside transactions. Raises Unprocessable for a URI that cannot be, for
-    what is named and cannot be seen, and where an artifact would come from itself; Conflict for one that is
+    Embed the text of `complete_draft` first, outside transactions. Raises Unprocessable for an invalid URI, for
+    references that do not exist or cannot be seen, and if the artifact would come from itself; Conflict if it is
     quarantined.
     """
-    check_draft(draft)
-    chain = chain_of_uri(owner, draft.uri)
+    check_artifact_draft(draft)
+    chain = chain_key(owner, draft.uri)
     with transaction.atomic():
-        take_turn(owner, chain)
-        latest_id, goal_id = of_identity(owner, chain).values_list("id", "for_goal_id").first() or (None, None)
-        ends = lock_ends(owner, draft, latest_id, goal_id, now=now)
-        latest: Artifact | None = of_identity(owner, chain).first() if latest_id else None
+        lock_chain(owner, chain)
+        known = artifacts_by_identity(owner, chain).values_list("id", "for_goal_id").first()
+        latest_id, goal_id = known or (None, None)
+        targets = lock_link_targets(owner, draft, latest_id, goal_id, now=now)
+        latest: Artifact | None = artifacts_by_identity(owner, chain).first() if latest_id else None
         if latest is not None and latest.quarantined:
             raise Conflict("the artifact of this path or URI is quarantined")
-        draft = completed(draft, latest)
+        draft = fill_from_latest(draft, latest)
         if latest is not None and is_same_revision(latest, draft):
-            ends = replace(ends, goal_id=None if ends.goal_id == latest.for_goal_id else ends.goal_id)
-            add_missing(owner, latest, draft, ends, embedded=embedded, now=now)
-            kept = Kept(artifact=latest, is_new=False)
+            targets = replace(targets, goal_id=None if targets.goal_id == latest.for_goal_id else targets.goal_id)
+            fill_latest_revision(owner, latest, draft, targets, embedded=embedded, now=now)
+            stored = StoredRevision(artifact=latest, is_new=False)
         else:
-            kept = Kept(artifact=add_revision(owner, draft, ends, latest, embedded=embedded, now=now), is_new=True)
-        join(owner, kept, draft, ends, latest)
-    return kept
+            artifact = add_revision(owner, draft, targets, latest, embedded=embedded, now=now)
+            stored = StoredRevision(artifact=artifact, is_new=True)
+        link_artifact(owner, stored, draft, targets, latest)
+    return stored
 
 
-def lock_ends(
+def lock_link_targets(
     owner: Owner, draft: ArtifactDraft, latest_id: UUID | None, former_goal: UUID | None, *, now: datetime
-) -> Ends:
-    """Lock what the artifact is to be linked with, in one order everywhere, and its latest revision.
+) -> LinkTargets:
+    """Lock the memories that the artifact is to be linked with and its latest revision, always in the same order.
 
-    Where neither the draft nor its record names a goal, it is for the one that the former revision was for. Raises
-    Unprocessable.
+    If neither the draft nor its record names a goal, the goal of the former revision is used. Raises Unprocessable.
     """
-    record = find_producer(owner, draft.record_id)
-    slots = {} if record is None else dict(slots_of(record).values_list("slot", "id"))
-    slot_id = next((slots[slot] for slot in PRODUCING if slot in slots), None)
+    record = find_producing_record(owner, draft.record_id)
+    slots = {} if record is None else dict(current_slot_rows().filter(record=record).values_list("slot", "id"))
+    slot_id = next((slots[slot] for slot in PRODUCING_SLOTS if slot in slots), None)
     goals = [each for each in (draft.goal_id, record and record.goal_id, former_goal) if each]
     named = {*draft.about, *draft.derived_from, *goals}
-    kinds = lock_memories(owner, named | {each for each in (slot_id,) if each}, latest_id, now=now)
+    kinds = lock_visible_memories(owner, named | {each for each in (slot_id,) if each}, latest_id, now=now)
     # the record's own goal may be another holder's, and the former one may be gone
     needed = {*draft.about, *draft.derived_from, *([draft.goal_id] if draft.goal_id else [])}
     if needed - kinds.keys():
-        raise Unprocessable("the artifact names a goal, an artifact or a memory that there is not")
+        raise Unprocessable("the artifact names a goal, an artifact or a memory that does not exist")
     is_wrong = draft.goal_id is not None and kinds[draft.goal_id] != Kind.GOAL
     if is_wrong or any(kinds[each] != Kind.ARTIFACT for each in draft.derived_from):
-        raise Unprocessable("what it is made from are artifacts, and what it is for is a goal")
+        raise Unprocessable("derived_from must name artifacts, and goal_id must name a goal")
     goal_id = next((each for each in goals if each in kinds), None)
-    return Ends(goal_id=goal_id, record=record, slot_id=slot_id if slot_id in kinds else None)
+    return LinkTargets(goal_id=goal_id, record=record, slot_id=slot_id if slot_id in kinds else None)
 
 
-def find_producer(owner: Owner, record_id: UUID | None) -> TurnRecord | None:
+def find_producing_record(owner: Owner, record_id: UUID | None) -> TurnRecord | None:
     if record_id is None:
         return None
     record = TurnRecord.objects.visible_to(owner).filter(id=record_id).first()
@@ -202,24 +224,24 @@ def find_producer(owner: Owner, record_id: UUID | None) -> TurnRecord | None:
     return record
 
 
-def slots_of(record: TurnRecord) -> QuerySet[Any]:
-    rows: Any = TurnSlot.objects
-    found: QuerySet[Any] = rows.filter(record=record, archived=False, quarantined=False)
-    return found
-
-
 def add_revision(
-    owner: Owner, draft: ArtifactDraft, ends: Ends, latest: Artifact | None, *, embedded: Embedded, now: datetime
+    owner: Owner,
+    draft: ArtifactDraft,
+    targets: LinkTargets,
+    latest: Artifact | None,
+    *,
+    embedded: EmbeddedTexts,
+    now: datetime,
 ) -> Artifact:
-    """The next revision, or the first."""
-    chain = chain_of_uri(owner, draft.uri)
+    """Store the first or next revision."""
+    chain = chain_key(owner, draft.uri)
     if latest is not None:
         save_artifact(latest, now=now, is_latest=False, identity=former_identity(chain, latest.revision))
     made = Artifact(
         id=draft.id,
         kind=Kind.ARTIFACT,
         identity=chain,
-        conversation_id=ends.record.conversation_id if ends.record else "",
+        conversation_id=targets.record.conversation_id if targets.record else "",
         text=draft.text,
         uri=draft.uri,
         artifact_type=draft.type,
@@ -227,29 +249,35 @@ def add_revision(
         digest=draft.digest,
         label=draft.label,
         revision=latest.revision + 1 if latest else 1,
-        record=ends.record,
-        for_goal_id=ends.goal_id,
+        record=targets.record,
+        for_goal_id=targets.goal_id,
         event_time=draft.event_time or now,
         source=draft.source,
         metadata=draft.metadata,
     )
     own = {} if draft.own is None else {draft.id: draft.own}
     if not store_memories(owner, [made], embedded=embedded, own=own, now=now):
-        raise Conflict("somebody else has stored the artifact at the same time: send it again")
+        raise Conflict("the artifact was stored by another request at the same time: send it again")
     return made
 
 
-def add_missing(
-    owner: Owner, latest: Artifact, draft: ArtifactDraft, ends: Ends, *, embedded: Embedded, now: datetime
+def fill_latest_revision(
+    owner: Owner,
+    latest: Artifact,
+    draft: ArtifactDraft,
+    targets: LinkTargets,
+    *,
+    embedded: EmbeddedTexts,
+    now: datetime,
 ) -> None:
-    """Give the latest revision what it lacks. One that was archived or has expired meanwhile is there again."""
+    """Set what the latest revision lacks. One that was archived or has expired becomes live again."""
     given = {
         "title": draft.title,
         "artifact_type": draft.type,
         "digest": draft.digest,
         "label": draft.label,
-        "record_id": ends.record and ends.record.id,
-        "for_goal_id": ends.goal_id,
+        "record_id": targets.record and targets.record.id,
+        "for_goal_id": targets.goal_id,
         "metadata": draft.metadata,
     }
     missing: dict[str, Any] = {name: value for name, value in given.items() if value and not getattr(latest, name)}
@@ -257,40 +285,103 @@ def add_missing(
         missing["archived"] = False
     if latest.expires_at is not None and latest.expires_at <= now:
         missing["expires_at"] = None
-    text = reworded(latest, title=draft.title, description=draft.description)
-    change_columns(owner, latest, missing, Rewording(row=latest, text=text, own=draft.own), embedded=embedded, now=now)
+    text = changed_text(latest, title=draft.title, description=draft.description)
+    update_artifact(
+        owner, latest, missing, TextUpdate(row=latest, text=text, own=draft.own), embedded=embedded, now=now
+    )
 
 
-def join(owner: Owner, kept: Kept, draft: ArtifactDraft, ends: Ends, latest: Artifact | None) -> None:
-    """Link a stored artifact with what produced it, what it is for and about, and what it comes from. Raises
-    Unprocessable."""
-    artifact_id = kept.artifact.id
-    if not kept.is_new:
-        refuse_ring(owner, artifact_id, draft.derived_from)
+def link_artifact(
+    owner: Owner, stored: StoredRevision, draft: ArtifactDraft, targets: LinkTargets, latest: Artifact | None
+) -> None:
+    """Link an artifact with its record, its goal, what it is about and what it comes from. Raises Unprocessable."""
+    artifact_id = stored.artifact.id
+    if not stored.is_new:
+        refuse_derivation_cycle(owner, artifact_id, draft.derived_from)
     links = [NewLink(source_id=artifact_id, type=DERIVED_FROM, target_id=each) for each in draft.derived_from]
     links += [NewLink(source_id=artifact_id, type=ABOUT, target_id=each) for each in draft.about if each != artifact_id]
-    if ends.goal_id is not None:
-        links.append(NewLink(source_id=artifact_id, type=WORKS_ON, target_id=ends.goal_id))
-    if ends.slot_id is not None:
-        links.append(NewLink(source_id=ends.slot_id, type=PRODUCED, target_id=artifact_id))
-    if kept.is_new and latest is not None:
+    if targets.goal_id is not None:
+        links.append(NewLink(source_id=artifact_id, type=WORKS_ON, target_id=targets.goal_id))
+    if targets.slot_id is not None:
+        links.append(NewLink(source_id=targets.slot_id, type=PRODUCED, target_id=artifact_id))
+    if stored.is_new and latest is not None:
         links.append(NewLink(source_id=artifact_id, type=SUPERSEDES, target_id=latest.id))
     insert_links(owner.account_id, links)
 
 
-def refuse_ring(owner: Owner, artifact_id: UUID, derived_from: Sequence[UUID]) -> None:
-    """Of one that is new nothing can come yet. Raises Unprocessable."""
+def refuse_derivation_cycle(owner: Owner, artifact_id: UUID, derived_from: Sequence[UUID]) -> None:
+    """Raise Unprocessable if one of the artifacts comes from this one. A new artifact needs no check."""
     if not derived_from:
         return
     values: dict[str, Any] = {"account_id": owner.account_id, "type": DERIVED_FROM, "source": artifact_id}
     with connection.cursor() as cursor:
         cursor.execute(REACHES, values | {"targets": list(derived_from)})
         if cursor.fetchone() == (True,):
-            raise Unprocessable("this would close a ring: an artifact would come from itself")
+            raise Unprocessable("derived_from would close a cycle: the artifact would come from itself")
 
 
-def listed_artifacts(owner: Owner, *, now: datetime) -> QuerySet[Artifact]:
-    """Those of the owner's channel and of `_global`, of whatever revision; to be filtered and ordered."""
-    rows: Any = visible_artifacts(owner, now=now)
-    found: QuerySet[Artifact] = rows.in_channels(owner)
-    return found
+def find_uri_error(uri: str) -> str:
+    """Return why an artifact cannot have this path or URI; empty if it can."""
+    if not 1 <= len(uri) <= MAX_URI_CHARACTERS:
+        return f"a path or URI has 1 to {MAX_URI_CHARACTERS} characters"
+    if CONTROL.search(uri) or any(ord(character) in INVISIBLE_CODE_POINTS for character in uri):
+        return "a path or URI must not contain control characters or invisible ones"
+    if uri != uri.strip():
+        return "a path or URI must not begin or end with blanks"
+    plain = decode_uri(uri)
+    if plain is None or EXECUTABLE_URI.match(plain):
+        return "a path or URI must not be one that a browser would run"
+    return ""
+
+
+def decode_uri(uri: str) -> str | None:
+    """Return the address without escapes, case and blanks, or None if it is escaped too often."""
+    for _ in range(MAX_DECODINGS):
+        decoded = html.unescape(unquote(uri))
+        if decoded == uri:
+            return normalize_uri(uri)
+        uri = decoded
+    return None
+
+
+def normalize_uri(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    visible = (each for each in folded if ord(each) not in INVISIBLE_CODE_POINTS and not each.isspace())
+    # bytes that are no text are shown as nothing
+    return CONTROL.sub("", "".join(visible)).replace("\ufffd", "")
+
+
+def save_artifact(artifact: Artifact, *, now: datetime, **columns: Any) -> None:
+    """Store columns of a locked artifact as its next version."""
+    for name, value in columns.items():
+        setattr(artifact, name, value)
+    artifact.version, artifact.updated_at = artifact.version + 1, now
+    rows: Any = Artifact.objects.filter(pk=artifact.pk)
+    # Django splits the columns by table: one statement each
+    rows.update(**columns, version=artifact.version, updated_at=now)
+
+
+def update_artifact(
+    owner: Owner,
+    artifact: Artifact,
+    columns: Mapping[str, Any],
+    update: TextUpdate,
+    *,
+    embedded: EmbeddedTexts,
+    now: datetime,
+) -> None:
+    """Store other columns and another text of a locked artifact as one change, if anything differs."""
+    has_new_text = update.text != artifact.text
+    if not columns and not has_new_text:
+        return
+    if has_new_text:
+        # `save_artifact` counts one change for both
+        artifact.version -= 1
+        update_texts(owner, [update], embedded=embedded, now=now)
+    save_artifact(artifact, now=now, **columns)
+    texts = texts_metadata(owner, [update.text] if has_new_text else [])
+    audit_artifact(owner, "update", artifact, metadata={"columns": sorted(columns)} | texts)
+
+
+def audit_artifact(owner: Owner, operation: str, artifact: Artifact, **columns: Any) -> None:
+    record_audit(owner, operation=operation, memory_type="semantic", affected_ids=[artifact.id], **columns)

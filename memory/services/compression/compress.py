@@ -1,52 +1,55 @@
-"""Compression of structured turns (E5), by a job: what is due, how it is worked off, and what becomes of failures.
+"""The frame of the job `compress` (E5): which records are due, how they are processed, and what becomes of failures.
 
-Three stages, each of rows that are their own queue: slots are told in fewer words (`compression_slots`), adjacent
-records of one goal are merged to work episodes (`compression_merges`), and episodes are reduced in time
-(`compression_archive`). What something was made of is archived and linked, not deleted. A killed worker leaves a piece
-of work as it was, or done; none is done twice, since each is checked again under the locks under which it is stored.
+Three stages work on rows that are their own queue: slots are shortened (`shorten.compress_slots`), adjacent records of
+one goal are merged into work episodes (`merge.merge_records`), and old episodes are reduced
+(`shorten.archive_episodes`). Sources are archived and linked, not deleted. A killed worker leaves each row either
+untouched or done, and none is done twice, since each is checked again under the locks under which its result is stored.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Least
 
 from memory import conf
-from memory.audit import record as record_audit
+from memory.audit import record_audit
 from memory.errors import ProviderError
 from memory.extraction.compression import Compressor, Passage
 from memory.models import Conversation, Goal, Link, Memory, TurnRecord
 from memory.owner import Owner
 from memory.providers.language_models import Usage
-from memory.services.conversations.queue import LONGEST_ERROR, MOST_ATTEMPTS, Outcome, Settled
-from memory.services.memories.correct import mark_all
-from memory.services.memories.links import PRODUCED, USED, WORKS_ON, NewLink, insert_links
-from memory.services.operations.usage import record_usage
+from memory.services.conversations.queue import (
+    MAX_ATTEMPTS,
+    MAX_ERROR_CHARACTERS,
+    ClaimOutcome,
+    ClaimResult,
+    keep_usage,
+)
+from memory.services.memories.correct import mark_rows
+from memory.services.memories.links import DERIVED_FROM, PRODUCED, USED, WORKS_ON, NewLink, insert_links
 from memory_project.tracing import carried
 
 logger = logging.getLogger(__name__)
 
 USE = "compression"
 ACTOR = "job:compress"
-ASKED_AT_ONCE = 4
-"""Questions to a language model."""
-CARRIED = (WORKS_ON, PRODUCED, USED)
-"""Types of the links that what is made of something has from it."""
+MAX_CONCURRENT_REQUESTS = 4
+"""Maximum of concurrent requests to a language model."""
+COPIED_LINK_TYPES = (WORKS_ON, PRODUCED, USED)
+"""Types of links that a compressed memory copies from its source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """What a stage is to do in one go: at most `limit` rows behind the one of id `after`, of one account or of all.
+class CompressionBatch:
+    """The rows that one call of a stage processes: at most `limit` after the id `after`, of one account or of all.
 
-    `renew` keeps the job's lease, and raises where another worker has taken over.
+    `renew` renews the job's lease and raises if another worker has taken the job over.
     """
 
     now: datetime
@@ -57,37 +60,8 @@ class Stretch:
     renew: Callable[[], None] = lambda: None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worked:
-    """What became of a stretch. `last` is the row that it ended with, None where nothing is behind it; `stopped` says
-    that the model is down, and asking for more is of no use. On a dry run, `changed` is what would have changed."""
-
-    examined: int
-    changed: int
-    failed: int = 0
-    figures: Mapping[str, int]
-    last: UUID | None
-    stopped: bool = False
-
-    @classmethod
-    def of(cls, settled: Sequence[Settled], *, last: UUID | None) -> Self:
-        outcomes = [each.outcome for each in settled]
-        stored, unanswered = outcomes.count(Outcome.STORED), outcomes.count(Outcome.UNANSWERED)
-        return cls(
-            examined=len(settled),
-            changed=stored,
-            failed=unanswered + outcomes.count(Outcome.FAILED),
-            figures=sum((Counter(each.figures) for each in settled), Counter()),
-            last=last,
-            stopped=bool(unanswered) and not stored,
-        )
-
-
-NO_FIGURES: Mapping[str, int] = {}
-
-
-class Piece(Protocol):
-    """Something to be told in fewer words: of these records, in these passages. `usages` grow meanwhile."""
+class Compressible(Protocol):
+    """Passages of records that a compressor is to shorten. `usages` grow meanwhile."""
 
     @property
     def records(self) -> Sequence[TurnRecord]: ...
@@ -99,99 +73,93 @@ class Piece(Protocol):
     def usages(self) -> list[Usage]: ...
 
 
-P = TypeVar("P", bound=Piece)
 Task = Sequence[UUID]
-"""The ids of records that are worked on together."""
+"""The ids of records that are processed together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """Works tasks off. `read` comes first, then a compressor is asked (no database in its threads); `store` gives what
-    a piece came to, or None where something has changed since it was read: it is due again then."""
+class CompressionWorker:
+    """The steps of processing tasks.
+
+    `read` runs first, then the compressor in threads without database access. `store` returns figures, or None if
+    something has changed since it was read, in which case it is due again.
+    """
 
     compressor: Compressor
     read: Callable[[Task], Sequence[Any]]
     store: Callable[[Any, Sequence[str]], Mapping[str, int] | None]
     now: datetime
 
-    def work_off(self, tasks: Sequence[Task], *, renew: Callable[[], None]) -> Iterator[Settled]:
-        threads = ASKED_AT_ONCE if self.compressor.is_remote else 1
+    def process_tasks(self, tasks: Sequence[Task], *, renew: Callable[[], None]) -> Iterator[ClaimResult]:
+        threads = MAX_CONCURRENT_REQUESTS if self.compressor.is_remote else 1
         with ThreadPoolExecutor(threads) as pool:
             for start in range(0, len(tasks), threads):
                 outstanding: list[tuple[Any, Future[list[str]]]] = []
                 for task in tasks[start : start + threads]:
                     try:
-                        pieces = self.read(task)
-                    except Exception as err:  # noqa: BLE001 - the outermost loop of the works
-                        yield give_up(task, err, now=self.now)
+                        inputs = self.read(task)
+                    except Exception as err:  # noqa: BLE001 - the job's outermost loop
+                        yield postpone_after_error(task, err, now=self.now)
                     else:
-                        outstanding += [(piece, pool.submit(carried(self.shorten), piece)) for piece in pieces]
-                for piece, shortening in outstanding:
-                    yield self.settle(piece, shortening)
+                        outstanding += [(each, pool.submit(carried(self.shorten), each)) for each in inputs]
+                for each, shortening in outstanding:
+                    yield self.store_result(each, shortening)
                     renew()
 
-    def shorten(self, piece: Piece) -> list[str]:
+    def shorten(self, source: Compressible) -> list[str]:
         deadline = conf.COMPRESSION_TIMEOUT_SECONDS
-        return self.compressor.shorten(piece.passages, meter=piece.usages.append, deadline_seconds=deadline)
+        return self.compressor.shorten(source.passages, meter=source.usages.append, deadline_seconds=deadline)
 
-    def settle(self, piece: Piece, shortening: "Future[list[str]]") -> Settled:
-        """Keep what it cost, and store what came of it."""
-        ids = [record.id for record in piece.records]
+    def store_result(self, source: Compressible, shortening: "Future[list[str]]") -> ClaimResult:
+        """Record what shortening cost and store the result."""
+        ids = [record.id for record in source.records]
         try:
-            # waits for it: usages are told until then
+            # waits for the thread, which adds usages until then
             failure = shortening.exception()
-            keep_usage(piece, now=self.now)
+            keep_usage(source.records[0].account_id, use=USE, usages=source.usages, now=self.now)
             if failure is not None:
                 raise failure
-            figures = self.store(piece, shortening.result())
+            figures = self.store(source, shortening.result())
         except ProviderError as err:
             logger.warning("compression of record %s failed: %s", ids[0], err)
-            push_back(ids, error=err.code, now=self.now)
-            return Settled(outcome=Outcome.UNANSWERED, figures=NO_FIGURES)
-        except Exception as err:  # noqa: BLE001 - the outermost loop of the works
-            return give_up(ids, err, now=self.now)
+            postpone_records(ids, error=err.code, now=self.now)
+            return ClaimResult(outcome=ClaimOutcome.UNANSWERED)
+        except Exception as err:  # noqa: BLE001 - the job's outermost loop
+            return postpone_after_error(ids, err, now=self.now)
         if figures is None:
-            return Settled(outcome=Outcome.OUTDATED, figures=NO_FIGURES)
-        return Settled(outcome=Outcome.STORED, figures=figures)
+            return ClaimResult(outcome=ClaimOutcome.OUTDATED)
+        return ClaimResult(outcome=ClaimOutcome.STORED, figures=figures)
 
 
-def give_up(record_ids: Task, error: Exception, *, now: datetime) -> Settled:
-    """Try again later what nobody foresaw. Only its name is told: its words may be the record's."""
+def postpone_after_error(record_ids: Task, error: Exception, *, now: datetime) -> ClaimResult:
+    """Retry records later after an unforeseen error. Only its name is kept: its message may quote the record."""
     name = type(error).__name__
     logger.error("compression of record %s failed: %s", record_ids[0], name)
-    push_back(record_ids, error=name, now=now)
-    return Settled(outcome=Outcome.FAILED, figures=NO_FIGURES)
+    postpone_records(record_ids, error=name, now=now)
+    return ClaimResult(outcome=ClaimOutcome.FAILED)
 
 
-def push_back(record_ids: Task, *, error: str, now: datetime) -> None:
-    """Try them again later, all at the same time, so that they are still worked on together."""
+def postpone_records(record_ids: Task, *, error: str, now: datetime) -> None:
+    """Retry records later, all at the same time, so that they are still processed together."""
     rows = TurnRecord.objects.filter(id__in=record_ids)
     attempts = rows.aggregate(most=Max("compress_attempts"))["most"] or 0
     wait_seconds = conf.COMPRESSION_BACKOFF_SECONDS * 2 ** min(attempts, 20)
     rows.update(
         compress_after=now + timedelta(seconds=min(wait_seconds, conf.COMPRESSION_BACKOFF_LIMIT_SECONDS)),
-        compress_attempts=Least(F("compress_attempts"), MOST_ATTEMPTS - 1) + 1,
-        compress_error=error[:LONGEST_ERROR],
+        compress_attempts=Least(F("compress_attempts"), MAX_ATTEMPTS - 1) + 1,
+        compress_error=error[:MAX_ERROR_CHARACTERS],
     )
 
 
-def keep_usage(piece: Piece, *, now: datetime) -> None:
-    """What the model cost, whatever becomes of the piece."""
-    account_id = piece.records[0].account_id
-    try:
-        with transaction.atomic():
-            record_usage(account_id, use=USE, usages=piece.usages, now=now)
-    except IntegrityError:
-        logger.warning("usage for record %s not kept: its account is gone", piece.records[0].id)
-
-
 def due_records(level: int, *, older_than: timedelta, now: datetime, account_id: UUID | None) -> QuerySet[TurnRecord]:
-    """Those of a level that are old enough, or whose goal is closed; none of the freshest of their conversation, and
-    none that waits after a failure."""
+    """Return the due records of a level: old enough, or of a closed goal.
+
+    The newest records of a conversation are left out, and those that wait after a failure.
+    """
     rows = TurnRecord.objects.filter(
         Q(event_time__lte=now - older_than) | Q(has_closed_goal("goal_id")),
         Q(compress_after=None) | Q(compress_after__lte=now),
-        is_not_fresh(),
+        is_past_newest_records(),
         level=level,
     )
     return rows if account_id is None else rows.filter(account_id=account_id)
@@ -201,8 +169,8 @@ def has_closed_goal(column: str, **conditions: Any) -> Exists:
     return Exists(Goal.objects.filter(pk=OuterRef(column), completed_at__isnull=False, **conditions))
 
 
-def is_not_fresh() -> Q:
-    """Whether COMPRESS_KEEP_RECORDS of its conversation came after a record."""
+def is_past_newest_records() -> Q:
+    """Match records after which their conversation has at least COMPRESS_KEEP_RECORDS others."""
     kept = conf.COMPRESS_KEEP_RECORDS
     if not kept:
         return Q()
@@ -210,23 +178,23 @@ def is_not_fresh() -> Q:
     return Q(Exists(later[kept - 1 : kept]))
 
 
-def lock_log(log_id: UUID) -> bool:
-    """Lock a conversation as its writers do; False where it is gone."""
+def lock_conversation_row(log_id: UUID) -> bool:
+    """Lock a conversation as its writers do. Return False if it is gone."""
     rows = Conversation.objects.filter(id=log_id).select_for_update(no_key=True)
     return bool(rows.values_list("id"))
 
 
-def lock_records(records: Sequence[TurnRecord], level: int) -> bool:
-    """Lock records as they were read; False where one is not so any more."""
-    rows = TurnRecord.objects.filter(is_not_fresh(), id__in=[record.id for record in records], level=level)
+def lock_unchanged_records(records: Sequence[TurnRecord], level: int) -> bool:
+    """Lock records and return whether they are still as they were read."""
+    rows = TurnRecord.objects.filter(is_past_newest_records(), id__in=[record.id for record in records], level=level)
     locked = rows.order_by("id").select_for_update(no_key=True, of=("self",)).values_list("id", "version")
     return dict(locked) == {record.id: record.version for record in records}
 
 
-def lock_memories(rows: Sequence[Memory], others: Sequence[UUID] = ()) -> set[UUID] | None:
-    """Lock memories as they were read; None where one is not so any more, else which of the `others` there are.
+def lock_unchanged_memories(rows: Sequence[Memory], others: Sequence[UUID] = ()) -> set[UUID] | None:
+    """Lock memories and return which of the `others` exist, or None if a row has changed since it was read.
 
-    In one statement, in the order of everybody who locks memories.
+    Uses one statement, in the order in which memories are always locked.
     """
     wanted = {*others, *(row.id for row in rows)}
     locked = Memory.objects.filter(id__in=wanted).order_by("id").select_for_update(no_key=True, of=("self",))
@@ -237,30 +205,28 @@ def lock_memories(rows: Sequence[Memory], others: Sequence[UUID] = ()) -> set[UU
     return found.keys() & set(others)
 
 
-def carry_links(account_id: UUID, made_of: Mapping[UUID, UUID]) -> None:
-    """Give what was made of memories (new id by old one) their links to goals, artifacts, and what they went by."""
-    links = Link.objects.filter(account_id=account_id, source__in=made_of, type__in=CARRIED)
-    insert_links(
-        account_id,
-        [
-            NewLink(
-                source_id=made_of[link.source_id],
-                type=link.type,
-                target_id=link.target_id,
-                weight=link.weight,
-                properties=link.properties,
-            )
-            for link in links
-        ],
-    )
+def link_compressed(account_id: UUID, made_of: Mapping[UUID, UUID]) -> None:
+    """Link what was made of memories (new id by old id) to its sources, and to their goals, artifacts and evidence."""
+    derived = [NewLink(source_id=new, type=DERIVED_FROM, target_id=old) for old, new in made_of.items()]
+    copied = [
+        NewLink(
+            source_id=made_of[link.source_id],
+            type=link.type,
+            target_id=link.target_id,
+            weight=link.weight,
+            properties=link.properties,
+        )
+        for link in Link.objects.filter(account_id=account_id, source__in=made_of, type__in=COPIED_LINK_TYPES)
+    ]
+    insert_links(account_id, [*derived, *copied])
 
 
 def archive_sources(owner: Owner, rows: Sequence[Memory], *, conversation_id: str, now: datetime) -> None:
-    """Take them out of searches, and record it."""
+    """Archive memories and record it in the audit log."""
     ids = [row.id for row in rows]
     if not ids:
         return
-    mark_all(Memory.objects.filter(id__in=ids), mark="archive", now=now)
+    mark_rows(Memory.objects.filter(id__in=ids), mark="archive", now=now)
     record_audit(
         owner,
         operation="archive",
@@ -272,8 +238,8 @@ def archive_sources(owner: Owner, rows: Sequence[Memory], *, conversation_id: st
     )
 
 
-def settled_columns(now: datetime) -> dict[str, Any]:
-    """Of a record that was worked on: its next version, and no failed attempts."""
+def completed_columns(now: datetime) -> dict[str, Any]:
+    """Return the columns of a processed record: the next version, without failed attempts."""
     return {
         "version": F("version") + 1,
         "updated_at": now,

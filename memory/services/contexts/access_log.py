@@ -1,27 +1,27 @@
-"""The access log of contexts: which agent read or wrote which entry, when.
+"""The access log of contexts: which agent read or wrote which entry, and when.
 
-Writes are logged in their own transaction. Reads take the way over Redis (`tiers.access_log`), so that none waits for
-the database to write, and are in the table after the next run of the job.
+Writes are logged in their own transaction. Reads go through Redis (`tiers.access_log`), so that no read waits for a
+database write; the next run of the job moves them into the table.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from memory.models import ContextAccessLog, PersistentContext
+from memory.models import ContextAccessLog, ContextEntry, PersistentContext
 from memory.owner import Owner
-from memory.services.accounts.access import refuse_managing
+from memory.services.accounts.access import raise_manage_refused
 from memory.tiers import access_log
-from memory.tiers.access_log import Line, Touched
+from memory.tiers.access_log import AccessLine, EntryReference
+from memory.tiers.base import MovedLines
 
 Action = ContextAccessLog.Action
-READS = frozenset({Action.READ.value, Action.SEARCH.value})
+READ_ACTIONS = frozenset({Action.READ.value, Action.SEARCH.value})
 
-# contexts cannot go before their lines are there; those of contexts that are gone are nobody's any more
+# the lock keeps contexts from being deleted meanwhile; the join drops lines of deleted contexts
 INSERT_LINES = """
 INSERT INTO context_access_logs
     (id, account_id, context_id, entry_id, agent_id, actor, action, count, accessed_at)
@@ -33,7 +33,7 @@ ORDER BY c.id FOR KEY SHARE OF c
 ON CONFLICT (id) DO NOTHING RETURNING id
 """
 
-# locked in the order of everybody who locks memories
+# in the order that all transactions lock memories in
 COUNT_READS = """
 WITH seen AS (
     SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::int[], %s::timestamptz[]) AS seen (account_id, id, reads, at)
@@ -47,8 +47,13 @@ FROM locked WHERE m.id = locked.id
 """
 
 
-def log_writes(owner: Owner, touched: Sequence[Touched], *, action: Action, now: datetime) -> None:
-    """Write the lines of entries that were written, in the transaction of that write. One statement."""
+def entry_reference(entry: ContextEntry) -> EntryReference:
+    """Return the context and entry ids, as the access log takes them."""
+    return entry.context_id, entry.id  # type: ignore[return-value]  # entries have contexts: the database sees to it
+
+
+def log_writes(owner: Owner, touched: Sequence[EntryReference], *, action: Action, now: datetime) -> None:
+    """Log writes of entries, in the transaction of the write. One statement."""
     ContextAccessLog.objects.bulk_create(
         [
             ContextAccessLog(
@@ -65,62 +70,50 @@ def log_writes(owner: Owner, touched: Sequence[Touched], *, action: Action, now:
     )
 
 
-def log_reads(owner: Owner, touched: Sequence[Touched], *, action: Action, now: datetime) -> None:
-    """Note that entries were read: one round trip to Redis, none where there were none. Call it after the read.
+def log_reads(owner: Owner, touched: Sequence[EntryReference], *, action: Action, now: datetime) -> None:
+    """Log reads of entries: one round trip to Redis, or none for no entries. Call it after the read.
 
-    Raises nothing: a read is answered, whether its lines were taken or had to be counted as lost.
+    Raises nothing: a read is answered even if its lines had to be counted as lost.
     """
     if touched:
-        access_log.push(owner, touched, action=action.value, now=now)
+        access_log.push_access_lines(owner, touched, action=action.value, now=now)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """Lines looked at, and those that became rows: not the ones that were rows already, or whose context is gone.
-
-    `cursor` is the place of the last one looked at; empty when there are no more.
-    """
-
-    examined: int
-    changed: int
-    cursor: str
+def preview_access_lines(size: int, *, after: str, account_id: UUID | None) -> MovedLines:
+    """Return what `write_access_lines` would do (`changed` is an upper bound). Changes nothing."""
+    lines, cursor = access_log.read_access_lines(size, after=after, account_id=account_id)
+    found = len(lines) + (0 if after else access_log.count_loss_lines(account_id))
+    return MovedLines(examined=found, changed=found, cursor=cursor)
 
 
-def look_at_lines(size: int, *, after: str, account_id: UUID | None) -> Written:
-    """What `write_lines` would do (`changed` at most). Changes nothing."""
-    lines, cursor = access_log.next_lines(size, after=after, account_id=account_id)
-    found = len(lines) + (0 if after else access_log.count_settled(account_id))
-    return Written(examined=found, changed=found, cursor=cursor)
-
-
-def write_lines(size: int, *, after: str, account_id: UUID | None, now: datetime) -> Written:
+def write_access_lines(size: int, *, after: str, account_id: UUID | None, now: datetime) -> MovedLines:
     """Move up to `size` lines of reads after the cursor into the table, and count the reads on their entries.
 
-    Killed anywhere and run again, nothing is lost or doubled: a line has its id from where it was read, and only what
-    is new in the table counts. With an account, others' lines stay where they are.
+    It may be killed at any point and run again: nothing is lost or doubled, because a line has its id since the read
+    and only new rows are counted. With an account, others' lines stay.
     """
     if not after:
-        access_log.settle(now)
-    lines, cursor = access_log.next_lines(size, after=after, account_id=account_id)
+        access_log.report_losses(now)
+    lines, cursor = access_log.read_access_lines(size, after=after, account_id=account_id)
     if not lines:
-        return Written(examined=0, changed=0, cursor=cursor)
-    # a line that was sent twice, since the connection broke in between, is one
+        return MovedLines(examined=0, changed=0, cursor=cursor)
+    # a line may have been sent twice if the connection broke in between
     different = {line.id: line for line in lines}
     with transaction.atomic():
-        new = insert_lines(list(different.values()))
-        count_reads([different[line_id] for line_id in new if different[line_id].action in READS])
-        # on commit of the caller's transaction, if there is one: a line may not go before its row is safe
-        transaction.on_commit(lambda: access_log.forget(lines))
-    return Written(examined=len(lines), changed=len(new), cursor=cursor)
+        new = insert_access_lines(list(different.values()))
+        count_reads([different[line_id] for line_id in new if different[line_id].action in READ_ACTIONS])
+        # after the outermost commit: a line must not be deleted before its row is safe
+        transaction.on_commit(lambda: access_log.delete_access_lines(lines))
+    return MovedLines(examined=len(lines), changed=len(new), cursor=cursor)
 
 
-def insert_lines(lines: Sequence[Line]) -> set[UUID]:
-    """The ids of those that are new. One statement."""
+def insert_access_lines(lines: Sequence[AccessLine]) -> set[UUID]:
+    """Insert the lines and return the ids of the new ones. One statement."""
     rows = [
         (
             *(line.id, line.account_id, line.context_id, line.entry_id),
-            # one text that the table refuses would hold up all others for good
-            *(fit(line.agent_id, 100), fit(line.actor, 150)),
+            # a text that the table refuses would block all other lines for good
+            *(fit_to_length(line.agent_id, 100), fit_to_length(line.actor, 150)),
             *(line.action, line.count, line.accessed_at),
         )
         for line in lines
@@ -130,12 +123,12 @@ def insert_lines(lines: Sequence[Line]) -> set[UUID]:
         return {line_id for (line_id,) in cursor.fetchall()}
 
 
-def fit(text: str, length: int) -> str:
+def fit_to_length(text: str, length: int) -> str:
     return text.replace("\x00", "")[:length]
 
 
-def count_reads(lines: Sequence[Line]) -> None:
-    """Count them on their entries, whose version and time of change stay what they are. One statement."""
+def count_reads(lines: Sequence[AccessLine]) -> None:
+    """Count the reads on their entries, without a new version or change time. One statement."""
     reads: dict[tuple[UUID, UUID | None], list[datetime]] = {}
     for line in lines:
         reads.setdefault((line.account_id, line.entry_id), []).append(line.accessed_at)
@@ -148,8 +141,11 @@ def count_reads(lines: Sequence[Line]) -> None:
 
 
 def access_logs(owner: Owner, context_id: UUID) -> QuerySet[ContextAccessLog]:
-    """The log of a context that the owner manages. Raises NotFound, and Forbidden for who may only read or write."""
+    """Return the access log of a context that the owner manages.
+
+    Raises NotFound, and Forbidden for an agent that may only read or write.
+    """
     contexts = PersistentContext.objects
     if not contexts.managed_by(owner).filter(id=context_id).exists():
-        refuse_managing(contexts.visible_to(owner).filter(id=context_id), what="context")
+        raise_manage_refused(contexts.visible_to(owner).filter(id=context_id), what="context")
     return ContextAccessLog.objects.filter(account_id=owner.account_id, context_id=context_id)

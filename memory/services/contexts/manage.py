@@ -1,34 +1,44 @@
-"""Persistent contexts (P4): made, changed, archived, shared. What they hold is in `entries`."""
+"""Persistent contexts (P4): create, find, change, archive, share and delete them, and find their entries by key."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
+from django.db.models import QuerySet
 
-from memory.audit import record
+from memory.audit import record_audit
 from memory.errors import Conflict, NotFound, Unprocessable
-from memory.models import AccessControl, Level, PersistentContext, Team
+from memory.models import AccessControl, ContextEntry, Kind, Level, Memory, PersistentContext, Team
 from memory.models.contexts import OWN_CONTEXT, TEAM_CONTEXT
 from memory.owner import Owner
 from memory.services.accounts.access import (
-    Versions,
+    ExpectedVersions,
     change_grant,
     check_version,
     find_team_to_share_with,
-    refuse_managing,
-    refuse_write,
+    raise_manage_refused,
+    raise_write_refused,
 )
-from memory.services.accounts.register import note_agent
+from memory.services.accounts.register import register_agent
+from memory.services.memories.correct import ROWS_PER_TRANSACTION, erase_memories
 
 CHANGEABLE = frozenset({"name", "description", "access_control", "metadata"})
+
+FIND_KEYED = """
+SELECT m.id, c.id, e.value FROM persistent_contexts c
+JOIN memories m ON m.account_id = c.account_id AND m.kind = 'context_entry' AND m.identity = c.id::text || ':' || %s
+JOIN context_entries e ON e.memory_ptr_id = m.id
+WHERE c.account_id = %s AND c.agent_id = %s AND c.team_id IS NULL AND c.name = %s AND c.scope = 'agent'
+    AND NOT m.archived AND NOT m.quarantined AND (m.expires_at IS NULL OR m.expires_at > %s)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextDraft:
-    """A context before it is made. `team_id` goes with scope team."""
+    """A context before it is created. `team_id` is required for scope team only."""
 
     name: str
     description: str = ""
@@ -40,18 +50,20 @@ class ContextDraft:
 
 
 def create_context(owner: Owner, draft: ContextDraft) -> PersistentContext:
-    """Make one that the acting agent owns.
+    """Create a context owned by the acting agent.
 
-    Raises Conflict for a name that the agent gave already, Unprocessable for a scope of team without a team that the
-    agent is in, and for the name of agents' long-term memory given to something else.
+    Raises Conflict if the agent has a context of this name; Unprocessable for scope team without a team that the agent
+    is in, and for the reserved name of agents' long-term memory.
     """
     if (draft.scope == PersistentContext.Scope.TEAM) != (draft.team_id is not None):
-        raise Unprocessable("a context of scope team names its team, any other names none")
+        raise Unprocessable("team_id is required for scope team, and not allowed for other scopes")
     is_own = (draft.context_type, draft.scope) == (OWN_CONTEXT, PersistentContext.Scope.AGENT)
     if draft.name == OWN_CONTEXT and not is_own:
-        raise Unprocessable(f"the name {OWN_CONTEXT} is that of an agent's long-term memory: its type, and scope agent")
+        raise Unprocessable(
+            f"the name {OWN_CONTEXT} is reserved for an agent's long-term memory, of type {OWN_CONTEXT} and scope agent"
+        )
     with transaction.atomic():
-        note_agent(owner.account_id, owner.agent_id)
+        register_agent(owner.account_id, owner.agent_id)
         team = find_team_to_share_with(owner, draft.team_id) if draft.team_id else None
         context = PersistentContext(
             account_id=owner.account_id,
@@ -64,25 +76,20 @@ def create_context(owner: Owner, draft: ContextDraft) -> PersistentContext:
             access_control=draft.access_control.model_dump(),
             metadata=draft.metadata,
         )
-        insert_context(context)
-        record(owner, operation="create", memory_type="context", affected_ids=[context.id])
+        try:
+            with transaction.atomic():
+                context.save(force_insert=True)
+        except IntegrityError as err:
+            raise Conflict("the owner already has a context with this name") from err
+        record_audit(owner, operation="create", memory_type="context", affected_ids=[context.id])
     context.refresh_from_db(fields=["created_at", "updated_at"])
     return context
 
 
-def insert_context(context: PersistentContext) -> None:
-    """Raises Conflict where the owner has one of this name."""
-    try:
-        with transaction.atomic():
-            context.save(force_insert=True)
-    except IntegrityError as err:
-        raise Conflict("there is a context of this name") from err
-
-
-def own_context(owner: Owner, *, now: datetime) -> PersistentContext:
-    """The context in which the agent's long-term memory lives; made when it is new, by one of those who ask at once."""
+def ensure_own_context(owner: Owner, *, now: datetime) -> PersistentContext:
+    """Return the context of the agent's long-term memory, creating it if it is new. Safe to call concurrently."""
     if not owner.agent_id:
-        raise Unprocessable("long-term memory is an agent's: name one")
+        raise Unprocessable("long-term memory belongs to an agent: name an agent_id")
     mine = {
         "account_id": owner.account_id,
         "agent_id": owner.agent_id,
@@ -90,7 +97,7 @@ def own_context(owner: Owner, *, now: datetime) -> PersistentContext:
         "name": OWN_CONTEXT,
         "scope": "agent",
     }
-    found = PersistentContext.objects.filter(**mine).first()
+    found = find_own_context(owner).first()
     if found is not None:
         return found
     with transaction.atomic():
@@ -98,12 +105,18 @@ def own_context(owner: Owner, *, now: datetime) -> PersistentContext:
             **mine, defaults={"context_type": OWN_CONTEXT, "updated_at": now}
         )
         if is_new:
-            record(owner, operation="create", memory_type="context", affected_ids=[context.id])
+            record_audit(owner, operation="create", memory_type="context", affected_ids=[context.id])
     return context
 
 
-def team_context(owner: Owner, team_id: UUID, *, now: datetime) -> PersistentContext:
-    """The context that a team shares its learnings in: the account's own, made with the first of them.
+def find_own_context(owner: Owner) -> QuerySet[PersistentContext]:
+    """Return the context of the agent's long-term memory as a queryset, which may be empty: reading creates none."""
+    mine = PersistentContext.objects.filter(account_id=owner.account_id, agent_id=owner.agent_id)
+    return mine.filter(team=None, name=OWN_CONTEXT, scope="agent")
+
+
+def ensure_team_context(owner: Owner, team_id: UUID, *, now: datetime) -> PersistentContext:
+    """Return the context in which a team shares its learnings; the first one creates it, for the account.
 
     Raises Unprocessable for a team that the acting agent is not in.
     """
@@ -112,19 +125,19 @@ def team_context(owner: Owner, team_id: UUID, *, now: datetime) -> PersistentCon
     if found is not None:
         return found
     with transaction.atomic():
-        # nobody dissolves it until it has its context
+        # the team must not be deleted before its context exists
         Team.objects.in_account(owner.account_id).filter(id=team_id).select_for_update(no_key=True).first()
         find_team_to_share_with(owner, team_id)
         context, is_new = PersistentContext.objects.get_or_create(
             **shared, defaults={"context_type": "shared_context", "scope": "team", "updated_at": now}
         )
         if is_new:
-            record(owner, operation="create", memory_type="context", affected_ids=[context.id])
+            record_audit(owner, operation="create", memory_type="context", affected_ids=[context.id])
     return context
 
 
 def find_context(owner: Owner, context_id: UUID) -> PersistentContext:
-    """One that the owner may read, archived or not. Raises NotFound."""
+    """Return a context that the owner may read, archived or not. Raises NotFound."""
     context = PersistentContext.objects.visible_to(owner).filter(id=context_id).first()
     if context is None:
         raise NotFound("no such context")
@@ -132,50 +145,95 @@ def find_context(owner: Owner, context_id: UUID) -> PersistentContext:
 
 
 def lock_context(owner: Owner, context_id: UUID) -> PersistentContext:
-    """One that the owner may write to, until the transaction ends: entries of one context are written one by one.
+    """Return a context that the owner may write to, locked until the transaction ends, so that writes are serial.
 
-    Raises NotFound, Forbidden where it may only be read, Conflict where it is archived.
+    Raises NotFound, Forbidden if it may only be read, Conflict if it is archived.
     """
     rows = PersistentContext.objects.writable_by(owner).filter(id=context_id)
     context = rows.select_for_update(no_key=True, of=("self",)).first()
     if context is None:
-        refuse_write(PersistentContext.objects.visible_to(owner).filter(id=context_id), what="context")
-    refuse_archived(context)
+        raise_write_refused(PersistentContext.objects.visible_to(owner).filter(id=context_id), what="context")
+    check_not_archived(context)
     return context
 
 
-def refuse_archived(context: PersistentContext) -> None:
-    """Raise Conflict where it is archived."""
+def check_not_archived(context: PersistentContext) -> None:
+    """Raise Conflict if the context is archived."""
     if context.archived:
-        raise Conflict("the context is archived, and read-only until it is unarchived")
+        raise Conflict("the context is archived and therefore read-only: unarchive it first")
 
 
-def lock_managed_context(owner: Owner, context_id: UUID, *, expected: Versions) -> PersistentContext:
-    """One that the owner may grant, archive and change. Raises NotFound, Forbidden, StaleVersion."""
+def lock_managed_context(owner: Owner, context_id: UUID, *, expected: ExpectedVersions) -> PersistentContext:
+    """Return a locked context that the owner may grant, archive and change.
+
+    Raises NotFound, Forbidden, StaleVersion.
+    """
     rows = PersistentContext.objects.managed_by(owner).filter(id=context_id)
     context = rows.select_for_update(no_key=True, of=("self",)).first()
     if context is None:
-        refuse_managing(PersistentContext.objects.visible_to(owner).filter(id=context_id), what="context")
+        raise_manage_refused(PersistentContext.objects.visible_to(owner).filter(id=context_id), what="context")
     check_version(context.version, expected)
     return context
 
 
-def change_context(
-    owner: Owner, context_id: UUID, *, changes: Mapping[str, Any], expected: Versions, now: datetime
-) -> PersistentContext:
-    """Give it new values, by column of CHANGEABLE; `access_control` as JSON, whole.
+class KeyedValue(NamedTuple):
+    """The value under a key of an agent's own context; `value` None is JSON's null."""
 
-    Raises NotFound, Forbidden, StaleVersion, Unprocessable, and Conflict for a name that is taken, and for anything but
-    `access_control` of an archived context.
+    entry_id: UUID
+    context_id: UUID
+    value: Any
+
+
+def find_keyed_value(owner: Owner, key: str, *, now: datetime) -> KeyedValue | None:
+    """Return the value under a key of the agent's own context, archived or not; None if there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(FIND_KEYED, [key, owner.account_id, owner.agent_id, OWN_CONTEXT, now])
+        row = cursor.fetchone()
+    return KeyedValue(*row) if row else None
+
+
+def keyed_identity(context_id: UUID, key: str) -> str:
+    """Return the identity of the entry under a key."""
+    return f"{context_id}:{key}"
+
+
+def lock_keyed_entries(context: PersistentContext, keys: Sequence[str]) -> dict[str, ContextEntry]:
+    """Return the entries of a locked context under these keys, removed ones included, locked.
+
+    Raises Conflict for a quarantined entry.
+    """
+    if not keys:
+        return {}
+    identities = [keyed_identity(context.id, key) for key in keys]
+    rows = ContextEntry.objects.filter(account_id=context.account_id, kind=Kind.CONTEXT_ENTRY, identity__in=identities)
+    # parent rows before child rows, as corrections lock them: otherwise deadlocks are possible
+    locked: Any = rows.order_by("id").select_for_update(of=("memory_ptr", "self"))
+    if any(entry.quarantined for entry in locked):
+        # a new value would stay invisible to everybody
+        raise Conflict("an entry under this key is quarantined: staff must release it before it can be written")
+    return {entry.key: entry for entry in locked}
+
+
+def change_context(
+    owner: Owner, context_id: UUID, *, changes: Mapping[str, Any], expected: ExpectedVersions, now: datetime
+) -> PersistentContext:
+    """Change columns of CHANGEABLE; `access_control` is given whole, as JSON.
+
+    Raises NotFound, Forbidden, StaleVersion, Unprocessable; Conflict for a name that is taken, and for any change but
+    `access_control` to an archived context.
     """
     if refused := set(changes) - CHANGEABLE:
-        raise Unprocessable(f"cannot be changed: {', '.join(sorted(refused))}")
+        raise Unprocessable(
+            f"a context's {', '.join(sorted(refused))} cannot be changed; allowed: {', '.join(sorted(CHANGEABLE))}"
+        )
     with transaction.atomic():
         context = lock_managed_context(owner, context_id, expected=expected)
         if set(changes) - {"access_control"}:
-            refuse_archived(context)
+            check_not_archived(context)
         if OWN_CONTEXT in (context.name, changes.get("name")) and changes.get("name", context.name) != context.name:
-            raise Unprocessable(f"{OWN_CONTEXT} is where an agent's long-term memory is found: that name stays")
+            raise Unprocessable(
+                f"the name {OWN_CONTEXT} is reserved for an agent's long-term memory and cannot be changed"
+            )
         for name, value in changes.items():
             setattr(context, name, AccessControl.parse(value).model_dump() if name == "access_control" else value)
         save_context(owner, context, columns=list(changes), operation="update", now=now)
@@ -185,15 +243,15 @@ def change_context(
 def save_context(
     owner: Owner, context: PersistentContext, *, columns: list[str], operation: str, now: datetime
 ) -> None:
-    """Store these columns of a locked context, at the next version, and the audit row."""
+    """Store these columns of a locked context at its next version, with an audit entry."""
     context.version += 1
     context.updated_at = now
     try:
         with transaction.atomic():
             context.save(update_fields=[*columns, "version", "updated_at"])
     except IntegrityError as err:
-        raise Conflict("there is a context of this name") from err
-    record(
+        raise Conflict("the owner already has a context with this name") from err
+    record_audit(
         owner,
         operation=operation,
         memory_type="context",
@@ -202,18 +260,20 @@ def save_context(
     )
 
 
-def archive_context(owner: Owner, context_id: UUID, *, expected: Versions, now: datetime) -> PersistentContext:
-    """Make it read-only and leave it out of searches. Archiving one twice changes nothing."""
+def archive_context(owner: Owner, context_id: UUID, *, expected: ExpectedVersions, now: datetime) -> PersistentContext:
+    """Make the context read-only and exclude it from searches. Archiving it twice changes nothing."""
     return set_archived(owner, context_id, archived=True, expected=expected, now=now)
 
 
-def unarchive_context(owner: Owner, context_id: UUID, *, expected: Versions, now: datetime) -> PersistentContext:
-    """Take `archive_context` back."""
+def unarchive_context(
+    owner: Owner, context_id: UUID, *, expected: ExpectedVersions, now: datetime
+) -> PersistentContext:
+    """Undo `archive_context`."""
     return set_archived(owner, context_id, archived=False, expected=expected, now=now)
 
 
 def set_archived(
-    owner: Owner, context_id: UUID, *, archived: bool, expected: Versions, now: datetime
+    owner: Owner, context_id: UUID, *, archived: bool, expected: ExpectedVersions, now: datetime
 ) -> PersistentContext:
     with transaction.atomic():
         context = lock_managed_context(owner, context_id, expected=expected)
@@ -225,29 +285,29 @@ def set_archived(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
-    """Whom to let in, and how far; revoking, `level` None takes everything."""
+class ContextGrant:
+    """An agent and its access level. To revoke, `level` None removes all levels."""
 
     agent_id: str
     level: Level | None = None
 
 
 def grant_context(
-    owner: Owner, context_id: UUID, grant: Grant, *, expected: Versions, now: datetime
+    owner: Owner, context_id: UUID, grant: ContextGrant, *, expected: ExpectedVersions, now: datetime
 ) -> PersistentContext:
-    """Let an agent in. Raises NotFound, Forbidden, StaleVersion, Unprocessable."""
+    """Grant an agent access. Raises NotFound, Forbidden, StaleVersion, Unprocessable."""
     return change_grants(owner, context_id, grant, is_granted=True, expected=expected, now=now)
 
 
 def revoke_context(
-    owner: Owner, context_id: UUID, grant: Grant, *, expected: Versions, now: datetime
+    owner: Owner, context_id: UUID, grant: ContextGrant, *, expected: ExpectedVersions, now: datetime
 ) -> PersistentContext:
-    """Shut an agent out again, as far as grants let it in. Raises NotFound, Forbidden, StaleVersion."""
+    """Revoke access that was granted to an agent. Raises NotFound, Forbidden, StaleVersion."""
     return change_grants(owner, context_id, grant, is_granted=False, expected=expected, now=now)
 
 
 def change_grants(
-    owner: Owner, context_id: UUID, grant: Grant, *, is_granted: bool, expected: Versions, now: datetime
+    owner: Owner, context_id: UUID, grant: ContextGrant, *, is_granted: bool, expected: ExpectedVersions, now: datetime
 ) -> PersistentContext:
     with transaction.atomic():
         context = lock_managed_context(owner, context_id, expected=expected)
@@ -255,3 +315,24 @@ def change_grants(
         operation = "grant" if is_granted else "revoke"
         save_context(owner, context, columns=["access_control"], operation=operation, now=now)
     return context
+
+
+def delete_context(owner: Owner, context_id: UUID) -> int:
+    """Delete the context with its entries, their history, snapshots and access log; return the number of entries.
+
+    For data that must be destroyed; agents archive instead. It archives the context first and deletes entries in
+    transactions of ROWS_PER_TRANSACTION: if interrupted, the context is read-only and excluded from searches, and
+    deleting it again continues. Raises NotFound, Forbidden.
+    """
+    with transaction.atomic():
+        context = lock_managed_context(owner, context_id, expected=None)
+        PersistentContext.objects.filter(id=context.id).update(archived=True)
+    held = Memory.objects.filter(account_id=owner.account_id, context_id=context_id).order_by("id")
+    whole = Owner(account_id=owner.account_id, actor=owner.actor)
+    deleted = 0
+    while ids := list(held.values_list("id", flat=True)[:ROWS_PER_TRANSACTION]):
+        deleted += erase_memories(whole, ids)
+    with transaction.atomic():
+        lock_managed_context(owner, context_id, expected=None).delete()
+        record_audit(owner, operation="delete", memory_type="context", affected_ids=[context_id])
+    return deleted

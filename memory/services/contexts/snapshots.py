@@ -1,9 +1,8 @@
-"""Snapshots of contexts (P4): which entries there are, at which version, with what weights and attributes; and back.
+"""Snapshots of contexts (P4): which entries exist, at which version, with which attributes; and restoring them.
 
-A restore changes what there is now, never what there was: other content comes back as a new version, entries made since
-are archived. Whatever the number of entries, it takes the same number of statements. Locks: the context, then its
-entries by id. That staff quarantined an entry, and when it expires, no snapshot takes back; what has expired is as good
-as gone.
+A restore changes the present, never the history: other content comes back as a new version, and entries created since
+are archived. The number of statements does not depend on the number of entries. Locks: the context, then its entries by
+id. A restore changes neither quarantine nor expiry; expired entries count as deleted.
 """
 
 from collections.abc import Sequence
@@ -15,15 +14,15 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from memory.audit import record
+from memory.audit import record_audit
 from memory.errors import NotFound
 from memory.models import ContextSnapshot, Kind, PersistentContext
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
-from memory.services.contexts.manage import find_context, lock_context, lock_managed_context, refuse_archived
-from memory.services.duplicates.texts import wording_of
-from memory.services.embedding.embed import WRITE_TEXTS, Embedded, content_hash
+from memory.services.contexts.manage import check_not_archived, find_context, lock_context, lock_managed_context
+from memory.services.duplicates.texts import normalized_text_hash
+from memory.services.embedding.embed import MAX_TEXTS_PER_CALL, EmbeddedTexts, content_hash
 from memory.tokens import estimate_tokens
 from memory_project.ids import uuid7
 
@@ -32,7 +31,7 @@ ATTRIBUTES = """jsonb_build_object(
     'source', m.source, 'metadata', m.metadata
 )"""
 
-TAKE = f"""
+INSERT_SNAPSHOT_ENTRIES = f"""
 INSERT INTO context_snapshot_entries (id, account_id, snapshot_id, entry_id, number, importance, confidence, attributes)
 SELECT gen_random_uuid(), m.account_id, %s, m.id, e.content_version, e.importance, e.confidence, {ATTRIBUTES}
 FROM memories m JOIN context_entries e ON e.memory_ptr_id = m.id
@@ -40,8 +39,8 @@ WHERE m.account_id = %s AND m.context_id = %s AND m.kind = 'context_entry' AND N
     AND (m.expires_at IS NULL OR m.expires_at > %s)
 """  # noqa: S608  made of constants
 
-# against those who lock them for update, or delete them: rows of snapshots refer to them
-HOLD_ENTRIES = """
+# rows of snapshots refer to these entries: nobody may delete them meanwhile
+LOCK_REFERENCED_ENTRIES = """
 SELECT count(*) FROM (
     SELECT FROM memories WHERE account_id = %s AND context_id = %s AND kind = 'context_entry'
     ORDER BY id FOR KEY SHARE
@@ -55,8 +54,8 @@ SELECT count(*) FROM (
 ) locked
 """
 
-# each entry that is there now, or is to be: what has to be done to it. Attributes are compared to the letter
-PLAN = f"""
+# what to do to each entry that exists now or will; attributes are compared as texts
+PLAN_RESTORE = f"""
 SELECT m.id, e.key, m.archived, m.quarantined, e.content_version AS from_version, s.number AS to_version,
     v.id IS NOT NULL AND (m.text <> v.content OR e.value::text IS DISTINCT FROM v.value::text) AS is_reworded,
     s.id IS NOT NULL AND (e.importance, e.confidence) <> (s.importance, s.confidence) AS is_reweighed,
@@ -70,13 +69,13 @@ WHERE m.account_id = %s AND m.context_id = %s AND m.kind = 'context_entry'
 ORDER BY m.id
 """  # noqa: S608  made of constants
 
-CONTENTS = """
+READ_CONTENTS = """
 SELECT v.entry_id, v.content FROM unnest(%s::uuid[], %s::int[]) AS wanted (id, number)
 JOIN context_entry_versions v ON v.account_id = %s AND v.entry_id = wanted.id AND v.number = wanted.number
 ORDER BY v.entry_id
 """
 
-# a new version of each, after the latest: looked up by all of its key, where a join may forget the entry
+# a new version of each, after the latest, which is looked up by its whole unique key
 ADD_VERSIONS = """
 INSERT INTO context_entry_versions
     (id, account_id, entry_id, number, previous_version_id, content, value, editor, restored_from, created_at)
@@ -91,8 +90,8 @@ JOIN context_entries e ON e.memory_ptr_id = wanted.id
 JOIN context_entry_versions v ON v.account_id = %s AND v.entry_id = wanted.id AND v.number = wanted.number
 """
 
-# the text's own columns follow from it, its vectors are of what it said before
-REWORD = """
+# columns derived from the text change with it; its vectors belong to the old text
+UPDATE_TEXTS = """
 UPDATE memories m SET text = v.content, content_hash = wanted.content_hash, wording = wanted.wording,
     token_count = wanted.token_count, embed_attempts = 0, embed_error = '',
     embed_after = CASE WHEN wanted.has_vector THEN NULL ELSE %s::timestamptz END
@@ -102,10 +101,10 @@ JOIN context_entry_versions v ON v.account_id = %s AND v.entry_id = wanted.id AN
 WHERE m.id = wanted.id AND m.account_id = v.account_id
 """
 
-FORGET_VECTORS = "DELETE FROM memory_vectors WHERE account_id = %s AND memory_id = ANY(%s::uuid[])"
+DELETE_VECTORS = "DELETE FROM memory_vectors WHERE account_id = %s AND memory_id = ANY(%s::uuid[])"
 
-# snapshots of before there were attributes have none of them
-WEIGH = """
+# old snapshots have no attributes
+UPDATE_ENTRIES = """
 UPDATE context_entries e SET importance = s.importance, confidence = s.confidence,
     entry_type = COALESCE(s.attributes->>'entry_type', e.entry_type),
     source_type = COALESCE(s.attributes->>'source_type', e.source_type),
@@ -118,7 +117,7 @@ JOIN context_entry_versions v ON v.account_id = s.account_id AND v.entry_id = s.
 WHERE e.memory_ptr_id = wanted.id
 """
 
-TOUCH = """
+UPDATE_MEMORIES = """
 UPDATE memories m SET archived = wanted.archived, version = m.version + 1, updated_at = %s,
     source = COALESCE(s.attributes->>'source', m.source), metadata = COALESCE(s.attributes->'metadata', m.metadata)
 FROM unnest(%s::uuid[], %s::bool[]) AS wanted (id, archived)
@@ -127,8 +126,8 @@ WHERE m.id = wanted.id AND m.account_id = %s
 """
 
 
-class Step(NamedTuple):
-    """What a restore does to one entry. `to_version` is None where the snapshot does not have it: it is archived."""
+class RestoreStep(NamedTuple):
+    """The work of a restore on one entry; `to_version` is None for an entry to archive, which the snapshot lacks."""
 
     entry_id: UUID
     key: str
@@ -150,28 +149,28 @@ class Step(NamedTuple):
 
     @property
     def is_changed(self) -> bool:
-        """There now and then, with other content, weights or attributes."""
+        """True if the entry exists now and in the snapshot, with other content, weights or attributes."""
         return not self.archived and (self.is_reworded or self.is_reweighed or self.is_relabelled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """What a restore would do. Every entry that is there now, or would be, is in one of the lists or `unchanged`.
+class RestorePreview:
+    """The effect of a restore: every entry that exists now or would exist is in a list or counted as `unchanged`.
 
-    `missing` is how many of those that the snapshot was made of nobody will see: they expired, or staff deleted them or
-    what they said then, or quarantined them.
+    `missing` is the number of entries of the snapshot that nobody will see: they expired, staff deleted them or that
+    version, or they are quarantined.
     """
 
-    changed: list[Step]
-    returned: list[Step]
-    removed: list[Step]
+    changed: list[RestoreStep]
+    returned: list[RestoreStep]
+    removed: list[RestoreStep]
     unchanged: int
     missing: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
-    """How many entries were changed, came back, were archived, stayed as they are, are missing (see `Preview`)."""
+class RestoreCounts:
+    """The numbers of entries that a restore changed, brought back, archived, left alone and could not restore."""
 
     changed: int
     returned: int
@@ -181,9 +180,9 @@ class Restored:
 
 
 def create_snapshot(owner: Owner, context_id: UUID, *, name: str, now: datetime) -> ContextSnapshot:
-    """Note what the context holds, entries in quarantine too.
+    """Store which entries the context holds, quarantined ones included.
 
-    Raises NotFound, Forbidden where it may only be read, Conflict where it is archived.
+    Raises NotFound, Forbidden if it may only be read, Conflict if it is archived.
     """
     with transaction.atomic():
         context = lock_context(owner, context_id)
@@ -191,10 +190,12 @@ def create_snapshot(owner: Owner, context_id: UUID, *, name: str, now: datetime)
             account_id=context.account_id, context=context, name=name, agent_id=owner.agent_id, created_at=now
         )
         snapshot.save(force_insert=True)
-        execute(HOLD_ENTRIES, [context.account_id, context.id])
-        snapshot.entry_count = execute(TAKE, [snapshot.id, context.account_id, context.id, now])
+        execute_statement(LOCK_REFERENCED_ENTRIES, [context.account_id, context.id])
+        snapshot.entry_count = execute_statement(
+            INSERT_SNAPSHOT_ENTRIES, [snapshot.id, context.account_id, context.id, now]
+        )
         snapshot.save(update_fields=["entry_count"])
-        record(
+        record_audit(
             owner,
             operation="snapshot",
             memory_type="context",
@@ -204,18 +205,18 @@ def create_snapshot(owner: Owner, context_id: UUID, *, name: str, now: datetime)
     return snapshot
 
 
-def snapshots(owner: Owner, context_id: UUID) -> QuerySet[ContextSnapshot]:
-    """Those of a context that the owner may read. Raises NotFound."""
+def list_snapshots(owner: Owner, context_id: UUID) -> QuerySet[ContextSnapshot]:
+    """Return the snapshots of a context that the owner may read. Raises NotFound."""
     context = find_context(owner, context_id)
     return ContextSnapshot.objects.filter(account_id=context.account_id, context_id=context.id)
 
 
 def find_snapshot(owner: Owner, context_id: UUID, snapshot_id: UUID) -> ContextSnapshot:
-    """Raises NotFound, for a snapshot of another context too."""
-    return snapshot_of(find_context(owner, context_id), snapshot_id)
+    """Return a snapshot of a readable context. Raises NotFound, also for a snapshot of another context."""
+    return find_snapshot_of_context(find_context(owner, context_id), snapshot_id)
 
 
-def snapshot_of(context: PersistentContext, snapshot_id: UUID) -> ContextSnapshot:
+def find_snapshot_of_context(context: PersistentContext, snapshot_id: UUID) -> ContextSnapshot:
     rows = ContextSnapshot.objects.filter(account_id=context.account_id, context_id=context.id)
     snapshot = rows.filter(id=snapshot_id).first()
     if snapshot is None:
@@ -224,30 +225,33 @@ def snapshot_of(context: PersistentContext, snapshot_id: UUID) -> ContextSnapsho
 
 
 def delete_snapshot(owner: Owner, context_id: UUID, snapshot_id: UUID) -> None:
-    """Raises NotFound, Forbidden for who does not manage the context, Conflict where it is archived."""
+    """Delete a snapshot.
+
+    Raises NotFound, Forbidden for an owner that does not manage the context, Conflict if it is archived.
+    """
     with transaction.atomic():
         context = lock_managed_context(owner, context_id, expected=None)
-        refuse_archived(context)
-        snapshot = snapshot_of(context, snapshot_id)
-        # nobody deletes an entry, and its rows of snapshots with it, at the same time
-        execute(HOLD_ENTRIES, [context.account_id, context.id])
+        check_not_archived(context)
+        snapshot = find_snapshot_of_context(context, snapshot_id)
+        # keeps entries, and with them their snapshot rows, from being deleted at the same time
+        execute_statement(LOCK_REFERENCED_ENTRIES, [context.account_id, context.id])
         snapshot.delete()
-        record(owner, operation="delete_snapshot", memory_type="context", affected_ids=[context.id, snapshot_id])
+        record_audit(owner, operation="delete_snapshot", memory_type="context", affected_ids=[context.id, snapshot_id])
 
 
-def preview_restore(owner: Owner, context_id: UUID, snapshot_id: UUID, *, now: datetime) -> Preview:
-    """What a restore would do, as things are; for whoever may read the context. Raises NotFound."""
+def preview_restore(owner: Owner, context_id: UUID, snapshot_id: UUID, *, now: datetime) -> RestorePreview:
+    """Return what a restore would do now, for an owner that may read the context. Raises NotFound."""
     snapshot = find_snapshot(owner, context_id, snapshot_id)
-    return preview_of(snapshot, plan_restore(snapshot, now=now))
+    return summarize_steps(snapshot, plan_restore(snapshot, now=now))
 
 
-def preview_of(snapshot: ContextSnapshot, steps: Sequence[Step]) -> Preview:
-    """Without the entries in quarantine: nobody is to hear of them."""
+def summarize_steps(snapshot: ContextSnapshot, steps: Sequence[RestoreStep]) -> RestorePreview:
+    """Return the preview of these steps without quarantined entries, which must stay unknown."""
     seen = [step for step in steps if not step.quarantined]
     wanted = [step for step in seen if not step.is_removed]
     changed = [step for step in wanted if step.is_changed]
     returned = [step for step in wanted if step.is_returned]
-    return Preview(
+    return RestorePreview(
         changed=changed,
         returned=returned,
         removed=[step for step in seen if step.is_removed],
@@ -256,22 +260,22 @@ def preview_of(snapshot: ContextSnapshot, steps: Sequence[Step]) -> Preview:
     )
 
 
-def plan_restore(snapshot: ContextSnapshot, *, now: datetime) -> list[Step]:
-    """Each entry that is there, or is to be, in the order of their ids. One statement."""
+def plan_restore(snapshot: ContextSnapshot, *, now: datetime) -> list[RestoreStep]:
+    """Return a step for each entry that exists or would exist, ordered by id. One statement."""
     with connection.cursor() as cursor:
-        cursor.execute(PLAN, [snapshot.id, snapshot.account_id, snapshot.context_id, now])
-        return [Step(*row) for row in cursor.fetchall()]
+        cursor.execute(PLAN_RESTORE, [snapshot.id, snapshot.account_id, snapshot.context_id, now])
+        return [RestoreStep(*row) for row in cursor.fetchall()]
 
 
 def texts_to_restore(owner: Owner, context_id: UUID, snapshot_id: UUID, *, now: datetime) -> list[str]:
-    """The contents that a restore would bring back, for `embed_texts`: as many as that takes at once.
+    """Return the contents that a restore would bring back, for `embed_texts`; at most MAX_TEXTS_PER_CALL.
 
-    Raises as `restore_snapshot` does, so that nothing is embedded for who may not restore.
+    Raises as `restore_snapshot` does, so that nothing is embedded for an owner that may not restore.
     """
     with transaction.atomic():
-        snapshot = snapshot_of(lock_context(owner, context_id), snapshot_id)
+        snapshot = find_snapshot_of_context(lock_context(owner, context_id), snapshot_id)
     reworded = [step for step in plan_restore(snapshot, now=now) if step.is_reworded]
-    return list(read_contents(snapshot, reworded[:WRITE_TEXTS]).values())
+    return list(read_contents(snapshot, reworded[:MAX_TEXTS_PER_CALL]).values())
 
 
 def restore_snapshot(
@@ -280,26 +284,26 @@ def restore_snapshot(
     snapshot_id: UUID,
     *,
     editor: str = "",
-    embedded: Embedded | None = None,
+    embedded: EmbeddedTexts | None = None,
     now: datetime,
-) -> Restored:
-    """Make the context hold what the snapshot has: the same entries, with their content, values, weights, attributes.
+) -> RestoreCounts:
+    """Make the context hold the snapshot's entries, with their content, values, weights and attributes.
 
-    `embedded` comes from `texts_to_restore`, embedded outside transactions; whatever has no vector there waits in the
-    queue for one. A second restore changes nothing. Raises NotFound, Forbidden where the context may only be read,
-    Conflict where it is archived.
+    `embedded` are the vectors of `texts_to_restore`, computed outside transactions; texts without a vector wait in the
+    embedding queue. Repeating a restore changes nothing. Raises NotFound, Forbidden if the context may only be read,
+    Conflict if it is archived.
     """
     with transaction.atomic():
         context = lock_context(owner, context_id)
-        snapshot = snapshot_of(context, snapshot_id)
-        # staff correct entries without the context's lock
-        execute(LOCK_ENTRIES, [context.account_id, context.id])
+        snapshot = find_snapshot_of_context(context, snapshot_id)
+        # needed because staff corrections do not lock the context
+        execute_statement(LOCK_ENTRIES, [context.account_id, context.id])
         steps = plan_restore(snapshot, now=now)
-        reword_entries(snapshot, [step for step in steps if step.is_reworded], embedded, editor or owner.agent_id, now)
-        touch_entries(snapshot, steps, now)
+        restore_texts(snapshot, [step for step in steps if step.is_reworded], embedded, editor or owner.agent_id, now)
+        restore_attributes(snapshot, steps, now)
         record_restore(owner, snapshot, steps, now)
-    preview = preview_of(snapshot, steps)
-    return Restored(
+    preview = summarize_steps(snapshot, steps)
+    return RestoreCounts(
         changed=len(preview.changed),
         returned=len(preview.returned),
         removed=len(preview.removed),
@@ -308,12 +312,12 @@ def restore_snapshot(
     )
 
 
-def reword_entries(
-    snapshot: ContextSnapshot, steps: Sequence[Step], embedded: Embedded | None, editor: str, now: datetime
+def restore_texts(
+    snapshot: ContextSnapshot, steps: Sequence[RestoreStep], embedded: EmbeddedTexts | None, editor: str, now: datetime
 ) -> None:
-    """Give entries the content that the snapshot has, as their next version, and the vectors of that content alone.
+    """Give entries the snapshot's content as their next version, with the vectors of that content only.
 
-    Their values and version numbers follow in `touch_entries`.
+    `restore_attributes` sets their values and version numbers.
     """
     if not steps:
         return
@@ -323,52 +327,54 @@ def reword_entries(
     vectors = embedded.vectors if embedded else {}
     derived = (
         [content_hash(text) for text in texts],
-        [wording_of(Kind.CONTEXT_ENTRY, text) for text in texts],
+        [normalized_text_hash(Kind.CONTEXT_ENTRY, text) for text in texts],
         [estimate_tokens(text) for text in texts],
     )
-    execute(ADD_VERSIONS, [editor, now, ids, numbers, [uuid7() for _ in ids], account_id])
-    execute(REWORD, [now, ids, numbers, *derived, [text in vectors for text in texts], account_id])
-    execute(FORGET_VECTORS, [account_id, ids])
+    execute_statement(ADD_VERSIONS, [editor, now, ids, numbers, [uuid7() for _ in ids], account_id])
+    execute_statement(UPDATE_TEXTS, [now, ids, numbers, *derived, [text in vectors for text in texts], account_id])
+    execute_statement(DELETE_VECTORS, [account_id, ids])
     found = [(entry_id, vectors[text]) for entry_id, text in zip(ids, texts, strict=True) if text in vectors]
     if embedded and found:
         insert_vectors(account_id, model=embedded.model, vectors=found)
 
 
-def read_contents(snapshot: ContextSnapshot, steps: Sequence[Step]) -> dict[UUID, str]:
-    """What the entries said in the snapshot, by id. One statement."""
+def read_contents(snapshot: ContextSnapshot, steps: Sequence[RestoreStep]) -> dict[UUID, str]:
+    """Return the entries' contents in the snapshot, by id. One statement."""
     ids, numbers = [step.entry_id for step in steps], [step.to_version for step in steps]
     with connection.cursor() as cursor:
-        cursor.execute(CONTENTS, [ids, numbers, snapshot.account_id])
+        cursor.execute(READ_CONTENTS, [ids, numbers, snapshot.account_id])
         return dict(cursor.fetchall())
 
 
-def touch_entries(snapshot: ContextSnapshot, steps: Sequence[Step], now: datetime) -> None:
-    """Give entries the snapshot's weights and attributes, archive what it does not have, bring back what it has."""
-    wanted, removed = parted(steps)
+def restore_attributes(snapshot: ContextSnapshot, steps: Sequence[RestoreStep], now: datetime) -> None:
+    """Set the snapshot's weights and attributes, archive entries that it lacks, and unarchive those that it has."""
+    wanted, removed = split_steps(steps)
     ids = [step.entry_id for step in wanted]
     if wanted:
         is_reworded = [step.is_reworded for step in wanted]
-        execute(WEIGH, [ids, is_reworded, snapshot.account_id, snapshot.id])
+        execute_statement(UPDATE_ENTRIES, [ids, is_reworded, snapshot.account_id, snapshot.id])
     if wanted or removed:
         archived = [False] * len(wanted) + [True] * len(removed)
         touched = [*ids, *(step.entry_id for step in removed)]
-        execute(TOUCH, [now, touched, archived, snapshot.account_id, snapshot.id, snapshot.account_id])
+        execute_statement(
+            UPDATE_MEMORIES, [now, touched, archived, snapshot.account_id, snapshot.id, snapshot.account_id]
+        )
 
 
-def parted(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
-    """Entries that change or come back, and those that are archived."""
+def split_steps(steps: Sequence[RestoreStep]) -> tuple[list[RestoreStep], list[RestoreStep]]:
+    """Return the entries that change or come back, and those that are archived."""
     wanted = [step for step in steps if not step.is_removed and (step.is_changed or step.is_returned)]
     return wanted, [step for step in steps if step.is_removed]
 
 
-def record_restore(owner: Owner, snapshot: ContextSnapshot, steps: Sequence[Step], now: datetime) -> None:
-    """A line of the access log for each entry, one entry of the audit log for all."""
-    wanted, removed = parted(steps)
+def record_restore(owner: Owner, snapshot: ContextSnapshot, steps: Sequence[RestoreStep], now: datetime) -> None:
+    """Add an access log line for each entry, and one audit entry for all."""
+    wanted, removed = split_steps(steps)
     for found, action in ((wanted, Action.RESTORE), (removed, Action.ARCHIVE)):
         if found:
             touched = [(snapshot.context_id, step.entry_id) for step in found]
             log_writes(owner, touched, action=action, now=now)
-    record(
+    record_audit(
         owner,
         operation="restore",
         memory_type="context",
@@ -377,8 +383,8 @@ def record_restore(owner: Owner, snapshot: ContextSnapshot, steps: Sequence[Step
     )
 
 
-def execute(statement: str, parameters: Sequence[Any]) -> int:
-    """How many rows it changed."""
+def execute_statement(statement: str, parameters: Sequence[Any]) -> int:
+    """Run a statement and return the number of rows it affected."""
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return int(cursor.rowcount)

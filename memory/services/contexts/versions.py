@@ -1,14 +1,19 @@
-"""Writing down what entries say: the columns that they have beyond those of all memories, and each version of them."""
+"""Stored entries and their versions: writing entry columns and versions, staff corrections, deleting old versions."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 
-from memory.models import ContextEntry, ContextEntryVersion
+from memory.audit import record_audit
+from memory.errors import NotFound
+from memory.models import ContextEntry, ContextEntryVersion, Kind, SnapshotEntry
 from memory.models.binary import binary_cursor
+from memory.owner import Owner
+from memory.services.contexts.access_log import Action, entry_reference, log_writes
 
 CHANGE_COLUMNS = """
 UPDATE context_entries e SET value = new.value, content_version = new.content_version, entry_type = new.entry_type,
@@ -19,8 +24,8 @@ FROM unnest(%s::uuid[], %s::json[], %s::int[], %s::text[], %s::text[], %s::text[
 WHERE e.memory_ptr_id = new.id
 """
 
-COLUMNS = ("content_version", "entry_type", "source_type", "memory_type", "importance", "confidence")
-"""Those of CHANGE_COLUMNS, after the value."""
+ENTRY_COLUMNS = ("content_version", "entry_type", "source_type", "memory_type", "importance", "confidence")
+"""The columns of CHANGE_COLUMNS, after the value."""
 
 CHANGE_METADATA = """
 UPDATE memories m SET metadata = new.metadata, version = new.version, updated_at = %s
@@ -28,17 +33,17 @@ FROM unnest(%s::uuid[], %s::jsonb[], %s::int[]) AS new (id, metadata, version) W
 """
 
 
-def change_columns(entries: Sequence[ContextEntry]) -> None:
-    """Store what locked entries have by now of the columns beyond those of all memories."""
+def update_entry_columns(entries: Sequence[ContextEntry]) -> None:
+    """Store the columns that entries have beyond those of all memories, from these locked entries."""
     column: Any = ContextEntry._meta.get_field("value")
     values = [column.get_db_prep_save(entry.value, connection) for entry in entries]
-    others = [[getattr(entry, name) for entry in entries] for name in COLUMNS]
+    others = [[getattr(entry, name) for entry in entries] for name in ENTRY_COLUMNS]
     with binary_cursor() as cursor:
         cursor.execute(CHANGE_COLUMNS, [[entry.id for entry in entries], values, *others])
 
 
-def change_metadata(entries: Sequence[ContextEntry], *, now: datetime) -> None:
-    """Store the metadata and the versions of rows that locked entries have by now."""
+def update_entry_metadata(entries: Sequence[ContextEntry], *, now: datetime) -> None:
+    """Store the metadata and row versions of these locked entries."""
     if not entries:
         return
     for entry in entries:
@@ -49,8 +54,8 @@ def change_metadata(entries: Sequence[ContextEntry], *, now: datetime) -> None:
         cursor.execute(CHANGE_METADATA, [now, ids, metadata, versions])
 
 
-def change_child(entry: ContextEntry, **columns: Any) -> None:
-    """Store columns that entries have beyond those of all memories."""
+def update_entry_row(entry: ContextEntry, **columns: Any) -> None:
+    """Store some of the columns that entries have beyond those of all memories."""
     rows: Any = ContextEntry.objects.filter(pk=entry.id)
     rows.update(**columns)
 
@@ -58,9 +63,9 @@ def change_child(entry: ContextEntry, **columns: Any) -> None:
 def add_versions(
     entries: Iterable[ContextEntry], *, editor: str, restored_from: int | None = None, now: datetime
 ) -> None:
-    """Write down the entries, which are of one account, as they are: version `content_version`, after the one before.
+    """Store the current content of the entries as version `content_version`, linked to the previous version.
 
-    Two statements, one for new entries.
+    The entries belong to one account. One statement for new entries, two for others.
     """
     rows = list(entries)
     if not rows:
@@ -86,3 +91,38 @@ def add_versions(
             for row in rows
         ]
     )
+
+
+def store_corrected_version(owner: Owner, entry_id: UUID, *, now: datetime) -> None:
+    """Store the text that a staff correction gave the memory as the entry's next version, in the same transaction.
+
+    The value under a key becomes that text too, so that it does not keep saying what was corrected.
+    """
+    rows: Any = ContextEntry.objects
+    entry: ContextEntry = rows.get(pk=entry_id)
+    entry.content_version += 1
+    entry.value = entry.text if entry.key else None
+    update_entry_row(entry, value=entry.value, content_version=entry.content_version)
+    add_versions([entry], editor=owner.actor, now=now)
+    log_writes(owner, [entry_reference(entry)], action=Action.UPDATE, now=now)
+
+
+def delete_old_versions(owner: Owner, entry_id: UUID) -> int:
+    """Delete all versions of an entry but the latest, to destroy what they said, and return their number.
+
+    Snapshots that refer to one of those versions lose the entry. Raises NotFound.
+    """
+    with transaction.atomic():
+        rows: Any = ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).filter(id=entry_id)
+        entry = rows.select_for_update(of=("memory_ptr", "self")).first()
+        if entry is None:
+            raise NotFound("no such entry")
+        SnapshotEntry.objects.filter(
+            account_id=entry.account_id, entry_id=entry.id, number__lt=entry.content_version
+        ).delete()
+        old = ContextEntryVersion.objects.filter(
+            account_id=entry.account_id, entry_id=entry.id, number__lt=entry.content_version
+        )
+        forgotten, _ = old.delete()
+        record_audit(owner, operation="forget_versions", memory_type="semantic", affected_ids=[entry.id])
+    return forgotten

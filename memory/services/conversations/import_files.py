@@ -1,13 +1,13 @@
-"""Conversations out of files: their turns as they were said, and their episode, without a language model.
+"""Import of conversations from files: their turns and an episode made by quotation, without a language model.
 
-A conversation is known by its id: one that has turns already is left alone, so an import that was interrupted is
-resumed by running it again; one of which an older import made only the episode gets its turns. Every conversation is
-stored whole or not at all, in the order of the file.
+A conversation is known by its id. One that has turns already is left alone, so an interrupted import is resumed by
+running it again; one of which an older import stored only the episode gets its turns. Every conversation is stored
+completely or not at all, in the order of the file.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby, islice
 from uuid import UUID
 
@@ -20,23 +20,28 @@ from memory.extraction.messages import tools_named
 from memory.models import Conversation, EpisodicMemory, Memory
 from memory.models.writer import insert_participants
 from memory.owner import Owner
-from memory.providers.digests import ExtractiveDigester, Stretch
+from memory.providers.digests import ExtractiveDigester, TranscriptSegment
 from memory.providers.summaries import Message
-from memory.services.conversations.lifecycle import Opening, lock_lineages, open_conversation, would_continue_itself
-from memory.services.embedding.embed import Embedded, EmbeddingTime
-from memory.services.summaries.episodes import LOG, SOURCE_OF_IMPORTS, adopt_episode, store_copies
-from memory.services.summaries.store import EpisodeDraft
-from memory.services.turns.store import TurnDraft, append_turns
+from memory.services.conversations.lifecycle import (
+    ConversationDefaults,
+    lock_lineages,
+    open_conversation,
+    would_continue_itself,
+)
+from memory.services.embedding.embed import EmbeddedTexts, EmbeddingBudget
+from memory.services.summaries.store import LOG, SOURCE_OF_IMPORTS, EpisodeDraft, adopt_episode, store_copies
+from memory.services.turns.store import CLOCK_SKEW, TurnDraft, append_turns
 
 ACTOR = "command:import_conversations"
 BATCH_CONVERSATIONS = 50
 BATCH_BYTES = 4_000_000
-TURNS_AT_ONCE = 1_000
-# nobody waits for an answer, so a slow embedder is waited for; what it leaves is for the `embed` job
+TURN_BATCH = 1_000
 EMBED_SECONDS = 120.0
-CLOCK_SKEW = timedelta(minutes=5)
-FINISHED = ("summarized_count", "buffer_from", "summarize_after", "started_at", "continues", "outcome")
-ENDED = ("ended_at", "cleared_at")
+"""Time for a slow embedder, since no client waits for an answer. The job `embed` does the rest."""
+IMPORTED_COLUMNS = (
+    *("summarized_count", "buffer_from", "summarize_after", "started_at", "continues", "outcome"),
+    *("ended_at", "cleared_at"),
+)
 
 
 class StoredMeanwhile(Conflict):
@@ -44,9 +49,11 @@ class StoredMeanwhile(Conflict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
-    """What became of some conversations. `turns` of the imported ones were stored; `pending` of their rows (turns and
-    episodes) still wait for their vectors; in those that are `empty` nothing was said."""
+class ImportCounts:
+    """Counts of conversations. `turns` were stored with the `imported` ones.
+
+    `pending` turns and episodes still wait for their vectors. `empty` conversations have no messages.
+    """
 
     imported: int = 0
     turns: int = 0
@@ -55,22 +62,22 @@ class Imported:
     bad: int = 0
     pending: int = 0
 
-    def __add__(self, other: "Imported") -> "Imported":
+    def __add__(self, other: "ImportCounts") -> "ImportCounts":
         fields = zip(self.__slots__, astuple(self), astuple(other), strict=True)
-        return Imported(**{name: one + another for name, one, another in fields})
+        return ImportCounts(**{name: one + another for name, one, another in fields})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """Conversations of one batch that are to be stored, and how many others of it were there already."""
+class ImportBatch:
+    """Conversations of one batch to store, and the number of others that are stored already."""
 
     new: Sequence[ImportedConversation]
     already_there: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drafted:
-    """A conversation ready to be stored. No episode where nothing of it can be quoted."""
+class DraftedConversation:
+    """A conversation ready to be stored, without an episode if nothing of it can be quoted."""
 
     conversation: ImportedConversation
     turns: Sequence[TurnDraft]
@@ -78,57 +85,59 @@ class Drafted:
 
     @property
     def texts(self) -> list[str]:
-        """What is to be embedded, its episode first."""
+        """The texts to embed, that of the episode first."""
         episode = [self.episode.summary] if self.episode else []
         return episode + [draft.message.text for draft in self.turns]
 
 
-Items = Iterable[Item]
+ImportItems = Iterable[Item]
 
 
 def import_conversations(
-    account_id: UUID, items: Items, *, now: datetime, embed_seconds: float = EMBED_SECONDS
-) -> Iterator[BadLine | Imported]:
-    """Store conversations; yields every bad line when it is met, and figures after each batch.
+    account_id: UUID, items: ImportItems, *, now: datetime, embed_seconds: float = EMBED_SECONDS
+) -> Iterator[BadLine | ImportCounts]:
+    """Store conversations. Yields every bad line as it is read, and counts after each batch.
 
-    Embeds as long as `embed_seconds` last in all, episodes of a batch before its turns.
+    Embeds for at most `embed_seconds` in all, the episodes of a batch before its turns.
     """
-    time = EmbeddingTime(embed_seconds)
-    for step in read_batches(account_id, items, now=now):
-        if isinstance(step, Batch):
-            yield from store_batch(account_id, step, time=time, now=now)
+    budget = EmbeddingBudget(embed_seconds)
+    for step in read_import_batches(account_id, items, now=now):
+        if isinstance(step, ImportBatch):
+            yield from store_import_batch(account_id, step, budget=budget, now=now)
         else:
             yield step
 
 
-def rehearse_import(account_id: UUID, items: Items, *, now: datetime) -> Iterator[BadLine | Imported]:
-    """What `import_conversations` would yield, as far as that is known before storing. Stores nothing."""
-    # nothing is stored between batches, so a conversation told twice must be remembered here
-    told: set[str] = set()
-    for step in read_batches(account_id, items, now=now):
-        if not isinstance(step, Batch):
+def rehearse_import(account_id: UUID, items: ImportItems, *, now: datetime) -> Iterator[BadLine | ImportCounts]:
+    """Yield what `import_conversations` would, as far as that is known before storing. Stores nothing."""
+    # nothing is stored between batches, so repeated conversations must be remembered here
+    seen: set[str] = set()
+    for step in read_import_batches(account_id, items, now=now):
+        if not isinstance(step, ImportBatch):
             yield step
             continue
-        fresh = [conversation for conversation in step.new if conversation.conversation_id not in told]
-        told |= {conversation.conversation_id for conversation in fresh}
-        yield Imported(
+        fresh = [conversation for conversation in step.new if conversation.conversation_id not in seen]
+        seen |= {conversation.conversation_id for conversation in fresh}
+        yield ImportCounts(
             imported=len(fresh),
             turns=sum(len(conversation.messages) for conversation in fresh),
             already_there=step.already_there + len(step.new) - len(fresh),
         )
 
 
-def read_batches(account_id: UUID, items: Items, *, now: datetime) -> Iterator[BadLine | Imported | Batch]:
-    """At most 50 conversations or 4 million bytes to a batch, whichever comes first."""
+def read_import_batches(
+    account_id: UUID, items: ImportItems, *, now: datetime
+) -> Iterator[BadLine | ImportCounts | ImportBatch]:
+    """Yield batches of at most 50 conversations or 4 million bytes, whichever comes first."""
     waiting: list[ImportedConversation] = []
     size_bytes = 0
     for item in items:
         if isinstance(item, BadLine):
             yield item
         elif isinstance(item, NothingSaid):
-            yield Imported(empty=1)
+            yield ImportCounts(empty=1)
         elif ends_after(item, now + CLOCK_SKEW):
-            yield refuse(item, "ends in the future")
+            yield bad_line(item, "ends in the future")
         else:
             waiting.append(item)
             size_bytes += item.size_bytes
@@ -139,103 +148,120 @@ def read_batches(account_id: UUID, items: Items, *, now: datetime) -> Iterator[B
         yield make_batch(account_id, waiting)
 
 
-def last_said_at(conversation: ImportedConversation) -> datetime | None:
-    """The latest time that a message of it names, if any does."""
+def latest_message_time(conversation: ImportedConversation) -> datetime | None:
+    """Return the latest time that a message names, if any does."""
     return max((message.timestamp for message in conversation.messages if message.timestamp), default=None)
 
 
-def ends_after(conversation: ImportedConversation, moment: datetime) -> bool:
-    return any(time > moment for time in (last_said_at(conversation), conversation.ended_at) if time is not None)
+def ends_after(conversation: ImportedConversation, limit: datetime) -> bool:
+    return any(time > limit for time in (latest_message_time(conversation), conversation.ended_at) if time is not None)
 
 
-def make_batch(account_id: UUID, conversations: Sequence[ImportedConversation]) -> Batch:
-    """One look-up for all of them; of a conversation told twice, the first telling counts."""
-    first_told: dict[str, ImportedConversation] = {}
+def make_batch(account_id: UUID, conversations: Sequence[ImportedConversation]) -> ImportBatch:
+    """Look the conversations up in one statement. The first of several with the same id counts."""
+    by_id: dict[str, ImportedConversation] = {}
     for conversation in conversations:
-        first_told.setdefault(conversation.conversation_id, conversation)
+        by_id.setdefault(conversation.conversation_id, conversation)
     rows = Conversation.objects.visible_to(Owner(account_id=account_id)).filter(turn_count__gt=0)
-    known = set(rows.filter(conversation_id__in=first_told).values_list("conversation_id", flat=True))
-    new = [conversation for conversation_id, conversation in first_told.items() if conversation_id not in known]
-    return Batch(new=new, already_there=len(conversations) - len(new))
+    known = set(rows.filter(conversation_id__in=by_id).values_list("conversation_id", flat=True))
+    new = [conversation for conversation_id, conversation in by_id.items() if conversation_id not in known]
+    return ImportBatch(new=new, already_there=len(conversations) - len(new))
 
 
-def refuse(conversation: ImportedConversation, reason: str) -> BadLine:
+def bad_line(conversation: ImportedConversation, reason: str) -> BadLine:
     return BadLine(number=conversation.number, reason=f"conversation {conversation.conversation_id!a} {reason}")
 
 
-def store_batch(account_id: UUID, batch: Batch, *, time: EmbeddingTime, now: datetime) -> Iterator[BadLine | Imported]:
-    """Summarize and embed first, then store: one transaction for each conversation. Figures come last."""
+def store_import_batch(
+    account_id: UUID, batch: ImportBatch, *, budget: EmbeddingBudget, now: datetime
+) -> Iterator[BadLine | ImportCounts]:
+    """Summarize and embed first, then store each conversation in its own transaction. Yields the counts last."""
     drafted = [draft_conversation(conversation, now=now) for conversation in batch.new]
-    # a quotation is worth more than any one turn: should the time run out, it is for turns
+    # summaries first: should the time run out, they are worth more than any one turn
     texts = [text for each in drafted for text in each.texts[:1]] + [text for each in drafted for text in each.texts]
-    embedded = time.embed(texts)
-    total = Imported(already_there=batch.already_there)
+    embedded = budget.embed(texts)
+    total = ImportCounts(already_there=batch.already_there)
     for each in drafted:
         try:
-            total += store_conversation(owner_of(account_id, each.conversation), each, embedded=embedded, now=now)
+            total += store_conversation(account_id, each, embedded=embedded, now=now)
         except StoredMeanwhile:
-            total += Imported(already_there=1)
+            total += ImportCounts(already_there=1)
         except Unprocessable as err:
-            yield refuse(each.conversation, str(err))
+            yield bad_line(each.conversation, str(err))
     yield total
 
 
-def store_conversation(owner: Owner, drafted: Drafted, *, embedded: Embedded, now: datetime) -> Imported:
-    """Raises StoredMeanwhile when it has turns by now, Unprocessable when it would come after itself, or has an episode
-    of an import."""
-    told = drafted.conversation
+def store_conversation(
+    account_id: UUID, drafted: DraftedConversation, *, embedded: EmbeddedTexts, now: datetime
+) -> ImportCounts:
+    """Store one conversation.
+
+    Raises StoredMeanwhile if it has turns by now, Unprocessable if it would continue itself or has an imported episode.
+    """
+    imported = drafted.conversation
+    owner = Owner(
+        account_id=account_id,
+        agent_id=imported.agent_id,
+        user_id=imported.user_id,
+        channel=imported.channel,
+        actor=ACTOR,
+    )
     stored: list[Memory] = []
     with transaction.atomic():
-        if told.continues:
+        if imported.continues:
             lock_lineages(owner)
-        opening = Opening(title=told.title, metadata=told.metadata)
-        conversation = open_conversation(owner, told.conversation_id, opening=opening, now=now)
+        defaults = ConversationDefaults(title=imported.title, metadata=imported.metadata)
+        conversation = open_conversation(owner, imported.conversation_id, defaults=defaults, now=now)
         if conversation.turn_count:
-            raise StoredMeanwhile("it is there already")
-        check_order(owner, told)
-        # before any turn, in one order everywhere: two imports that name the same agents wait for each other in turn
-        for agent_id in agents_of(told):
-            insert_participants(replace(owner, agent_id=agent_id), conversation_ids=[told.conversation_id])
-        for writer, drafts in stretches(owner, drafted):
+            raise StoredMeanwhile("it is stored already")
+        # the continued one may come later in the file, or never: only a cycle is refused
+        if imported.continues and would_continue_itself(owner, imported.conversation_id, imported.continues):
+            raise Unprocessable("continues one that continues it")
+        # before any turn and always in the same order, or two imports that name the same agents could deadlock
+        for agent_id in agents_of_conversation(imported):
+            insert_participants(replace(owner, agent_id=agent_id), conversation_ids=[imported.conversation_id])
+        for writer, drafts in split_by_writer(owner, drafted):
             stored += append_turns(writer, conversation, drafts=drafts, embedded=embedded, now=now).new
-        stored += store_episode(owner, conversation, drafted, embedded=embedded, now=now)
-        finish(conversation, drafted, now=now)
+        stored += store_imported_episode(owner, conversation, drafted, embedded=embedded, now=now)
+        mark_imported(conversation, drafted, now=now)
     pending = sum(row.embed_after is not None for row in stored)
-    return Imported(imported=1, turns=len(drafted.turns), pending=pending)
+    return ImportCounts(imported=1, turns=len(drafted.turns), pending=pending)
 
 
-def store_episode(
-    owner: Owner, conversation: Conversation, drafted: Drafted, *, embedded: Embedded, now: datetime
+def store_imported_episode(
+    owner: Owner, conversation: Conversation, drafted: DraftedConversation, *, embedded: EmbeddedTexts, now: datetime
 ) -> list[EpisodicMemory]:
-    """The conversation's summary from now on, one for each agent that takes part; that of an older import, which made
-    nothing else, becomes it instead."""
+    """Store the conversation's summary for each agent that takes part.
+
+    The episode of an older import, which stored nothing else, becomes the summary instead.
+    """
     if drafted.episode is None:
         return []
     draft = replace(drafted.episode, metadata=drafted.episode.metadata | {LOG: str(conversation.id)})
     older = f"conversation:{conversation.conversation_id}"
     if adopt_episode(owner, conversation, identity=older, metadata=draft.metadata, now=now):
         return []
-    # by the row, not by the client's id: another conversation may come to have that
+    # the primary key, since another conversation may come to have the client's id
     draft = replace(draft, identity=f"import:{conversation.id}")
-    agents = agents_of(drafted.conversation)
+    agents = agents_of_conversation(drafted.conversation)
     stored = store_copies(owner, draft, agents=agents, embedded=embedded, now=now)
     if len(stored) < len(agents):
-        raise Unprocessable("has an episode of an import already")
+        raise Unprocessable("has an imported episode already")
     return stored
 
 
-def stretches(owner: Owner, drafted: Drafted) -> Iterator[tuple[Owner, list[TurnDraft]]]:
-    """Turns in order, those that one wrote one after the other together, with their writer; 1,000 at most."""
+def split_by_writer(owner: Owner, drafted: DraftedConversation) -> Iterator[tuple[Owner, list[TurnDraft]]]:
+    """Yield the turns in order with their owner, consecutive ones of one owner together, at most 1,000."""
     conversation = drafted.conversation
-    told = zip(conversation.messages, drafted.turns, strict=True)
-    for writer, pairs in groupby(told, key=lambda pair: writer_of(owner, conversation, pair[0])):
+    messages = zip(conversation.messages, drafted.turns, strict=True)
+    for writer, pairs in groupby(messages, key=lambda pair: message_owner(owner, conversation, pair[0])):
         drafts = (draft for _, draft in pairs)
-        while some := list(islice(drafts, TURNS_AT_ONCE)):
-            yield writer, some
+        while batch := list(islice(drafts, TURN_BATCH)):
+            yield writer, batch
 
 
-def writer_of(owner: Owner, conversation: ImportedConversation, message: ImportedMessage) -> Owner:
-    """For whom a message is stored."""
+def message_owner(owner: Owner, conversation: ImportedConversation, message: ImportedMessage) -> Owner:
+    """Return the owner for whom a message is stored."""
     return replace(
         owner,
         agent_id=agent_of(conversation, message),
@@ -248,59 +274,42 @@ def agent_of(conversation: ImportedConversation, message: ImportedMessage) -> st
     return conversation.agent_id if message.agent_id is None else message.agent_id
 
 
-def agents_of(conversation: ImportedConversation) -> list[str]:
-    """Those that take part: its own, and all that wrote in it, in order; an empty one where there is none."""
-    wrote = {agent_of(conversation, message) for message in conversation.messages}
-    return sorted({conversation.agent_id, *wrote} - {""}) or [""]
+def agents_of_conversation(conversation: ImportedConversation) -> list[str]:
+    """Return the agents that take part, sorted: the conversation's own and all writers; [""] if there are none."""
+    writers = {agent_of(conversation, message) for message in conversation.messages}
+    return sorted({conversation.agent_id, *writers} - {""}) or [""]
 
 
-def check_order(owner: Owner, told: ImportedConversation) -> None:
-    """What it continues may come later in the file, or never; only a ring is refused."""
-    if told.continues and would_continue_itself(owner, told.conversation_id, told.continues):
-        raise Unprocessable("continues one that continues it")
-
-
-def finish(conversation: Conversation, drafted: Drafted, *, now: datetime) -> None:
-    """Its episode stands for all of it, and nothing of it is live."""
-    told = drafted.conversation
+def mark_imported(conversation: Conversation, drafted: DraftedConversation, *, now: datetime) -> None:
+    """Mark a conversation as covered by its episode, with nothing of it live."""
+    imported = drafted.conversation
     conversation.summarized_count = conversation.turn_count
     conversation.buffer_from = max(conversation.turn_count - conf.SUMMARY_KEEP_MESSAGES, 0)
     conversation.summarize_after = None
     conversation.started_at = min(draft.timestamp or now for draft in drafted.turns)
-    conversation.continues = told.continues or conversation.continues
-    conversation.outcome = told.outcome
-    conversation.ended_at = told.ended_at
-    conversation.cleared_at = now if told.ended_at else None
-    conversation.save(update_fields=[*FINISHED, *ENDED])
+    conversation.continues = imported.continues or conversation.continues
+    conversation.outcome = imported.outcome
+    conversation.ended_at = imported.ended_at
+    conversation.cleared_at = now if imported.ended_at else None
+    conversation.save(update_fields=IMPORTED_COLUMNS)
 
 
-def owner_of(account_id: UUID, conversation: ImportedConversation) -> Owner:
-    return Owner(
-        account_id=account_id,
-        agent_id=conversation.agent_id,
-        user_id=conversation.user_id,
-        channel=conversation.channel,
-        actor=ACTOR,
-    )
-
-
-def draft_conversation(conversation: ImportedConversation, *, now: datetime) -> Drafted:
-    return Drafted(
+def draft_conversation(conversation: ImportedConversation, *, now: datetime) -> DraftedConversation:
+    return DraftedConversation(
         conversation=conversation,
-        turns=list(draft_turns(conversation, now=now)),
-        episode=draft_episode(conversation, now=now),
+        turns=list(draft_imported_turns(conversation, now=now)),
+        episode=draft_imported_episode(conversation, now=now),
     )
 
 
-def draft_turns(conversation: ImportedConversation, *, now: datetime) -> Iterator[TurnDraft]:
-    """A message that names no time was said when the one before it was (the first: the next that names one)."""
-    told = (message.timestamp for message in conversation.messages if message.timestamp)
-    moment = next(told, now)
+def draft_imported_turns(conversation: ImportedConversation, *, now: datetime) -> Iterator[TurnDraft]:
+    """Yield turn drafts. A message without a time gets that of the one before, or the first time that any names."""
+    time = next((message.timestamp for message in conversation.messages if message.timestamp), now)
     for message in conversation.messages:
-        moment = message.timestamp or moment
+        time = message.timestamp or time
         yield TurnDraft(
-            message=replace(message.message, payload=payload_of(message)),
-            timestamp=moment,
+            message=replace(message.message, payload=imported_payload(message)),
+            timestamp=time,
             client_id=message.client_id,
             model=message.model,
             metadata=message.metadata,
@@ -308,23 +317,26 @@ def draft_turns(conversation: ImportedConversation, *, now: datetime) -> Iterato
         )
 
 
-def payload_of(message: ImportedMessage) -> dict[str, object] | None:
-    """With the time as it was told under `timestamp`, where the row's own does not say so: null for none."""
+def imported_payload(message: ImportedMessage) -> dict[str, object] | None:
+    """Return the payload, with `timestamp` as the source wrote it (null for none) if the turn's own time differs."""
     payload = message.message.payload
     if message.timestamp is not None and not message.timestamp_text:
         return payload
     return (payload or {}) | {"timestamp": message.timestamp_text or None}
 
 
-def draft_episode(conversation: ImportedConversation, *, now: datetime) -> EpisodeDraft | None:
-    """The conversation's summary, by quoting, dated by its end, or by now where no message names a time."""
-    stretch = Stretch(
-        messages=[message_to_quote(message) for message in conversation.messages],
+def draft_imported_episode(conversation: ImportedConversation, *, now: datetime) -> EpisodeDraft | None:
+    """Return a summary made by quotation, dated by the latest message time, or by now if no message has a time."""
+    segment = TranscriptSegment(
+        messages=[
+            Message(role=each.message.role, name=each.message.name, content=each.message.text, timestamp=each.timestamp)
+            for each in conversation.messages
+        ],
         previous=None,
         tools=tools_named([message.message.payload for message in conversation.messages]),
     )
     digest = ExtractiveDigester().digest(
-        stretch, max_tokens=conf.SUMMARY_TOKENS, meter=lambda usage: None, deadline_seconds=0
+        segment, max_tokens=conf.SUMMARY_TOKENS, meter=lambda usage: None, deadline_seconds=0
     )
     if not digest.summary:
         return None
@@ -334,7 +346,7 @@ def draft_episode(conversation: ImportedConversation, *, now: datetime) -> Episo
         key_decisions=digest.key_decisions,
         entities_mentioned=digest.entities_mentioned,
         tools_called=digest.tools_called,
-        event_time=last_said_at(conversation) or now,
+        event_time=latest_message_time(conversation) or now,
         source=SOURCE_OF_IMPORTS,
         metadata={
             "summarizer": digest.source,
@@ -343,8 +355,3 @@ def draft_episode(conversation: ImportedConversation, *, now: datetime) -> Episo
             "turns": len(conversation.messages),
         },
     )
-
-
-def message_to_quote(told: ImportedMessage) -> Message:
-    message = told.message
-    return Message(role=message.role, name=message.name, content=message.text, timestamp=told.timestamp)

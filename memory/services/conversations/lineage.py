@@ -1,4 +1,4 @@
-"""Lineage: the conversations that one resumes, and those that resume it, as far as the owner sees them."""
+"""Reading the lineage of a conversation: those that it resumes, and those that resume it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from memory.models import Conversation
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import find_conversation
 
-MOST_CONVERSATIONS = 200
-"""Each way."""
+MAX_CONVERSATIONS = 200
+"""Maximum of conversations in each direction."""
 
-# each step goes by an index; the limits end the recursion, since nothing needs its other rows
-AROUND = """
+# an index serves each step; the limits end the recursion
+LINEAGE_BOTH_WAYS = """
 WITH RECURSIVE earlier (conversation_id, continues, step) AS (
     SELECT conversation_id, continues, 0 FROM conversations
     WHERE account_id = %(account_id)s AND conversation_id = %(start)s
@@ -35,8 +35,8 @@ UNION ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Related:
-    """A conversation of a lineage, and over how many steps: below zero for those that were there before."""
+class LineageStep:
+    """A conversation of a lineage with its distance in steps, below zero for earlier ones."""
 
     conversation: Conversation
     step: int
@@ -44,36 +44,39 @@ class Related:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationLineage:
-    """`earlier`: those that the conversation resumes, the nearest first. `later`: those that resume it, the nearest
-    first, of these the first to begin. `truncated` where there are more than MOST_CONVERSATIONS either way."""
+    """The conversations that one resumes (`earlier`) and those that resume it (`later`), each nearest first.
+
+    Conversations at the same distance are sorted by their start. `truncated`: there are more than MAX_CONVERSATIONS in
+    one direction.
+    """
 
     conversation: Conversation
-    earlier: Sequence[Related]
-    later: Sequence[Related]
+    earlier: Sequence[LineageStep]
+    later: Sequence[LineageStep]
     truncated: bool
 
 
-def conversation_lineage(owner: Owner, conversation_id: str) -> ConversationLineage:
-    """What is left out because the owner takes no part in it leaves no gap. Three statements. Raises NotFound."""
+def read_conversation_lineage(owner: Owner, conversation_id: str) -> ConversationLineage:
+    """Return the lineage without the conversations in which the owner takes no part. Steps are counted with them.
+
+    Three statements. Raises NotFound.
+    """
     found = find_conversation(owner, conversation_id)
     with connection.cursor() as cursor:
-        values: dict[str, Any] = {"account_id": owner.account_id, "start": conversation_id, "most": MOST_CONVERSATIONS}
-        cursor.execute(AROUND, values)
+        values: dict[str, Any] = {"account_id": owner.account_id, "start": conversation_id, "most": MAX_CONVERSATIONS}
+        cursor.execute(LINEAGE_BOTH_WAYS, values)
         rows: list[tuple[str, int]] = cursor.fetchall()
     steps: dict[str, int] = {}
-    # the nearest first: of a ring, which nobody should be able to make, each is told once
+    # nearest first; in a cycle, which should not be possible, each conversation counts once
     for other_id, step in sorted(rows, key=lambda row: abs(row[1])):
         steps.setdefault(other_id, step)
-    related = read_related(owner, {other_id: step for other_id, step in steps.items() if step})
+    steps.pop(conversation_id, None)
+    others = Conversation.objects.visible_to(owner).filter(conversation_id__in=steps).defer("saved_session")
+    lineage = [LineageStep(conversation=row, step=steps[row.conversation_id]) for row in others]
+    lineage.sort(key=lambda each: (abs(each.step), each.conversation.started_at, each.conversation.id))
     return ConversationLineage(
         conversation=found,
-        earlier=[each for each in related if each.step < 0][:MOST_CONVERSATIONS],
-        later=[each for each in related if each.step > 0][:MOST_CONVERSATIONS],
-        truncated=any(sum(1 for _, step in rows if step * way > 0) > MOST_CONVERSATIONS for way in (-1, 1)),
+        earlier=[each for each in lineage if each.step < 0][:MAX_CONVERSATIONS],
+        later=[each for each in lineage if each.step > 0][:MAX_CONVERSATIONS],
+        truncated=any(sum(1 for _, step in rows if step * way > 0) > MAX_CONVERSATIONS for way in (-1, 1)),
     )
-
-
-def read_related(owner: Owner, steps: dict[str, int]) -> list[Related]:
-    rows = Conversation.objects.visible_to(owner).filter(conversation_id__in=steps).defer("saved_session")
-    related = [Related(conversation=row, step=steps[row.conversation_id]) for row in rows]
-    return sorted(related, key=lambda each: (abs(each.step), each.conversation.started_at, each.conversation.id))

@@ -1,180 +1,180 @@
-"""Staff's hand in conversations: archived, tried again, erased. Audited in the same transaction.
+"""Actions of staff on conversations: archive, retry, erase. Each is audited in the same transaction.
 
-Where Redis has a part in it, it comes last and inside: without an answer of Redis nothing is changed.
+If Redis is involved, it comes last and inside the transaction: if it does not answer, nothing is changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
-from memory.audit import record
+from memory.audit import record_audit
 from memory.errors import Unprocessable
-from memory.models import Conversation, Kind, Memory, Participant, ToolInvocation
-from memory.models.memory import OF_CONVERSATIONS
+from memory.kinds import Audience, Kind, kinds_seen_by
+from memory.models import Conversation, Memory, Participant, ToolInvocation
 from memory.owner import Owner
-from memory.services.conversations.lifecycle import erase_live_side, lock_found, lock_lineages
+from memory.services.conversations.lifecycle import erase_live_side, lock_lineages, lock_visible_conversation
 from memory.services.extraction.extract import request_extraction
-from memory.services.memories.correct import ROWS_A_TRANSACTION, chunks, erase_memories, mark_all
+from memory.services.memories.correct import ROWS_PER_TRANSACTION, chunk_ids, erase_memories, mark_rows
 from memory.services.operations.jobs import request_run
 from memory.services.summaries.summarize import request_summary
 
-SUMMARIZE = "summarize"
-"""The job that makes summaries."""
-
-CONSOLIDATE = "consolidate"
-"""The job that extracts knowledge."""
+SUMMARIZE_JOB = "summarize"
+EXTRACTION_JOB = "extract_knowledge"
 
 
 def archive_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> None:
-    """Take it and its turns out of searches, pinned ones excepted, as retention does. Raises NotFound."""
+    """Archive a conversation and its turns, except pinned ones, as retention does. Raises NotFound."""
     with transaction.atomic():
-        conversation = lock_found(owner, conversation_id)
-        archive_locked(owner, conversation, now=now)
-        record_change(owner, "archive", conversation)
+        conversation = lock_visible_conversation(owner, conversation_id)
+        archive_locked_conversation(owner, conversation, now=now)
+        audit_conversation_change(owner, "archive", conversation)
 
 
-def archive_locked(owner: Owner, conversation: Conversation, *, now: datetime) -> None:
-    """Archive what the caller has locked. The time of its last write stays."""
+def archive_locked_conversation(owner: Owner, conversation: Conversation, *, now: datetime) -> None:
+    """Archive a conversation that the caller has locked. The time of its last write stays."""
     Conversation.objects.filter(id=conversation.id).update(archived=True)
-    mark_all(turns_of(owner, conversation).filter(pinned=False), mark="archive", now=now)
+    mark_rows(turn_memories(owner, conversation).filter(pinned=False), mark="archive", now=now)
 
 
 def unarchive_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> None:
-    """Bring it back with all of its turns, for as long as retention keeps one that was written to `now`.
+    """Unarchive a conversation with all of its turns, as if it had been written to at `now`.
 
-    Turns that were archived one by one come back too: what is to stay out of searches is quarantined. Raises NotFound.
+    Turns that were archived one by one come back too: quarantine those that must stay out of searches. Raises NotFound.
     """
     with transaction.atomic():
-        conversation = lock_found(owner, conversation_id)
+        conversation = lock_visible_conversation(owner, conversation_id)
         Conversation.objects.filter(id=conversation.id).update(archived=False, updated_at=now)
-        mark_all(turns_of(owner, conversation), mark="unarchive", now=now)
-        record_change(owner, "unarchive", conversation)
+        mark_rows(turn_memories(owner, conversation), mark="unarchive", now=now)
+        audit_conversation_change(owner, "unarchive", conversation)
 
 
-def ask_for_summary(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
-    """`request_summary`, by name: who asked is in the audit log. A run of the job is queued with it."""
+def request_summary_as_staff(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
+    """Request a summary, with an audit row and a run of the job."""
     with transaction.atomic():
         conversation = request_summary(owner, conversation_id, now=now)
-        record_change(owner, "summarize", conversation)
-        request_run(owner, job=SUMMARIZE)
+        audit_conversation_change(owner, "summarize", conversation)
+        request_run(owner, job=SUMMARIZE_JOB)
     return conversation
 
 
 def retry_summary(owner: Owner, conversation_id: str, *, now: datetime) -> None:
-    """`ask_again_for_summary`, with a run of the job."""
+    """Retry a failed summary now, with a run of the job."""
     with transaction.atomic():
-        ask_again_for_summary(owner, conversation_id, now=now)
-        request_run(owner, job=SUMMARIZE)
+        requeue_failed_summary(owner, conversation_id, now=now)
+        request_run(owner, job=SUMMARIZE_JOB)
 
 
-def ask_again_for_summary(owner: Owner, conversation_id: str, *, now: datetime) -> None:
-    """Try a failing summary now instead of after its wait; one that is parked, of everything that was said.
+def requeue_failed_summary(owner: Owner, conversation_id: str, *, now: datetime) -> None:
+    """Make a failed summary due now; a parked one is made again of all turns. The caller has the job run.
 
-    The caller has the job run. Raises NotFound, and Unprocessable where none fails.
+    Raises NotFound, and Unprocessable if no summary has failed.
     """
     with transaction.atomic():
-        conversation = lock_found(owner, conversation_id)
+        conversation = lock_visible_conversation(owner, conversation_id)
         if conversation.summary_parked_at is not None:
             request_summary(owner, conversation_id, now=now)
         elif conversation.summary_error and conversation.summarize_after is not None:
             Conversation.objects.filter(id=conversation.id).update(summarize_after=now)
         else:
             raise Unprocessable("no summary of this conversation waits after a failure")
-        record_change(owner, "retry", conversation)
+        audit_conversation_change(owner, "retry", conversation)
 
 
 def retry_failed(owner: Owner, conversation: Conversation, *, now: datetime) -> set[str]:
-    """Try summary and extraction again where they fail, or are parked: the jobs that the caller is to have run.
+    """Retry failed or parked work of a conversation, and return the jobs that the caller has to run.
 
-    The conversation is as it was read: what has been done meanwhile is passed over. Raises NotFound.
+    `conversation` is as it was read; what has been done since is skipped. Raises NotFound.
     """
     jobs: set[str] = set()
     if conversation.summary_error:
         with suppress(Unprocessable):
-            ask_again_for_summary(owner, conversation.conversation_id, now=now)
-            jobs.add(SUMMARIZE)
+            requeue_failed_summary(owner, conversation.conversation_id, now=now)
+            jobs.add(SUMMARIZE_JOB)
     if conversation.extract_error:
-        ask_for_extraction(owner, conversation.conversation_id, now=now)
-        jobs.add(CONSOLIDATE)
+        request_extraction_as_staff(owner, conversation.conversation_id, now=now)
+        jobs.add(EXTRACTION_JOB)
     return jobs
 
 
-def ask_for_extraction(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
-    """`request_extraction`, by name, a failing one without its wait, a parked one too. The caller has the job run."""
+def request_extraction_as_staff(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
+    """Request extraction, failed or parked or not, with an audit row. The caller has the job run."""
     with transaction.atomic():
         conversation = request_extraction(owner, conversation_id, now=now)
-        record_change(owner, CONSOLIDATE, conversation)
+        audit_conversation_change(owner, "consolidate", conversation)
     return conversation
 
 
 def delete_conversation(owner: Owner, conversation_id: str) -> int:
-    """Erase it: turns, their vectors and links, what tools were given and gave back in it, who took part, its live
-    side; how many memories there were.
+    """Erase a conversation and return how many memories it had. Raises NotFound, and RedisError, changing nothing.
 
-    Its episodes stay, and so do the counts of its tools and the ledger's journal, which hold no texts. What continued
-    it continues what it continued. Raises NotFound, and RedisError, after which everything is as it was.
+    Its turns with their vectors and links, the arguments and results of its tool invocations, its participants and its
+    live side are erased. Its episodes stay, and so do the counts of its tools and the ledger's journal, which hold no
+    texts. Conversations that continued it continue what it continued.
     """
-    return delete_with(owner, conversation_id, kinds=sorted(OF_CONVERSATIONS))
+    return delete_conversation_kinds(owner, conversation_id, kinds=kinds_seen_by(Audience.PARTICIPANTS))
 
 
 def delete_conversation_and_episodes(owner: Owner, conversation_id: str) -> int:
-    """As `delete_conversation`, with its episodes: summaries, and what agents stored."""
-    return delete_with(owner, conversation_id, kinds=sorted({*OF_CONVERSATIONS, Kind.EPISODE}))
+    """Erase a conversation as `delete_conversation` does, and its episodes: summaries, and those stored by agents."""
+    return delete_conversation_kinds(
+        owner, conversation_id, kinds={*kinds_seen_by(Audience.PARTICIPANTS), Kind.EPISODE}
+    )
 
 
-def delete_with(owner: Owner, conversation_id: str, *, kinds: Sequence[Kind]) -> int:
+def delete_conversation_kinds(owner: Owner, conversation_id: str, *, kinds: Collection[Kind]) -> int:
     with transaction.atomic():
         lock_lineages(owner)
-        conversation = lock_found(owner, conversation_id)
-        rows = Memory.objects.visible_to(owner, *kinds).in_conversation(conversation_id)
+        conversation = lock_visible_conversation(owner, conversation_id)
+        rows = Memory.objects.visible_to(owner, *sorted(kinds)).in_conversation(conversation_id)
         in_order = rows.order_by("id").values_list("id", flat=True).iterator()
-        deleted = sum(erase_memories(owner, ids) for ids in chunks(in_order))
+        deleted = sum(erase_memories(owner, ids) for ids in chunk_ids(in_order))
         Participant.objects.of_conversation(owner.account_id, conversation_id).delete()
-        close_gap(conversation)
+        relink_continuations(conversation)
         Conversation.objects.filter(id=conversation.id).delete()
         erase_invocations(owner, conversation)
-        record_change(owner, "delete", conversation, result_count=deleted)
+        audit_conversation_change(owner, "delete", conversation, result_count=deleted)
         erase_live_side(conversation)
     return deleted
 
 
 def erase_invocations(owner: Owner, conversation: Conversation) -> None:
-    """Erase the uses of tools in a conversation whose row is deleted already: who was recording one has ended by
-    then, and the next conversation of this id has none of them."""
-    rows = ToolInvocation.objects.filter(
-        account_id=conversation.account_id, conversation_id=conversation.conversation_id
-    )
-    # in the order in which they are sealed anew
+    """Erase the tool invocations of a conversation whose row is deleted already.
+
+    By then nobody is recording one, and the next conversation with this id starts without any.
+    """
+    conversation_id = conversation.conversation_id
+    rows = ToolInvocation.objects.filter(account_id=conversation.account_id, conversation_id=conversation_id)
+    # in the order in which they are sealed again
     locked = rows.order_by("id").select_for_update(of=("self",)).values_list("id", flat=True)
-    for ids in chunks(locked.iterator(ROWS_A_TRANSACTION)):
+    for ids in chunk_ids(locked.iterator(ROWS_PER_TRANSACTION)):
         rows.filter(id__in=ids).delete()
-        record(
+        record_audit(
             owner,
             operation="delete",
             memory_type="procedural",
             affected_ids=ids,
-            conversation_id=conversation.conversation_id,
-            session_id=conversation.conversation_id,
+            conversation_id=conversation_id,
+            session_id=conversation_id,
             result_count=len(ids),
         )
 
 
-def close_gap(conversation: Conversation) -> None:
-    """What continued it continues what it continued: nothing, where that would be itself."""
+def relink_continuations(conversation: Conversation) -> None:
+    """Have conversations that continued this one continue what it continued, or nothing if that is themselves."""
     rows = Conversation.objects.filter(account_id=conversation.account_id, continues=conversation.conversation_id)
     rows.filter(conversation_id=conversation.continues).update(continues="")
     rows.update(continues=conversation.continues)
 
 
-def turns_of(owner: Owner, conversation: Conversation) -> Any:
+def turn_memories(owner: Owner, conversation: Conversation) -> Any:
     return Memory.objects.visible_to(owner, Kind.TURN).in_conversation(conversation.conversation_id)
 
 
-def record_change(owner: Owner, operation: str, conversation: Conversation, **columns: Any) -> None:
-    record(
+def audit_conversation_change(owner: Owner, operation: str, conversation: Conversation, **columns: Any) -> None:
+    record_audit(
         owner,
         operation=operation,
         memory_type="conversation",

@@ -1,16 +1,15 @@
-"""Words that may differ where two texts say the same: what `duplicate_texts` goes by. All in small letters.
+"""Words that equivalent texts may differ in, as `texts` compares them. All in lower case.
 
-The lists err on one side: a word that is missing keeps two alike texts apart, one that is here without right makes one
-of two different ones.
+A missing word keeps two equivalent texts apart; a wrong one merges two different ones.
 """
 
 
-def words(text: str) -> frozenset[str]:
+def parse_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-FILLERS = words("a an the is are be am that which it its also just really very quite please so then")
-"""What a writer puts in or leaves out, and says the same; each for any other as well."""
+FILLERS = parse_words("a an the is are be am that which it its also just really very quite please so then")
+"""Words that may be added or left out without changing what a text says; each can replace any other."""
 
 UNITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
@@ -35,7 +34,7 @@ UNCONTRACTED = {
     "ca": ("can",),
     "sha": ("shall",),
 }
-"""What is left of a contraction, or was written without its apostrophe."""
+"""Rests of contractions, and contractions written without their apostrophe."""
 
 TIMES = {
     ("every", "hour"): "hourly",
@@ -45,7 +44,7 @@ TIMES = {
     ("every", "month"): "monthly",
     ("every", "year"): "yearly",
 }
-"""Two words, and one that says the same."""
+"""Two words, and one word that says the same."""
 
 INTERCHANGEABLE = (
     # what is done, in each form
@@ -115,15 +114,15 @@ INTERCHANGEABLE = (
     "organisation organization",
 )
 SYNONYMS = {word: line for line in INTERCHANGEABLE for word in line.split()}
-"""What each word may be exchanged for: whoever exchanges it in any sentence at all says the same."""
+"""The line of synonyms of each word: they can replace each other in every sentence."""
 
-ENGLISH = words("the is and with this that")
-"""One of them is in most English texts, none in those of languages where an -s tells of another person."""
+ENGLISH = parse_words("the is and with this that")
+"""Most English texts contain one of these words; no text does in a language where -s marks another person."""
 
-DETERMINERS = words("a an the this that its one my your his her our their")
-"""Before a noun that is one or many: the server is not the servers."""
+DETERMINERS = parse_words("a an the this that its one my your his her our their")
+"""Words that precede a noun in singular or plural: the server is not the servers."""
 
-OWN_PLURALS = words(
+OWN_PLURALS = parse_words(
     "arm brain custom day good hour manner mean minute month new paper second short spirit time water week year"
 )
-"""With an -s they say something else, or how much."""
+"""Words that mean something else, or another amount, with an -s."""

@@ -1,6 +1,7 @@
-"""Texts to vectors for those who write and those who search: cached, under a deadline, never inside a transaction.
+"""Turns texts into vectors for writes and searches: cached, with a deadline, never inside a transaction.
 
-A failing embedder never fails a write: the row is stored without its vector and waits in the queue that it is itself.
+A failing embedder never fails a write: the row is stored without its vector and waits in the queue, which is the table
+itself. Commands that embed much limit their total time with `EmbeddingBudget`; the `embed` job does the rest.
 """
 
 import base64
@@ -27,17 +28,17 @@ from memory_project.tracing import span
 logger = logging.getLogger(__name__)
 
 WRITE_DEADLINE_SECONDS = 5.0
-WRITE_TEXTS = 200
-TEXT_STATUSES = frozenset({400, 413, 422})
-"""Refusals that may be about a text; others are about the key or the model."""
+MAX_TEXTS_PER_CALL = 200
+STATUSES_ABOUT_A_TEXT = frozenset({400, 413, 422})
+"""HTTP statuses of refusals that may be caused by a text; others concern the key or the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Embedded:
-    """Vectors by text, of one model. `error` is the code of what went wrong, empty when all is well.
+class EmbeddedTexts:
+    """Vectors of one model by text. `error` is the code of a failure, or empty.
 
-    `is_divisible`: it may lie in one of the texts, so that others may do without it. `is_slow`: the time ran out, so
-    that fewer may do.
+    `is_divisible`: one of the texts may be the cause, so others may work without it. `is_slow`: the time ran out, so
+    fewer texts may work.
     """
 
     model: str
@@ -48,57 +49,61 @@ class Embedded:
     is_slow: bool = False
 
 
-def warm_up() -> None:
-    """Load the local model (a second, more where its graph is still to be built); do nothing for an endpoint."""
+def load_local_model() -> None:
+    """Load the local model (about a second, more if its graph must be built); do nothing for an endpoint."""
     provider = embedding_provider()
     if isinstance(provider, LocalEmbeddings):
         provider.embed(["ready"], deadline_seconds=None)
 
 
 def content_hash(text: str) -> str:
-    """What makes two texts the same: SHA-256 of their UTF-8, 64 hexadecimal digits."""
+    """Return the SHA-256 of the text's UTF-8 as 64 hexadecimal digits: equal texts have equal hashes."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLINE_SECONDS) -> Embedded:
-    """Embed each different text once, from the cache where it was met before. Raises nothing of the provider's.
+def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLINE_SECONDS) -> EmbeddedTexts:
+    """Embed each distinct text once, using the cache. Provider errors are returned, not raised.
 
-    At most the first 200 different texts within the deadline: what is left over is for the `embed` job.
+    At most the first 200 distinct texts within the deadline; the `embed` job does the rest.
     """
     provider, deadline = embedding_provider(), Deadline.after(deadline_seconds)
-    wanted = list(dict.fromkeys(text for text in texts if text.strip()))[:WRITE_TEXTS]
+    wanted = list(dict.fromkeys(text for text in texts if text.strip()))[:MAX_TEXTS_PER_CALL]
     known: dict[str, Embedding] = {}
     width, failure = 0, None
     try:
-        # an endpoint whose width is not configured is asked for it
-        width = checked_width(provider, deadline)
-        known = read_cache(provider, wanted)
-        known |= embed_missing(provider, [text for text in wanted if text not in known], deadline)
+        # asks the endpoint if no width is configured
+        width = resolve_vector_width(provider, deadline)
+        known = read_cached_vectors(provider, wanted)
+        known |= embed_uncached(provider, [text for text in wanted if text not in known], deadline)
     except ProviderError as err:
         logger.warning("embedding of %d texts failed: %s", len(wanted) - len(known), err)
         failure = err
-    return Embedded(
+    return EmbeddedTexts(
         model=provider.model,
         width=width,
         vectors=known,
         error="" if failure is None else failure.code,
-        is_divisible=failure is not None and may_lie_in_a_text(failure),
+        is_divisible=failure is not None and may_be_about_a_text(failure),
         is_slow=isinstance(failure, ProviderTooSlow),
     )
 
 
-def checked_width(provider: EmbeddingProvider, deadline: Deadline) -> int:
+def resolve_vector_width(provider: EmbeddingProvider, deadline: Deadline) -> int:
     width = provider.find_width(deadline_seconds=deadline.left_seconds())
     if width > MAX_WIDTH:
-        raise ProviderReplyInvalid(f"vectors have at most {MAX_WIDTH} dimensions here, not {width}")
+        raise ProviderReplyInvalid(
+            f"the model's vectors have {width} dimensions, but at most {MAX_WIDTH} are supported"
+        )
     return width
 
 
-def may_lie_in_a_text(err: ProviderError) -> bool:
-    return isinstance(err, ProviderReplyInvalid) or (isinstance(err, ProviderRefused) and err.status in TEXT_STATUSES)
+def may_be_about_a_text(err: ProviderError) -> bool:
+    return isinstance(err, ProviderReplyInvalid) or (
+        isinstance(err, ProviderRefused) and err.status in STATUSES_ABOUT_A_TEXT
+    )
 
 
-def embed_missing(provider: EmbeddingProvider, texts: Sequence[str], deadline: Deadline) -> dict[str, Embedding]:
+def embed_uncached(provider: EmbeddingProvider, texts: Sequence[str], deadline: Deadline) -> dict[str, Embedding]:
     if not texts:
         return {}
     try:
@@ -110,12 +115,12 @@ def embed_missing(provider: EmbeddingProvider, texts: Sequence[str], deadline: D
     EMBEDDING_REQUESTS.labels(ANSWERED).inc()
     EMBEDDED_TEXTS.inc(len(texts))
     fresh = dict(zip(texts, vectors, strict=True))
-    write_cache(provider, fresh)
+    write_cached_vectors(provider, fresh)
     return fresh
 
 
-def read_cache(provider: EmbeddingProvider, texts: Sequence[str]) -> dict[str, Embedding]:
-    """One round trip. A cache that is down is a cache that knows nothing."""
+def read_cached_vectors(provider: EmbeddingProvider, texts: Sequence[str]) -> dict[str, Embedding]:
+    """Return the cached vectors by text, in one round trip. A cache that is down counts as empty."""
     if not texts or not conf.EMBEDDING_CACHE_SECONDS:
         return {}
     keys = {cache_key(provider, text): text for text in texts}
@@ -129,7 +134,7 @@ def read_cache(provider: EmbeddingProvider, texts: Sequence[str]) -> dict[str, E
     return {keys[key]: np.frombuffer(base64.b64decode(value), dtype=np.float32) for key, value in found.items()}
 
 
-def write_cache(provider: EmbeddingProvider, vectors: dict[str, Embedding]) -> None:
+def write_cached_vectors(provider: EmbeddingProvider, vectors: dict[str, Embedding]) -> None:
     if not conf.EMBEDDING_CACHE_SECONDS:
         return
     values = {
@@ -143,31 +148,31 @@ def write_cache(provider: EmbeddingProvider, vectors: dict[str, Embedding]) -> N
 
 
 def cache_key(provider: EmbeddingProvider, text: str) -> str:
-    """By model, width and content, so that another model never answers for this one."""
+    """Return the key by model, width and content, so that vectors of different models never mix."""
     return f"embedding:{provider.model}:{provider.width}:{content_hash(text)}"
 
 
-class EmbeddingTime:
-    """Runs down while texts are embedded, and only then."""
+class EmbeddingBudget:
+    """A total time for embedding: it runs down only while texts are being embedded."""
 
     def __init__(self, seconds: float) -> None:
         self.left_seconds = seconds
 
-    def embed(self, texts: Sequence[str]) -> Embedded:
-        """Each different text once, in order, as far as the time reaches; a failing embedder is asked no further."""
+    def embed(self, texts: Sequence[str]) -> EmbeddedTexts:
+        """Embed each distinct text once, in order, until the time is up or the embedder fails."""
         vectors: dict[str, Embedding] = {}
         width, error = 0, ""
         wanted = list(dict.fromkeys(texts))
-        for start in range(0, len(wanted), WRITE_TEXTS):
+        for start in range(0, len(wanted), MAX_TEXTS_PER_CALL):
             if self.left_seconds <= 0:
                 break
             started = monotonic()
-            some = embed_texts(wanted[start : start + WRITE_TEXTS], deadline_seconds=self.left_seconds)
+            some = embed_texts(wanted[start : start + MAX_TEXTS_PER_CALL], deadline_seconds=self.left_seconds)
             self.left_seconds -= monotonic() - started
             vectors |= some.vectors
             width = some.width or width
-            # a time that ran out is no failure of the embedder
+            # running out of time is not a failure of the embedder
             error = some.error if self.left_seconds > 0 else ""
             if error and not some.is_divisible:
                 break
-        return Embedded(model=embedding_provider().model, width=width, vectors=vectors, error=error)
+        return EmbeddedTexts(model=embedding_provider().model, width=width, vectors=vectors, error=error)

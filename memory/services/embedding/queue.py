@@ -1,12 +1,12 @@
-"""The rows that wait for their vector. The row is the queue: `embed_after` says when it is due, empty once it is done.
+"""The queue of rows without a vector. The row is the queue: `embed_after` is when it is due, and null when it is done.
 
-Claiming moves `embed_after` behind a lease, so a killed worker's rows come back by themselves. A failing embedder
-pushes rows back, twice as far each time, and the reason stays on the row for staff to see.
+Claiming a row moves `embed_after` to the end of a lease, so rows of a killed worker become due again. A failing
+embedder postpones rows, for twice as long each time, with the reason on the row for staff.
 
-A claim is embedded portion by portion, and each is stored as soon as it is: as long as the embedder does anything in
-its time, the queue moves. A portion for which the time was too short is halved, down to single texts; the next ones are
-no larger, and those of the next claim begin as small (`Effort`). Who failed before, and who is long, comes last, so
-that no text keeps the others waiting; one that fails alone has its own wait.
+A claim is embedded in portions, each stored immediately, so the queue moves as long as the embedder gets anything done
+in its time. A portion that takes too long is halved, down to single texts; the following portions are no larger, and
+the next claim starts with that size (`ClaimProgress`). Rows that failed before and long rows come last, so that no text
+delays the others; a text that fails alone is postponed alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,20 +22,20 @@ from memory import conf
 from memory.models import Memory
 from memory.models.writer import insert_vectors
 from memory.providers.deadlines import Deadline
-from memory.services.embedding.embed import Embedded, embed_texts
+from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.tokens import estimate_tokens
 
-MOST_REFUSALS = 16
-"""As many as two bad texts in a claim can cause: with more of them, it is the provider."""
-PORTION_TOKENS = 8_192
-"""Estimated, of texts that are embedded at once: some seconds of the local model on one core."""
-LEAST_TOKENS = 128
-"""A short text counts as so many: 64 of them are a portion."""
+MAX_REFUSALS = 16
+"""Two bad texts in a claim can cause this many refusals; more of them are the provider's fault."""
+MAX_PORTION_TOKENS = 8_192
+"""Estimated tokens embedded in one call: some seconds of the local model on one core."""
+MIN_ROW_TOKENS = 128
+"""A shorter text counts as this many tokens, so a portion has 64 of them at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
-    """A row under lease, as it was when it was claimed."""
+class ClaimedRow:
+    """A row under lease, as it was when claimed."""
 
     id: UUID
     account_id: UUID
@@ -47,9 +47,9 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedBatch:
-    """What became of a claim. `left` are rows that the time did not reach: due again, as if they were not claimed.
+    """The result of a claim. `left` rows were not reached in time: they are due again as if never claimed.
 
-    `stopped` says that the embedder is down and asking for more is of no use; `room` how much it took at once at last.
+    `stopped`: the embedder is down and further claims are useless. `portion_tokens`: the last portion size that worked.
     """
 
     claimed: int
@@ -57,75 +57,75 @@ class EmbeddedBatch:
     failed: int
     stopped: bool
     left: int = 0
-    room: int = field(default=PORTION_TOKENS, compare=False)
+    portion_tokens: int = field(default=MAX_PORTION_TOKENS, compare=False)
 
 
 @dataclass(slots=True, kw_only=True)
-class Effort:
-    """A claim while it is embedded: what waits, how much is tried at once (tokens), and until when."""
+class ClaimProgress:
+    """The state of a claim while it is embedded: rows left, portion size in tokens, deadline."""
 
-    waiting: list[Claimed]
-    room: int
+    waiting: list[ClaimedRow]
+    portion_tokens: int
     deadline: Deadline
-    ceiling: int = PORTION_TOKENS
-    failed: list[Claimed] = field(default_factory=list)
+    max_portion_tokens: int = MAX_PORTION_TOKENS
+    failed: list[ClaimedRow] = field(default_factory=list)
     done: int = 0
     refusals: int = 0
     error: str = ""
     is_over: bool = False
-    """The embedder is down, or refuses whatever it is asked."""
+    """True if the embedder is down, or refuses every request."""
 
     @classmethod
-    def begin(cls, rows: Sequence[Claimed], *, room: int | None) -> "Effort":
-        """Without a room that is known to do, the smaller the oftener all of them have failed."""
-        fewest = min(row.attempts for row in rows)
+    def start(cls, rows: Sequence[ClaimedRow], *, portion_tokens: int | None) -> "ClaimProgress":
+        """Start a claim. Without a known portion size, it gets smaller the more often all of its rows have failed."""
+        min_attempts = min(row.attempts for row in rows)
         return cls(
-            waiting=sorted(rows, key=lambda row: (row.attempts, cost_of(row))),
-            room=room or max(PORTION_TOKENS >> (fewest - 1), LEAST_TOKENS),
+            waiting=sorted(rows, key=lambda row: (row.attempts, count_row_tokens(row))),
+            portion_tokens=portion_tokens or max(MAX_PORTION_TOKENS >> (min_attempts - 1), MIN_ROW_TOKENS),
             deadline=Deadline.after(conf.EMBED_LEASE_SECONDS * 3 / 4),
         )
 
-    def goes_on(self) -> bool:
+    def is_unfinished(self) -> bool:
         return bool(self.waiting) and not self.is_over and self.deadline.left_seconds() > 0
 
-    def portion(self) -> list[Claimed]:
-        """The first ones that fit, at least one."""
-        sizes = accumulate(map(cost_of, self.waiting))
-        fitting = sum(1 for _ in takewhile(lambda size: size <= self.room, sizes))
+    def next_portion(self) -> list[ClaimedRow]:
+        """Return the first rows that fit the portion size, at least one."""
+        sizes = accumulate(map(count_row_tokens, self.waiting))
+        fitting = sum(1 for _ in takewhile(lambda size: size <= self.portion_tokens, sizes))
         return self.waiting[: max(fitting, 1)]
 
-    def seconds_for(self, portion: Sequence[Claimed]) -> float:
-        """A quarter of the lease, so that smaller ones can be tried; for a single one, all that is left."""
+    def timeout_seconds(self, portion: Sequence[ClaimedRow]) -> float:
+        """Return a quarter of the lease, so that smaller portions can follow; for a single row, all the time left."""
         left = self.deadline.left_seconds()
         return left if len(portion) == 1 else min(left, conf.EMBED_LEASE_SECONDS / 4)
 
-    def take(self, portion: Sequence[Claimed], embedded: Embedded) -> None:
-        """Learn from what became of the portion."""
+    def record_result(self, portion: Sequence[ClaimedRow], embedded: EmbeddedTexts) -> None:
+        """Update the state after a portion."""
         left = [row for row in portion if row.text not in embedded.vectors]
         self.done += len(portion) - len(left)
         rest = self.waiting[len(portion) :]
         if not embedded.error:
             self.failed += left
-            self.waiting, self.room = rest, min(self.room * 2, self.ceiling)
+            self.waiting, self.portion_tokens = rest, min(self.portion_tokens * 2, self.max_portion_tokens)
             return
         self.error = embedded.error
         self.refusals += not embedded.is_slow
-        self.is_over = not (embedded.is_slow or embedded.is_divisible) or self.refusals > MOST_REFUSALS
+        self.is_over = not (embedded.is_slow or embedded.is_divisible) or self.refusals > MAX_REFUSALS
         if len({row.text for row in left}) == 1:
             self.failed += left
             self.waiting = rest
         else:
             self.waiting = [*left, *rest]
-        self.room = max(sum(map(cost_of, left)) // 2, 1)
-        self.ceiling = self.room if embedded.is_slow else self.ceiling
+        self.portion_tokens = max(sum(map(count_row_tokens, left)) // 2, 1)
+        self.max_portion_tokens = self.portion_tokens if embedded.is_slow else self.max_portion_tokens
 
-    def untried(self) -> list[Claimed]:
-        """What waits because of others; none where nothing was done at all: then nobody can tell who was too much."""
+    def untried_rows(self) -> list[ClaimedRow]:
+        """Return rows that were not reached. Empty if nothing succeeded or failed at all: the cause is unknown then."""
         return self.waiting if (self.done or self.failed) and not self.is_over else []
 
 
-def cost_of(row: Claimed) -> int:
-    return max(estimate_tokens(row.text), LEAST_TOKENS)
+def count_row_tokens(row: ClaimedRow) -> int:
+    return max(estimate_tokens(row.text), MIN_ROW_TOKENS)
 
 
 def embed_pending(
@@ -133,39 +133,39 @@ def embed_pending(
     now: datetime,
     limit: int,
     account_id: UUID | None = None,
-    room: int | None = None,
+    portion_tokens: int | None = None,
     renew: Callable[[], None] = lambda: None,
 ) -> EmbeddedBatch:
-    """Embed the rows that are due, at most `limit`, oldest first. Safe to be killed anywhere, and to run twice.
+    """Embed due rows, at most `limit`, oldest first. Safe to kill at any point and to run concurrently.
 
-    `room` is that of the batch before; `renew` is called after each portion.
+    `portion_tokens` is the size from the batch before; `renew` is called after each portion.
     """
-    rows = claim_due(now=now, limit=limit, account_id=account_id)
+    rows = claim_due_rows(now=now, limit=limit, account_id=account_id)
     if not rows:
         return EmbeddedBatch(claimed=0, stored=0, failed=0, stopped=False)
-    effort, stored = Effort.begin(rows, room=room), 0
-    while effort.goes_on():
-        portion = effort.portion()
-        embedded = embed_texts([row.text for row in portion], deadline_seconds=effort.seconds_for(portion))
+    progress, stored = ClaimProgress.start(rows, portion_tokens=portion_tokens), 0
+    while progress.is_unfinished():
+        portion = progress.next_portion()
+        embedded = embed_texts([row.text for row in portion], deadline_seconds=progress.timeout_seconds(portion))
         stored += store_vectors([row for row in portion if row.text in embedded.vectors], embedded)
-        effort.take(portion, embedded)
+        progress.record_result(portion, embedded)
         renew()
-    left = effort.untried()
-    failed = [*effort.failed, *(() if left else effort.waiting)]
-    push_back(failed, error=effort.error, now=now)
-    put_back(left, now=now)
+    left = progress.untried_rows()
+    failed = [*progress.failed, *(() if left else progress.waiting)]
+    postpone_failed_rows(failed, error=progress.error, now=now)
+    release_untried_rows(left, now=now)
     return EmbeddedBatch(
         claimed=len(rows),
         stored=stored,
         failed=len(failed),
-        stopped=bool(effort.error) and not effort.done,
+        stopped=bool(progress.error) and not progress.done,
         left=len(left),
-        room=effort.room,
+        portion_tokens=progress.portion_tokens,
     )
 
 
-def claim_due(*, now: datetime, limit: int, account_id: UUID | None) -> list[Claimed]:
-    """Put due rows under a lease and count the attempt. Rows that another worker is claiming are passed over."""
+def claim_due_rows(*, now: datetime, limit: int, account_id: UUID | None) -> list[ClaimedRow]:
+    """Lease due rows and count the attempt. Rows that another worker is claiming are skipped."""
     due = Memory.objects.filter(embed_after__lte=now)
     if account_id is not None:
         due = due.filter(account_id=account_id)
@@ -180,7 +180,7 @@ def claim_due(*, now: datetime, limit: int, account_id: UUID | None) -> list[Cla
             embed_after=leased_until, embed_attempts=F("embed_attempts") + 1
         )
     return [
-        Claimed(
+        ClaimedRow(
             id=id_,
             account_id=account,
             text=text,
@@ -192,9 +192,9 @@ def claim_due(*, now: datetime, limit: int, account_id: UUID | None) -> list[Cla
     ]
 
 
-def store_vectors(rows: Sequence[Claimed], embedded: Embedded) -> int:
-    """Store vectors of rows whose text is still what was embedded; they leave the queue in the same transaction."""
-    by_account: dict[UUID, list[Claimed]] = {}
+def store_vectors(rows: Sequence[ClaimedRow], embedded: EmbeddedTexts) -> int:
+    """Store vectors of rows whose text has not changed, and dequeue those rows in the same transaction."""
+    by_account: dict[UUID, list[ClaimedRow]] = {}
     for row in rows:
         by_account.setdefault(row.account_id, []).append(row)
     stored = 0
@@ -215,8 +215,8 @@ def store_vectors(rows: Sequence[Claimed], embedded: Embedded) -> int:
     return stored
 
 
-def push_back(rows: Sequence[Claimed], *, error: str, now: datetime) -> None:
-    """Try again later: the base, doubled with each attempt, up to the limit. Leaves alone what others took up since."""
+def postpone_failed_rows(rows: Sequence[ClaimedRow], *, error: str, now: datetime) -> None:
+    """Make rows due later: the base delay, doubled with each attempt, up to the limit. Rows claimed by others stay."""
     by_attempts: dict[int, list[UUID]] = {}
     for row in rows:
         by_attempts.setdefault(row.attempts, []).append(row.id)
@@ -224,19 +224,19 @@ def push_back(rows: Sequence[Claimed], *, error: str, now: datetime) -> None:
         wait = min(conf.EMBED_BACKOFF_SECONDS * 2 ** min(attempts - 1, 20), conf.EMBED_BACKOFF_LIMIT_SECONDS)
         leased = Memory.objects.filter(id__in=ids, embed_after=rows[0].leased_until, embed_attempts=attempts)
         with transaction.atomic():
-            # in the order of everybody who locks memories, or two of them would wait for each other
+            # in the order that all transactions lock memories in, to avoid deadlocks
             locked = list(leased.order_by("id").select_for_update(no_key=True).values_list("id", flat=True))
             Memory.objects.filter(id__in=locked).update(
                 embed_after=now + timedelta(seconds=wait), embed_error=error or "not_embeddable"
             )
 
 
-def put_back(rows: Sequence[Claimed], *, now: datetime) -> None:
-    """Due again at once, the attempt not counted. Leaves alone what others took up since."""
+def release_untried_rows(rows: Sequence[ClaimedRow], *, now: datetime) -> None:
+    """Make rows due again immediately, without counting the attempt. Rows claimed by others stay."""
     if not rows:
         return
     leased = Memory.objects.filter(id__in=[row.id for row in rows], embed_after=rows[0].leased_until)
     with transaction.atomic():
-        # in the order of everybody who locks memories
+        # in the order that all transactions lock memories in
         locked = list(leased.order_by("id").select_for_update(no_key=True).values_list("id", flat=True))
         Memory.objects.filter(id__in=locked).update(embed_after=now, embed_attempts=F("embed_attempts") - 1)

@@ -1,9 +1,9 @@
-"""Indexes over vectors, built beside live traffic: a model's (A9) by HNSW, or IVFFlat as the documented alternative.
+"""Indexes over vectors, built without blocking traffic: HNSW for a model (A9), or IVFFlat as documented alternative.
 
-One partial index for each model and width, made over the cast that `retrieval.vectors` orders by. A build takes a
-name of its own, and what served before is dropped once the new one is valid: there is no moment without an index. A
-build that was cancelled or killed leaves an index that PostgreSQL calls invalid; the next build removes it. Those of
-large accounts (`services.account_indexes`) are built by the same steps.
+There is one partial index for each model and width, over the cast that `retrievers.vector` orders by. A build uses a
+new name, and the old index is dropped once the new one is valid, so an index is always available. A cancelled or killed
+build leaves an index that PostgreSQL marks invalid; the next build removes it. Indexes of large accounts
+(`account_indexes`) are built by the same steps.
 """
 
 import hashlib
@@ -19,36 +19,36 @@ from django.db import DatabaseError, connection
 from psycopg import sql
 
 from memory.errors import Conflict, Unprocessable
-from memory.retrieval.vectors import expression_of_index
+from memory.retrieval.retrievers.vector import index_expression
 
-LOCK = 0x766563746F72  # "vector": builds on one table wait for each other anyway, so one lock is enough
+BUILD_LOCK_ID = 0x766563746F72  # "vector": builds on one table wait for each other anyway, so one lock is enough
 POLL_SECONDS = 0.2
 ROWS_PER_LIST = 50
-# nothing else of it is: a lock that was not given up would stay on a connection that others are given
+# cancels only the build itself: cancelling the unlock would leave the lock on a pooled connection
 CANCEL_BUILD = """
 SELECT pg_cancel_backend(pid) FROM pg_stat_activity
 WHERE pid = %s AND state = 'active' AND starts_with(query, 'CREATE INDEX')"""
 MIN_BUILD_MEMORY_KB, MAX_BUILD_MEMORY_KB = 65_536, 1_048_576
 
 
-class Method(Protocol):
+class IndexMethod(Protocol):
     """A way to index vectors."""
 
     name: ClassVar[str]
 
     def options(self) -> str:
-        """What stands in WITH (…)."""
+        """Return the storage parameters for WITH (…)."""
 
     def check_rows(self, rows: int) -> None:
-        """Raise Unprocessable, with the reason, when an index over that many rows would find nothing worth having."""
+        """Raise Unprocessable, with the reason, if an index over that many rows would be useless."""
 
     def row_bytes(self, width: int) -> int:
-        """What a row takes in memory while the index is built, at most."""
+        """Return an upper bound of the memory that a row takes during the build."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hnsw:
-    """A graph of neighbours (Malkov & Yashunin 2016). Grows with the rows, so it may be built over none."""
+    """A graph of neighbours (Malkov & Yashunin 2016). It grows with the rows, so it may be built on an empty table."""
 
     name: ClassVar[str] = "hnsw"
     m: int = 16
@@ -56,37 +56,40 @@ class Hnsw:
 
     def __post_init__(self) -> None:
         if not 2 <= self.m <= 100:
-            raise Unprocessable(f"m must be from 2 to 100, not {self.m}")
+            raise Unprocessable(f"m must be between 2 and 100, not {self.m}")
         if not max(4, 2 * self.m) <= self.ef_construction <= 1000:
-            raise Unprocessable(f"ef_construction must be from twice m to 1000, not {self.ef_construction}")
+            raise Unprocessable(f"ef_construction must be between twice m and 1000, not {self.ef_construction}")
 
     def options(self) -> str:
         return f"m = {self.m}, ef_construction = {self.ef_construction}"
 
     def check_rows(self, rows: int) -> None:
-        """Any number will do."""
+        """Accept any number of rows."""
 
     def row_bytes(self, width: int) -> int:
-        """The vector, its neighbours (twice m at the bottom, a few above), and what is known of both."""
+        """Count the vector, its neighbours (twice m at the bottom, a few above), and bookkeeping for both."""
         return 2 * width + 36 * self.m + 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IvfFlat:
-    """Lists around centroids that are found once, at the build: rows that come later do not move them."""
+    """Lists around centroids that are computed once, during the build: later rows do not move them."""
 
     name: ClassVar[str] = "ivfflat"
     lists: int = 100
 
     def __post_init__(self) -> None:
         if not 1 <= self.lists <= 32_768:
-            raise Unprocessable(f"lists must be from 1 to 32768, not {self.lists}")
+            raise Unprocessable(f"lists must be between 1 and 32768, not {self.lists}")
 
     def options(self) -> str:
         return f"lists = {self.lists}"
 
     def check_rows(self, rows: int) -> None:
-        """k-means draws 50 rows for each centroid: with fewer, a centroid is chance, and searches miss what is near."""
+        """Require 50 rows for each centroid, as k-means samples.
+
+        With fewer rows centroids are random, and searches miss neighbours.
+        """
         if rows < self.lists * ROWS_PER_LIST:
             raise Unprocessable(
                 f"{self.lists} lists need at least {self.lists * ROWS_PER_LIST:,} vectors to find their centroids in, "
@@ -98,8 +101,8 @@ class IvfFlat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Indexed:
-    """What an index is over: vectors of one model and width."""
+class IndexedVectors:
+    """Vectors of one model and width, to be indexed."""
 
     model: str
     width: int
@@ -111,24 +114,24 @@ class Indexed:
 
     @property
     def expression(self) -> str:
-        """What searches order by."""
-        return expression_of_index(self.width, is_nested=False)
+        """The expression that searches order by."""
+        return index_expression(self.width, is_nested=False)
 
     @property
     def indexed_width(self) -> int:
         return self.width
 
     def condition(self) -> sql.Composed:
-        """Of the rows that it is over."""
+        """Return the condition on the rows in the index."""
         return sql.SQL("model = {} AND width = {}").format(sql.Literal(self.model), sql.Literal(self.width))
 
-    def name_for(self, method: Method) -> str:
+    def name_for(self, method: IndexMethod) -> str:
         return f"{self.name_prefix}{method.name}_{uuid4().hex[:6]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexProgress:
-    """Where a build stands: PostgreSQL's name of the phase, and the share of it that is done, 0 to 1."""
+    """The progress of a build: PostgreSQL's name of the phase, and the finished share of it, 0 to 1."""
 
     phase: str
     share: float
@@ -136,7 +139,7 @@ class IndexProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltIndex:
-    """A finished build, and the names of the indexes that it replaced or cleared away."""
+    """A finished build, and the names of the indexes that it replaced or removed."""
 
     name: str
     rows: int
@@ -145,29 +148,29 @@ class BuiltIndex:
     dropped: Sequence[str]
 
 
-def widths_of(model: str) -> list[int]:
-    """The widths that vectors of the model have, over all accounts."""
+def find_widths(model: str) -> list[int]:
+    """Return the widths of a model's vectors, over all accounts."""
     return [row[0] for row in run_query("SELECT DISTINCT width FROM memory_vectors WHERE model = %s ORDER BY 1", model)]
 
 
-def count_vectors(indexed: Indexed) -> int:
+def count_vectors(indexed: IndexedVectors) -> int:
     statement = sql.SQL("SELECT count(*) FROM memory_vectors WHERE {}").format(indexed.condition())
     return int(run_query(statement)[0][0])
 
 
-def names_of_indexes(indexed: Indexed, *, valid: bool) -> list[str]:
-    """Ours over `indexed`: those that serve, or those that a killed build left behind."""
+def find_index_names(indexed: IndexedVectors, *, valid: bool) -> list[str]:
+    """Return the names of our indexes over `indexed`: valid ones, or remains of killed builds."""
     statement = """
         SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
         WHERE indrelid = 'memory_vectors'::regclass AND starts_with(relname, %s) AND indisvalid = %s ORDER BY 1"""
     return [row[0] for row in run_query(statement, indexed.name_prefix, valid)]
 
 
-def build_index(indexed: Indexed, method: Method) -> Generator[IndexProgress, None, BuiltIndex]:
-    """Build beside live traffic, then drop what served before; yields how far it is, several times a second.
+def build_index(indexed: IndexedVectors, method: IndexMethod) -> Generator[IndexProgress, None, BuiltIndex]:
+    """Build without blocking traffic, then drop the old indexes; yields progress several times a second.
 
-    Closing the generator, or an interruption, cancels the build; what is dropped then is dropped first. Raises
-    Conflict when another build is on, Unprocessable when the method refuses that many rows.
+    Closing the generator, or an interruption, cancels the build. Raises Conflict if another build is running,
+    Unprocessable if the method refuses that many rows.
     """
     pid: Future[int] = Future()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="vector-index") as executor:
@@ -182,18 +185,18 @@ def build_index(indexed: Indexed, method: Method) -> Generator[IndexProgress, No
     return build.result()
 
 
-def build_in_thread(indexed: Indexed, method: Method, pid: "Future[int]") -> BuiltIndex:
-    """On a connection of its own, which says its process id as soon as it is known."""
+def build_in_thread(indexed: IndexedVectors, method: IndexMethod, pid: "Future[int]") -> BuiltIndex:
+    """Build on a connection of its own, publishing its process id as soon as it is known."""
     try:
-        tell_process_id(pid)
+        publish_process_id(pid)
         with build_lock():
             return replace_index(indexed, method)
     finally:
         connection.close()
 
 
-def tell_process_id(pid: "Future[int]") -> None:
-    """Or why there is none: somebody may wait for it."""
+def publish_process_id(pid: "Future[int]") -> None:
+    """Set the process id, or the error, because another thread waits for it."""
     try:
         pid.set_result(run_query("SELECT pg_backend_pid()")[0][0])
     except DatabaseError as err:
@@ -201,17 +204,17 @@ def tell_process_id(pid: "Future[int]") -> None:
         raise
 
 
-def replace_index(indexed: Indexed, method: Method) -> BuiltIndex:
+def replace_index(indexed: IndexedVectors, method: IndexMethod) -> BuiltIndex:
     started = time.monotonic()
     rows = count_vectors(indexed)
     method.check_rows(rows)
-    former, name = names_of_indexes(indexed, valid=True), indexed.name_for(method)
+    former, name = find_index_names(indexed, valid=True), indexed.name_for(method)
     if name in former:
-        raise Conflict(f"{name} has been built meanwhile.")
-    dropped = drop_indexes(names_of_indexes(indexed, valid=False))
+        raise Conflict(f"The index {name} has been built by somebody else in the meantime.")
+    dropped = drop_indexes(find_index_names(indexed, valid=False))
     with build_settings(rows * method.row_bytes(indexed.indexed_width)):
         try:
-            execute(create_statement(name, indexed, method))
+            execute_outside_transaction(create_statement(name, indexed, method))
         except DatabaseError:
             drop_indexes([name])
             raise
@@ -221,30 +224,30 @@ def replace_index(indexed: Indexed, method: Method) -> BuiltIndex:
     return BuiltIndex(name=name, rows=rows, size_bytes=size_bytes, seconds=seconds, dropped=dropped)
 
 
-def drop_all_indexes(indexed: Indexed) -> list[str]:
-    """Drop ours over `indexed`, valid or not, beside live traffic; searches are exact from then on. Returns names.
+def drop_all_indexes(indexed: IndexedVectors) -> list[str]:
+    """Drop our indexes over `indexed`, valid or not, without blocking traffic, and return their names.
 
-    Raises Conflict while a build is on.
+    Searches are exact afterwards. Raises Conflict while a build is running.
     """
     with build_lock():
-        return drop_indexes([*names_of_indexes(indexed, valid=True), *names_of_indexes(indexed, valid=False)])
+        return drop_indexes([*find_index_names(indexed, valid=True), *find_index_names(indexed, valid=False)])
 
 
 def drop_indexes(names: Sequence[str]) -> list[str]:
     for name in names:
-        execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(name)))
+        execute_outside_transaction(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(name)))
     return list(names)
 
 
-def create_statement(name: str, indexed: Indexed, method: Method) -> sql.Composed:
-    """Over the very expression that `retrieval.vectors` orders by, or the planner would not know it again."""
+def create_statement(name: str, indexed: IndexedVectors, method: IndexMethod) -> sql.Composed:
+    """Return the CREATE INDEX statement, over the very expression of `retrievers.vector`: the planner compares them."""
     return sql.SQL(
         "CREATE INDEX CONCURRENTLY {name} ON memory_vectors USING {method} "
         "({expression} halfvec_cosine_ops) WITH ({options}) WHERE {condition}"
     ).format(
         name=sql.Identifier(name),
         method=sql.Identifier(method.name),
-        expression=sql.SQL(indexed.expression),  # of our own words and numbers
+        expression=sql.SQL(indexed.expression),  # contains no user input
         options=sql.SQL(method.options()),
         condition=indexed.condition(),
     )
@@ -252,20 +255,20 @@ def create_statement(name: str, indexed: Indexed, method: Method) -> sql.Compose
 
 @contextmanager
 def build_lock() -> Iterator[None]:
-    """Held by the session: a client that dies gives it up only when the server has noticed, and stopped building."""
-    if not run_query("SELECT pg_try_advisory_lock(%s)", LOCK)[0][0]:
+    """Hold the session's build lock. If the client dies, the server releases it only after it has stopped building."""
+    if not run_query("SELECT pg_try_advisory_lock(%s)", BUILD_LOCK_ID)[0][0]:
         raise Conflict("A vector index is being built or dropped already: wait for it to end.")
     try:
         yield
     finally:
-        run_query("SELECT pg_advisory_unlock(%s)", LOCK)
+        run_query("SELECT pg_advisory_unlock(%s)", BUILD_LOCK_ID)
 
 
 @contextmanager
 def build_settings(needed_bytes: int) -> Iterator[None]:
-    """Room for the whole graph, within bounds: built out of memory, HNSW takes several times as long.
+    """Allow memory for the whole graph, within bounds: HNSW takes several times as long without.
 
-    And a build whose client was killed is given up within seconds instead of being finished for nobody.
+    A build whose client was killed is cancelled within seconds instead of being finished in vain.
     """
     memory_kb = min(max(needed_bytes // 1024, MIN_BUILD_MEMORY_KB), MAX_BUILD_MEMORY_KB)
     wanted = {"maintenance_work_mem": f"{memory_kb}kB", "client_connection_check_interval": "2s"}
@@ -275,11 +278,11 @@ def build_settings(needed_bytes: int) -> Iterator[None]:
         yield
     finally:
         for name in wanted:
-            execute(sql.SQL("RESET {}").format(sql.Identifier(name)))
+            execute_outside_transaction(sql.SQL("RESET {}").format(sql.Identifier(name)))
 
 
 def read_progress(pid: "Future[int]") -> Iterator[IndexProgress]:
-    """One, or none while the build has not begun. HNSW counts blocks, IVFFlat tuples."""
+    """Yield the progress, or nothing before the build has begun. HNSW counts blocks, IVFFlat tuples."""
     if not pid.done():
         return
     statement = """
@@ -297,7 +300,7 @@ def run_query(statement: str | sql.Composable, *parameters: Any) -> list[tuple[A
         return list(cursor.fetchall())
 
 
-def execute(statement: sql.Composable) -> None:
-    """A statement that PostgreSQL refuses inside a transaction: call it outside of `atomic()`."""
+def execute_outside_transaction(statement: sql.Composable) -> None:
+    """Run a statement that PostgreSQL refuses inside a transaction."""
     with connection.cursor() as cursor:
         cursor.execute(statement.as_string(cursor.connection))

@@ -1,8 +1,8 @@
 """Merging two entities that are one, and splitting one that is two.
 
-The one that is merged into the other is archived, a part of it (`entity_parts`); its names and its links
-(`entity_links`) go over. What the other had not (a description, properties) it gets. What a part gave goes with it
-when it leaves, whatever was merged or split in between.
+The loser of a merge is archived as a part (`EntityPart`) of the survivor; its names and links move to the survivor,
+which also gets the description and properties that it lacks. When a part leaves, what it gave goes with it, whatever
+was merged or split in between.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,104 +13,118 @@ from uuid import UUID
 from django.db import transaction
 
 from memory.errors import Unprocessable
-from memory.identity import holder, name_digest, normalize_name
+from memory.identity import holder_key, name_digest, normalize_name
 from memory.models import Entity, EntityName, Kind
 from memory.owner import GLOBAL_CHANNEL, Owner
-from memory.services.embedding.embed import Embedded
-from memory.services.entities.change import find_own, give_up_identity, hold_entity, names_of, only_live
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.entities.change import (
+    find_own_entity,
+    lock_own_entity,
+    read_entity_names,
+    release_identity,
+    require_live_entities,
+)
 from memory.services.entities.learn import record_entities
-from memory.services.entities.relink import move_links, share_links
-from memory.services.entities.resolve import holder_of, lock_holder
-from memory.services.entities.rows import (
-    Part,
+from memory.services.entities.relink import (
+    EntityPart,
+    assign_parts,
     give_details,
-    hand_over,
-    lock_parts,
-    lock_rows_alone,
-    merged_into,
-    state_of,
-    take_details_back,
-    text_of,
-    without_doubles,
-    write_changed,
-    write_parts,
+    lock_parts_of,
+    move_links_to_survivor,
+    split_links,
+    store_parts,
+    take_back_details,
+)
+from memory.services.entities.resolve import lock_holder, owner_of_row
+from memory.services.entities.store import (
+    distinct_names,
+    entity_state,
+    lock_entity_rows_exclusively,
+    merged_entity_ids,
+    text_of_entity,
+    update_changed_entities,
 )
 from memory.services.memories.store import store_memories
 from memory_project.ids import uuid7
 
-LATER = Embedded(model="", width=0, vectors={})
-"""No vectors: what is merged or split is embedded by the job."""
+EMBED_LATER = EmbeddedTexts(model="", width=0, vectors={})
+"""No vectors: the job embeds entities that were merged or split."""
 
 
 def merge_entities(owner: Owner, into_id: UUID, from_id: UUID, *, now: datetime) -> Entity:
-    """Make two entities one: `from_id` is archived, and what it was called and linked to is the other's.
+    """Merge the entity `from_id` into `into_id`: it is archived, and its names and links move. Returns the survivor.
 
-    Its new text is embedded by the job. Raises NotFound, Forbidden for another's knowledge, Unprocessable for two of
-    different types, holders or channels (but into one of `_global`), and for one alone.
+    The survivor's new text is embedded by the job. Raises NotFound, Forbidden for another holder's entity,
+    Unprocessable for two entities of different types, holders or channels (except into one of `_global`), and for one
+    with itself.
     """
     if into_id == from_id:
-        raise Unprocessable("an entity is not merged into itself")
+        raise Unprocessable("an entity cannot be merged into itself")
     with transaction.atomic():
-        survivor, loser = (find_own(owner, entity_id, now=now) for entity_id in (into_id, from_id))
+        survivor, loser = (find_own_entity(owner, entity_id, now=now) for entity_id in (into_id, from_id))
         check_mergeable(survivor, loser)
-        survivor, part, parts, others = lock_both(survivor, loser, now=now)
+        survivor, part, parts, others = lock_for_merge(survivor, loser, now=now)
         loser = part.entity
-        states = {entity.id: state_of(entity) for entity in (survivor, loser)}
+        states = {entity.id: entity_state(entity) for entity in (survivor, loser)}
         merge_names(survivor, part, parts)
-        thirds = move_links(part, survivor, parts=parts, others=others)
+        thirds = move_links_to_survivor(part, survivor, parts=parts, others=others)
         merge_details(survivor, part, parts)
-        hand_over(parts, survivor)
+        assign_parts(parts, survivor)
         loser.archived, loser.merged_into = True, survivor
-        write_parts([part, *parts, *others, *thirds])
-        write_changed(owner, [survivor, loser], states, embedded=LATER, now=now)
+        store_parts([part, *parts, *others, *thirds])
+        update_changed_entities(owner, [survivor, loser], states, embedded=EMBED_LATER, now=now)
         record_entities(owner, "merge", [survivor, loser])
     return survivor
 
 
 def check_mergeable(survivor: Entity, loser: Entity) -> None:
-    """Raises Unprocessable."""
     if survivor.type != loser.type:
-        raise Unprocessable("entities of different types are not merged")
-    if holder(holder_of(survivor)) != holder(holder_of(loser)):
-        raise Unprocessable("entities are merged within one user's knowledge, or one agent's")
+        raise Unprocessable("entities of different types cannot be merged: change the type of one of them first")
+    if holder_key(owner_of_row(survivor)) != holder_key(owner_of_row(loser)):
+        raise Unprocessable("entities can be merged only if they belong to one user, or to one agent")
     if survivor.channel not in (loser.channel, GLOBAL_CHANNEL):
-        raise Unprocessable("an entity is merged into one of its own channel, or of `_global`")
+        raise Unprocessable("an entity can be merged only into one of its own channel or of `_global`")
 
 
-def lock_both(survivor: Entity, loser: Entity, *, now: datetime) -> tuple[Entity, Part, list[Part], list[Part]]:
-    """The two as they are now, and the parts of the loser, then of the survivor; nobody comes to refer to them.
+def lock_for_merge(
+    survivor: Entity, loser: Entity, *, now: datetime
+) -> tuple[Entity, EntityPart, list[EntityPart], list[EntityPart]]:
+    """Lock two entities and their parts, alone and under their holder's lock.
 
-    Under their holder's lock.
+    Returns the survivor, the loser as a part, the loser's parts and the survivor's.
     """
-    lock_holder(holder_of(survivor))
+    lock_holder(owner_of_row(survivor))
     both = (survivor.id, loser.id)
     rows = {
-        row.id: row for row in lock_rows_alone(survivor.account_id, [*both, *merged_into(survivor.account_id, both)])
+        row.id: row
+        for row in lock_entity_rows_exclusively(
+            survivor.account_id, [*both, *merged_entity_ids(survivor.account_id, both)]
+        )
     }
-    only_live([rows[entity_id] for entity_id in both if entity_id in rows], count=2, now=now)
-    parts = [Part.read(row) for row in rows.values() if row.id not in both]
+    require_live_entities([rows[entity_id] for entity_id in both if entity_id in rows], count=2, now=now)
+    parts = [EntityPart.from_entity(row) for row in rows.values() if row.id not in both]
     of_loser = [part for part in parts if part.entity.merged_into_id == loser.id]
     others = [part for part in parts if part.entity.merged_into_id == survivor.id]
-    return rows[survivor.id], Part(entity=rows[loser.id]), of_loser, others
+    return rows[survivor.id], EntityPart(entity=rows[loser.id]), of_loser, others
 
 
-def merge_names(survivor: Entity, part: Part, parts: Sequence[Part]) -> None:
-    """The names stay in their channel: who looks for them there finds the survivor."""
-    loser, rows = part.entity, names_of(part.entity)
+def merge_names(survivor: Entity, part: EntityPart, parts: Sequence[EntityPart]) -> None:
+    """Move the loser's names to the survivor. They stay in their channel, where look-ups then find the survivor."""
+    loser, rows = part.entity, read_entity_names(part.entity)
     part.names = {row.id for row in rows}.difference(*(each.names for each in parts))
-    survivor.aliases = without_doubles([*survivor.aliases, *loser.names], besides=[survivor.name])
+    survivor.aliases = distinct_names([*survivor.aliases, *loser.names], excluded=[survivor.name])
     move_names(loser, survivor, rows)
 
 
 def move_names(giver: Entity, taker: Entity, rows: Sequence[EntityName]) -> None:
-    give_up_identity(giver, rows)
+    release_identity(giver, rows)
     EntityName.objects.filter(account_id=giver.account_id, id__in=[row.id for row in rows]).update(entity_id=taker.id)
 
 
-def merge_details(survivor: Entity, part: Part, parts: Sequence[Part]) -> None:
-    """The loser gives what is its own, then its parts what they had given to it."""
+def merge_details(survivor: Entity, part: EntityPart, parts: Sequence[EntityPart]) -> None:
+    """Give the survivor the loser's own details, then what the loser's parts had given to it."""
     loser = part.entity
-    taken = [take_details_back(each, loser) for each in parts]
+    taken = [take_back_details(each, loser) for each in parts]
     give_details(part, survivor, properties=loser.properties, description=loser.description)
     for each, (properties, description) in zip(parts, taken, strict=True):
         give_details(each, survivor, properties=properties, description=description)
@@ -121,64 +135,67 @@ def merge_details(survivor: Entity, part: Part, parts: Sequence[Part]) -> None:
 def split_entity(
     owner: Owner, entity_id: UUID, *, names: Sequence[str], link_ids: Sequence[UUID] = (), now: datetime
 ) -> Entity:
-    """Make one entity two: the other one goes by these names, and comes back.
+    """Split one entity into two: the second one gets these names. Returns the second one.
 
-    Where they hold the name of one that was merged into it, that one is revived, and the links that came with it go
-    back; otherwise it is new. `link_ids` are further links of the entity that are the other's. Texts are embedded by
-    the job. Raises NotFound, Forbidden for another's knowledge, Unprocessable for names that it does not go by, for
-    all of them, and for links that are not its own.
+    Where the names include that of a merged part, the part is revived and gets its links back; otherwise the second one
+    is new. `link_ids` are further links of the entity that move. Texts are embedded by the job. Raises NotFound,
+    Forbidden for another holder's entity, Unprocessable for names that it does not have, for all of its names, and for
+    links of others.
     """
     with transaction.atomic():
-        entity = hold_entity(owner, entity_id, now=now)
-        parting = part_names(entity, lock_parts(entity.account_id, [entity.id]), names)
-        revived, going = parting.revived, parting.going
-        other = make_other(entity, parting.names, owner=owner, now=now) if revived is None else revived.entity
-        states = {each.id: state_of(each) for each in (entity, other)}
-        share_names(entity, other, parting)
-        part_details(entity, other, parting)
+        entity = lock_own_entity(owner, entity_id, now=now)
+        split = plan_split(entity, lock_parts_of(entity.account_id, [entity.id]), names)
+        revived, going = split.revived, split.going
+        other = create_split_entity(entity, split.names, owner=owner, now=now) if revived is None else revived.entity
+        states = {each.id: entity_state(each) for each in (entity, other)}
+        split_names(entity, other, split)
+        split_details(entity, other, split)
         other.archived, other.merged_into = False, None
-        hand_over(going, other)
-        thirds = share_links(entity, other, revived=revived, leaving=going, staying=parting.staying, link_ids=link_ids)
-        write_parts([*going, *parting.staying, *thirds, *([] if revived is None else [revived])])
-        write_changed(owner, [entity, other], states, embedded=LATER, now=now)
+        assign_parts(going, other)
+        thirds = split_links(entity, other, revived=revived, leaving=going, staying=split.staying, link_ids=link_ids)
+        store_parts([*going, *split.staying, *thirds, *([] if revived is None else [revived])])
+        update_changed_entities(owner, [entity, other], states, embedded=EMBED_LATER, now=now)
         record_entities(owner, "split", [entity, other])
     return other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parting:
-    """Which `names` of an entity leave, as it has them written, by which `rows`; `kept` are the digests of the others.
+class EntitySplit:
+    """The names that leave an entity, as it writes them, and their `rows`; `kept` are the name digests that stay.
 
-    `revived` is the part that the other one was, `going` are those parts whose own name leaves as well.
+    `revived` is the part that becomes the second entity again; `going` are the parts whose own names leave as well,
+    `staying` the others.
     """
 
     names: Sequence[str]
     rows: Sequence[EntityName]
     kept: Collection[str]
-    revived: Part | None
-    going: Sequence[Part]
-    staying: Sequence[Part]
+    revived: EntityPart | None
+    going: Sequence[EntityPart]
+    staying: Sequence[EntityPart]
 
 
-def part_names(entity: Entity, parts: Sequence[Part], given: Sequence[str]) -> Parting:
-    """Where several go by a name that leaves, in channels of their own, the parts that leave take theirs alone.
+def plan_split(entity: Entity, parts: Sequence[EntityPart], given: Sequence[str]) -> EntitySplit:
+    """Decide what leaves the entity by these names. Raises Unprocessable.
 
-    Raises Unprocessable.
+    Where several parts have a leaving name, each in its channel, those that leave take only their own rows of it.
     """
-    names, rows, held_by = names_leaving(entity, given), names_of(entity), holder_of(entity)
+    names, rows, held_by = select_names(entity, given), read_entity_names(entity), owner_of_row(entity)
     leaving = {name_digest(held_by, name) for name in names}
-    revived = part_to_revive(parts, names, rows, leaving)
-    came = digests_of(revived, rows)
+    revived = find_part_to_revive(parts, names, rows, leaving)
+    came = name_digests_of_part(revived, rows)
     others = [part for part in parts if part is not revived]
     going = [
-        part for part in others if name_digest(held_by, part.entity.name) in (leaving - came) & digests_of(part, rows)
+        part
+        for part in others
+        if name_digest(held_by, part.entity.name) in (leaving - came) & name_digests_of_part(part, rows)
     ]
     taken = set[UUID]().union(*(part.names for part in (*going, *([] if revived is None else [revived]))))
     came = {row.name_digest for row in rows if row.id in taken}
     gone = [row for row in rows if row.name_digest in leaving and (row.id in taken or row.name_digest not in came)]
     if len(gone) == len(rows):
-        raise Unprocessable("one name at least stays")
-    return Parting(
+        raise Unprocessable("an entity cannot be split by all of its names: at least one must stay")
+    return EntitySplit(
         names=names,
         rows=gone,
         kept={row.name_digest for row in rows if row not in gone},
@@ -188,34 +205,34 @@ def part_names(entity: Entity, parts: Sequence[Part], given: Sequence[str]) -> P
     )
 
 
-def part_to_revive(
-    parts: Sequence[Part], names: Sequence[str], rows: Sequence[EntityName], leaving: Collection[str]
-) -> Part | None:
-    """The one whose own name leaves: of several the one named first; of one name, the one most of whose names leave."""
+def find_part_to_revive(
+    parts: Sequence[EntityPart], names: Sequence[str], rows: Sequence[EntityName], leaving: Collection[str]
+) -> EntityPart | None:
+    """Return the part whose own name comes first in `names`, or None; of several, the one with most names leaving."""
     for name in names:
         named = [part for part in parts if normalize_name(part.entity.name) == normalize_name(name)]
         among = [part for part in named if not part.entity.quarantined]
         if among:
-            return max(among, key=lambda part: len(digests_of(part, rows).intersection(leaving)))
+            return max(among, key=lambda part: len(name_digests_of_part(part, rows).intersection(leaving)))
     return None
 
 
-def names_leaving(entity: Entity, names: Sequence[str]) -> list[str]:
-    """As the entity has them written, in the order in which they are given. Raises Unprocessable."""
+def select_names(entity: Entity, names: Sequence[str]) -> list[str]:
+    """Return the given names as the entity writes them, in the given order. Raises Unprocessable."""
     written = {normalize_name(name): name for name in entity.names}
     wanted = list(dict.fromkeys(normalize_name(name) for name in names))
     if not wanted or not all(name in written for name in wanted):
-        raise Unprocessable("an entity is split by names that it goes by")
+        raise Unprocessable("an entity can be split only by names that it has")
     return [written[name] for name in wanted]
 
 
-def digests_of(part: Part | None, rows: Sequence[EntityName]) -> set[str]:
-    """Those names of the part that the rows still keep."""
+def name_digests_of_part(part: EntityPart | None, rows: Sequence[EntityName]) -> set[str]:
+    """Return the digests of the part's names that are still among the rows."""
     return set() if part is None else {row.name_digest for row in rows if row.id in part.names}
 
 
-def make_other(entity: Entity, leaving: Sequence[str], *, owner: Owner, now: datetime) -> Entity:
-    """One that is new, whose the entity is; so far it goes by no name."""
+def create_split_entity(entity: Entity, leaving: Sequence[str], *, owner: Owner, now: datetime) -> Entity:
+    """Store a new entity for the same holder, as yet without name rows."""
     name, *aliases = leaving
     other = Entity(
         id=uuid7(),
@@ -227,26 +244,26 @@ def make_other(entity: Entity, leaving: Sequence[str], *, owner: Owner, now: dat
         event_time=entity.event_time,
         source=entity.source,
     )
-    other.text = text_of(other)
-    store_memories(holder_of(entity, actor=owner.actor), [other], embedded=LATER, own={}, now=now)
+    other.text = text_of_entity(other)
+    store_memories(owner_of_row(entity, actor=owner.actor), [other], embedded=EMBED_LATER, own={}, now=now)
     return other
 
 
-def share_names(entity: Entity, other: Entity, parting: Parting) -> None:
-    """Those that leave are the other's from now on, its own first; the entity is called by what is left."""
-    held_by, leaving = holder_of(entity), {normalize_name(name) for name in parting.names}
-    move_names(entity, other, parting.rows)
-    entity.name, *entity.aliases = [name for name in entity.names if name_digest(held_by, name) in parting.kept]
+def split_names(entity: Entity, other: Entity, split: EntitySplit) -> None:
+    """Move the leaving names to the other entity, its own first; the entity keeps the rest."""
+    held_by, leaving = owner_of_row(entity), {normalize_name(name) for name in split.names}
+    move_names(entity, other, split.rows)
+    entity.name, *entity.aliases = [name for name in entity.names if name_digest(held_by, name) in split.kept]
     own = [name for name in other.aliases if normalize_name(name) in leaving]
-    other.aliases = without_doubles([*own, *parting.names], besides=[other.name])
+    other.aliases = distinct_names([*own, *split.names], excluded=[other.name])
 
 
-def part_details(entity: Entity, other: Entity, parting: Parting) -> None:
-    """What was given is with whom it was given for: what the other one's parts say is the other's again."""
-    if parting.revived is not None:
-        take_details_back(parting.revived, entity)
-    for part in parting.going:
-        properties, description = take_details_back(part, entity)
+def split_details(entity: Entity, other: Entity, split: EntitySplit) -> None:
+    """Give each entity the details that it or its parts brought."""
+    if split.revived is not None:
+        take_back_details(split.revived, entity)
+    for part in split.going:
+        properties, description = take_back_details(part, entity)
         if not part.entity.quarantined:
             properties, description = part.entity.properties, part.entity.description
         give_details(part, other, properties=properties, description=description)

@@ -1,16 +1,21 @@
-"""The links of entities that are merged or split: where they are, and where they were made.
+"""Parts of entities, and the links and details that move when entities are merged or split.
 
-A link is between the two that its ends are part of. Which parts it was made between, its origins, those parts have
-written down (`entity_parts`), not the link, whose properties are its writers'. So
+A part is an entity that was merged into another one, its whole. Parts leave in any order, so each keeps in its metadata
+(`given`, not in what it gave, which belongs to its writers) what it brought and nothing of another part. A part of a
+whole that is merged itself becomes a part of the new whole, so no part has parts.
 
-- a link that would be there twice is dropped, and written down, whole, on those of its origins that are parts; it comes
-  back as soon as it is another link again;
-- a link whose two ends are part of the same one, or one of them is, is between its origins, out of sight.
+A stored link runs between wholes. Which entities it was made between, its origins, is noted on the origins that are
+parts, not on the link, whose properties belong to its writers. Therefore
+
+- a link that would exist twice is deleted and noted as `dropped`, complete, on those of its origins that are parts; it
+  is stored again as soon as it differs from the other one;
+- a link between two parts of one whole, or between a part and its whole, stays between its origins, out of sight.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from django.db.models import Q
@@ -18,14 +23,20 @@ from django.db.models import Q
 from memory.errors import Unprocessable
 from memory.models import Entity, Link, Memory
 from memory.models.binary import binary_cursor
-from memory.services.entities.rows import SIDES, Part, lock_parts, lock_rows_alone
+from memory.services.entities.store import lock_entity_rows_exclusively, merged_entity_ids
 
-LINKS_AT_ONCE = 500
+METADATA_KEY = "given"
 
-Place = tuple[UUID, str, UUID]
-"""Source, type and target of a link: there is one link of each."""
 
-# `inside` are the ends that the loser's links do not go out of sight by: the survivor, and the loser's own parts
+SIDES = ("source", "target")
+
+
+LINK_BATCH_SIZE = 500
+
+LinkKey = tuple[UUID, str, UUID]
+"""Source, type and target of a link, unique among links."""
+
+# links from the loser to the ends in `inside` (the survivor and the loser's parts) do not move
 MOVE_LINKS = """
 WITH moving AS MATERIALIZED (
     SELECT l.*, CASE WHEN source_id = %(loser)s THEN 'source' ELSE 'target' END AS side,
@@ -51,10 +62,55 @@ SELECT
 """
 
 
-def move_links(loser: Part, survivor: Entity, *, parts: Sequence[Part], others: Sequence[Part]) -> list[Part]:
-    """The links of one locked entity to third ones are the survivor's; what is between the two is out of sight.
+@dataclass(slots=True, kw_only=True)
+class EntityPart:
+    """A locked entity that is, was or becomes part of another one, with what it brought.
 
-    `parts` are the loser's, `others` the survivor's. Answers those of third ones that have a link written down.
+    `names` are ids of name rows; `links` are ids of links by the side on which it was the end; `dropped` are serialized
+    links by id. `properties` and `description` are what the whole did not have.
+    """
+
+    entity: Entity
+    properties: dict[str, Any] = field(default_factory=dict)
+    description: str = ""
+    names: set[UUID] = field(default_factory=set)
+    links: dict[str, set[UUID]] = field(default_factory=lambda: {side: set() for side in SIDES})
+    dropped: dict[UUID, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def id(self) -> UUID:
+        return self.entity.id
+
+    @classmethod
+    def from_entity(cls, entity: Entity) -> Self:
+        given: dict[str, Any] = entity.metadata.get(METADATA_KEY, {})
+        links = given.get("links", {})
+        return cls(
+            entity=entity,
+            properties=given.get("properties", {}),
+            description=given.get("description", ""),
+            names=to_ids(given.get("names", [])),
+            links={side: to_ids(links.get(side, [])) for side in SIDES},
+            dropped={UUID(each["id"]): each for each in links.get("dropped", [])},
+        )
+
+    def to_metadata(self) -> dict[str, Any]:
+        """Return the entity's metadata with what it gave, or without once it is part of nothing."""
+        metadata = {name: value for name, value in self.entity.metadata.items() if name != METADATA_KEY}
+        if self.entity.merged_into_id is None:
+            return metadata
+        links: dict[str, Any] = {side: to_texts(self.links[side]) for side in SIDES}
+        links["dropped"] = [self.dropped[link_id] for link_id in sorted(self.dropped)]
+        details = {"properties": self.properties, "description": self.description}
+        return {**metadata, METADATA_KEY: {**details, "names": to_texts(self.names), "links": links}}
+
+
+def move_links_to_survivor(
+    loser: EntityPart, survivor: Entity, *, parts: Sequence[EntityPart], others: Sequence[EntityPart]
+) -> list[EntityPart]:
+    """Move the loser's links with third entities to the survivor; links between the two go out of sight.
+
+    `parts` are the loser's, `others` the survivor's. Returns the parts of third entities on which links were noted.
     """
     inside = [survivor.id, *(part.id for part in parts)]
     ends = {"account_id": survivor.account_id, "survivor": survivor.id, "loser": loser.id}
@@ -63,35 +119,35 @@ def move_links(loser: Part, survivor: Entity, *, parts: Sequence[Part], others: 
         *moved, dropped = cursor.fetchone()
     for side, ids in zip(SIDES, moved, strict=True):
         loser.links[side] = {UUID(link_id) for link_id in ids}.difference(*(part.links[side] for part in parts))
-    put_out_of_sight(loser.entity, survivor, parts=[*parts, *others])
-    return write_down([link_of(survivor.account_id, told) for told in dropped], parts=[loser, *parts])
+    hide_links_between(loser.entity, survivor, parts=[*parts, *others])
+    return note_dropped_links([deserialize_link(survivor.account_id, link) for link in dropped], parts=[loser, *parts])
 
 
-def put_out_of_sight(one: Entity, other: Entity, *, parts: Sequence[Part]) -> None:
-    """Links between the two go back to where they were made."""
+def hide_links_between(one: Entity, other: Entity, *, parts: Sequence[EntityPart]) -> None:
+    """Put the links between two entities back to their origins."""
     if not parts:
         return
     between = Q(source_id=one.id, target_id=other.id) | Q(source_id=other.id, target_id=one.id)
     links = list(Link.objects.filter(between, account_id=one.account_id))
-    take_to_origins(links, parts)
-    Link.objects.bulk_update(links, ["source", "target"], batch_size=LINKS_AT_ONCE)
+    restore_origins(links, parts)
+    Link.objects.bulk_update(links, ["source", "target"], batch_size=LINK_BATCH_SIZE)
 
 
-def write_down(dropped: Sequence[Link], *, parts: Sequence[Part]) -> list[Part]:
-    """Links that are deleted, on those of their origins that are parts; answers the parts of third ones among these."""
+def note_dropped_links(dropped: Sequence[Link], *, parts: Sequence[EntityPart]) -> list[EntityPart]:
+    """Note deleted links on those of their origins that are parts. Returns the parts of third entities among these."""
     if not dropped:
         return []
     ends = {end for link in dropped for end in (link.source_id, link.target_id)} - {part.id for part in parts}
-    thirds = lock_parts(dropped[0].account_id, ends)
-    take_to_origins(dropped, [*parts, *thirds])
+    thirds = lock_parts_of(dropped[0].account_id, ends)
+    restore_origins(dropped, [*parts, *thirds])
     by_id = {part.id: part for part in (*parts, *thirds)}
     for link in dropped:
-        note_dropped(link, by_id)
+        note_dropped_link(link, by_id)
     return thirds
 
 
-def take_to_origins(links: Iterable[Link], parts: Iterable[Part]) -> None:
-    """Set the links' ends to those that they were made between; it is no longer written down that they moved."""
+def restore_origins(links: Iterable[Link], parts: Iterable[EntityPart]) -> None:
+    """Set the links' ends to their origins, and remove the notes about their moves."""
     noted = {(side, link_id): part for part in parts for side in SIDES for link_id in part.links[side]}
     for link in links:
         for side in SIDES:
@@ -101,55 +157,56 @@ def take_to_origins(links: Iterable[Link], parts: Iterable[Part]) -> None:
                 setattr(link, f"{side}_id", part.id)
 
 
-def note_dropped(link: Link, parts: dict[UUID, Part]) -> None:
+def note_dropped_link(link: Link, parts: dict[UUID, EntityPart]) -> None:
     for end in (link.source_id, link.target_id):
         if end in parts:
-            parts[end].dropped[link.id] = told_of(link)
+            parts[end].dropped[link.id] = serialize_link(link)
 
 
-def share_links(
+def split_links(
     entity: Entity,
     other: Entity,
     *,
-    revived: Part | None,
-    leaving: Sequence[Part],
-    staying: Sequence[Part],
+    revived: EntityPart | None,
+    leaving: Sequence[EntityPart],
+    staying: Sequence[EntityPart],
     link_ids: Collection[UUID],
-) -> list[Part]:
-    """Give the other one what came with it (`revived`) and with the parts that go with it, and the links named.
+) -> list[EntityPart]:
+    """Move links to the other entity: those that came with `revived` and the `leaving` parts, and those in `link_ids`.
 
-    Parts belong already to whom they go to. Answers those of third ones among whose links are some of these. Raises
-    Unprocessable for what is not a link of the entity to a third.
+    The parts belong to their new wholes already. Returns the parts of third entities that have some of these links.
+    Raises Unprocessable for ids that are not links of the entity with a third one.
     """
     coming = [*leaving, *([] if revived is None else [revived])]
     inside = {entity.id, other.id, *(part.id for part in (*coming, *staying))}
-    moved = links_that_leave(entity, coming=coming, staying=staying, link_ids=link_ids)
-    refuse_others(moved, link_ids, inside=inside - {entity.id})
-    dropped = {link_id: told for part in (*coming, *staying) for link_id, told in part.dropped.items()}
-    thirds = lock_thirds(entity.account_id, moved, dropped.values(), inside=inside)
+    moved = find_leaving_links(entity, coming=coming, staying=staying, link_ids=link_ids)
+    others = inside - {entity.id}
+    movable = {link.id for link in moved if link.source_id not in others and link.target_id not in others}
+    if set(link_ids) - movable:
+        raise Unprocessable("only links between the entity and other entities can be moved")
+    dropped = {link_id: noted for part in (*coming, *staying) for link_id, noted in part.dropped.items()}
+    thirds = lock_third_parts(entity.account_id, moved, dropped.values(), inside=inside)
     for third in thirds:
-        dropped |= {link_id: told for link_id, told in third.dropped.items() if ends_told(told) & inside}
+        dropped |= {link_id: noted for link_id, noted in third.dropped.items() if serialized_ends(noted) & inside}
     for link in moved:
         setattr(link, f"{side_of(link, entity.id)}_id", other.id)
-    take_to_origins(moved, [*leaving, *thirds])
-    there = [*moved, *links_between(entity.account_id, {other.id, *ids_of(leaving)}, {entity.id, *ids_of(staying)})]
-    lost_not = without_lost(entity.account_id, dropped.values())
-    place(entity.account_id, there, lost_not, [*leaving, *staying, *thirds])
+    restore_origins(moved, [*leaving, *thirds])
+    ours, theirs = ({whole.id, *(part.id for part in parts)} for whole, parts in ((entity, staying), (other, leaving)))
+    between = Q(source__in=ours, target__in=theirs) | Q(source__in=theirs, target__in=ours)
+    stored = [*moved, *Link.objects.filter(between, account_id=entity.account_id)]
+    restorable = load_restorable_links(entity.account_id, dropped.values())
+    store_links_of_wholes(entity.account_id, stored, restorable, [*leaving, *staying, *thirds])
     return thirds
-
-
-def ids_of(parts: Iterable[Part]) -> set[UUID]:
-    return {part.id for part in parts}
 
 
 def side_of(link: Link, entity_id: UUID) -> str:
     return "source" if link.source_id == entity_id else "target"
 
 
-def links_that_leave(
-    entity: Entity, *, coming: Sequence[Part], staying: Sequence[Part], link_ids: Collection[UUID]
+def find_leaving_links(
+    entity: Entity, *, coming: Sequence[EntityPart], staying: Sequence[EntityPart], link_ids: Collection[UUID]
 ) -> list[Link]:
-    """Links of the entity that came with these parts, or are named, whosever they were."""
+    """Return the entity's links that came with the `coming` parts or are named; they are no longer noted on others."""
     came = {side: set(link_ids).union(*(part.links[side] for part in coming)) for side in SIDES}
     at_entity = Q(source_id=entity.id) | Q(target_id=entity.id)
     links = Link.objects.filter(at_entity, account_id=entity.account_id, id__in=came["source"] | came["target"])
@@ -160,81 +217,69 @@ def links_that_leave(
     return found
 
 
-def refuse_others(links: Iterable[Link], link_ids: Collection[UUID], *, inside: Collection[UUID]) -> None:
-    thirds = {link.id for link in links if link.source_id not in inside and link.target_id not in inside}
-    if set(link_ids) - thirds:
-        raise Unprocessable("only links of the entity to others can be moved")
-
-
-def lock_thirds(
+def lock_third_parts(
     account_id: UUID, moved: Iterable[Link], dropped: Iterable[dict[str, Any]], *, inside: Collection[UUID]
-) -> list[Part]:
-    """The parts, of whatever else, that have to do with these links."""
+) -> list[EntityPart]:
+    """Lock the parts of third entities that these links concern."""
     whole = {end for link in moved for end in (link.source_id, link.target_id)}.difference(inside)
-    part = {end for told in dropped for end in ends_told(told)}.difference(inside)
+    part = {end for noted in dropped for end in serialized_ends(noted)}.difference(inside)
     if not whole and not part:
         return []
     rows: Any = Entity.objects.filter(Q(merged_into__in=whole) | Q(pk__in=part, merged_into__isnull=False))
     found = rows.filter(account_id=account_id).values_list("id", flat=True)
-    return [Part.read(row) for row in lock_rows_alone(account_id, list(found))]
+    return [EntityPart.from_entity(row) for row in lock_entity_rows_exclusively(account_id, list(found))]
 
 
-def links_between(account_id: UUID, some: Collection[UUID], others: Collection[UUID]) -> list[Link]:
-    there, back = Q(source__in=some, target__in=others), Q(source__in=others, target__in=some)
-    return list(Link.objects.filter(there | back, account_id=account_id))
+def store_links_of_wholes(
+    account_id: UUID, present: Sequence[Link], dropped: Sequence[Link], parts: Iterable[EntityPart]
+) -> None:
+    """Store each link between the wholes of its origins, once; links that would exist twice are noted as dropped.
 
-
-def place(account_id: UUID, there: Sequence[Link], dropped: Sequence[Link], parts: Iterable[Part]) -> None:
-    """Put links between those that their origins are part of now, each once; what is there already is dropped.
-
-    `there` are stored, wherever that is, the `dropped` are not; both say their origins, of which `parts` are parts.
+    The ends of the `present` links, stored already, and of the `dropped` ones are their origins, some of them `parts`.
     """
-    if not there and not dropped:
+    if not present and not dropped:
         return
     by_id = {part.id: part for part in parts}
-    stored = {link.id for link in there}
-    places = {link.id: place_of(link, by_id) for link in (*there, *dropped)}
-    taken = places_taken(account_id, places.values(), besides=stored)
+    stored = {link.id for link in present}
+    keys = {link.id: key_between_wholes(link, by_id) for link in (*present, *dropped)}
+    taken = find_taken_keys(account_id, keys.values(), excluded=stored)
     kept: list[Link] = []
     gone: list[Link] = []
-    # first those that have no origin to be written down on, then those that can be seen
-    for link in sorted((*there, *dropped), key=lambda link: (is_of_part(link, by_id), link.id not in stored, link.id)):
-        source, _type, target = places[link.id]
-        (gone if source == target or places[link.id] in taken else kept).append(link)
-        taken.add(places[link.id])
+    # first links without a part to note them on, then those that are stored
+    for link in sorted(
+        (*present, *dropped),
+        key=lambda link: (link.source_id in by_id or link.target_id in by_id, link.id not in stored, link.id),
+    ):
+        source, _type, target = keys[link.id]
+        (gone if source == target or keys[link.id] in taken else kept).append(link)
+        taken.add(keys[link.id])
     for link in gone:
-        note_dropped(link, by_id)
+        note_dropped_link(link, by_id)
     for link in kept:
-        take_to_place(link, places[link.id], by_id)
+        move_link(link, keys[link.id], by_id)
     Link.objects.filter(id__in=stored.intersection(link.id for link in gone)).delete()
     moved = [link for link in kept if link.id in stored]
-    Link.objects.bulk_update(moved, ["source", "target"], batch_size=LINKS_AT_ONCE)
+    Link.objects.bulk_update(moved, ["source", "target"], batch_size=LINK_BATCH_SIZE)
     Link.objects.bulk_create([link for link in kept if link.id not in stored], ignore_conflicts=True)
 
 
-def place_of(link: Link, parts: Mapping[UUID, Part]) -> Place:
-    source, target = (whole_of(end, parts) for end in (link.source_id, link.target_id))
+def key_between_wholes(link: Link, parts: Mapping[UUID, EntityPart]) -> LinkKey:
+    source, target = (
+        (parts[end].entity.merged_into_id or end) if end in parts else end for end in (link.source_id, link.target_id)
+    )
     return source, link.type, target
 
 
-def whole_of(entity_id: UUID, parts: Mapping[UUID, Part]) -> UUID:
-    return (parts[entity_id].entity.merged_into_id or entity_id) if entity_id in parts else entity_id
-
-
-def is_of_part(link: Link, parts: Mapping[UUID, Part]) -> bool:
-    return link.source_id in parts or link.target_id in parts
-
-
-def places_taken(account_id: UUID, places: Collection[Place], *, besides: Collection[UUID]) -> set[Place]:
-    """Those of the places that other links have."""
-    sources, targets = {source for source, _, _ in places}, {target for _, _, target in places}
-    links = Link.objects.filter(account_id=account_id, source__in=sources, target__in=targets).exclude(id__in=besides)
+def find_taken_keys(account_id: UUID, keys: Collection[LinkKey], *, excluded: Collection[UUID]) -> set[LinkKey]:
+    """Return the keys with these sources and targets that links other than the `excluded` ones have."""
+    sources, targets = {source for source, _, _ in keys}, {target for _, _, target in keys}
+    links = Link.objects.filter(account_id=account_id, source__in=sources, target__in=targets).exclude(id__in=excluded)
     return set(links.values_list("source_id", "type", "target_id"))
 
 
-def take_to_place(link: Link, place: Place, parts: Mapping[UUID, Part]) -> None:
-    """Set the link's ends, and write down where they were."""
-    source, _type, target = place
+def move_link(link: Link, key: LinkKey, parts: Mapping[UUID, EntityPart]) -> None:
+    """Set the link's ends, and note on parts where they were."""
+    source, _type, target = key
     for side, end in zip(SIDES, (source, target), strict=True):
         origin = parts.get(getattr(link, f"{side}_id"))
         if origin is not None:
@@ -243,19 +288,18 @@ def take_to_place(link: Link, place: Place, parts: Mapping[UUID, Part]) -> None:
         setattr(link, f"{side}_id", end)
 
 
-def without_lost(account_id: UUID, dropped: Iterable[dict[str, Any]]) -> list[Link]:
-    """The links that were dropped, but those whose ends are deleted."""
-    links = [link_of(account_id, told) for told in dropped]
+def load_restorable_links(account_id: UUID, dropped: Iterable[dict[str, Any]]) -> list[Link]:
+    """Return the dropped links whose ends both exist, and lock those ends."""
+    links = [deserialize_link(account_id, noted) for noted in dropped]
     ends = {end for link in links for end in (link.source_id, link.target_id)}
     if not ends:
         return []
     rows = Memory.objects.filter(account_id=account_id, id__in=ends).order_by("id")
-    there = set(rows.select_for_update(no_key=True, of=("self",)).values_list("id", flat=True))
-    return [link for link in links if {link.source_id, link.target_id} <= there]
+    found = set(rows.select_for_update(no_key=True, of=("self",)).values_list("id", flat=True))
+    return [link for link in links if {link.source_id, link.target_id} <= found]
 
 
-def told_of(link: Link) -> dict[str, Any]:
-    """A link as it is written down."""
+def serialize_link(link: Link) -> dict[str, Any]:
     return {
         "id": str(link.id),
         "source": str(link.source_id),
@@ -267,19 +311,77 @@ def told_of(link: Link) -> dict[str, Any]:
     }
 
 
-def ends_told(told: dict[str, Any]) -> set[UUID]:
-    return {UUID(told[side]) for side in SIDES}
+def serialized_ends(link: dict[str, Any]) -> set[UUID]:
+    return {UUID(link[side]) for side in SIDES}
 
 
-def link_of(account_id: UUID, told: dict[str, Any]) -> Link:
-    """A link that was written down, as it was."""
+def deserialize_link(account_id: UUID, link: dict[str, Any]) -> Link:
     return Link(
-        id=UUID(told["id"]),
+        id=UUID(link["id"]),
         account_id=account_id,
-        source_id=UUID(told["source"]),
-        target_id=UUID(told["target"]),
-        type=told["type"],
-        weight=told["weight"],
-        properties=told["properties"],
-        created_at=datetime.fromisoformat(told["created_at"]),
+        source_id=UUID(link["source"]),
+        target_id=UUID(link["target"]),
+        type=link["type"],
+        weight=link["weight"],
+        properties=link["properties"],
+        created_at=datetime.fromisoformat(link["created_at"]),
     )
+
+
+def to_ids(texts: Iterable[str]) -> set[UUID]:
+    return {UUID(text) for text in texts}
+
+
+def to_texts(ids: Iterable[UUID]) -> list[str]:
+    return [str(each) for each in sorted(ids)]
+
+
+def lock_parts_of(account_id: UUID, entity_ids: Collection[UUID]) -> list[EntityPart]:
+    """Lock the parts of these entities, in the order of their ids. Under their holder's lock, no others are added."""
+    return [
+        EntityPart.from_entity(row)
+        for row in lock_entity_rows_exclusively(account_id, merged_entity_ids(account_id, entity_ids))
+    ]
+
+
+def store_parts(parts: Iterable[EntityPart]) -> None:
+    """Store what the parts brought, where that changed. One statement."""
+    notes = {part.entity: part.to_metadata() for part in parts}
+    changed = sorted((entity for entity, note in notes.items() if note != entity.metadata), key=lambda row: row.id)
+    for entity in changed:
+        entity.metadata = notes[entity]
+    if changed:
+        rows = [Memory(id=entity.id, metadata=entity.metadata) for entity in changed]
+        Memory.objects.bulk_update(rows, ["metadata"])
+
+
+def assign_parts(parts: Sequence[EntityPart], whole: Entity) -> None:
+    """Make the parts belong to another whole. One statement, none for no parts."""
+    for part in parts:
+        part.entity.merged_into = whole
+    rows: Any = Entity.objects.filter(pk__in=[part.id for part in parts])
+    if parts:
+        rows.update(merged_into=whole)
+
+
+def give_details(part: EntityPart, whole: Entity, *, properties: dict[str, Any], description: str) -> None:
+    """Give the whole those of these details that it does not have, and note them on the part."""
+    part.properties = {name: value for name, value in properties.items() if name not in whole.properties}
+    part.description = "" if whole.description else description
+    whole.properties = {**whole.properties, **part.properties}
+    whole.description = whole.description or part.description
+
+
+def take_back_details(part: EntityPart, whole: Entity) -> tuple[dict[str, Any], str]:
+    """Remove the details that the part gave, if unchanged, from the whole. Returns properties and description."""
+    taken = {
+        name: value
+        for name, value in part.properties.items()
+        if name in whole.properties and whole.properties[name] == value
+    }
+    whole.properties = {name: value for name, value in whole.properties.items() if name not in taken}
+    description = part.description if part.description == whole.description else ""
+    if description:
+        whole.description = ""
+    part.properties, part.description = {}, ""
+    return taken, description

@@ -1,19 +1,19 @@
-"""Which entity a name stands for: by its exact name or alias, then by a name and a meaning that are nearly the same.
+"""Finding the entity that a name stands for: by its exact name or alias, or by a name and meaning nearly the same.
 
-Nearly the same is narrow, since two who are taken for one are worse than one who is taken for two: staff merge what is
-double (`entity_merges`), but nobody can tell later which fact was about whom. Of one type and holder, a name is taken
-for another's misspelling only where
+Nearly the same is narrow, since taking two people for one is worse than taking one for two: staff can merge duplicates
+(`merge`), but cannot find out afterwards which fact was about whom. Within one type and holder, a name counts as a
+misspelling of another only if all of these hold:
 
-- `is_misspelt`: letters and figures are the same in order, but for one letter that is missing inside of one word.
-  Figures count ("Room 101"), and so do the first and the last letter of a word: endings carry gender and number
-  ("Michael", "Michaela"), beginnings tell names apart ("Anna", "Hanna"), and so do letters in the same place ("Alina",
+- `differs_by_one_letter`: letters and digits are the same in order, but for one letter missing inside one word.
+  Digits count ("Room 101"), and so do the first and last letter of a word: endings carry gender and number
+  ("Michael", "Michaela"), beginnings distinguish names ("Anna", "Hanna"), and so do letters in the same place ("Alina",
   "Alisa");
-- and `FUZZY_NAME_SCORE`: their rapidfuzz ratio, 0 to 100, is at least 90. A letter weighs too much in a short name;
-- and `FUZZY_SIMILARITY`: the cosine of their vectors (name, aliases and description) is at least 0.85. Measured with
+- `FUZZY_NAME_SCORE`: their rapidfuzz ratio, 0 to 100, is at least 90. One letter weighs too much in a short name;
+- `FUZZY_SIMILARITY`: the cosine of their vectors (name, aliases and description) is at least 0.85. Measured with
   all-MiniLM-L6-v2: "Jon Smith" and "John Smith" 0.86, "Philip Miller" and "Phillip Miller" 0.95, but "Jon Smith" and
   "Joan Smith" 0.66, "Baker Street" and "Barker Street" 0.80; with descriptions of two men "Jon" and "John" 0.48.
 
-Without a vector on both sides there is no guess, and none about names that begin with different characters.
+Without a vector on both sides nothing is guessed, and names with different first characters are not compared.
 """
 
 import re
@@ -24,31 +24,31 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import F, Q
+from django.db.models import Q
 from rapidfuzz import fuzz
 
-from memory.identity import entity_identity, holder, name_digest, normalize_name
-from memory.models import Entity, EntityName, Kind
+from memory.identity import entity_identity, holder_key, normalize_name
+from memory.models import Conversation, EntityName, Memory
 from memory.models.binary import Embedding, binary_cursor, half_vector
 from memory.owner import Owner
 
 FUZZY_NAME_SCORE = 90.0
 FUZZY_SIMILARITY = 0.85
-MOST_LETTERS_APART = 4
-"""By which names differ in length at most, punctuation and blanks counted, to be compared at all."""
-SHORTEST_MISSPELT = 3
-"""Letters that a word has at least, of which one may be missing."""
+MAX_LENGTH_DIFFERENCE = 4
+"""Characters, punctuation and blanks included, by which names may differ in length to be compared."""
+MIN_WORD_LETTERS = 3
+"""Letters of the shorter word in a pair that differs by one letter."""
 
-FIGURES = re.compile(r"\d+")
-# of Latin letters alone: elsewhere such marks are vowels
+DIGITS = re.compile(r"\d+")
+# on Latin letters only: in other scripts such marks are vowels
 ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
-# not what tells names apart, such as C++ and C#
+# without signs that distinguish names, such as C++ and C#
 BETWEEN_WORDS = re.compile(r"[\s.,;:!?'’\"()/_-]+")
 
 HOLDER_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
-# names first, which are cheap to compare: only of what begins alike and is about as long are vectors looked at
-NEARLY = """
+# names are compared first, as that is cheap: vectors only of names with the same first character and similar length
+SELECT_SIMILAR_NAMES = """
 WITH sought AS MATERIALIZED (
     SELECT number, type, name, left(name, 1) AS begins, length(name) AS letters, vector::halfvec AS vector
     FROM unnest(%s::int[], %s::text[], %s::text[], %s::text[]) AS given (number, type, name, vector)
@@ -70,8 +70,8 @@ WHERE distance <= %s ORDER BY number, distance, entity_id, name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
-    """What an unknown name is looked for by: its type, and the vector of its text."""
+class SoughtName:
+    """An unknown name to look for, with its type and the vector of its text."""
 
     name: str
     type: str
@@ -79,75 +79,54 @@ class Sought:
 
 
 def lock_holder(owner: Owner) -> None:
-    """Until the transaction ends, nobody else writes what this holder knows. Taken before any row is locked."""
+    """Serialize writers of this holder's knowledge until the transaction ends. Taken before any row is locked."""
     with connection.cursor() as cursor:
-        cursor.execute(HOLDER_LOCK, [f"knowledge:{owner.account_id}:{holder(owner)}"])
+        cursor.execute(HOLDER_LOCK, [f"knowledge:{owner.account_id}:{holder_key(owner)}"])
 
 
-def of_holder(owner: Owner) -> Q:
-    """The rows of the owner's own knowledge (`identity.holder`)."""
+def filter_by_holder(owner: Owner) -> Q:
+    """Return the condition for rows of the owner's own knowledge (`identity.holder_key`)."""
     return Q(user_id=owner.user_id) if owner.user_id else Q(user_id="", agent_id=owner.agent_id)
 
 
-def holder_of(entity: Entity, *, actor: str = "") -> Owner:
-    """Whose entity it is, in the channel that its names are of."""
+def holder_of_row(row: Memory | Conversation) -> str:
+    """Return the holder (`identity.holder_key`) of a memory or conversation."""
+    return holder_key(owner_of_row(row))
+
+
+def owner_of_row(row: Memory | Conversation, *, actor: str = "") -> Owner:
+    """Return the holder of a memory or conversation as an owner, in its channel."""
     return Owner(
-        account_id=entity.account_id,
-        agent_id=entity.agent_id,
-        user_id=entity.user_id,
-        channel=entity.channel,
-        actor=actor,
+        account_id=row.account_id, agent_id=row.agent_id, user_id=row.user_id, channel=row.channel, actor=actor
     )
 
 
-def identities_of(owner: Owner, *, type: str, names: Iterable[str]) -> list[str]:  # noqa: A002
-    """What names may be stored under where the owner reads, the active channel before `_global` for each."""
+def identities_of_names(owner: Owner, *, type: str, names: Iterable[str]) -> list[str]:  # noqa: A002
+    """Return the identities of names where the owner reads: for each name in the active channel, then in `_global`."""
     owners = [replace(owner, channel=channel) for channel in owner.channels]
     return [entity_identity(each, type=type, name=name) for name in names for each in owners]
 
 
-def claims_on(account_id: UUID, identities: Collection[str]) -> dict[str, UUID]:
-    """The entities that go by names, by the names' identities. One statement."""
+def entity_ids_by_identity(account_id: UUID, identities: Collection[str]) -> dict[str, UUID]:
+    """Return the entities that have names with these identities. One statement."""
     rows = EntityName.objects.filter(account_id=account_id, identity__in=set(identities))
     return dict(rows.values_list("identity", "entity_id"))
 
 
-def known_by_names(owner: Owner, names: Collection[str]) -> dict[str, list[Entity]]:
-    """The holder's entities of whatever type that go by these names where the owner reads, by normalized name.
+def find_misspelt_entities(owner: Owner, sought: Sequence[SoughtName], *, model: str) -> list[UUID | None]:
+    """Return for each name the entity that it misspells, or None. One statement.
 
-    Those of the active channel first. One statement; nothing for names that nobody goes by.
-    """
-    wanted = {name_digest(owner, name): normalize_name(name) for name in names}
-    if not wanted:
-        return {}
-    rows: Any = Entity.objects.filter(of_holder(owner), account_id=owner.account_id, kind=Kind.ENTITY)
-    rows = rows.in_channels(owner).filter(archived=False, quarantined=False, known_names__name_digest__in=list(wanted))
-    found: dict[str, list[Entity]] = {}
-    by_channel = sorted(
-        rows.annotate(digest=F("known_names__name_digest")).order_by("id"),
-        key=lambda entity: owner.channels.index(entity.channel),
-    )
-    for entity in by_channel:
-        known = found.setdefault(wanted[entity.digest], [])
-        if entity not in known:
-            known.append(entity)
-    return found
-
-
-def find_misspelt(owner: Owner, sought: Sequence[Sought], *, model: str) -> list[UUID | None]:
-    """The entity of the same type, holder and channels whose name each is taken to be a misspelling of. One statement.
-
-    Of several the one nearest in meaning.
+    Entities are of the same type, holder and channels; of several the one nearest in meaning is returned.
     """
     found: list[UUID | None] = [None] * len(sought)
-    for number, entity_id, name in near_in_meaning(owner, sought, model=model):
-        if found[number] is None and is_nearly(sought[number].name, name):
+    for number, entity_id, name in find_similar_names(owner, sought, model=model):
+        if found[number] is None and is_misspelling(sought[number].name, name):
             found[number] = entity_id
     return found
 
 
-def near_in_meaning(owner: Owner, sought: Sequence[Sought], *, model: str) -> list[tuple[int, UUID, str]]:
-    """Number, entity and one of its names, for those that begin alike and whose meaning is near, nearest first."""
+def find_similar_names(owner: Owner, sought: Sequence[SoughtName], *, model: str) -> list[tuple[int, UUID, str]]:
+    """Return number, entity and name of those near in meaning with the same first character, nearest first."""
     if not sought:
         return []
     columns: list[list[Any]] = [
@@ -156,39 +135,39 @@ def near_in_meaning(owner: Owner, sought: Sequence[Sought], *, model: str) -> li
         [normalize_name(each.name) for each in sought],
         [half_vector(each.vector).to_text() for each in sought],
     ]
-    holds = (owner.account_id, owner.user_id, owner.agent_id, list(owner.channels))
+    scope = (owner.account_id, owner.user_id, owner.agent_id, list(owner.channels))
     near = (model, len(sought[0].vector), 1 - FUZZY_SIMILARITY)
     with binary_cursor() as cursor:
-        cursor.execute(NEARLY, [*columns, MOST_LETTERS_APART, *holds, *near])
+        cursor.execute(SELECT_SIMILAR_NAMES, [*columns, MAX_LENGTH_DIFFERENCE, *scope, *near])
         return list(cursor.fetchall())
 
 
-def is_nearly(name: str, other: str) -> bool:
-    """Whether one name is taken for a misspelling of the other, as far as names tell (see above)."""
-    return name_score(name, other) >= FUZZY_NAME_SCORE and is_misspelt(name, other)
+def is_misspelling(name: str, other: str) -> bool:
+    """Return True if one name counts as a misspelling of the other, as far as their letters decide it (see above)."""
+    return name_similarity(name, other) >= FUZZY_NAME_SCORE and differs_by_one_letter(name, other)
 
 
-def name_score(name: str, other: str) -> float:
-    """How alike two names are written, 0 to 100, whatever accents and punctuation they have."""
-    return fuzz.ratio(" ".join(words_of(name)), " ".join(words_of(other)))
+def name_similarity(name: str, other: str) -> float:
+    """Return how similar two names are written, from 0 to 100, without accents and punctuation."""
+    return fuzz.ratio(" ".join(split_name(name)), " ".join(split_name(other)))
 
 
-def is_misspelt(name: str, other: str) -> bool:
-    """Whether two names have the same letters and figures, but for one letter missing inside of one word."""
-    ours, theirs = words_of(name), words_of(other)
-    if FIGURES.findall(" ".join(ours)) != FIGURES.findall(" ".join(theirs)):
+def differs_by_one_letter(name: str, other: str) -> bool:
+    """Return True if two names have the same letters and digits, apart from one letter missing inside one word."""
+    ours, theirs = split_name(name), split_name(other)
+    if DIGITS.findall(" ".join(ours)) != DIGITS.findall(" ".join(theirs)):
         return False
     if "".join(ours) == "".join(theirs):
         return bool(ours)
     if len(ours) != len(theirs):
         return False
     changed = [pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]]
-    return len(changed) == 1 and lacks_a_letter(*sorted(changed[0], key=len))
+    return len(changed) == 1 and lacks_inner_letter(*sorted(changed[0], key=len))
 
 
-def lacks_a_letter(shorter: str, longer: str) -> bool:
-    """Whether the words, of Latin letters, differ in one letter alone, which is neither first nor last."""
-    if len(longer) != len(shorter) + 1 or len(shorter) < SHORTEST_MISSPELT:
+def lacks_inner_letter(shorter: str, longer: str) -> bool:
+    """Return True if the Latin words differ in one letter only, neither the first nor the last."""
+    if len(longer) != len(shorter) + 1 or len(shorter) < MIN_WORD_LETTERS:
         return False
     if not (longer.isascii() and longer.isalpha()):
         return False
@@ -197,10 +176,10 @@ def lacks_a_letter(shorter: str, longer: str) -> bool:
     )
 
 
-def words_of(name: str) -> list[str]:
-    """The words of a name, Latin letters without their accents, and without what stands between words.
+def split_name(name: str) -> list[str]:
+    """Return the words of a name, without accents on Latin letters and without punctuation between words.
 
-    >>> words_of("José J. García-Ruiz")
+    >>> split_name("José J. García-Ruiz")
     ['jose', 'j', 'garcia', 'ruiz']
     """
     return BETWEEN_WORDS.sub(" ", ACCENTS.sub("", unicodedata.normalize("NFKD", normalize_name(name)))).split()

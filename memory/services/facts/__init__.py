@@ -1,0 +1,14 @@
+"""Facts (X3, B3): claims with a period in which they are true, and a history of what was believed and when.
+
+- `learn`: `learn_fact`, `learn_facts` store claims, or confirm those that are known already.
+- `store`: `visible_facts`, `list_facts`, `find_fact` and `read_fact_history` read; `revise_beliefs` and `end_beliefs`
+  write versions.
+- `supersede`: `supersede_fact`, `replace_wrong_fact`, `correct_fact`, `retract_fact`, `reject_fact`.
+- `review`: `find_rivals`, `prefer_new`, `open_review`, `decide_review` handle facts that contradict each other.
+- `globalize`: `globalize_fact`, `globalize_facts` copy facts of a project's channel to `_global`.
+- `tombstones`: `find_tombstones`, `add_tombstone`, `lift_tombstone` keep rejected claims from being learned again.
+- `references`: locks and checks of what facts refer to.
+
+A new way to change a fact belongs in `supersede`: lock with `lock_facts`, then write through `store`, which keeps the
+versions.
+"""

@@ -1,9 +1,9 @@
-"""Promotion (X13): what is prominent in a project's channel becomes known in `_global`, to the same holder.
+"""Globalizing facts (X13): copies of prominent facts of a project's channel in `_global`, for the same holder.
 
-A fact is prominent that is believed with PROMOTE_CONFIDENCE as it is now, was read PROMOTE_ACCESS_COUNT times, and was
-learnt in PROMOTE_CONVERSATIONS conversations: its own, and those of the turns that it is DERIVED_FROM. It is promoted
-once, whatever becomes of the copy: PROMOTED_FROM tells. What `_global` does not take, as it was rejected or is in
-quarantine there, is refused, and met again by the next run.
+A fact is prominent if it is believed with PROMOTE_CONFIDENCE after fading, was read PROMOTE_ACCESS_COUNT times, and was
+learned in PROMOTE_CONVERSATIONS conversations: its own, and those of the turns that it is DERIVED_FROM. It is copied
+once, whatever becomes of the copy: a PROMOTED_FROM link says so. A copy that `_global` refuses, because the claim was
+rejected or is in quarantine there, is tried again by the next run.
 """
 
 import logging
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.db import transaction
@@ -19,25 +19,27 @@ from django.db.models import Case, Count, Exists, F, OuterRef, QuerySet, Subquer
 from django.db.models.functions import Coalesce
 
 from memory import conf
+from memory.audit import record_audit
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
-from memory.models import Fact, Kind, Link
+from memory.models import Fact, FactVersion, Kind, Link, Memory
 from memory.models.facts import true_at
 from memory.owner import GLOBAL_CHANNEL, Owner
-from memory.services.embedding.embed import Embedded, embed_texts
-from memory.services.facts.learn import identity_of, is_away
-from memory.services.facts.references import links_from
-from memory.services.facts.supersede import lock_facts, promote_fact
-from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM
+from memory.services.embedding.embed import EmbeddedTexts, embed_texts
+from memory.services.entities.resolve import owner_of_row
+from memory.services.facts.learn import FactDraft, LearnedFact, identity_of_fact, is_hidden_fact, store_fact_drafts
+from memory.services.facts.references import links_from_facts, lock_for_reference
+from memory.services.facts.store import next_belief_at
+from memory.services.facts.supersede import live_entities_of_facts, lock_fact, lock_facts, refuse_inactive
+from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, NewLink, insert_links
 
 logger = logging.getLogger(__name__)
 
-ACTOR = "job:promote"
-REFUSALS = (Conflict, Forbidden, NotFound, Unprocessable)
+ACTOR = "job:globalize_facts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
-    """From when on a fact is prominent: each is reached at its own value."""
+class GlobalizeThresholds:
+    """Smallest values, included, from which a fact is prominent."""
 
     promote_confidence: float = conf.PROMOTE_CONFIDENCE
     promote_access_count: int = conf.PROMOTE_ACCESS_COUNT
@@ -45,21 +47,21 @@ class Thresholds:
 
     @property
     def snapshot(self) -> Mapping[str, Any]:
-        """For the audit log."""
+        """Return the values as the audit log keeps them."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """How `_global` knows a claim: not at all (`beliefs` 0), or with so many beliefs and links from it."""
+class GlobalCopyState:
+    """Numbers of beliefs and outgoing links of a fact's copy in `_global`; `beliefs` is 0 where there is none."""
 
     beliefs: int = 0
     links: int = 0
-    is_away: bool = False
+    is_hidden: bool = False
 
 
-def prominent_facts(*, now: datetime, thresholds: Thresholds) -> QuerySet[Fact]:
-    """Those of all accounts that are to be promoted: true, live, in a project's channel, and not promoted before."""
+def filter_prominent(*, now: datetime, thresholds: GlobalizeThresholds) -> QuerySet[Fact]:
+    """Return the facts of all accounts to be globalized: true, live, in a project's channel and not copied before."""
     facts: Any = Fact.objects
     promoted = Link.objects.filter(account_id=OuterRef("account_id"), target_id=OuterRef("pk"), type=PROMOTED_FROM)
     rows = facts.live(now).filter(
@@ -69,13 +71,12 @@ def prominent_facts(*, now: datetime, thresholds: Thresholds) -> QuerySet[Fact]:
         confidence__gte=thresholds.promote_confidence,
         access_count__gte=thresholds.promote_access_count,
     )
-    rows = rows.exclude(channel=GLOBAL_CHANNEL).alias(conversations=conversations_of_a_fact())
-    found: QuerySet[Fact] = rows.filter(conversations__gte=thresholds.promote_conversations)
-    return found
+    rows = rows.exclude(channel=GLOBAL_CHANNEL).alias(conversations=conversation_count())
+    return cast("QuerySet[Fact]", rows.filter(conversations__gte=thresholds.promote_conversations))
 
 
-def conversations_of_a_fact() -> Any:
-    """How many there are: its own, if any, and others whose turns it is DERIVED_FROM."""
+def conversation_count() -> Any:
+    """Return the expression that counts a fact's conversation, if any, and others whose turns it is DERIVED_FROM."""
     own = Case(When(conversation_id="", then=0), default=1)
     turns = Link.objects.filter(
         account_id=OuterRef("account_id"), source_id=OuterRef("pk"), type=DERIVED_FROM, target__kind=Kind.TURN
@@ -85,11 +86,11 @@ def conversations_of_a_fact() -> Any:
     return own + Coalesce(Subquery(counted), 0)
 
 
-def find_prominent(
-    *, after: UUID | None, account_id: UUID | None, limit: int, now: datetime, thresholds: Thresholds
+def find_prominent_facts(
+    *, after: UUID | None, account_id: UUID | None, limit: int, now: datetime, thresholds: GlobalizeThresholds
 ) -> list[Fact]:
-    """The next of them behind that id, of one account or of all."""
-    rows = prominent_facts(now=now, thresholds=thresholds)
+    """Return the next `limit` prominent facts with ids above `after`, of one account or of all."""
+    rows = filter_prominent(now=now, thresholds=thresholds)
     if account_id is not None:
         rows = rows.filter(account_id=account_id)
     if after is not None:
@@ -97,80 +98,153 @@ def find_prominent(
     return list(rows.order_by("pk")[:limit])
 
 
-def promote_each(facts: Sequence[Fact], *, now: datetime, thresholds: Thresholds) -> Counter[str]:
-    """Promote these, each in a transaction of its own; what was done, by name.
+def globalize_facts(facts: Sequence[Fact], *, now: datetime, thresholds: GlobalizeThresholds) -> Counter[str]:
+    """Globalize facts, each in a transaction of its own. Returns counts by name.
 
-    Facts that became copies (`facts_promoted`), that `_global` knew (`facts_known`; `facts_revived` of them were
-    archived or expired there), `refused` and `failed` ones; and what came of it, `links_made` and `versions_made`. What
-    somebody else promoted, or changed, meanwhile is none of them.
+    `facts_promoted` became new copies; `facts_known` existed in `_global`, `facts_revived` of them archived or expired;
+    others were `refused` or `failed`. `links_made` and `versions_made` count rows. A fact that was globalized or
+    changed by somebody else in the meantime is counted nowhere.
     """
-    # outside of transactions: it may take seconds
+    # outside transactions, as it may take seconds
     embedded = embed_texts([fact.text for fact in facts])
-    done: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for fact in facts:
-        done += promote_one(fact, embedded=embedded, now=now, thresholds=thresholds)
-    return done
+        try:
+            with transaction.atomic():
+                done = globalize_if_prominent(fact, embedded=embedded, now=now, thresholds=thresholds)
+        except (Conflict, Forbidden, NotFound, Unprocessable) as err:
+            logger.info("fact %s was not globalized: %s", fact.pk, err.code)
+            done = Counter(refused=1)
+        except Exception as err:  # noqa: BLE001 - the outermost loop of the job
+            # only the type: the message may quote the fact
+            logger.error("globalizing fact %s failed: %s", fact.pk, type(err).__name__)
+            done = Counter(failed=1)
+        counts += done
+    return counts
 
 
-def promote_one(fact: Fact, *, embedded: Embedded, now: datetime, thresholds: Thresholds) -> Counter[str]:
-    try:
-        with transaction.atomic():
-            return promote_if_prominent(fact, embedded=embedded, now=now, thresholds=thresholds)
-    except REFUSALS as err:
-        logger.info("fact %s is not promoted: %s", fact.pk, err.code)
-        return Counter(refused=1)
-    except Exception as err:  # noqa: BLE001 - the outermost loop of the works
-        # its words may be the fact's
-        logger.error("promotion of fact %s failed: %s", fact.pk, type(err).__name__)
-        return Counter(failed=1)
-
-
-def promote_if_prominent(found: Fact, *, embedded: Embedded, now: datetime, thresholds: Thresholds) -> Counter[str]:
-    """In the caller's transaction: nothing where it is prominent no longer, once it is locked."""
-    owner = Owner(
-        account_id=found.account_id,
-        agent_id=found.agent_id,
-        user_id=found.user_id,
-        channel=found.channel,
-        actor=ACTOR,
-    )
-    fact = lock_with_copy(owner, found, now=now)
-    if not prominent_facts(now=now, thresholds=thresholds).filter(pk=fact.pk).exists():
+def globalize_if_prominent(
+    found: Fact, *, embedded: EmbeddedTexts, now: datetime, thresholds: GlobalizeThresholds
+) -> Counter[str]:
+    """Globalize a fact in the caller's transaction if it is still prominent once it is locked."""
+    owner = owner_of_row(found, actor=ACTOR)
+    known = find_global_copy(owner, found).values_list("pk", flat=True)
+    linked = [link.target_id for link in links_from_facts([found], ABOUT, DERIVED_FROM)]
+    # with its copy and what both refer to, in the order in which all code locks memories
+    [fact] = lock_facts(owner, [found.pk], alone=set(known), shared=linked, now=now)
+    if not filter_prominent(now=now, thresholds=thresholds).filter(pk=fact.pk).exists():
         return Counter()
-    before = standing_of(owner, fact, now=now)
+    before = read_copy_state(owner, fact, now=now)
     reason = f"prominent in {fact.channel}"
-    promote_fact(owner, fact.pk, reason=reason, thresholds=thresholds.snapshot, embedded=embedded, now=now)
-    return figures_of(before, standing_of(owner, fact, now=now))
-
-
-def lock_with_copy(owner: Owner, found: Fact, *, now: datetime) -> Fact:
-    """Lock it, what `_global` has of it, and what both refer to, in the order of everybody who locks memories."""
-    known = copies_of(owner, found).values_list("pk", flat=True)
-    linked = [link.target_id for link in links_from([found], ABOUT, DERIVED_FROM)]
-    return lock_facts(owner, [found.pk], alone=set(known), shared=linked, now=now)[0]
-
-
-def copies_of(owner: Owner, fact: Fact) -> QuerySet[Fact]:
-    """The fact of `_global` that says the same, if there is one."""
-    identity = identity_of(replace(owner, channel=GLOBAL_CHANNEL), fact)
-    rows: Any = Fact.objects
-    found: QuerySet[Fact] = rows.filter(account_id=fact.account_id, kind=Kind.FACT, identity=identity)
-    return found
-
-
-def standing_of(owner: Owner, fact: Fact, *, now: datetime) -> Standing:
-    copies: Any = copies_of(owner, fact)
-    known = copies.annotate(links=Count("links_out"), beliefs=F("belief_number")).first()
-    if known is None:
-        return Standing()
-    return Standing(beliefs=known.beliefs, links=known.links, is_away=is_away(known, now=now))
-
-
-def figures_of(before: Standing, after: Standing) -> Counter[str]:
+    globalize_fact(owner, fact.pk, reason=reason, thresholds=thresholds.snapshot, embedded=embedded, now=now)
+    after = read_copy_state(owner, fact, now=now)
     return Counter(
         facts_promoted=int(not before.beliefs),
         facts_known=int(before.beliefs > 0),
-        facts_revived=int(before.is_away),
+        facts_revived=int(before.is_hidden),
         links_made=after.links - before.links,
         versions_made=after.beliefs - before.beliefs,
+    )
+
+
+def find_global_copy(owner: Owner, fact: Fact) -> QuerySet[Fact]:
+    """Return the query for the equal fact of `_global`, at most one."""
+    identity = identity_of_fact(replace(owner, channel=GLOBAL_CHANNEL), fact)
+    rows: Any = Fact.objects.filter(account_id=fact.account_id, kind=Kind.FACT, identity=identity)
+    return cast("QuerySet[Fact]", rows)
+
+
+def read_copy_state(owner: Owner, fact: Fact, *, now: datetime) -> GlobalCopyState:
+    copies: Any = find_global_copy(owner, fact)
+    known = copies.annotate(links=Count("links_out"), beliefs=F("belief_number")).first()
+    if known is None:
+        return GlobalCopyState()
+    return GlobalCopyState(beliefs=known.beliefs, links=known.links, is_hidden=is_hidden_fact(known, now=now))
+
+
+def globalize_fact(
+    owner: Owner,
+    fact_id: UUID,
+    *,
+    reason: str,
+    thresholds: Mapping[str, Any] | None = None,
+    embedded: EmbeddedTexts,
+    now: datetime,
+) -> Fact:
+    """Make a fact known in every channel: copy it to `_global` for the same holder. Returns the copy.
+
+    Embed its claim first. An equal fact of `_global` is confirmed and linked instead. `thresholds` are those that the
+    fact had to reach, for the audit log. Raises NotFound, Forbidden, Conflict where the fact is not active, or is in
+    `_global` already.
+    """
+    with transaction.atomic():
+        fact = lock_fact(owner, fact_id, now=now)
+        refuse_inactive(fact)
+        if fact.channel == GLOBAL_CHANNEL:
+            raise Conflict("the fact is in _global already")
+        # for the fact's holder: globalizing does not make another agent a participant of the conversation
+        holder = replace(owner, agent_id=fact.agent_id, user_id=fact.user_id, channel=GLOBAL_CHANNEL)
+        [copy] = store_fact_drafts(
+            holder,
+            [draft_of_copy(fact, now=now)],
+            conversations={},
+            reason=FactVersion.Reason.PROMOTED,
+            embedded=embedded,
+            now=next_belief_at(fact, now),
+        )
+        turn_ids = link_global_copy(fact, copy, reason=reason, now=now)
+        snapshot = {} if thresholds is None else {"config_snapshot": dict(thresholds)}
+        record_globalization(owner, fact, copy, turn_ids=turn_ids, metadata={"reason": reason}, **snapshot)
+    return copy.fact
+
+
+def draft_of_copy(fact: Fact, *, now: datetime) -> FactDraft:
+    return FactDraft(
+        claim=fact.text,
+        confidence=fact.unfaded_confidence,
+        certainty=fact.certainty,
+        temporal=fact.temporal,
+        valid_from=fact.valid_from,
+        valid_to=fact.valid_to,
+        entity_ids=live_entities_of_facts(fact, now=now),
+        source=fact.source,
+        event_time=fact.event_time,
+        conversation_id=fact.conversation_id,
+        metadata=fact.metadata,
+    )
+
+
+def link_global_copy(fact: Fact, copy: LearnedFact, *, reason: str, now: datetime) -> list[UUID]:
+    """Link a copy to its original (PROMOTED_FROM) and to the original's turns (DERIVED_FROM). Returns those turns."""
+    owner = Owner(account_id=fact.account_id)
+    linked = [link.target_id for link in links_from_facts([fact], DERIVED_FROM)]
+    locked = lock_for_reference(owner, ids=linked, now=now)
+    turn_ids = [turn_id for turn_id in linked if turn_id in locked]
+    links = [NewLink(source_id=copy.fact.id, type=DERIVED_FROM, target_id=turn_id) for turn_id in turn_ids]
+    properties = {"reason": reason}
+    links.append(NewLink(source_id=copy.fact.id, type=PROMOTED_FROM, target_id=fact.id, properties=properties))
+    insert_links(fact.account_id, links)
+    if copy.is_new and fact.source_turn_id in turn_ids:
+        rows: Any = Fact.objects.filter(pk=copy.fact.id)
+        rows.update(source_turn_id=fact.source_turn_id)
+        copy.fact.source_turn_id = fact.source_turn_id
+    return turn_ids
+
+
+def record_globalization(
+    owner: Owner, fact: Fact, copy: LearnedFact, *, turn_ids: Sequence[UUID], **columns: Mapping[str, Any]
+) -> None:
+    sources = set(Memory.objects.filter(id__in=turn_ids, kind=Kind.TURN).values_list("conversation_id", flat=True))
+    conversations = sources | {fact.conversation_id} - {""}
+    record_audit(
+        owner,
+        operation="promote",
+        memory_type="semantic",
+        affected_ids=[copy.fact.id, fact.id],
+        target_channels=[GLOBAL_CHANNEL],
+        promoted_from_channel=fact.channel,
+        promotion_confidence=fact.confidence,
+        promotion_access_count=fact.access_count,
+        promotion_conversation_count=len(conversations),
+        **columns,
     )

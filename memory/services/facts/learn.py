@@ -1,49 +1,49 @@
-"""Facts (X3, B3): learnt once, believed from then on, read as of any moment.
+"""Learning facts (X3, B3): a claim is stored once, believed from then on, and confirmed when it is learned again.
 
-Learning what is known already comes back with the row that there is: its evidence grows, its confidence rises to the
-greater one. One that was merged into another (`duplicates`) is known by that. Open facts are the same where holder,
-channel and normalized claim are; of what is past, planned or ended, the times count, too, as something may happen
-twice. What became of facts later is in `fact_changes`.
+Learning a known claim returns the existing row: its evidence grows, and its confidence rises to the greater of the two.
+A fact that was merged into another (`duplicates`) is known as that one. Open facts are equal if holder, channel and
+normalized claim are equal; for past, planned or ended facts the times count as well, as something may happen twice.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Q
 
-from memory.audit import record
-from memory.errors import Conflict, NotFound, Unprocessable
+from memory.audit import record_audit
+from memory.errors import Conflict, Unprocessable
 from memory.identity import fact_identity
 from memory.models import Certainty, Fact, FactVersion, Kind, Memory, Temporal
-from memory.models.facts import true_at
 from memory.owner import Owner
-from memory.retrieval.facts import FactsFound, search_facts
-from memory.scoring import CONFIDENCE_OF
-from memory.services.duplicates.standing import standing_for, standing_rows
-from memory.services.embedding.embed import Embedded
-from memory.services.facts.beliefs import add_versions, begin_belief, believed_versions, renew_beliefs
-from memory.services.facts.references import check_entities, find_turns, lock_shared, names_of
-from memory.services.facts.tombstones import rejected_among
+from memory.scoring import CONFIDENCE_BY_CERTAINTY
+from memory.services.duplicates.resolve import find_survivors, survivors_condition
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.facts.references import (
+    check_fact_entities,
+    entity_names_by_id,
+    find_turn_conversations,
+    lock_for_reference,
+)
+from memory.services.facts.store import begin_belief, revise_beliefs, store_fact_versions
+from memory.services.facts.tombstones import refuse_rejected_claims
 from memory.services.memories.links import ABOUT, DERIVED_FROM, NewLink, insert_links
-from memory.services.memories.store import OwnVector, store_memories
-from memory.services.recall.search import make_query, record_search
+from memory.services.memories.store import ClientVector, store_memories
 from memory_project.ids import uuid7
 from memory_project.tracing import traced
 
-LONGEST_CLAIM = 10_000
+MAX_CLAIM_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactDraft:
-    """A fact before it is learnt. `confidence` follows from `certainty` where it is not given, else it is 1.
+    """A fact before it is learned. Without `confidence`, `certainty` implies it; without either it is 1.
 
-    `entity_ids` are what it is about, `turn_ids` where it comes from: the first is its source turn. `own` is a vector
-    that the client brought.
+    `entity_ids` are what the fact is about, `turn_ids` where it comes from; the first is its source turn. `own` is a
+    vector that the client supplied.
     """
 
     claim: str
@@ -58,104 +58,108 @@ class FactDraft:
     event_time: datetime | None = None
     conversation_id: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
-    own: OwnVector | None = None
+    own: ClientVector | None = None
     id: UUID = field(default_factory=uuid7)
 
     @property
-    def worth(self) -> float:
-        """Its confidence."""
-        return CONFIDENCE_OF.get(self.certainty, 1.0) if self.confidence is None else self.confidence
+    def effective_confidence(self) -> float:
+        return CONFIDENCE_BY_CERTAINTY.get(self.certainty, 1.0) if self.confidence is None else self.confidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
-    """A fact, and whether it was new."""
+class LearnedFact:
+    """The stored fact of a draft. `is_new` is False for one that was known."""
 
     fact: Fact
     is_new: bool
 
 
-def learn_fact(owner: Owner, draft: FactDraft, *, embedded: Embedded, now: datetime) -> Learnt:
-    """`learn_facts` of one."""
+def learn_fact(owner: Owner, draft: FactDraft, *, embedded: EmbeddedTexts, now: datetime) -> LearnedFact:
+    """Learn one fact, as `learn_facts` does."""
     return learn_facts(owner, [draft], embedded=embedded, now=now)[0]
 
 
-@traced("learn", told=lambda learnt: {"count": len(learnt)})
-def learn_facts(owner: Owner, drafts: Sequence[FactDraft], *, embedded: Embedded, now: datetime) -> list[Learnt]:
-    """Believe these from now on; in the order of the drafts. All or nothing.
+@traced("learn", attributes=lambda learned: {"count": len(learned)})
+def learn_facts(
+    owner: Owner, drafts: Sequence[FactDraft], *, embedded: EmbeddedTexts, now: datetime
+) -> list[LearnedFact]:
+    """Believe these claims from now on. Returns one result for each draft, in order; all are stored or none.
 
-    Embed the claims first (`embed_texts`), outside transactions. What is believed already is confirmed: evidence is
-    added, confidence rises to the greater one, and it is true from the earlier time. Its other columns stay.
-    Raises Conflict for a claim that was rejected, or is in quarantine, Unprocessable for what no fact can be
-    (`check_draft`), for entities that are not of the owner's own knowledge and for turns that it may not see.
+    Embed the claims first (`embed_texts`), outside transactions. A fact that is believed already is confirmed: evidence
+    is added, confidence rises to the greater one, and validity starts at the earlier time. Its other columns stay.
+
+    Raises Conflict for a claim that was rejected or is in quarantine; Unprocessable for invalid values
+    (`check_fact_draft`), for entities outside the owner's own knowledge and for turns that the owner may not see.
     """
     for draft in drafts:
-        check_draft(draft)
+        check_fact_draft(draft)
     if not drafts:
         return []
     with transaction.atomic():
-        conversations = find_turns(owner, {turn_id for draft in drafts for turn_id in draft.turn_ids})
-        return put_facts(owner, drafts, conversations=conversations, embedded=embedded, now=now)
+        conversations = find_turn_conversations(owner, {turn_id for draft in drafts for turn_id in draft.turn_ids})
+        return store_fact_drafts(owner, drafts, conversations=conversations, embedded=embedded, now=now)
 
 
-def check_draft(draft: FactDraft) -> None:
-    """Raises Unprocessable, whoever brings it: the edges refuse it more kindly."""
+def check_fact_draft(draft: FactDraft) -> None:
+    """Raise Unprocessable for invalid values from any caller; the edges report shape errors in more detail before."""
     check_claim(draft.claim)
-    if not 0 <= draft.worth <= 1:
-        raise Unprocessable("confidence is from 0 to 1")
+    if not 0 <= draft.effective_confidence <= 1:
+        raise Unprocessable("confidence must be between 0 and 1")
     if draft.certainty and draft.certainty not in Certainty.values:
-        raise Unprocessable(f"certainty is one of {', '.join(Certainty.values)}")
+        raise Unprocessable(f"certainty must be one of {', '.join(Certainty.values)}")
     if draft.temporal not in Temporal.values:
-        raise Unprocessable(f"temporal is one of {', '.join(Temporal.values)}")
-    check_span(draft.valid_from, draft.valid_to)
+        raise Unprocessable(f"temporal must be one of {', '.join(Temporal.values)}")
+    check_validity(draft.valid_from, draft.valid_to)
 
 
 def check_claim(claim: str) -> None:
-    if not claim.strip() or len(claim) > LONGEST_CLAIM or "\x00" in claim:
-        raise Unprocessable(f"a claim has 1 to {LONGEST_CLAIM} characters, not only blanks, and no NUL")
+    if not claim.strip() or len(claim) > MAX_CLAIM_CHARACTERS or "\x00" in claim:
+        raise Unprocessable(
+            f"a claim must have 1 to {MAX_CLAIM_CHARACTERS} characters, not only blanks, and no NUL character"
+        )
 
 
-def check_span(valid_from: datetime | None, valid_to: datetime | None) -> None:
+def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> None:
     if any(time is not None and time.tzinfo is None for time in (valid_from, valid_to)):
-        raise Unprocessable("valid_from and valid_to need a zone")
+        raise Unprocessable("valid_from and valid_to need a time zone")
     if valid_from is not None and valid_to is not None and valid_to <= valid_from:
         raise Unprocessable("valid_to must be after valid_from")
 
 
-def put_facts(
+def store_fact_drafts(
     owner: Owner,
     drafts: Sequence[FactDraft],
     *,
     conversations: dict[UUID, str],
     reason: FactVersion.Reason = FactVersion.Reason.LEARNED,
-    embedded: Embedded,
+    embedded: EmbeddedTexts,
     now: datetime,
-) -> list[Learnt]:
-    """`learn_facts` of checked drafts in the caller's transaction. `conversations` are those of the turns."""
-    rows = [new_fact(owner, draft, conversations=conversations, now=now) for draft in drafts]
-    hold_references(owner, drafts, identities=[row.identity for row in rows], now=now)
+) -> list[LearnedFact]:
+    """Learn checked drafts in the caller's transaction. `conversations` maps turn ids to their conversations' ids."""
+    rows = [fact_from_draft(owner, draft, conversations=conversations, now=now) for draft in drafts]
+    lock_references(owner, drafts, identities=[row.identity for row in rows], now=now)
     own = {draft.id: draft.own for draft in drafts if draft.own is not None}
     new = {row.identity: row for row in store_memories(owner, rows, embedded=embedded, own=own, now=now)}
-    # after they are stored: a rejection that was on its way meanwhile is seen
-    refuse_rejected(owner, drafts)
-    add_versions(owner, list(new.values()), reason=reason)
-    facts = new | lock_known(owner, [row.identity for row in rows if row.identity not in new])
-    told = [row for row in rows if row.id != facts[row.identity].id]
-    bring_back({facts[row.identity].id: facts[row.identity] for row in told}.values(), now=now)
-    confirm_facts(owner, [(facts[row.identity], row) for row in told], now=now)
+    # after storing, so that a rejection that was committed meanwhile is seen
+    refuse_rejected_drafts(owner, drafts)
+    store_fact_versions(owner, list(new.values()), reason=reason)
+    facts = new | lock_known_facts(owner, [row.identity for row in rows if row.identity not in new])
+    repeated = [row for row in rows if row.id != facts[row.identity].id]
+    restore_facts({facts[row.identity].id: facts[row.identity] for row in repeated}.values(), now=now)
+    confirm_facts(owner, [(facts[row.identity], row) for row in repeated], now=now)
     link_evidence(owner, zip([facts[row.identity] for row in rows], drafts, strict=True))
-    return [Learnt(fact=facts[row.identity], is_new=row is facts[row.identity]) for row in rows]
+    return [LearnedFact(fact=facts[row.identity], is_new=row is facts[row.identity]) for row in rows]
 
 
-def new_fact(owner: Owner, draft: FactDraft, *, conversations: dict[UUID, str], now: datetime) -> Fact:
+def fact_from_draft(owner: Owner, draft: FactDraft, *, conversations: dict[UUID, str], now: datetime) -> Fact:
     source_turn_id = next(iter(draft.turn_ids), None)
-    said_in = "" if source_turn_id is None else conversations.get(source_turn_id, "")
+    source_conversation = "" if source_turn_id is None else conversations.get(source_turn_id, "")
     fact = Fact(
         id=draft.id,
         kind=Kind.FACT,
-        conversation_id=draft.conversation_id or said_in,
+        conversation_id=draft.conversation_id or source_conversation,
         text=draft.claim,
-        confidence=draft.worth,
+        confidence=draft.effective_confidence,
         certainty=draft.certainty,
         temporal=draft.temporal,
         valid_from=draft.valid_from,
@@ -165,15 +169,15 @@ def new_fact(owner: Owner, draft: FactDraft, *, conversations: dict[UUID, str], 
         source=draft.source,
         metadata=draft.metadata,
     )
-    fact.identity = identity_of(owner, fact)
+    fact.identity = identity_of_fact(owner, fact)
     begin_belief(fact, now=now)
     return fact
 
 
-def identity_of(owner: Owner, fact: Fact) -> str:
-    """What makes a believed fact the same again, for a holder in a channel.
+def identity_of_fact(owner: Owner, fact: Fact) -> str:
+    """Return what identifies a believed fact within its holder's channel.
 
-    What is true now and open is one fact, whenever it is said to have begun.
+    A fact that is true now and open is one fact, whatever start it was given.
     """
     if fact.temporal == Temporal.CURRENT and fact.valid_to is None:
         return fact_identity(owner, claim=fact.text)
@@ -181,74 +185,83 @@ def identity_of(owner: Owner, fact: Fact) -> str:
     return fact_identity(owner, claim=fact.text, valid_from=times[0], valid_to=times[1])
 
 
-def hold_references(owner: Owner, drafts: Sequence[FactDraft], *, identities: Sequence[str], now: datetime) -> None:
-    """Keep what the drafts refer to, and facts that they may be again, from going while they are stored.
+def lock_references(owner: Owner, drafts: Sequence[FactDraft], *, identities: Sequence[str], now: datetime) -> None:
+    """Lock what the drafts refer to, and facts of the same `identities`, against deletion while the drafts are stored.
 
-    Raises Unprocessable for entities that are not there, or not of the owner's knowledge, and for turns that went.
+    Raises Unprocessable for entities that do not exist or are outside the owner's knowledge, and for deleted turns.
     """
     entity_ids = {entity_id for draft in drafts for entity_id in draft.entity_ids}
     turn_ids = {turn_id for draft in drafts for turn_id in draft.turn_ids}
-    locked = lock_shared(owner, ids=entity_ids | turn_ids, identities=identities, now=now)
-    check_entities(owner, sorted(entity_ids), locked)
+    locked = lock_for_reference(owner, ids=entity_ids | turn_ids, identities=identities, now=now)
+    check_fact_entities(owner, sorted(entity_ids), locked)
     if gone := turn_ids - locked.keys():
         raise Unprocessable(f"there is no turn {min(gone)}")
 
 
-def refuse_rejected(owner: Owner, drafts: Sequence[FactDraft]) -> None:
-    """Raises Conflict where one of the claims was rejected."""
-    names = names_of(owner, {entity_id for draft in drafts for entity_id in draft.entity_ids})
+def refuse_rejected_drafts(owner: Owner, drafts: Sequence[FactDraft]) -> None:
+    """Raise Conflict if one of the claims was rejected."""
+    names = entity_names_by_id(owner, {entity_id for draft in drafts for entity_id in draft.entity_ids})
     claims = [
         (draft.claim, [name for entity_id in draft.entity_ids for name in names.get(entity_id, ())]) for draft in drafts
     ]
-    if any(rejected_among(owner, claims)):
-        raise Conflict("this claim was rejected: staff may lift its tombstone")
+    refuse_rejected_claims(owner, claims)
 
 
-def lock_known(owner: Owner, identities: Sequence[str]) -> dict[str, Fact]:
-    """The active facts of these identities, or those that stand for them. Raises Conflict for one that went while it
-    was met. No query for none."""
+def lock_known_facts(owner: Owner, identities: Sequence[str]) -> dict[str, Fact]:
+    """Lock the active facts with these identities, or the facts that those were merged into. Returns them by identity.
+
+    No query for no identities. Raises Conflict if a fact disappeared in the meantime.
+    """
     if not identities:
         return {}
     rows: Any = Fact.objects.filter(account_id=owner.account_id, kind=Kind.FACT)
-    wanted = rows.filter(Q(identity__in=identities) | Q(standing_rows(owner, Kind.FACT, identities)))
+    wanted = rows.filter(Q(identity__in=identities) | Q(survivors_condition(owner, Kind.FACT, identities)))
     locked = list(wanted.order_by("id").select_for_update(no_key=True, of=("memory_ptr", "self")))
     known = {fact.identity: fact for fact in locked}
     if not known.keys() >= set(identities):
         raise Conflict("the same fact was changed at the same time: try again")
-    return {identity: known[identity] for identity in identities} | stand_ins(owner, identities, locked)
+    return {identity: known[identity] for identity in identities} | find_survivors_by_identity(
+        owner, identities, locked
+    )
 
 
-def stand_ins(owner: Owner, identities: Sequence[str], locked: Sequence[Fact]) -> dict[str, Fact]:
-    """By identities of facts that were merged into another: that one, if it is believed. No query for none."""
+def find_survivors_by_identity(owner: Owner, identities: Sequence[str], locked: Sequence[Fact]) -> dict[str, Fact]:
+    """Return the active facts that locked, merged ones were merged into, by the merged facts' identities.
+
+    No query if none is merged. Raises Conflict if a survivor is not locked.
+    """
     merged = [fact for fact in locked if fact.archived and fact.identity in identities]
-    standing = standing_for(owner.account_id, [fact.id for fact in merged]) if merged else {}
+    survivors = find_survivors(owner.account_id, [fact.id for fact in merged]) if merged else {}
     by_id = {fact.id: fact for fact in locked}
-    if not by_id.keys() >= set(standing.values()):
+    if not by_id.keys() >= set(survivors.values()):
         raise Conflict("the same fact was changed at the same time: try again")
-    found = {fact.identity: by_id[standing[fact.id]] for fact in merged if fact.id in standing}
+    found = {fact.identity: by_id[survivors[fact.id]] for fact in merged if fact.id in survivors}
     return {identity: fact for identity, fact in found.items() if fact.status == Fact.Status.ACTIVE}
 
 
-def bring_back(facts: Iterable[Fact], *, now: datetime) -> None:
-    """Make locked facts live again that were archived, or have expired. Raises Conflict for one in quarantine."""
-    away = [fact for fact in facts if is_away(fact, now=now)]
-    for fact in away:
+def restore_facts(facts: Iterable[Fact], *, now: datetime) -> None:
+    """Make locked facts live again that were archived or have expired. Raises Conflict for one in quarantine."""
+    hidden = [fact for fact in facts if is_hidden_fact(fact, now=now)]
+    for fact in hidden:
         if fact.quarantined:
-            raise Conflict("this claim is in quarantine: staff may release it")
+            raise Conflict("this claim is in quarantine; staff can release it")
         fact.archived, fact.expires_at = False, None
-    if away:
-        Memory.objects.filter(id__in=[fact.id for fact in away]).update(archived=False, expires_at=None)
+    if hidden:
+        Memory.objects.filter(id__in=[fact.id for fact in hidden]).update(archived=False, expires_at=None)
 
 
-def is_away(fact: Fact, *, now: datetime) -> bool:
-    """Whether nobody sees it: archived, quarantined or expired."""
+def is_hidden_fact(fact: Fact, *, now: datetime) -> bool:
+    """Return True if the fact is archived, quarantined or expired."""
     return fact.archived or fact.quarantined or (fact.expires_at is not None and fact.expires_at <= now)
 
 
-def confirm_facts(owner: Owner, told: Sequence[tuple[Fact, Fact]], *, now: datetime) -> None:
-    """Raise what locked facts are believed by, where they were told again with more confidence, or from earlier on."""
+def confirm_facts(owner: Owner, pairs: Sequence[tuple[Fact, Fact]], *, now: datetime) -> None:
+    """Raise confidence and extend validity of locked facts, given as pairs with the fact that was learned again.
+
+    A fact changes if the second one has more confidence or starts earlier.
+    """
     changed: dict[UUID, Fact] = {}
-    for fact, again in told:
+    for fact, again in pairs:
         begins = again.valid_from or now
         is_earlier = fact.valid_from is not None and begins < fact.valid_from
         if again.confidence <= fact.confidence and not is_earlier:
@@ -257,74 +270,16 @@ def confirm_facts(owner: Owner, told: Sequence[tuple[Fact, Fact]], *, now: datet
         fact.valid_from = again.valid_from if is_earlier else fact.valid_from
         changed[fact.id] = fact
     if changed:
-        renew_beliefs(owner, list(changed.values()), reason=FactVersion.Reason.CONFIRMED, now=now)
-        record(owner, operation="confirm", memory_type="semantic", affected_ids=list(changed))
+        revise_beliefs(owner, list(changed.values()), reason=FactVersion.Reason.CONFIRMED, now=now)
+        record_audit(owner, operation="confirm", memory_type="semantic", affected_ids=list(changed))
 
 
-def link_evidence(owner: Owner, told: Iterable[tuple[Fact, FactDraft]]) -> None:
-    """ABOUT the entities, DERIVED_FROM the turns."""
+def link_evidence(owner: Owner, pairs: Iterable[tuple[Fact, FactDraft]]) -> None:
+    """Link facts to what their drafts name: ABOUT entities, DERIVED_FROM turns."""
     links = [
         NewLink(source_id=fact.id, type=link_type, target_id=target_id)
-        for fact, draft in told
+        for fact, draft in pairs
         for link_type, target_ids in ((ABOUT, draft.entity_ids), (DERIVED_FROM, draft.turn_ids))
         for target_id in target_ids
     ]
     insert_links(owner.account_id, links)
-
-
-def visible_facts(
-    owner: Owner,
-    *,
-    now: datetime,
-    as_of: datetime | None = None,
-    known_at: datetime | None = None,
-    min_confidence: float | None = None,
-) -> QuerySet[Fact]:
-    """What is true now, or was at `as_of`, in the owner's channels; as believed now, or as it was at `known_at`.
-
-    With `known_at`, claim, confidence, temporal and both times of each fact are those of the version that was
-    believed then; status and everything else are of today.
-    """
-    rows: Any = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).live(now)
-    if known_at is None:
-        rows = rows.filter(true_at(as_of or now))
-    else:
-        rows = believed_versions(rows, true_at(as_of or now, known_at, prefix="versions__"))
-    if min_confidence is not None:
-        rows = rows.filter(**{f"{'' if known_at is None else 'known_'}confidence__gte": min_confidence})
-    return cast("QuerySet[Fact]", rows)
-
-
-def find_fact(owner: Owner, fact_id: UUID) -> Fact:
-    """Whatever its status, time and channel, as it is believed now, or was last. Raises NotFound."""
-    return read_facts(owner, [fact_id])[0]
-
-
-def read_facts(owner: Owner, fact_ids: Sequence[UUID]) -> list[Fact]:
-    """As `find_fact`, in their order. Raises NotFound unless all are there."""
-    rows: Any = Fact.objects.visible_to(owner, Kind.FACT).filter(archived=False, quarantined=False, id__in=fact_ids)
-    facts = {fact.id: fact for fact in rows.filter(Q(expires_at=None) | Q(expires_at__gt=Now()))}
-    if not facts.keys() >= set(fact_ids):
-        raise NotFound("no such fact")
-    return [facts[fact_id] for fact_id in fact_ids]
-
-
-def find_facts(
-    owner: Owner,
-    *,
-    text: str,
-    top_k: int,
-    own: OwnVector | None = None,
-    as_of: datetime | None = None,
-    known_at: datetime | None = None,
-    min_confidence: float = 0.0,
-    now: datetime,
-) -> FactsFound:
-    """The facts nearest to `text`, or to the client's own vector, of those that are true now, or at other times.
-
-    As `visible_facts` has them. Says when meaning could not be had.
-    """
-    query = make_query(text, top_k=top_k, own=own)
-    found = search_facts(owner, query, as_of=as_of, known_at=known_at, min_confidence=min_confidence, now=now)
-    record_search(owner, text, found.hits, top_k=top_k, memory_type="semantic")
-    return found

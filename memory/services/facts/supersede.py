@@ -1,8 +1,8 @@
-"""What becomes of facts: the world changes, we were wrong, nobody believes it any more, everybody should know it.
+"""Changing facts: superseding, correcting, retracting and rejecting them.
 
-Whoever holds a fact changes it, the agent that learnt it, or the account; who may only read it is refused. A change
-locks the fact and all that it will refer to first, in one order: of two that come at once, the second finds what
-the first one made of it.
+A fact may be changed by its holder, by the agent that learned it and by the account; an owner that may only read it is
+refused. A change first locks the fact and everything that it will refer to, in one order: of two simultaneous changes,
+the second sees the result of the first.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,43 +13,47 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from memory.audit import record, texts_kept
+from memory.audit import record_audit, texts_metadata
 from memory.errors import Conflict, Forbidden, Unprocessable
 from memory.models import Fact, FactVersion, Kind, Memory, Temporal
-from memory.owner import GLOBAL_CHANNEL, Owner
-from memory.services.accounts.access import Versions, check_version
-from memory.services.embedding.embed import Embedded
+from memory.owner import Owner
+from memory.services.accounts.access import ExpectedVersions, check_version
+from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import lock_holder
-from memory.services.facts.beliefs import end_beliefs, moment_after, renew_beliefs, save_facts
 from memory.services.facts.learn import (
     FactDraft,
-    Learnt,
     check_claim,
-    check_draft,
-    check_span,
-    find_fact,
-    identity_of,
-    put_facts,
-    read_facts,
+    check_fact_draft,
+    check_validity,
+    identity_of_fact,
+    store_fact_drafts,
 )
 from memory.services.facts.references import (
-    find_turns,
-    holds,
-    links_from,
-    lock_alone,
-    lock_shared,
-    names_about,
-    same_claims,
-    still_same,
+    entity_names_by_fact,
+    filter_equal_claims,
+    find_equal_claims,
+    find_turn_conversations,
+    holds_memory,
+    links_from_facts,
+    lock_for_change,
 )
-from memory.services.facts.tombstones import bury, rejected_among
-from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES, NewLink, insert_links
-from memory.services.memories.store import OwnVector, Rewording, reword_memories
+from memory.services.facts.store import (
+    COLUMN_OF_FIELD,
+    end_beliefs,
+    find_fact,
+    find_facts_by_id,
+    next_belief_at,
+    revise_beliefs,
+    save_facts,
+)
+from memory.services.facts.tombstones import add_tombstone, refuse_rejected_claims
+from memory.services.memories.links import ABOUT, SUPERSEDES, NewLink, insert_links
+from memory.services.memories.store import ClientVector, TextUpdate, update_texts
 from memory.services.profiles import forget_preferences
 
 CORRECTABLE = frozenset({"claim", "confidence", "temporal", "valid_from", "valid_to"})
-CORRECTION = {"reason": "correction"}
-"""Properties of SUPERSEDES where the old fact was wrong, rather than the world another since."""
+WAS_WRONG = {"reason": "correction"}
+"""Properties of a SUPERSEDES link whose old fact was wrong, rather than true until the world changed."""
 
 
 def supersede_fact(
@@ -58,31 +62,32 @@ def supersede_fact(
     draft: FactDraft,
     *,
     also: Sequence[UUID] = (),
-    embedded: Embedded,
+    embedded: EmbeddedTexts,
     now: datetime,
 ) -> Fact:
-    """The world changed: the old fact ends where the new one begins (`valid_from`, now by default), and is kept.
+    """End facts where their successor begins (`valid_from`, by default now): the world changed. Returns the successor.
 
-    One that would end before it began never held: it is retracted. A new one that was over by now, and does not say
-    when it began, always was. `also` are other facts that it takes the place of.
+    An old fact that would end before it began never held: it is retracted. A successor that is over already, and does
+    not say when it began, has no start. `also` are further facts that it supersedes.
 
-    The new one goes where the (first) old one is: it is of its holder and channel, so that what supersedes a fact of
-    `_global` is known in `_global`, whichever channel it was said in. It is about the same entities where it names
-    none. Returns the new fact, which may have been known already. Raises as `learn_facts` does, NotFound, Forbidden,
-    Conflict where an old fact is not active.
+    The successor belongs to the holder and channel of the first old fact, so that what supersedes a fact of `_global`
+    is known in `_global`, whichever channel it was said in. It is about the same entities unless it names some. It may
+    have been known already. Raises as `learn_facts` does, NotFound, Forbidden, Conflict where an old fact is not
+    active.
     """
-    check_draft(draft)
+    check_fact_draft(draft)
     try:
         with transaction.atomic():
-            olds = lock_active(owner, [fact_id, *also], draft, now=now)
-            now = max(moment_after(old, now) for old in olds)
+            olds = lock_facts_to_replace(owner, [fact_id, *also], draft, now=now)
+            now = max(next_belief_at(old, now) for old in olds)
             begins = draft.valid_from or now
             for old in olds:
                 close_fact(owner, old, at=begins, now=now)
-            return follow(owner, olds, beginning(draft, begins), properties={}, embedded=embedded, now=now)
+            draft = with_default_start(draft, begins)
+            return store_successor(owner, olds, draft, properties={}, embedded=embedded, now=now)
     except IntegrityError as err:
-        # the only one that is settled by the database: two facts of one identity
-        raise Conflict("what is left of the old fact was learnt at the same time: try again") from err
+        # only the unique identity of facts can be violated here
+        raise Conflict("a fact equal to the ended one was learned at the same time: try again") from err
 
 
 def replace_wrong_fact(
@@ -91,42 +96,41 @@ def replace_wrong_fact(
     draft: FactDraft,
     *,
     also: Sequence[UUID] = (),
-    embedded: Embedded,
+    embedded: EmbeddedTexts,
     now: datetime,
 ) -> Fact:
-    """The fact was wrong all along: it is retracted, and the new one holds from where the old one did.
+    """Retract a fact that was wrong all along; its successor holds from where it did. Returns the successor.
 
-    Unless it was over by then: it always was. `also` are others that were wrong as well: it holds from where the
-    first of them did. Returns the new fact. Raises as `supersede_fact` does, and goes where that goes.
+    Where the successor is over by that time, it has no start. `also` are further wrong facts: the successor holds from
+    the earliest start of them all. Raises as `supersede_fact` does, and stores the successor in the same place.
     """
-    check_draft(draft)
+    check_fact_draft(draft)
     with transaction.atomic():
-        olds = lock_active(owner, [fact_id, *also], draft, now=now)
-        now = max(moment_after(old, now) for old in olds)
+        olds = lock_facts_to_replace(owner, [fact_id, *also], draft, now=now)
+        now = max(next_belief_at(old, now) for old in olds)
         begun = [old.valid_from for old in olds if old.valid_from is not None]
-        draft = beginning(draft, min(begun) if len(begun) == len(olds) else None)
+        draft = with_default_start(draft, min(begun) if len(begun) == len(olds) else None)
         end_beliefs(olds, status=Fact.Status.SUPERSEDED, now=now)
-        return follow(owner, olds, draft, properties=CORRECTION, embedded=embedded, now=now)
+        return store_successor(owner, olds, draft, properties=WAS_WRONG, embedded=embedded, now=now)
 
 
-def beginning(draft: FactDraft, begins: datetime | None) -> FactDraft:
-    """The draft with a beginning, unless it has one, or ends before."""
+def with_default_start(draft: FactDraft, begins: datetime | None) -> FactDraft:
+    """Return the draft starting at `begins`, unless it has a start or ends before that."""
     if draft.valid_from is not None or begins is None or (draft.valid_to is not None and draft.valid_to <= begins):
         return draft
     return replace(draft, valid_from=begins)
 
 
-def lock_active(owner: Owner, fact_ids: Sequence[UUID], draft: FactDraft, *, now: datetime) -> list[Fact]:
-    """The facts, alone, each once, with all that a draft which follows them refers to. Raises Conflict unless all are
-    active."""
+def lock_facts_to_replace(owner: Owner, fact_ids: Sequence[UUID], draft: FactDraft, *, now: datetime) -> list[Fact]:
+    """Lock the distinct facts, and what the draft refers to. Raises Conflict unless all facts are active."""
     facts = lock_facts(owner, list(dict.fromkeys(fact_ids)), shared={*draft.entity_ids, *draft.turn_ids}, now=now)
     for fact in facts:
         refuse_inactive(fact)
     return facts
 
 
-def lock_fact(owner: Owner, fact_id: UUID, *, expected: Versions | int = None, now: datetime) -> Fact:
-    """`lock_facts` of one. Raises StaleVersion, too."""
+def lock_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions | int = None, now: datetime) -> Fact:
+    """Lock one fact as `lock_facts` does. Raises StaleVersion as well."""
     fact = lock_facts(owner, [fact_id], now=now)[0]
     check_version(fact.version, frozenset({expected}) if isinstance(expected, int) else expected)
     return fact
@@ -140,16 +144,16 @@ def lock_facts(
     shared: Collection[UUID] = (),
     now: datetime,
 ) -> list[Fact]:
-    """Facts that the owner may change, in this order, and nobody else until the transaction ends.
+    """Lock facts that the owner may change until the transaction ends. Returns them in the order of `fact_ids`.
 
-    With others that change with them (`alone`), and memories that something is going to refer to (`shared`). Raises
-    NotFound, Forbidden where one may only be read.
+    `alone` are memories that change with them, `shared` those that something is going to refer to. Raises NotFound, and
+    Forbidden where the owner may only read a fact.
     """
-    read_facts(owner, fact_ids)
-    lock_alone(owner, {*fact_ids, *alone}, shared=shared, now=now)
-    facts = read_facts(owner, fact_ids)
-    if any(owner.agent_id not in ("", fact.agent_id) and not holds(owner, fact) for fact in facts):
-        raise Forbidden("who holds a fact changes it, the agent that learnt it, or the account")
+    find_facts_by_id(owner, fact_ids)
+    lock_for_change(owner, {*fact_ids, *alone}, shared=shared, now=now)
+    facts = find_facts_by_id(owner, fact_ids)
+    if any(owner.agent_id not in ("", fact.agent_id) and not holds_memory(owner, fact) for fact in facts):
+        raise Forbidden("a fact can be changed only by its holder, by the agent that learned it, or by the account")
     return facts
 
 
@@ -158,14 +162,14 @@ def refuse_inactive(fact: Fact) -> None:
         raise Conflict(f"the fact is {fact.status}, not active")
 
 
-def as_holder(owner: Owner, fact: Fact) -> Owner:
-    """The owner, for what goes on where the fact is: its holder and its channel, whoever acts."""
+def act_as_holder(owner: Owner, fact: Fact) -> Owner:
+    """Return an owner with the holder and channel of the fact, to store rows where the fact is."""
     learner = owner.agent_id if fact.user_id and owner.agent_id else fact.agent_id
     return replace(owner, agent_id=learner, user_id=fact.user_id, channel=fact.channel)
 
 
 def close_fact(owner: Owner, old: Fact, *, at: datetime, now: datetime) -> None:
-    """Let a locked fact be true until `at` and no longer; it stays believed, unless nothing of it is left."""
+    """End a locked fact at `at`. It stays believed, unless nothing of its time is left."""
     if old.valid_from is not None and at <= old.valid_from:
         end_beliefs([old], status=Fact.Status.SUPERSEDED, now=now)
         return
@@ -175,48 +179,49 @@ def close_fact(owner: Owner, old: Fact, *, at: datetime, now: datetime) -> None:
     if was_over:
         save_facts([old], now=now)
     else:
-        renew_beliefs(owner, [old], reason=FactVersion.Reason.SUPERSEDED, now=now)
+        revise_beliefs(owner, [old], reason=FactVersion.Reason.SUPERSEDED, now=now)
 
 
 def believed_identity(owner: Owner, fact: Fact) -> str:
-    """What makes a locked fact that is believed the same again.
+    """Return the identity of a locked fact that is believed.
 
-    One that was closed is known again by its claim and times, too, unless another fact is: who tells of them tells
-    nothing new.
+    A closed fact keeps its claim and times as identity unless another fact has it: learning it again adds nothing.
     """
-    identity = identity_of(as_holder(owner, fact), fact)
+    identity = identity_of_fact(act_as_holder(owner, fact), fact)
     if fact.status == Fact.Status.ACTIVE:
         return identity
     others = Fact.objects.filter(account_id=fact.account_id, kind=Kind.FACT, identity=identity).exclude(pk=fact.pk)
     return str(fact.id) if fact.valid_to is None or others.exists() else identity
 
 
-def follow(
+def store_successor(
     owner: Owner,
     olds: Sequence[Fact],
     draft: FactDraft,
     *,
     properties: dict[str, Any],
-    embedded: Embedded,
+    embedded: EmbeddedTexts,
     now: datetime,
 ) -> Fact:
-    """Learn the draft in the place of facts that were closed, and link it to them."""
+    """Learn the draft in the place of closed facts, and link it to them."""
     if not draft.entity_ids:
-        draft = replace(draft, entity_ids=entities_of(*olds, now=now))
-    conversations = find_turns(owner, draft.turn_ids)
-    learnt = put_facts(as_holder(owner, olds[0]), [draft], conversations=conversations, embedded=embedded, now=now)[0]
-    new_id = learnt.fact.id
-    # what ended just now may be the same that is told
+        draft = replace(draft, entity_ids=live_entities_of_facts(*olds, now=now))
+    conversations = find_turn_conversations(owner, draft.turn_ids)
+    successor = store_fact_drafts(
+        act_as_holder(owner, olds[0]), [draft], conversations=conversations, embedded=embedded, now=now
+    )[0]
+    new_id = successor.fact.id
+    # the draft may be equal to a fact that was closed just now
     replaced = [old.id for old in olds if old.id != new_id]
     links = [NewLink(source_id=new_id, type=SUPERSEDES, target_id=old_id, properties=properties) for old_id in replaced]
     insert_links(owner.account_id, links)
-    record(owner, operation="supersede", memory_type="semantic", affected_ids=[new_id, *replaced])
-    return learnt.fact
+    record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=[new_id, *replaced])
+    return successor.fact
 
 
-def entities_of(*facts: Fact, now: datetime) -> list[UUID]:
-    """The live entities that they are about, each once."""
-    linked = list(dict.fromkeys(link.target_id for link in links_from(facts, ABOUT)))
+def live_entities_of_facts(*facts: Fact, now: datetime) -> list[UUID]:
+    """Return the ids of the live entities that the facts are about, without duplicates."""
+    linked = list(dict.fromkeys(link.target_id for link in links_from_facts(facts, ABOUT)))
     live = set(Memory.objects.live(now).filter(id__in=linked).values_list("id", flat=True))
     return [entity_id for entity_id in linked if entity_id in live]
 
@@ -226,44 +231,47 @@ def correct_fact(
     fact_id: UUID,
     *,
     changes: Mapping[str, Any],
-    embedded: Embedded,
-    expected: Versions | int = None,
-    own: OwnVector | None = None,
+    embedded: EmbeddedTexts,
+    expected: ExpectedVersions | int = None,
+    own: ClientVector | None = None,
     now: datetime,
 ) -> Fact:
-    """We were wrong about it: the fact's next belief says what it really is (columns of CORRECTABLE).
+    """Correct what was wrong about a fact: `changes` (columns of CORRECTABLE) become its next belief.
 
-    What it says already changes nothing. Embed another claim first; `own` is the client's vector of it. Raises
-    NotFound, Forbidden, StaleVersion, Unprocessable for values that no fact can have, Conflict for a fact that is
-    believed no longer, for a claim that was rejected, and for one that another fact makes already.
+    Changes that equal the stored values do nothing. Embed a new claim first; `own` is the client's vector of it. Raises
+    NotFound, Forbidden, StaleVersion; Unprocessable for invalid values; Conflict for a fact that is no longer believed,
+    and for a claim that was rejected or that another fact makes already.
     """
-    check_changes(changes)
+    check_fact_changes(changes)
     try:
         with transaction.atomic():
             fact = lock_fact(owner, fact_id, expected=expected, now=now)
             refuse_unbelieved(fact)
-            if not (others := differing(fact, changes)):
+            columns = {COLUMN_OF_FIELD.get(name, name): value for name, value in changes.items()}
+            columns = {name: value for name, value in columns.items() if value != getattr(fact, name)}
+            if not columns:
                 return fact
-            if "claim" in others:
-                refuse_rejected_claim(as_holder(owner, fact), fact, others["claim"])
-                rewording = Rewording(row=fact, text=others["claim"], own=own)
-                reword_memories(owner, [rewording], embedded=embedded, now=now)
-            correct_columns(owner, fact, others, now=now)
+            if "text" in columns:
+                refuse_rejected_claims(act_as_holder(owner, fact), [(columns["text"], names_about_fact(fact))])
+                update = TextUpdate(row=fact, text=columns["text"], own=own)
+                update_texts(owner, [update], embedded=embedded, now=now)
+            correct_columns(owner, fact, columns, now=now)
     except IntegrityError as err:
-        # the only one that is settled by the database: two facts of one identity
+        # only the unique identity of facts can be violated here
         raise Conflict("another fact claims this already") from err
     return fact
 
 
-def check_changes(changes: Mapping[str, Any]) -> None:
+def check_fact_changes(changes: Mapping[str, Any]) -> None:
     if refused := set(changes) - CORRECTABLE:
-        raise Unprocessable(f"cannot be corrected: {', '.join(sorted(refused))}")
+        allowed = ", ".join(sorted(CORRECTABLE))
+        raise Unprocessable(f"{', '.join(sorted(refused))} of a fact cannot be corrected. Allowed: {allowed}")
     if "claim" in changes:
         check_claim(changes["claim"])
     if not 0 <= changes.get("confidence", 0) <= 1:
-        raise Unprocessable("confidence is from 0 to 1")
+        raise Unprocessable("confidence must be between 0 and 1")
     if changes.get("temporal", Temporal.CURRENT) not in Temporal.values:
-        raise Unprocessable(f"temporal is one of {', '.join(Temporal.values)}")
+        raise Unprocessable(f"temporal must be one of {', '.join(Temporal.values)}")
 
 
 def refuse_unbelieved(fact: Fact) -> None:
@@ -271,154 +279,51 @@ def refuse_unbelieved(fact: Fact) -> None:
         raise Conflict(f"the fact is {fact.status}, and not believed")
 
 
-def differing(fact: Fact, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the changes that say something else than the fact."""
-    return {name: value for name, value in changes.items() if value != getattr(fact, column_of(name))}
+def names_about_fact(fact: Fact) -> list[str]:
+    """Return all names of all entities that the fact is about."""
+    return entity_names_by_fact(fact.account_id, [fact.id]).get(fact.id, [])
 
 
-def column_of(name: str) -> str:
-    return "text" if name == "claim" else name
-
-
-def refuse_rejected_claim(holder: Owner, fact: Fact, claim: str) -> None:
-    if any(rejected_among(holder, [(claim, entity_names(fact))])):
-        raise Conflict("this claim was rejected: staff may lift its tombstone")
-
-
-def entity_names(fact: Fact) -> list[str]:
-    """Of all entities that it is about, all names."""
-    return names_about(fact.account_id, [fact.id]).get(fact.id, [])
-
-
-def correct_columns(owner: Owner, fact: Fact, changes: Mapping[str, Any], *, now: datetime) -> None:
-    for name, value in changes.items():
-        setattr(fact, column_of(name), value)
-    check_span(fact.valid_from, fact.valid_to)
+def correct_columns(owner: Owner, fact: Fact, columns: Mapping[str, Any], *, now: datetime) -> None:
+    for name, value in columns.items():
+        setattr(fact, name, value)
+    check_validity(fact.valid_from, fact.valid_to)
     fact.identity = believed_identity(owner, fact)
-    renew_beliefs(owner, [fact], reason=FactVersion.Reason.CORRECTED, now=now)
-    texts = texts_kept(owner, [fact.text] if "claim" in changes else [])
-    record(owner, operation="correct", memory_type="semantic", affected_ids=[fact.id], metadata=texts)
+    revise_beliefs(owner, [fact], reason=FactVersion.Reason.CORRECTED, now=now)
+    texts = texts_metadata(owner, [fact.text] if "text" in columns else [])
+    record_audit(owner, operation="correct", memory_type="semantic", affected_ids=[fact.id], metadata=texts)
 
 
-def retract_fact(owner: Owner, fact_id: UUID, *, expected: Versions | int = None, now: datetime) -> Fact:
-    """Believe it no longer; it may be learnt again. Raises as `reject_fact` does, and StaleVersion."""
+def retract_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions | int = None, now: datetime) -> Fact:
+    """End the belief in a fact; it may be learned again. Raises NotFound, Forbidden, StaleVersion, Conflict."""
     with transaction.atomic():
         fact = lock_fact(owner, fact_id, expected=expected, now=now)
         refuse_unbelieved(fact)
         end_beliefs([fact], status=Fact.Status.RETRACTED, now=now)
         forget_preferences(owner, fact.user_id, fact_ids=[fact.id], now=now)
-        record(owner, operation="retract", memory_type="semantic", affected_ids=[fact.id])
+        record_audit(owner, operation="retract", memory_type="semantic", affected_ids=[fact.id])
     return fact
 
 
 def reject_fact(owner: Owner, fact_id: UUID, *, now: datetime) -> Fact:
-    """Believe it no longer, and never again: a tombstone keeps the claim from being learnt by its holder.
+    """End the belief in a fact for good: a tombstone keeps its holder from learning the claim again.
 
-    Whatever of the holder's claims the same goes with it (`same_claims`): in other channels, promoted, or pending.
-    Raises NotFound, Forbidden, Conflict where it is not believed.
+    All equal claims of the holder are rejected with it (`find_equal_claims`): in other channels, copies in `_global`
+    and pending ones. Raises NotFound, Forbidden, Conflict where the fact is not believed.
     """
     with transaction.atomic():
         seen = find_fact(owner, fact_id)
-        holder = as_holder(owner, seen)
-        # no extraction brings it back, in another channel, before the tombstone is there to be seen
+        holder = act_as_holder(owner, seen)
+        # no extraction may learn it again in another channel before the tombstone is visible
         lock_holder(holder)
-        others = same_claims(holder, seen)
+        others = find_equal_claims(holder, seen)
         fact = lock_facts(owner, [fact_id], alone=others, now=now)[0]
         refuse_unbelieved(fact)
         if fact.text != seen.text:
             raise Conflict("the fact was changed at the same time: try again")
-        rejected = [fact, *still_same(fact, others)]
+        rejected = [fact, *filter_equal_claims(fact, others)]
         end_beliefs(rejected, status=Fact.Status.REJECTED, now=now)
         forget_preferences(owner, fact.user_id, fact_ids=[each.id for each in rejected], now=now)
-        bury(holder, fact.text, entity_names(fact), now=now)
-        record(owner, operation="reject", memory_type="semantic", affected_ids=[each.id for each in rejected])
+        add_tombstone(holder, fact.text, names_about_fact(fact), now=now)
+        record_audit(owner, operation="reject", memory_type="semantic", affected_ids=[each.id for each in rejected])
     return fact
-
-
-def promote_fact(
-    owner: Owner,
-    fact_id: UUID,
-    *,
-    reason: str,
-    thresholds: Mapping[str, Any] | None = None,
-    embedded: Embedded,
-    now: datetime,
-) -> Fact:
-    """Let it be known in every channel: a copy in `_global`, PROMOTED_FROM it, of the same holder.
-
-    Embed its claim first. Where the same is known there already, that is linked, and confirmed. Returns the copy.
-    `thresholds` are those that it had to reach, for the audit log. Raises NotFound, Forbidden, Conflict where it is not
-    active, or is in `_global` already.
-    """
-    with transaction.atomic():
-        fact = lock_fact(owner, fact_id, now=now)
-        refuse_inactive(fact)
-        if fact.channel == GLOBAL_CHANNEL:
-            raise Conflict("the fact is in _global already")
-        # of whom it is, not of who promotes it: taking part in its conversation is not what promotes give
-        holder = replace(owner, agent_id=fact.agent_id, user_id=fact.user_id, channel=GLOBAL_CHANNEL)
-        promoted = FactVersion.Reason.PROMOTED
-        learnt = put_facts(
-            holder,
-            [copy_of(fact, now=now)],
-            conversations={},
-            reason=promoted,
-            embedded=embedded,
-            now=moment_after(fact, now),
-        )[0]
-        turn_ids = link_copy(fact, learnt, reason=reason, now=now)
-        snapshot = {} if thresholds is None else {"config_snapshot": dict(thresholds)}
-        record_promotion(owner, fact, learnt, turn_ids=turn_ids, metadata={"reason": reason}, **snapshot)
-    return learnt.fact
-
-
-def copy_of(fact: Fact, *, now: datetime) -> FactDraft:
-    return FactDraft(
-        claim=fact.text,
-        confidence=fact.unfaded_confidence,
-        certainty=fact.certainty,
-        temporal=fact.temporal,
-        valid_from=fact.valid_from,
-        valid_to=fact.valid_to,
-        entity_ids=entities_of(fact, now=now),
-        source=fact.source,
-        event_time=fact.event_time,
-        conversation_id=fact.conversation_id,
-        metadata=fact.metadata,
-    )
-
-
-def link_copy(fact: Fact, learnt: Learnt, *, reason: str, now: datetime) -> list[UUID]:
-    """PROMOTED_FROM the original, DERIVED_FROM the turns that it is derived from, as far as they are there still."""
-    owner = Owner(account_id=fact.account_id)
-    linked = [link.target_id for link in links_from([fact], DERIVED_FROM)]
-    locked = lock_shared(owner, ids=linked, now=now)
-    turn_ids = [turn_id for turn_id in linked if turn_id in locked]
-    links = [NewLink(source_id=learnt.fact.id, type=DERIVED_FROM, target_id=turn_id) for turn_id in turn_ids]
-    properties = {"reason": reason}
-    links.append(NewLink(source_id=learnt.fact.id, type=PROMOTED_FROM, target_id=fact.id, properties=properties))
-    insert_links(fact.account_id, links)
-    if learnt.is_new and fact.source_turn_id in turn_ids:
-        rows: Any = Fact.objects.filter(pk=learnt.fact.id)
-        rows.update(source_turn_id=fact.source_turn_id)
-        learnt.fact.source_turn_id = fact.source_turn_id
-    return turn_ids
-
-
-def record_promotion(
-    owner: Owner, fact: Fact, learnt: Learnt, *, turn_ids: Sequence[UUID], **columns: Mapping[str, Any]
-) -> None:
-    said_in = set(Memory.objects.filter(id__in=turn_ids, kind=Kind.TURN).values_list("conversation_id", flat=True))
-    conversations = said_in | {fact.conversation_id} - {""}
-    record(
-        owner,
-        operation="promote",
-        memory_type="semantic",
-        affected_ids=[learnt.fact.id, fact.id],
-        target_channels=[GLOBAL_CHANNEL],
-        promoted_from_channel=fact.channel,
-        promotion_confidence=fact.confidence,
-        promotion_access_count=fact.access_count,
-        promotion_conversation_count=len(conversations),
-        **columns,
-    )

@@ -1,8 +1,8 @@
-"""Rejected facts stay rejected (B4): what is left of one is keyed hashes, which nothing of its text can be read from.
+"""Tombstones (B4): keyed hashes that keep rejected facts from being learned again, and reveal nothing of their texts.
 
-HMAC-SHA256 under MEMORY_TOMBSTONE_KEY. A tombstone is its holder's (`identity.holder`), in whatever channel the claim
-is met: it matches an equal claim (`normalize_claim`) about an entity of the same name, or about none, where either
-side has none.
+The hashes are HMAC-SHA256 under MEMORY_TOMBSTONE_KEY. A tombstone belongs to a holder (`identity.holder_key`) and
+applies in every channel. It matches an equal claim (`normalize_claim`) about an entity of the same name; where either
+side names no entity, the claim alone decides.
 """
 
 import hashlib
@@ -16,38 +16,38 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 from django.db.models import F
 
-from memory.audit import record
-from memory.errors import NotFound
-from memory.identity import digest_of, holder, normalize_claim, normalize_name
+from memory.audit import record_audit
+from memory.errors import Conflict, NotFound
+from memory.identity import digest_parts, holder_key, normalize_claim, normalize_name
 from memory.models import FactTombstone
 from memory.owner import Owner
 
-Rejectable = tuple[str, Sequence[str]]
-"""A claim, and the names of what it is about: as they were said, and all that the entities go by. Any one will do."""
+NamedClaim = tuple[str, Sequence[str]]
+"""A claim and the names of what it is about, as written or as known for the entities. One matching name is enough."""
 
 
 def keyed_digest(*parts: str) -> str:
-    """64 hexadecimal digits. Raises ImproperlyConfigured without a key."""
+    """Return 64 hexadecimal digits. Raises ImproperlyConfigured without a key."""
     key: str = settings.TOMBSTONE_KEY
     if not key:
         raise ImproperlyConfigured(
-            "MEMORY_TOMBSTONE_KEY is empty: give a long random text, or let `make up` make one; facts that were "
-            "rejected could come back without it"
+            "MEMORY_TOMBSTONE_KEY is empty: set it to a long random text, or let `make up` generate one. Without it, "
+            "rejected facts could be learned again"
         )
-    return hmac.new(key.encode(), digest_of(*parts).encode(), hashlib.sha256).hexdigest()
+    return hmac.new(key.encode(), digest_parts(*parts).encode(), hashlib.sha256).hexdigest()
 
 
 def digest_claim(owner: Owner, claim: str) -> str:
-    return keyed_digest("claim", holder(owner), normalize_claim(claim))
+    return keyed_digest("claim", holder_key(owner), normalize_claim(claim))
 
 
 def digest_names(names: Collection[str]) -> list[str]:
-    """In order, each once."""
+    """Return the sorted digests of the distinct names."""
     return sorted({keyed_digest("entity", normalize_name(name)) for name in names})
 
 
-def rejected_among(owner: Owner, claims: Sequence[Rejectable]) -> list[FactTombstone | None]:
-    """For each claim the tombstone that it lies under, if any. One statement, none for no claims."""
+def find_tombstones(owner: Owner, claims: Sequence[NamedClaim]) -> list[FactTombstone | None]:
+    """Return for each claim the tombstone that matches it, or None. One statement; none for no claims."""
     if not claims:
         return []
     digests = [digest_claim(owner, claim) for claim, _names in claims]
@@ -56,19 +56,25 @@ def rejected_among(owner: Owner, claims: Sequence[Rejectable]) -> list[FactTombs
     for tombstone in rows:
         by_claim.setdefault(tombstone.claim_digest, []).append(tombstone)
     return [
-        next((each for each in by_claim.get(digest, ()) if is_about(each, names)), None)
+        next((each for each in by_claim.get(digest, ()) if names_match(each, names)), None)
         for digest, (_claim, names) in zip(digests, claims, strict=True)
     ]
 
 
-def is_about(tombstone: FactTombstone, names: Sequence[str]) -> bool:
-    """Whether something of one of these names was spoken of, or either side names nothing."""
-    told: list[str] = tombstone.entity_digests
-    return not told or not names or not set(told).isdisjoint(digest_names(names))
+def names_match(tombstone: FactTombstone, names: Sequence[str]) -> bool:
+    """Return True if one of the names is the tombstone's, or either side has no names."""
+    buried: list[str] = tombstone.entity_digests
+    return not buried or not names or not set(buried).isdisjoint(digest_names(names))
 
 
-def count_met(tombstones: Collection[FactTombstone], *, now: datetime) -> None:
-    """Extraction met these claims again, and left them where they are: once more each time that one is named."""
+def refuse_rejected_claims(owner: Owner, claims: Sequence[NamedClaim]) -> None:
+    """Raise Conflict if one of the claims lies under a tombstone."""
+    if any(find_tombstones(owner, claims)):
+        raise Conflict("this claim was rejected; staff can lift its tombstone to allow it again")
+
+
+def count_tombstone_matches(tombstones: Collection[FactTombstone], *, now: datetime) -> None:
+    """Count that extraction met these rejected claims again, once for each occurrence in `tombstones`."""
     times: dict[int, list[UUID]] = {}
     met = [tombstone.id for tombstone in tombstones]
     for tombstone_id in dict.fromkeys(met):
@@ -77,10 +83,10 @@ def count_met(tombstones: Collection[FactTombstone], *, now: datetime) -> None:
         FactTombstone.objects.filter(id__in=ids).update(met_count=F("met_count") + count, last_met_at=now)
 
 
-def bury(owner: Owner, claim: str, names: Collection[str], *, now: datetime) -> FactTombstone:
-    """Leave a tombstone, in the caller's transaction; the one that is there already stays as it is."""
+def add_tombstone(owner: Owner, claim: str, names: Collection[str], *, now: datetime) -> FactTombstone:
+    """Return the tombstone of the claim, created in the caller's transaction unless it exists."""
     claim_digest, entity_digests = digest_claim(owner, claim), digest_names(names)
-    fact_digest = digest_of(claim_digest, *entity_digests)
+    fact_digest = digest_parts(claim_digest, *entity_digests)
     tombstone = FactTombstone(
         account_id=owner.account_id,
         claim_digest=claim_digest,
@@ -94,10 +100,10 @@ def bury(owner: Owner, claim: str, names: Collection[str], *, now: datetime) -> 
 
 
 def lift_tombstone(owner: Owner, tombstone_id: UUID) -> None:
-    """Let the claim be learnt again; the fact itself stays rejected. For staff. Raises NotFound."""
+    """Allow the claim to be learned again, for staff; the fact itself stays rejected. Raises NotFound."""
     with transaction.atomic():
         rows = FactTombstone.objects.filter(account_id=owner.account_id, id=tombstone_id)
         deleted, _of_models = rows.delete()
         if not deleted:
             raise NotFound("no such tombstone")
-        record(owner, operation="lift", memory_type="semantic", affected_ids=[tombstone_id])
+        record_audit(owner, operation="lift", memory_type="semantic", affected_ids=[tombstone_id])

@@ -1,0 +1,11 @@
+"""Figures, alerts and upkeep for operators of the installation.
+
+- `alerts`: `find_alerts`, what is behind or broken now.
+- `jobs`: `request_run`, `schedule_run`: queue runs of jobs.
+- `samples`: the job `measure` stores figures over time; `trends` reads them for the dashboard.
+- `statistics`: `gather_statistics`, what is stored and how much of it.
+- `usage`: `record_usage`, what language models cost an account.
+- `reseal`: encrypts sealed columns again after a key rotation.
+
+To add an alert, see `alerts`; to add a sampled figure, see `samples`.
+"""

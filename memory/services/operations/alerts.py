@@ -1,10 +1,10 @@
-"""What is behind or broken, in sentences that say what, how much and what to do: the one place that knows.
+"""Alerts: what is behind or broken now, how much of it, and what to do, in sentences for operators.
 
-`/health/ready`, the system check, `/metrics` and the admin's dashboard ask `find_alerts`, so that they say the same. An
-alert tells what is so, not what may be: an installation that has just started is given time to begin, what waits for a
-conversation to fall idle is not behind, and what was tried in vain waits since it was due first.
+`/health/ready`, the system check, `/metrics` and the admin's dashboard all call `find_alerts`, so they agree. An alert
+states a fact, not a possibility: an installation that has just started gets time to begin work, conversations that are
+not idle yet are not behind, and rows whose attempts failed count as waiting since they first became due.
 
-To add one: its name among those of the store that knows of it, and a line in that store's function.
+To add an alert: add its name to those of the store that knows about it, and return it from that store's function.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,18 +33,18 @@ from redis.exceptions import RedisError
 
 from memory import conf
 from memory.models import Conversation, JobRun, Memory
-from memory.services.conversations.queue import EXTRACTION, SUMMARIES, Queue
+from memory.services.conversations.queue import EXTRACTION, SUMMARIES, ConversationQueue
 from memory_project import redis
 
-QUIET = timedelta(minutes=10)
-"""So long nothing need be heard of a worker, or of a service that has just started."""
-LATE = timedelta(hours=1)
+GRACE_PERIOD = timedelta(minutes=10)
+"""Time for which a worker may be silent, and a service that has just started."""
+LATE_AFTER = timedelta(hours=1)
 LARGE_BACKLOG = 1_000
-MOST_COUNTED = 10_000
-"""Rows of a queue that are looked at; beyond, the text says that there are more."""
-MOST_RUNS = 1_000
-"""The latest runs are looked at for a sign of a worker."""
-FULL = 0.9
+MAX_COUNTED = 10_000
+"""Rows of a queue that are counted; a larger queue is reported as "or more"."""
+MAX_RUNS = 1_000
+"""Latest runs that are searched for a sign of a worker."""
+FULL_SHARE = 0.9
 NO_EVICTION = "noeviction"
 
 ALERTS_OF_ROWS = (
@@ -62,9 +62,9 @@ ALERTS_OF_ROWS = (
 )
 ALERTS_OF_REDIS = ("redis_unreachable", "redis_evicts", "redis_nearly_full")
 ALERTS = (*ALERTS_OF_ROWS, *ALERTS_OF_REDIS)
-"""The names that there are, for who tells of each whether it is on."""
+"""All alert names, for those who report each alert as on or off."""
 
-# of the installation: since when it is up and as it is, what staff is to decide, and the days that have a partition
+# the installation's start and last migration, its parked conversations, and the days that have a partition
 INSTALLATION = """
 SELECT greatest(pg_postmaster_start_time(), (SELECT max(applied) FROM django_migrations)),
     (SELECT max(applied) FROM django_migrations),
@@ -74,8 +74,8 @@ SELECT greatest(pg_postmaster_start_time(), (SELECT max(applied) FROM django_mig
         WHERE inhparent = to_regclass('memory_audit_log'))
 """
 
-# of each job: when a run of the installation's came to its end last, and how the last one ended. In the whole order of
-# the index, since IS NULL makes no column a constant to the planner
+# for each job: when a run over all accounts last finished, and how the latest one ended. The ORDER BY names all columns
+# of the index, because the planner does not treat a column that IS NULL as constant
 LAST_RUNS = """
 SELECT job.name, ended.finished_at, last.status, last.finished_at
 FROM unnest(%s::text[]) AS job (name)
@@ -92,9 +92,25 @@ LEFT JOIN LATERAL (
 ORDER BY job.name
 """
 
+JOB_TEXTS = {
+    "job_overdue": (
+        "Jobs that have not finished for two of their periods, with their last finish",
+        "Check that worker and beat are running, and start the jobs with `manage.py run_job <name>`.",
+    ),
+    "job_failed": (
+        "Jobs whose last run failed",
+        "Read the error on the run in the admin, fix the cause, and start the job with `manage.py run_job <name>`.",
+    ),
+    "job_incomplete": (
+        "Jobs whose last run failed on some rows",
+        "Read the error on those rows in the admin, and fix the cause.",
+    ),
+}
+"""The sentences that say what is wrong and what to do, by alert name."""
 
-class Scheduled(Protocol):
-    """A job as far as alerts look at it: the pause between two runs, the time of day, or None for one that is off."""
+
+class ScheduledJob(Protocol):
+    """The part of a job that alerts need: its interval, or its time of day; None if it is switched off."""
 
     @property
     def name(self) -> str: ...
@@ -104,13 +120,16 @@ class Scheduled(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """`name` is one of ALERTS; `what` (and how much) and `advice` are whole sentences, with nothing of any account."""
+    """A sentence that says what is wrong and how much (`what`), and one that says what to do (`advice`).
+
+    `name` is one of ALERTS. Texts contain nothing about any account.
+    """
 
     name: str
     what: str
     advice: str
     since: datetime | None = None
-    """Where that is known."""
+    """Start of the condition, if known."""
 
     @property
     def text(self) -> str:
@@ -119,7 +138,10 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """`up_since`: the later of the database's start and the last migration, which is `installed_at`."""
+    """The state of the installation; `up_since` is the later of the database's start and the last migration.
+
+    `installed_at` is the time of the last migration.
+    """
 
     up_since: datetime
     installed_at: datetime
@@ -129,8 +151,8 @@ class Installation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workers:
-    """When one was seen at work last, and the runs that wait for one; None where there is none."""
+class WorkerSigns:
+    """The last sign of a worker, and the runs that wait for one; times are None if there are none."""
 
     seen: datetime | None
     queued: int
@@ -138,44 +160,44 @@ class Workers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """How many rows wait in a queue (MOST_COUNTED at most), and since when the first of them does."""
+class QueueBacklog:
+    """The number of rows that wait in a queue, at most MAX_COUNTED, and the time since which the first one waits."""
 
     count: int
     since: datetime | None
 
     @property
-    def told(self) -> str:
-        return f"{self.count:,} or more" if self.count >= MOST_COUNTED else f"{self.count:,}"
+    def count_text(self) -> str:
+        return f"{self.count:,} or more" if self.count >= MAX_COUNTED else f"{self.count:,}"
 
     def is_late(self, now: datetime) -> bool:
-        return self.since is not None and now - self.since > LATE
+        return self.since is not None and now - self.since > LATE_AFTER
 
 
-def find_alerts(now: datetime, *, jobs: Iterable[Scheduled]) -> list[Alert]:
-    """What is behind or broken now, in the order of ALERTS; `jobs` are those that should run (JOBS.values()).
+def find_alerts(now: datetime, *, jobs: Iterable[ScheduledJob]) -> list[Alert]:
+    """Return what is behind or broken now, in the order of ALERTS; `jobs` are those that should run (JOBS.values()).
 
-    Six statements and a trip to Redis, however much is stored. Raises DatabaseError.
+    Six statements and one round trip to Redis, however much is stored. Raises DatabaseError.
     """
     return [*find_alerts_of_rows(now, jobs=jobs), *find_alerts_of_redis()]
 
 
-def find_alerts_of_rows(now: datetime, *, jobs: Iterable[Scheduled]) -> list[Alert]:
-    """What PostgreSQL knows of. Raises DatabaseError."""
-    installation, jobs = look_at_installation(), [job for job in jobs if job.every is not None]
+def find_alerts_of_rows(now: datetime, *, jobs: Iterable[ScheduledJob]) -> list[Alert]:
+    """Return the alerts that PostgreSQL knows about. Raises DatabaseError."""
+    installation, jobs = read_installation(), [job for job in jobs if job.every is not None]
     return [
-        *complain_of_embeddings(count_embeddings(now), now),
-        *complain_of_queue("extraction", count_queue(EXTRACTION, now), installation.parked_extractions, now),
-        *complain_of_queue("summary", count_queue(SUMMARIES, now), installation.parked_summaries, now),
-        *complain_of_partitions(installation.audit_days, now),
-        *complain_of_workers(installation, look_for_workers(now), now, jobs=jobs),
-        *complain_of_jobs(installation, jobs, now),
+        *embedding_alerts(count_embedding_backlog(now), now),
+        *queue_alerts("extraction", count_queue_backlog(EXTRACTION, now), installation.parked_extractions, now),
+        *queue_alerts("summary", count_queue_backlog(SUMMARIES, now), installation.parked_summaries, now),
+        *partition_alerts(installation.audit_days, now),
+        *worker_alerts(installation, read_worker_signs(now), now, jobs=jobs),
+        *job_alerts(installation, jobs, now),
     ]
 
 
-def look_at_installation() -> Installation:
+def read_installation() -> Installation:
     with connection.cursor() as cursor:
-        cursor.execute(INSTALLATION, [MOST_COUNTED, MOST_COUNTED])
+        cursor.execute(INSTALLATION, [MAX_COUNTED, MAX_COUNTED])
         up_since, installed_at, extractions, summaries, days = cursor.fetchone()
     return Installation(
         up_since=up_since,
@@ -186,35 +208,36 @@ def look_at_installation() -> Installation:
     )
 
 
-def count_embeddings(now: datetime) -> Waiting:
-    knobs = {"base": conf.EMBED_BACKOFF_SECONDS, "limit": conf.EMBED_BACKOFF_LIMIT_SECONDS}
-    due = Greatest(waiting_since("embed_after", F("embed_attempts"), **knobs), F("created_at"))
-    return count_waiting(Memory.objects.awaiting_embedding().order_by("embed_after"), due, now)
+def count_embedding_backlog(now: datetime) -> QueueBacklog:
+    backoff = {"base": conf.EMBED_BACKOFF_SECONDS, "limit": conf.EMBED_BACKOFF_LIMIT_SECONDS}
+    due = Greatest(first_due_at("embed_after", F("embed_attempts"), **backoff), F("created_at"))
+    return count_backlog(Memory.objects.awaiting_embedding().order_by("embed_after"), due, now)
 
 
-def count_queue(queue: Queue, now: datetime) -> Waiting:
-    knobs = {"base": queue.knob("BACKOFF_SECONDS"), "limit": queue.knob("BACKOFF_LIMIT_SECONDS")}
+def count_queue_backlog(queue: ConversationQueue, now: datetime) -> QueueBacklog:
+    backoff = {"base": queue.setting("BACKOFF_SECONDS"), "limit": queue.setting("BACKOFF_LIMIT_SECONDS")}
     due_or_failed = Q(**{f"{queue.due}__lte": now}) | Q(**{f"{queue.due}__isnull": False, f"{queue.attempts}__gt": 0})
     rows = Conversation.objects.filter(due_or_failed).order_by(queue.due)
-    # an attempt is counted when it begins, and puts off what failed when it ends
+    # an attempt is counted when it begins, but postpones the row only when it fails
     under_way = Case(When(**{f"{queue.lease}__gt": now}, then=1.0), default=0.0)
-    return count_waiting(rows, waiting_since(queue.due, F(queue.attempts) - under_way, **knobs), now)
+    return count_backlog(rows, first_due_at(queue.due, F(queue.attempts) - under_way, **backoff), now)
 
 
-def count_waiting(rows: "QuerySet[Any]", since: Any, now: datetime) -> Waiting:
-    """Without those that are due later, such as conversations that may go on."""
+def count_backlog(rows: "QuerySet[Any]", since: Any, now: datetime) -> QueueBacklog:
+    """Count the rows that wait now, not those that become due later, such as conversations that may continue."""
     found = (
         rows.annotate(waits_since=since)
-        .filter(waits_since__lte=now)[:MOST_COUNTED]
+        .filter(waits_since__lte=now)[:MAX_COUNTED]
         .aggregate(count=Count("pk"), since=Min("waits_since"))
     )
-    return Waiting(**cast("dict[str, Any]", found))
+    return QueueBacklog(**cast("dict[str, Any]", found))
 
 
-def waiting_since(due: str, attempts: Any, *, base: int, limit: int) -> Any:
-    """When a row was due first: now it is due behind a pause for each attempt, of `base` seconds doubled up to `limit`.
+def first_due_at(due: str, attempts: Any, *, base: int, limit: int) -> Any:
+    """Return the SQL expression for the time when a row first became due.
 
-    The pauses of n attempts, of which the first m are below the limit: base (2^min(n, m) - 1) + limit max(n - m, 0).
+    Each failed attempt postponed it by `base` seconds, doubled up to `limit`. The pauses of n attempts, of which the
+    first m are below the limit, add up to base (2^min(n, m) - 1) + limit max(n - m, 0).
     """
     doubled = max(0, floor(log2(limit / base)) + 1)
     tried = attempts * 1.0
@@ -224,76 +247,84 @@ def waiting_since(due: str, attempts: Any, *, base: int, limit: int) -> Any:
     return ExpressionWrapper(F(due) - interval, output_field=DateTimeField())
 
 
-def complain_of_embeddings(waiting: Waiting, now: datetime) -> list[Alert]:
+def embedding_alerts(waiting: QueueBacklog, now: datetime) -> list[Alert]:
     if waiting.count <= LARGE_BACKLOG and not waiting.is_late(now):
         return []
-    first = ago(waiting.since, now)
-    what = f"Memories wait for their embedding, and are found by words only: {waiting.told}, the first for {first}."
-    advice = "See that the embedder answers and the job `embed` runs."
+    first = format_age(waiting.since, now)
+    what = (
+        f"Memories without an embedding: {waiting.count_text}; the first has waited for {first}. "
+        "Searches find them by their words only."
+    )
+    advice = (
+        "Check that the embedding provider answers and that the job `embed` runs; "
+        "`manage.py memory_stats` shows the errors."
+    )
     return [Alert(name="embedding_backlog", what=what, advice=advice, since=waiting.since)]
 
 
-def complain_of_queue(noun: str, waiting: Waiting, parked: int, now: datetime) -> list[Alert]:
-    """`noun` is extraction or summary."""
-    job = {"extraction": "consolidate", "summary": "summarize"}[noun]
+def queue_alerts(noun: str, waiting: QueueBacklog, parked: int, now: datetime) -> list[Alert]:
+    """Return the alerts of a queue of conversations; `noun` is extraction or summary."""
+    job = {"extraction": "extract_knowledge", "summary": "summarize"}[noun]
     alerts = []
     if waiting.is_late(now):
-        what = f"Conversations wait for {noun}: {waiting.told}, the first for {ago(waiting.since, now)}."
-        advice = f"See that the job `{job}` runs, and what the conversations say of their last failure."
+        age = format_age(waiting.since, now)
+        what = f"Conversations waiting for {noun}: {waiting.count_text}; the first has waited for {age}."
+        advice = f"Check that the job `{job}` runs, and read the last error of these conversations in the admin."
         alerts.append(Alert(name=f"{noun}_lag", what=what, advice=advice, since=waiting.since))
     if parked:
-        told = f"{parked:,} or more" if parked >= MOST_COUNTED else f"{parked:,}"
-        what = f"Conversations are parked, since their {noun} failed as often as it may: {told}."
-        advice = "See their reason in the admin, mend it, and have them tried again."
+        count_text = QueueBacklog(count=parked, since=None).count_text
+        what = f"Conversations parked because their {noun} failed too often: {count_text}. It is not tried again."
+        advice = "Read their errors in the admin, fix the cause, and choose the action to try again."
         alerts.append(Alert(name=f"{noun}_parked", what=what, advice=advice))
     return alerts
 
 
-def complain_of_partitions(days: frozenset[str], now: datetime) -> list[Alert]:
-    """The last day ahead may be missing from midnight until the job runs."""
+def partition_alerts(days: frozenset[str], now: datetime) -> list[Alert]:
+    """Report missing partitions of the audit log. The last one ahead may be missing between midnight and the job."""
     today = now.astimezone(UTC).date()
     wanted = [today + timedelta(days=ahead) for ahead in range(conf.AUDIT_PARTITIONS_AHEAD)]
     missing = [str(day) for day in wanted if f"{day:%Y%m%d}" not in days]
     if not missing:
         return []
     what = f"The audit log has no partition for {', '.join(missing)}."
-    return [Alert(name="audit_partition_missing", what=what, advice="Run `manage.py run_job audit_partitions`.")]
+    advice = "Run `manage.py run_job audit_partitions`, and check that worker and beat run: the job runs every night."
+    return [Alert(name="audit_partition_missing", what=what, advice=advice)]
 
 
-def look_for_workers(now: datetime) -> Workers:
-    """From the latest runs, but for those that a command did by itself; one statement."""
-    # ids are in the order of time
+def read_worker_signs(now: datetime) -> WorkerSigns:
+    """Look for signs of a worker in the latest runs, except those that a command did itself. One statement."""
+    # ids are in chronological order
     latest = JobRun.objects.exclude(requested_by="command").order_by("-id")
-    runs = list(latest.values_list("status", "created_at", "started_at", "finished_at", "lease_until")[:MOST_RUNS])
+    runs = list(latest.values_list("status", "created_at", "started_at", "finished_at", "lease_until")[:MAX_RUNS])
     signs = [at for _, _, started, finished, _ in runs for at in (started, finished) if at is not None]
     queued = [created for status, created, *_ in runs if status == JobRun.Status.QUEUED]
-    return Workers(
+    return WorkerSigns(
         seen=now if any(until is not None and until > now for *_, until in runs) else max(signs, default=None),
         queued=len(queued),
         queued_since=min(queued, default=None),
     )
 
 
-def complain_of_workers(
-    installation: Installation, workers: Workers, now: datetime, *, jobs: Sequence[Scheduled]
+def worker_alerts(
+    installation: Installation, workers: WorkerSigns, now: datetime, *, jobs: Sequence[ScheduledJob]
 ) -> list[Alert]:
-    """No sign of a worker where there should be one (two periods of the most frequent job), or runs nobody takes."""
+    """Report a missing worker, after two periods of the most frequent job, and runs that no worker takes."""
     alerts, seen, since = [], workers.seen, workers.queued_since
     silence = now - max(installation.up_since, seen or installation.up_since)
-    if silence > max(QUIET, 2 * min(map(period_of, jobs), default=QUIET / 2)):
-        told = "No worker has ever run a job" if seen is None else f"No worker has run a job for {ago(seen, now)}"
-        what = f"{told}: nothing is embedded, summarized, learnt or forgotten."
-        advice = "See that worker and beat run."
+    if silence > max(GRACE_PERIOD, 2 * min(map(period_of, jobs), default=GRACE_PERIOD / 2)):
+        silence_text = "ever run a job" if seen is None else f"run a job for {format_age(seen, now)}"
+        what = f"No worker has {silence_text}: nothing is embedded, summarized, extracted or deleted."
+        advice = "Check that the Celery worker and beat are running and reach Redis; restart them if not."
         alerts.append(Alert(name="no_worker", what=what, advice=advice, since=seen or installation.up_since))
-    if since is not None and now - since > QUIET:
-        what = f"Runs of jobs wait for a worker: {workers.queued}, the first for {ago(since, now)}."
-        advice = "See that workers run, and that they are enough."
+    if since is not None and now - since > GRACE_PERIOD:
+        what = f"Job runs waiting for a worker: {workers.queued}; the first has waited for {format_age(since, now)}."
+        advice = "Check that workers are running; if all of them are busy, start more."
         alerts.append(Alert(name="jobs_waiting", what=what, advice=advice, since=since))
     return alerts
 
 
-def complain_of_jobs(installation: Installation, jobs: Iterable[Scheduled], now: datetime) -> list[Alert]:
-    """Jobs that did not come to their end for two periods, and those whose last run failed, or failed on some rows."""
+def job_alerts(installation: Installation, jobs: Iterable[ScheduledJob], now: datetime) -> list[Alert]:
+    """Report jobs that have not finished for two periods, and jobs whose last run failed, or failed on some rows."""
     periods = {job.name: period_of(job) for job in jobs}
     with connection.cursor() as cursor:
         cursor.execute(LAST_RUNS, [list(periods)])
@@ -301,64 +332,58 @@ def complain_of_jobs(installation: Installation, jobs: Iterable[Scheduled], now:
     overdue = {
         name: ended
         for name, ended, *_ in last_runs
-        if now - (ended or installation.installed_at) > max(2 * periods[name], QUIET)
-        and now - installation.up_since > QUIET
+        if now - (ended or installation.installed_at) > max(2 * periods[name], GRACE_PERIOD)
+        and now - installation.up_since > GRACE_PERIOD
     }
     failed = {name: at for name, _, status, at in last_runs if status == JobRun.Status.FAILED}
     incomplete = {name: at for name, _, status, at in last_runs if status == JobRun.Status.INCOMPLETE}
     return [
-        *name_jobs("job_overdue", "Jobs have not come to their end for two periods", overdue, "See that workers run."),
-        *name_jobs("job_failed", "Jobs failed when they ran last", failed, "Their runs say why."),
-        *name_jobs("job_incomplete", "Jobs failed on some rows when they ran last", incomplete, "The rows say why."),
+        *alert_about_jobs("job_overdue", overdue),
+        *alert_about_jobs("job_failed", failed),
+        *alert_about_jobs("job_incomplete", incomplete),
     ]
 
 
-def period_of(job: Scheduled) -> timedelta:
+def period_of(job: ScheduledJob) -> timedelta:
     return job.every if isinstance(job.every, timedelta) else timedelta(days=1)
 
 
-def name_jobs(name: str, intro: str, jobs: Mapping[str, datetime | None], advice: str) -> list[Alert]:
-    """The alert, if there are such jobs; each with the time of its run, or never."""
+def alert_about_jobs(name: str, jobs: Mapping[str, datetime | None]) -> list[Alert]:
+    """Return the alert if there are such jobs; each is named with the time of its run, or "never"."""
     if not jobs:
         return []
-    told = ", ".join(
-        f"{job} ({at.astimezone(UTC):%Y-%m-%d %H:%M} UTC)" if at else f"{job} (never)" for job, at in jobs.items()
-    )
-    times = [at for at in jobs.values() if at is not None]
-    return [Alert(name=name, what=f"{intro}: {told}.", advice=advice, since=min(times, default=None))]
+    intro, advice = JOB_TEXTS[name]
+    times = {job: f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at else "never" for job, at in jobs.items()}
+    what = f"{intro}: {', '.join(f'{job} ({time})' for job, time in times.items())}."
+    since = min((at for at in jobs.values() if at is not None), default=None)
+    return [Alert(name=name, what=what, advice=advice, since=since)]
 
 
 def find_alerts_of_redis() -> list[Alert]:
-    """What Redis knows of; that it does not answer is an alert too."""
+    """Return the alerts that Redis knows about, or one that says that it does not answer."""
     try:
         memory = redis.client().info("memory")
     except RedisError as err:
-        what = f"Redis does not answer ({type(err).__name__}): sessions, working memory and ledgers cannot be had."
-        advice = "See that its server is up and REDIS_URL names it."
+        what = f"Redis does not answer ({type(err).__name__}): sessions, working memory and ledgers are unavailable."
+        advice = "Check that the Redis server is running and that REDIS_URL points to it."
         return [Alert(name="redis_unreachable", what=what, advice=advice)]
-    return [*complain_of_eviction(memory), *complain_of_fullness(memory)]
+    alerts, policy = [], memory.get("maxmemory_policy", NO_EVICTION)
+    if policy != NO_EVICTION:
+        what = f"Redis evicts keys (policy {policy}): when memory runs short, it deletes ledgers and queued jobs."
+        advice = f"Set `maxmemory-policy {NO_EVICTION}` in its configuration."
+        alerts.append(Alert(name="redis_evicts", what=what, advice=advice))
+    used, limit = int(memory["used_memory"]), int(memory.get("maxmemory", 0))
+    if limit and used >= FULL_SHARE * limit:
+        what = f"Redis uses {used / limit:.0%} of its limit of {limit:,} bytes: when it is full, it refuses writes."
+        advice = "Raise its `maxmemory`, and give the server more memory if needed."
+        alerts.append(Alert(name="redis_nearly_full", what=what, advice=advice))
+    return alerts
 
 
-def complain_of_eviction(memory: Mapping[str, Any]) -> list[Alert]:
-    policy = memory.get("maxmemory_policy", NO_EVICTION)
-    if policy == NO_EVICTION:
-        return []
-    what = f"Redis evicts by {policy}: when memory is short it throws away ledgers and queued jobs."
-    return [Alert(name="redis_evicts", what=what, advice=f"Set its maxmemory-policy to {NO_EVICTION}.")]
+def format_age(since: datetime | None, now: datetime) -> str:
+    """Return the time since then, in the largest unit that fits twice.
 
-
-def complain_of_fullness(memory: Mapping[str, Any]) -> list[Alert]:
-    used, most = int(memory["used_memory"]), int(memory.get("maxmemory", 0))
-    if not most or used < FULL * most:
-        return []
-    what = f"Redis uses {used / most:.0%} of the {most:,} bytes that it may: beyond, it refuses writes."
-    return [Alert(name="redis_nearly_full", what=what, advice="Raise its maxmemory.")]
-
-
-def ago(since: datetime | None, now: datetime) -> str:
-    """How long that was, in the largest unit that fits twice.
-
-    >>> ago(datetime(2030, 1, 1, 10), datetime(2030, 1, 1, 13))
+    >>> format_age(datetime(2030, 1, 1, 10), datetime(2030, 1, 1, 13))
     '3 hours'
     """
     seconds = 0.0 if since is None else max((now - since).total_seconds(), 0.0)

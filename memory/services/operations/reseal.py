@@ -1,7 +1,7 @@
-"""Sealing anew what is encrypted at rest, once another key is in front: every column of that kind that a model has.
+"""Encrypts sealed columns again after another key was put first: every sealed column of every model.
 
-Rows go by in the order of their keys, a batch a transaction. Killed anywhere, nothing is half done: what the first key
-opens already is left alone, so another run goes on where this one stopped.
+Rows are processed in the order of their keys, one batch per transaction. The work may be killed at any point and run
+again: values sealed with the first key are left alone, so a new run continues where the last one stopped.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -17,12 +17,12 @@ from memory_project.fields import SealedJSONField
 
 BATCH_ROWS = 100
 BATCH_BYTES = 8 * 1024 * 1024
-"""Of sealed values: a row of invocations may have a megabyte, and whoever writes to one waits for its batch."""
+"""Bytes of sealed values: a tool invocation may have a megabyte, and writers of a row wait for its batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedTable:
-    """A table, its key, and its columns that are sealed."""
+    """A table with its key and its sealed columns."""
 
     name: str
     key: str
@@ -31,16 +31,16 @@ class SealedTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rotated:
-    """Sealed values so far, of rows looked at: sealed anew (or to be, on a dry run), current already, unreadable."""
+class RotationCounts:
+    """Numbers of rows examined, and of their sealed values: rotated (on a dry run: to rotate), current, unreadable."""
 
     rows: int = 0
     rotated: int = 0
     current: int = 0
     unreadable: int = 0
 
-    def __add__(self, other: "Rotated") -> "Rotated":
-        return Rotated(
+    def __add__(self, other: "RotationCounts") -> "RotationCounts":
+        return RotationCounts(
             rows=self.rows + other.rows,
             rotated=self.rotated + other.rotated,
             current=self.current + other.current,
@@ -49,25 +49,25 @@ class Rotated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSize:
-    """How much is sealed anew in a transaction at most; a single row, however large it is, goes by."""
+class BatchLimits:
+    """Upper limits of a transaction; a single row is processed whatever its size."""
 
     rows: int = BATCH_ROWS
     bytes: int = BATCH_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """What became of some rows of a table; `last` is the key of the last one."""
+class RotatedBatch:
+    """The result of a batch of a table's rows; `last` is the key of its last row."""
 
     table: str
     last: Any
-    rotated: Rotated
+    rotated: RotationCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """Which rows: behind a key (None: from the first on), up to another."""
+class KeyRange:
+    """A range of keys: after a key (None: from the first), up to and including another."""
 
     after: Any
     until: Any
@@ -77,8 +77,8 @@ Row = tuple[Any, ...]
 """A row's key, then its sealed values."""
 
 
-def sealed_tables() -> list[SealedTable]:
-    """Every table with sealed columns, by name: whatever model has such a field is rotated."""
+def find_sealed_tables() -> list[SealedTable]:
+    """Return every table with sealed columns, by name: any model with a sealed field is rotated."""
     found = [describe_table(model) for model in apps.get_models() if not model._meta.proxy and model._meta.managed]
     return sorted((table for table in found if table.columns), key=lambda table: table.name)
 
@@ -89,68 +89,75 @@ def describe_table(model: type[models.Model]) -> SealedTable:
     return SealedTable(
         name=meta.db_table,
         key=str(meta.pk.column),
-        # without a length, which no key needs here
+        # without the length, which a cast does not need
         key_type=str(meta.pk.db_type(connection)).partition("(")[0],
         columns=tuple(str(field.column) for field in sealed),
     )
 
 
-def count_rows(table: SealedTable) -> int:
-    """Those with something sealed."""
+def count_sealed_rows(table: SealedTable) -> int:
+    """Return the number of rows with a sealed value."""
     with connection.cursor() as cursor:
-        # names of our own
-        cursor.execute(f"SELECT count(*) FROM {quoted(table.name)} WHERE {filled(table)}")  # noqa: S608
+        # names come from the models
+        cursor.execute(f"SELECT count(*) FROM {quote_name(table.name)} WHERE {filled_condition(table)}")  # noqa: S608
         [count] = cursor.fetchone()
     return int(count)
 
 
-def rotate_tables(tables: Sequence[SealedTable], *, size: BatchSize = BatchSize()) -> Generator[Batch, None, None]:
-    """Seal under the first key whatever another one opens, beside those who write; each batch is committed with its
-    step. What no key opens is left as it is, and counted. Raises ImproperlyConfigured without a key."""
+def rotate_tables(
+    tables: Sequence[SealedTable], *, size: BatchLimits = BatchLimits()
+) -> Generator[RotatedBatch, None, None]:
+    """Seal with the first key whatever other keys open, without blocking writers; each step commits a batch.
+
+    Values that no key opens are left as they are and counted. Raises ImproperlyConfigured without a key.
+    """
     for table in tables:
-        yield from step_through(table, size=size, is_rehearsal=False)
+        yield from rotate_in_batches(table, size=size, is_dry_run=False)
 
 
-def rehearse_rotation(tables: Sequence[SealedTable], *, size: BatchSize = BatchSize()) -> Generator[Batch, None, None]:
-    """What `rotate_tables` would do; changes nothing, and nobody waits for it."""
+def preview_rotation(
+    tables: Sequence[SealedTable], *, size: BatchLimits = BatchLimits()
+) -> Generator[RotatedBatch, None, None]:
+    """Yield what `rotate_tables` would do, without changes or locks."""
     for table in tables:
-        yield from step_through(table, size=size, is_rehearsal=True)
+        yield from rotate_in_batches(table, size=size, is_dry_run=True)
 
 
-def step_through(table: SealedTable, *, size: BatchSize, is_rehearsal: bool) -> Iterator[Batch]:
-    # no further: what is written from now on is under the first key, and might never end
-    last, until = None, last_key(table)
+def rotate_in_batches(table: SealedTable, *, size: BatchLimits, is_dry_run: bool) -> Iterator[RotatedBatch]:
+    # up to the current last key: newer rows are sealed with the first key already, and might never end
+    last, until = None, find_last_key(table)
     while until is not None:
-        left = Stretch(after=last, until=until)
+        left = KeyRange(after=last, until=until)
         with transaction.atomic():
-            last = end_of_batch(table, left, size=size)
+            last = find_batch_end(table, left, size=size)
             if last is None:
                 return
-            rows = read_rows(table, replace(left, until=last), locked=not is_rehearsal)
-            anew, rotated = seal_rows(rows)
-            if not is_rehearsal:
-                write_rows(table, anew)
-        yield Batch(table=table.name, last=last, rotated=rotated)
+            rows = read_sealed_rows(table, replace(left, until=last), locked=not is_dry_run)
+            resealed, rotated = reseal_rows(rows)
+            if not is_dry_run:
+                write_resealed_rows(table, resealed)
+        yield RotatedBatch(table=table.name, last=last, rotated=rotated)
 
 
-def last_key(table: SealedTable) -> Any:
-    """None for an empty table."""
-    key = quoted(table.key)
+def find_last_key(table: SealedTable) -> Any:
+    """Return the last key of the table, or None for an empty table."""
+    key = quote_name(table.key)
     with connection.cursor() as cursor:
-        # names of our own
-        cursor.execute(f"SELECT {key} FROM {quoted(table.name)} ORDER BY {key} DESC LIMIT 1")  # noqa: S608
+        # names come from the models
+        cursor.execute(f"SELECT {key} FROM {quote_name(table.name)} ORDER BY {key} DESC LIMIT 1")  # noqa: S608
         found = cursor.fetchone()
     return found[0] if found else None
 
 
-def end_of_batch(table: SealedTable, left: Stretch, *, size: BatchSize) -> Any:
-    """The key of the last row that still goes into a batch; None where none is left. No value is read for it."""
-    key, (where, bounds) = quoted(table.key), bounded(table, left)
-    length = " + ".join(f"coalesce(octet_length({quoted(column)}), 0)" for column in table.columns)
+def find_batch_end(table: SealedTable, left: KeyRange, *, size: BatchLimits) -> Any:
+    """Return the key of the last row that fits into a batch, None if no row is left. Reads sizes, not values."""
+    key, (where, bounds) = quote_name(table.key), range_condition(table, left)
+    length = " + ".join(f"coalesce(octet_length({quote_name(column)}), 0)" for column in table.columns)
     statement = (
-        f"SELECT key FROM (SELECT key, length, sum(length) OVER (ORDER BY key) AS total FROM "  # noqa: S608 - our own
-        f"(SELECT {key} AS key, {length} AS length FROM {quoted(table.name)} WHERE {where} ORDER BY {key} LIMIT %s) "
-        "AS next) AS summed WHERE total <= %s OR total = length ORDER BY key DESC LIMIT 1"
+        "SELECT key FROM (SELECT key, length, sum(length) OVER (ORDER BY key) AS total FROM ("  # noqa: S608 - names from the models
+        f"SELECT {key} AS key, {length} AS length FROM {quote_name(table.name)} "
+        f"WHERE {where} ORDER BY {key} LIMIT %s"
+        ") AS next) AS summed WHERE total <= %s OR total = length ORDER BY key DESC LIMIT 1"
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, [*bounds, size.rows, size.bytes])
@@ -158,11 +165,11 @@ def end_of_batch(table: SealedTable, left: Stretch, *, size: BatchSize) -> Any:
     return found[0] if found else None
 
 
-def read_rows(table: SealedTable, stretch: Stretch, *, locked: bool) -> list[Row]:
-    """Rows in the order of the key. Locked ones wait for other rotations and for erasures, nobody else."""
-    key, (where, bounds) = quoted(table.key), bounded(table, stretch)
+def read_sealed_rows(table: SealedTable, keys: KeyRange, *, locked: bool) -> list[Row]:
+    """Return rows ordered by key. Locked rows wait for other rotations and for erasures, and block nobody else."""
+    key, (where, bounds) = quote_name(table.key), range_condition(table, keys)
     statement = (
-        f"SELECT {', '.join([key, *map(quoted, table.columns)])} FROM {quoted(table.name)} "  # noqa: S608 - our own
+        f"SELECT {', '.join([key, *map(quote_name, table.columns)])} FROM {quote_name(table.name)} "  # noqa: S608 - our own
         f"WHERE {where} ORDER BY {key}{' FOR NO KEY UPDATE' if locked else ''}"
     )
     with binary_cursor() as cursor:
@@ -171,31 +178,31 @@ def read_rows(table: SealedTable, stretch: Stretch, *, locked: bool) -> list[Row
     return found
 
 
-def bounded(table: SealedTable, stretch: Stretch) -> tuple[str, list[Any]]:
-    """A condition for the rows of a stretch that have something sealed, and its parameters."""
-    key = quoted(table.key)
-    behind, bounds = ("", []) if stretch.after is None else (f"{key} > %s AND ", [stretch.after])
-    return f"{behind}{key} <= %s AND ({filled(table)})", [*bounds, stretch.until]
+def range_condition(table: SealedTable, keys: KeyRange) -> tuple[str, list[Any]]:
+    """Return the condition for rows of a range that have a sealed value, and its parameters."""
+    key = quote_name(table.key)
+    lower_bound, bounds = ("", []) if keys.after is None else (f"{key} > %s AND ", [keys.after])
+    return f"{lower_bound}{key} <= %s AND ({filled_condition(table)})", [*bounds, keys.until]
 
 
-def filled(table: SealedTable) -> str:
-    return " OR ".join(f"{quoted(column)} IS NOT NULL" for column in table.columns)
+def filled_condition(table: SealedTable) -> str:
+    return " OR ".join(f"{quote_name(column)} IS NOT NULL" for column in table.columns)
 
 
-def seal_rows(rows: Sequence[Row]) -> tuple[list[Row], Rotated]:
-    """The rows that change, with all their values as they shall be; and the figures."""
+def reseal_rows(rows: Sequence[Row]) -> tuple[list[Row], RotationCounts]:
+    """Return the rows that change, with all their values after the change, and the counts."""
     changed: list[Row] = []
-    total = Rotated(rows=len(rows))
+    total = RotationCounts(rows=len(rows))
     for key, *values in rows:
-        anew, rotated = seal_values(values)
+        resealed, rotated = reseal_values(values)
         total += rotated
         if rotated.rotated:
-            changed.append((key, *anew))
+            changed.append((key, *resealed))
     return changed, total
 
 
-def seal_values(values: Sequence[Any]) -> tuple[list[bytes | None], Rotated]:
-    anew: list[bytes | None] = []
+def reseal_values(values: Sequence[Any]) -> tuple[list[bytes | None], RotationCounts]:
+    resealed: list[bytes | None] = []
     rotated = current = unreadable = 0
     for value in values:
         sealed = None if value is None else bytes(value)
@@ -209,24 +216,24 @@ def seal_values(values: Sequence[Any]) -> tuple[list[bytes | None], Rotated]:
                 rotated += 1
             except SealBroken:
                 unreadable += 1
-        anew.append(sealed)
-    return anew, Rotated(rotated=rotated, current=current, unreadable=unreadable)
+        resealed.append(sealed)
+    return resealed, RotationCounts(rotated=rotated, current=current, unreadable=unreadable)
 
 
-def write_rows(table: SealedTable, rows: Sequence[Row]) -> None:
-    """One statement; none for no rows."""
+def write_resealed_rows(table: SealedTable, rows: Sequence[Row]) -> None:
+    """Store the rows in one statement; none for no rows."""
     if not rows:
         return
-    names = [quoted(name) for name in (table.key, *table.columns)]
-    assignments = ", ".join(f"{name} = anew.{name}" for name in names[1:])
+    names = [quote_name(name) for name in (table.key, *table.columns)]
+    assignments = ", ".join(f"{name} = new.{name}" for name in names[1:])
     arrays = ", ".join([f"%s::{table.key_type}[]", *(["%s::bytea[]"] * len(table.columns))])
     statement = (
-        f"UPDATE {quoted(table.name)} AS old SET {assignments} FROM unnest({arrays}) "  # noqa: S608 - names of our own
-        f"AS anew ({', '.join(names)}) WHERE old.{names[0]} = anew.{names[0]}"
+        f"UPDATE {quote_name(table.name)} AS old SET {assignments} FROM unnest({arrays}) "  # noqa: S608 - names of our own
+        f"AS new ({', '.join(names)}) WHERE old.{names[0]} = new.{names[0]}"
     )
     with binary_cursor() as cursor:
         cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     return str(connection.ops.quote_name(name))

@@ -1,4 +1,4 @@
-"""What is stored and how much of it: figures for operators, in a bounded number of queries."""
+"""Counts and sizes of everything that is stored, for operators, in a bounded number of queries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from memory.models import (
     ToolInvocation,
     Vector,
 )
-from memory.services.conversations.queue import EXTRACTION, SUMMARIES, Queue
+from memory.services.conversations.queue import EXTRACTION, SUMMARIES, ConversationQueue
 from memory_project import redis
 
 AUDIT_TABLE = "memory_audit_log"
 
-# the statistics collector's counts: no scan, and off by what happened in the last moments
+# counts of the statistics collector: no table scan, but the last moments may be missing
 SIZES = """
 SELECT coalesce(parent.relname, own.relname), sum(n_live_tup), sum(pg_table_size(relid)), sum(pg_indexes_size(relid))
 FROM pg_stat_user_tables AS own
@@ -49,7 +49,7 @@ WHERE inhparent = to_regclass(%s) ORDER BY relname
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorCount:
-    """How many vectors a model has of a width."""
+    """The number of vectors of a model and width."""
 
     model: str
     width: int
@@ -58,9 +58,9 @@ class VectorCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingEmbeddings:
-    """Memories without their vector: those the embedder may see now, those that wait after a failure, and since when.
+    """Memories without a vector: those due now, those postponed after a failure, and the creation time of the oldest.
 
-    `by_error` counts both by the code of the last failure; those that none has failed yet have the code "".
+    `by_error` counts both by the code of the last failure; "" for those that have not failed.
     """
 
     due: int
@@ -71,9 +71,9 @@ class PendingEmbeddings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingConversations:
-    """How many conversations a queue holds, due or not; `failing`: the last attempt failed, or its worker died.
+    """Conversations in a queue, due or not; `failing` ones had their last attempt fail, or its worker die.
 
-    `parked` are those that it holds no more: they failed as often as they may, and wait for staff.
+    `parked` ones have left the queue: they failed too often and wait for staff.
     """
 
     waiting: int
@@ -82,10 +82,10 @@ class WaitingConversations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knowledge:
-    """What is known, by `facts`' status; `entities` without those that were merged into another.
+class KnowledgeCounts:
+    """Counts of knowledge: `facts` by status, `entities` without merged ones.
 
-    Of tombstones, `tombstones_met` are those whose claim extraction met since.
+    `tombstones_met` are tombstones whose claim extraction has met since.
     """
 
     entities: int
@@ -99,7 +99,7 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSize:
-    """A table with its partitions. `rows` is an estimate."""
+    """The size of a table with its partitions. `rows` is an estimate."""
 
     table: str
     rows: int
@@ -109,7 +109,10 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedisFigures:
-    """Of the whole server; `journal` counts changes of ledgers that are not yet rows. No epoch: ledgers were lost."""
+    """Figures of the whole server. `journal` counts ledger changes that are not yet rows.
+
+    Without an epoch, ledgers were lost.
+    """
 
     memory_bytes: int
     keys: int
@@ -119,9 +122,9 @@ class RedisFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """Counts by account where one was asked for; tables, audit log and Redis always of the whole installation.
+    """Counts for one account or all; tables, audit log and Redis always cover the whole installation.
 
-    `audit_by_day` is an estimate by partition. `redis` is None when it is down.
+    `audit_by_day` is an estimate by partition. `redis` is None if it is down.
     """
 
     memories: Mapping[str, int]
@@ -129,7 +132,7 @@ class Statistics:
     pending: PendingEmbeddings
     summaries: WaitingConversations
     extractions: WaitingConversations
-    knowledge: Knowledge
+    knowledge: KnowledgeCounts
     links: int
     participants: int
     injections: int
@@ -140,15 +143,15 @@ class Statistics:
 
 
 def gather_statistics(account_id: UUID | None, *, now: datetime) -> Statistics:
-    """Of one account, or of all of them. A fixed number of queries and a trip to Redis, however much is stored."""
+    """Return the statistics of one account, or of all. A fixed number of queries and one round trip to Redis."""
     of = {} if account_id is None else {"account_id": account_id}
     memories, conversations = Memory.objects.filter(**of), Conversation.objects.filter(**of)
     return Statistics(
         memories=count_by(memories, "kind"),
-        vectors=count_vectors(Vector.objects.filter(**of)),
-        pending=count_pending(memories.awaiting_embedding(), now=now),
-        summaries=count_waiting(SUMMARIES, conversations, now=now),
-        extractions=count_waiting(EXTRACTION, conversations, now=now),
+        vectors=count_vectors_by_model(Vector.objects.filter(**of)),
+        pending=count_pending_embeddings(memories.awaiting_embedding(), now=now),
+        summaries=count_waiting_conversations(SUMMARIES, conversations, now=now),
+        extractions=count_waiting_conversations(EXTRACTION, conversations, now=now),
         knowledge=count_knowledge(of),
         links=Link.objects.filter(**of).count(),
         participants=Participant.objects.filter(**of).count(),
@@ -156,7 +159,7 @@ def gather_statistics(account_id: UUID | None, *, now: datetime) -> Statistics:
         job_runs=count_by(JobRun.objects.filter(**of), "status"),
         audit_by_day=estimate_audit_by_day(),
         tables=measure_tables(),
-        redis=ask_redis(),
+        redis=read_redis_figures(),
     )
 
 
@@ -164,13 +167,13 @@ def count_by(rows: "QuerySet[Any]", column: str) -> dict[str, int]:
     return dict(rows.values_list(column).annotate(count=Count("pk")).order_by(column))
 
 
-def count_vectors(vectors: "QuerySet[Vector]") -> list[VectorCount]:
+def count_vectors_by_model(vectors: "QuerySet[Vector]") -> list[VectorCount]:
     rows = vectors.values_list("model", "width").annotate(count=Count("pk")).order_by("model", "width")
     return [VectorCount(model=model, width=width, count=count) for model, width, count in rows]
 
 
-def count_pending(pending: "QuerySet[Memory]", *, now: datetime) -> PendingEmbeddings:
-    """In one query: a group for each error."""
+def count_pending_embeddings(pending: "QuerySet[Memory]", *, now: datetime) -> PendingEmbeddings:
+    """Count in one query, with a group for each error."""
     groups = list(
         pending.values_list("embed_error")
         .annotate(all=Count("pk"), due=Count("pk", filter=Q(embed_after__lte=now)), oldest=Min("created_at"))
@@ -184,9 +187,11 @@ def count_pending(pending: "QuerySet[Memory]", *, now: datetime) -> PendingEmbed
     )
 
 
-def count_waiting(queue: Queue, conversations: "QuerySet[Conversation]", *, now: datetime) -> WaitingConversations:
-    """Those of the conversations that are in the queue, or parked."""
-    # an attempt is counted when it begins: a first one that a worker is at has not failed
+def count_waiting_conversations(
+    queue: ConversationQueue, conversations: "QuerySet[Conversation]", *, now: datetime
+) -> WaitingConversations:
+    """Count those of the conversations that are in the queue, or parked."""
+    # an attempt is counted when it begins: a first attempt that is still running has not failed
     is_at_work = Q(**{queue.error: "", f"{queue.lease}__gt": now})
     failed = Q(**{f"{queue.attempts}__gt": 0}) & ~is_at_work
     waits, parked = Q(**{f"{queue.due}__isnull": False}), Q(**{f"{queue.parked}__isnull": False})
@@ -198,11 +203,11 @@ def count_waiting(queue: Queue, conversations: "QuerySet[Conversation]", *, now:
     return WaitingConversations(**found)
 
 
-def count_knowledge(of: Mapping[str, Any]) -> Knowledge:
+def count_knowledge(of: Mapping[str, Any]) -> KnowledgeCounts:
     entities: Any = Entity.objects.filter(**of)
     goals: Any = Goal.objects.filter(**of)
     tombstones = FactTombstone.objects.filter(**of)
-    return Knowledge(
+    return KnowledgeCounts(
         entities=entities.filter(merged_into=None).count(),
         facts=count_by(Fact.objects.filter(**of), "status"),
         open_reviews=FactReview.objects.filter(**of, status=FactReview.Status.OPEN).count(),
@@ -213,7 +218,7 @@ def count_knowledge(of: Mapping[str, Any]) -> Knowledge:
 
 
 def estimate_audit_by_day() -> dict[str, int]:
-    """Rows by partition: its day as YYYY-MM-DD."""
+    """Return the estimated number of entries by day (YYYY-MM-DD), from the partitions."""
     with connection.cursor() as cursor:
         cursor.execute(PARTITIONS, [AUDIT_TABLE])
         days = {name.removeprefix(f"{AUDIT_TABLE}_"): rows for name, rows in cursor.fetchall()}
@@ -221,7 +226,7 @@ def estimate_audit_by_day() -> dict[str, int]:
 
 
 def measure_tables() -> list[TableSize]:
-    """The tables of our apps, the largest first."""
+    """Return the sizes of our apps' tables, the largest first."""
     ours = [model._meta.db_table for app in ("memory", "ledger") for model in apps.get_app_config(app).get_models()]
     with connection.cursor() as cursor:
         cursor.execute(SIZES, [ours])
@@ -231,8 +236,8 @@ def measure_tables() -> list[TableSize]:
         ]
 
 
-def ask_redis() -> RedisFigures | None:
-    """None when it is down."""
+def read_redis_figures() -> RedisFigures | None:
+    """Return figures of Redis, or None if it is down."""
     pipeline = redis.client().pipeline(transaction=False)
     pipeline.info("memory")
     pipeline.dbsize()

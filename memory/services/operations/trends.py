@@ -1,7 +1,7 @@
-"""How the installation's figures went over time, for who looks at them: from samples, runs of jobs and model usage.
+"""The installation's figures over time, for the dashboard: from samples, runs of jobs and model usage.
 
 A fixed number of statements, whatever is stored: samples are looked up by name and time, runs by their ids, which are
-in the order of time.
+in chronological order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,8 @@ from typing import Any
 from django.db import connection
 from django.db.models import Sum
 
-from memory.models import Kind, ModelUsage
+from memory.kinds import all_kinds
+from memory.models import ModelUsage
 from memory.models.binary import fetch_dicts
 from memory_project.ids import first_uuid7
 from memory_project.measures import OUTCOMES, QUANTILES
@@ -29,22 +30,22 @@ DATABASE_BYTES = "memory_database_bytes"
 EMBEDDING_CACHE = "memory_embedding_cache_lookups_total"
 SESSION_BUFFERS = "memory_session_buffer_reads_total"
 EMBEDDING_REQUESTS = "memory_embedding_requests_total"
-"""Names of samples, as in `/metrics` (`services.samples`)."""
+"""Names of samples, as in `/metrics` (`operations.samples`)."""
 
-Figure = tuple[str, str]
+SampleKey = tuple[str, str]
 """Name and label of a sample."""
 
-BY_KIND: Sequence[Figure] = [(ROWS, kind.value) for kind in Kind]
-BY_TIER: Sequence[Figure] = [(TIER_ITEMS, tier) for tier in TIERS]
-COUNTED: Sequence[Figure] = [(name, outcome) for name, outcomes in OUTCOMES.items() for outcome in outcomes]
-SIZES: Sequence[Figure] = [(REDIS_BYTES, ""), (DATABASE_BYTES, "")]
-LATELY: Sequence[Figure] = [
+BY_KIND: Sequence[SampleKey] = [(ROWS, kind.value) for kind in all_kinds()]
+BY_TIER: Sequence[SampleKey] = [(TIER_ITEMS, tier) for tier in TIERS]
+COUNTERS: Sequence[SampleKey] = [(name, outcome) for name, outcomes in OUTCOMES.items() for outcome in outcomes]
+SIZES: Sequence[SampleKey] = [(REDIS_BYTES, ""), (DATABASE_BYTES, "")]
+RECENT: Sequence[SampleKey] = [
     *((RECALL, str(share)) for share in QUANTILES),
     *((BACKLOG, queue) for queue in QUEUES),
     (LAG, ""),
 ]
 
-# the highest of each slot, which ends at its time: a peak is what somebody looks for
+# the highest value of each slot, because peaks are what operators look for
 SAMPLES = """
 SELECT asked.place, slot.number, measured.value
 FROM unnest(%(names)s::text[], %(labels)s::text[]) WITH ORDINALITY AS asked (name, label, place)
@@ -58,7 +59,7 @@ CROSS JOIN LATERAL (
 WHERE measured.value IS NOT NULL
 """
 
-# a counter that fell has begun anew: all that it has then is new
+# a counter that fell was reset: its whole value is new
 INCREASES = """
 SELECT asked.place, sum(CASE WHEN counted.value < counted.before THEN counted.value
     ELSE counted.value - counted.before END)
@@ -71,7 +72,7 @@ WHERE counted.before IS NOT NULL
 GROUP BY asked.place
 """
 
-# in the whole order of the index, as the alerts' statement of runs that ended
+# ORDER BY names all columns of the index, as in `alerts.LAST_RUNS`
 LATEST_RUNS = """
 SELECT asked.name AS job, last.status, last.created_at, last.started_at, last.finished_at, last.examined, last.changed,
     last.failed
@@ -82,7 +83,7 @@ CROSS JOIN LATERAL (
 ) AS last
 """
 
-# what a job archives it says in its figures, under a name with that word in it
+# jobs report what they archive in figures whose name contains that word
 DAILY = """
 SELECT (created_at AT TIME ZONE 'UTC')::date AS day, job, sum(examined)::bigint AS examined,
     sum(changed)::bigint AS changed, sum(failed)::bigint AS failed, coalesce(sum((
@@ -93,15 +94,15 @@ FROM job_runs WHERE id >= %(first)s AND created_at >= %(since)s AND NOT dry_run
 GROUP BY 1, 2
 """
 
-SKEW = timedelta(minutes=1)
-"""By so much the clocks of the machines that make ids may differ."""
+CLOCK_SKEW = timedelta(minutes=1)
+"""Allowed difference between the clocks of the machines that generate ids."""
 
-USED = ("calls", "failed_calls", "prompt_tokens", "completion_tokens")
+USAGE_COLUMNS = ("calls", "failed_calls", "prompt_tokens", "completion_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastRun:
-    """Of a job over all accounts, as far as it has come."""
+    """The last run of a job over all accounts, which may still be running."""
 
     job: str
     status: str
@@ -114,15 +115,15 @@ class LastRun:
 
     @property
     def seconds(self) -> float | None:
-        """From its first batch to its end."""
+        """Duration from the first batch to the end, None before that."""
         if self.started_at is None or self.finished_at is None:
             return None
         return (self.finished_at - self.started_at).total_seconds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DayOfJob:
-    """What all runs of a job that were asked for on a day (UTC) did."""
+class JobDay:
+    """Sums over all runs of a job that were requested on a day (UTC)."""
 
     day: date
     job: str
@@ -133,8 +134,8 @@ class DayOfJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DayOfModels:
-    """What language models were asked for on a day (UTC), for all accounts."""
+class ModelDay:
+    """Requests to language models on a day (UTC), for all accounts."""
 
     day: date
     calls: int
@@ -144,15 +145,15 @@ class DayOfModels:
 
 
 def read_samples(
-    figures: Sequence[Figure], *, step: timedelta, slots: int, now: datetime
-) -> Mapping[Figure, Sequence[float | None]]:
-    """The highest sample of each figure in each of the `slots` of length `step` up to now, the first first.
+    figures: Sequence[SampleKey], *, step: timedelta, slots: int, now: datetime
+) -> Mapping[SampleKey, Sequence[float | None]]:
+    """Return the highest sample of each figure in each of the `slots` of length `step` up to now, oldest first.
 
-    None where there is none. One statement.
+    None for a slot without samples. One statement.
     """
     asked: dict[str, Any] = {"names": [name for name, _ in figures], "labels": [label for _, label in figures]}
     asked |= {"slots": slots, "step": step, "now": now}
-    found: dict[Figure, list[float | None]] = {figure: [None] * slots for figure in figures}
+    found: dict[SampleKey, list[float | None]] = {figure: [None] * slots for figure in figures}
     with connection.cursor() as cursor:
         cursor.execute(SAMPLES, asked)
         for place, slot, value in cursor.fetchall():
@@ -160,8 +161,8 @@ def read_samples(
     return found
 
 
-def read_increases(figures: Sequence[Figure], *, since: datetime, now: datetime) -> Mapping[Figure, float]:
-    """By how much each counter rose between its first sample in that time and its last; 0 with fewer than two.
+def read_increases(figures: Sequence[SampleKey], *, since: datetime, now: datetime) -> Mapping[SampleKey, float]:
+    """Return how much each counter rose between its first and last sample in that time; 0 with fewer than two.
 
     One statement.
     """
@@ -173,28 +174,29 @@ def read_increases(figures: Sequence[Figure], *, since: datetime, now: datetime)
 
 
 def read_last_runs(jobs: Sequence[str]) -> Mapping[str, LastRun]:
-    """The latest run of each job over all accounts, by the job's name; those that never ran are left out."""
+    """Return the latest run of each job over all accounts, by the job's name; jobs that never ran are missing."""
     with connection.cursor() as cursor:
         cursor.execute(LATEST_RUNS, {"names": list(jobs)})
         return {row["job"]: LastRun(**row) for row in fetch_dicts(cursor)}
 
 
-def read_days_of_jobs(*, since: datetime) -> Sequence[DayOfJob]:
-    """By day and job, of accounts and of the installation, without dry runs."""
+def read_job_days(*, since: datetime) -> Sequence[JobDay]:
+    """Return sums by day and job, over runs of accounts and of the installation, without dry runs."""
     with connection.cursor() as cursor:
-        cursor.execute(DAILY, {"since": since, "first": first_uuid7(since - SKEW)})
-        return [DayOfJob(**row) for row in fetch_dicts(cursor)]
+        cursor.execute(DAILY, {"since": since, "first": first_uuid7(since - CLOCK_SKEW)})
+        return [JobDay(**row) for row in fetch_dicts(cursor)]
 
 
-def read_days_of_models(*, since: date) -> Mapping[date, DayOfModels]:
-    sums: dict[str, Any] = {f"all_{name}": Sum(name) for name in USED}
+def read_model_days(*, since: date) -> Mapping[date, ModelDay]:
+    sums: dict[str, Any] = {f"all_{name}": Sum(name) for name in USAGE_COLUMNS}
     rows = ModelUsage.objects.filter(day__gte=since).values("day").annotate(**sums).values_list("day", *sums)
     return {
-        day: DayOfModels(day=day, **dict(zip(USED, figures, strict=True))) for day, *figures in rows.order_by("day")
+        day: ModelDay(day=day, **dict(zip(USAGE_COLUMNS, figures, strict=True)))
+        for day, *figures in rows.order_by("day")
     }
 
 
-def days_until(now: datetime, count: int) -> Sequence[date]:
-    """So many days (UTC) up to today's."""
+def last_days(now: datetime, count: int) -> Sequence[date]:
+    """Return the last `count` days (UTC) up to today."""
     today = now.astimezone(UTC).date()
     return [today - timedelta(days=ago) for ago in reversed(range(count))]

@@ -1,4 +1,4 @@
-"""What language models cost an account, by day."""
+"""The cost of language models per account and day."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from django.db import connection
 from memory.providers.language_models import Usage
 from memory_project.ids import uuid7
 
-ADD = """
+ADD_USAGE = """
 INSERT INTO model_usage
     (id, account_id, day, use, model, calls, failed_calls, prompt_tokens, completion_tokens, cost)
 SELECT id, %s, %s, %s, model, calls, failed_calls, prompt_tokens, completion_tokens, cost
@@ -25,16 +25,16 @@ ON CONFLICT (account_id, day, use, model) DO UPDATE SET
     cost = LEAST(model_usage.cost::numeric + EXCLUDED.cost, %s)
 """
 
-MOST_CALLS = 2**31 - 1
-MOST_COST = Decimal("9999999999.99999999")
-"""What the columns hold: a sum beyond stays there, and keeps nothing else from being stored."""
+MAX_CALLS = 2**31 - 1
+MAX_COST = Decimal("9999999999.99999999")
+"""Limits of the columns: a sum beyond them stays there, so that the rest can still be stored."""
 
 
 def record_usage(account_id: UUID, *, use: str, usages: Iterable[Usage], now: datetime) -> None:
-    """Add what requests came to, as a meter was told of them, to the account's day (UTC); one statement.
+    """Add the usage of requests, as a meter recorded it, to the account's day (UTC). One statement.
 
-    Call it outside of what a failure rolls back: a question that failed in the end has cost its tokens too. Never from
-    a meter itself, which runs between requests.
+    Call it outside transactions that may roll back: a request that failed in the end has used its tokens too. Never
+    call it from a meter itself, which runs between requests.
     """
     sums = sum_by_model(usages)
     if not sums:
@@ -48,26 +48,24 @@ def record_usage(account_id: UUID, *, use: str, usages: Iterable[Usage], now: da
         [usage.completion_tokens for usage in sums],
         [usage.cost for usage in sums],
     ]
-    most: list[Any] = [MOST_CALLS, MOST_CALLS, MOST_COST]
+    most: list[Any] = [MAX_CALLS, MAX_CALLS, MAX_COST]
     with connection.cursor() as cursor:
-        cursor.execute(ADD, [account_id, now.astimezone(UTC).date(), use, *columns, *most])
+        cursor.execute(ADD_USAGE, [account_id, now.astimezone(UTC).date(), use, *columns, *most])
 
 
 def sum_by_model(usages: Iterable[Usage]) -> list[Usage]:
-    """One for each model, by name: rows are locked in the same order by everybody."""
+    """Return one sum for each model, ordered by name so that all transactions lock rows in the same order."""
     by_model: dict[str, list[Usage]] = {}
     for usage in usages:
         by_model.setdefault(usage.model, []).append(usage)
-    return [sum_usages(model, by_model[model]) for model in sorted(by_model)]
-
-
-def sum_usages(model: str, usages: Iterable[Usage]) -> Usage:
-    told = list(usages)
-    return Usage(
-        model=model,
-        calls=min(sum(usage.calls for usage in told), MOST_CALLS),
-        failed_calls=min(sum(usage.failed_calls for usage in told), MOST_CALLS),
-        prompt_tokens=sum(usage.prompt_tokens for usage in told),
-        completion_tokens=sum(usage.completion_tokens for usage in told),
-        cost=min(sum((usage.cost for usage in told), Decimal(0)), MOST_COST),
-    )
+    return [
+        Usage(
+            model=model,
+            calls=min(sum(usage.calls for usage in group), MAX_CALLS),
+            failed_calls=min(sum(usage.failed_calls for usage in group), MAX_CALLS),
+            prompt_tokens=sum(usage.prompt_tokens for usage in group),
+            completion_tokens=sum(usage.completion_tokens for usage in group),
+            cost=min(sum((usage.cost for usage in group), Decimal(0)), MAX_COST),
+        )
+        for model, group in sorted(by_model.items())
+    ]

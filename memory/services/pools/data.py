@@ -1,4 +1,4 @@
-"""What a memory pool holds: read and written whole or by path, merged deeply; a version a write."""
+"""The data of memory pools: read and write it whole or by path, and merge deeply. Each write makes a new version."""
 
 import re
 from collections.abc import Callable
@@ -13,58 +13,58 @@ from django.db.models import F, Func, TextField, Value
 from django.db.models.functions import Cast
 
 from memory import conf
-from memory.audit import record
+from memory.audit import record_audit
 from memory.errors import NotFound, Unprocessable
 from memory.models import MemoryPool
 from memory.owner import Owner
-from memory.services.accounts.access import Versions, check_version
-from memory.services.accounts.register import note_agent
-from memory.services.audit.log import record_read
+from memory.services.accounts.access import ExpectedVersions, check_version
+from memory.services.accounts.register import register_agent
+from memory.services.audit import record_read
 from memory.services.pools.manage import lock_pool, visible_pools
 from memory.tiers.base import from_json
 from memory.tiers.json_documents import (
     ABSENT,
-    Measured,
-    Tokens,
-    check_part,
-    measure,
+    MeasuredDocument,
+    PathTokens,
+    check_storable,
+    measure_document,
+    merge_value_at,
     parse_path,
+    set_value_at,
     value_at,
-    with_merged,
-    with_value,
 )
 from memory_project.fields import VerbatimJSONField
 
-OF_ROWS = (MemoryPool.PoolType.TOOL_CACHE, MemoryPool.PoolType.BLACKBOARD)
-"""Types of pools that hold rows, and no `data`."""
+TYPES_WITHOUT_DATA = (MemoryPool.PoolType.TOOL_CACHE, MemoryPool.PoolType.BLACKBOARD)
+"""Types of pools whose content is rows instead of `data`."""
 
-# PostgreSQL takes more for an index than RFC 6901 does: signs, blanks and zeros before it
-NO_INDEX = re.compile(r"(?!(?:0|[1-9][0-9]*)\Z)\s*[+-]?[0-9]+")
+# texts that PostgreSQL accepts as a list index but RFC 6901 does not: with signs, blanks or leading zeros
+NOT_AN_INDEX = re.compile(r"(?!(?:0|[1-9][0-9]*)\Z)\s*[+-]?[0-9]+")
 
-Change = Callable[[dict[str, Any]], dict[str, Any]]
+DataChange = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolData:
-    """A pool's data, or the part of it that a path leads to, at a version."""
+    """A pool's data, or the part of it under a path, at a version."""
 
     data: Any
     version: int
     size_bytes: int
-    """Of the whole."""
+    """Size of the whole data."""
     row_id: UUID
-    """Of the pool. One that is made with its `pool_id` after it is another, whose versions begin at 1 again."""
+    """Id of the pool's row. A pool created later with the same `pool_id` has another one, and versions from 1 again."""
 
 
 def read_data(owner: Owner, pool_id: str, *, path: str = "", now: datetime) -> PoolData:
-    """The data, or its part under a JSON Pointer; counted as a read.
+    """Return the data, or the part under a JSON Pointer, and count the read.
 
-    Raises NotFound for the pool as for the path, Unprocessable for what is no path and for pools without data.
+    Raises NotFound for the pool or the path, Unprocessable for an invalid path and for pools without data.
     """
     tokens = parse_path(path)
-    # PostgreSQL follows the path, so that a large pool is not carried here for the sake of one value
-    followed = () if any(NO_INDEX.fullmatch(token) for token in tokens) else tokens
-    part = Cast(follow(followed), TextField())
+    # PostgreSQL follows the path, so that one value of a large pool does not transfer all of it
+    followed = () if any(NOT_AN_INDEX.fullmatch(token) for token in tokens) else tokens
+    part = Cast(path_expression(followed), TextField())
     columns = visible_pools(owner, pool_id, now=now).annotate(part=part)
     row = columns.values_list("id", "pool_type", "version", "size_bytes", "part").first()
     if row is None:
@@ -73,67 +73,78 @@ def read_data(owner: Owner, pool_id: str, *, path: str = "", now: datetime) -> P
     check_has_data(pool_type)
     data = ABSENT if text is None else value_at(from_json(text), tokens[len(followed) :])
     if data is ABSENT:
-        raise NotFound("the path leads nowhere")
+        raise NotFound("the pool's data has nothing under this path")
     MemoryPool.objects.filter(id=found).update(read_count=F("read_count") + 1, last_accessed_at=now)
     record_read(owner, memory_type="pool", affected_ids=[found])
     return PoolData(data=data, version=version, size_bytes=size_bytes, row_id=found)
 
 
-def follow(tokens: Tokens) -> Func:
-    """The part of `data` in SQL, null where there is none; JSON's null is the text `null`."""
+def path_expression(tokens: PathTokens) -> Func:
+    """Return the SQL expression for the part of `data` under the path: null if there is none.
+
+    JSON's own null is the text `null`.
+    """
     path = Value(list(tokens), output_field=ArrayField(TextField()))
     return Func(F("data"), path, template="(%(expressions)s)", arg_joiner=" #> ", output_field=VerbatimJSONField())
 
 
 def check_has_data(pool_type: str) -> None:
-    if pool_type in OF_ROWS:
-        raise Unprocessable("a tool cache has entries and a blackboard postings: such a pool has no data")
+    if pool_type in TYPES_WITHOUT_DATA:
+        raise Unprocessable("tool caches and blackboards have no data: read their cached results or postings instead")
 
 
-def write_data(owner: Owner, pool_id: str, *, path: str = "", data: Any, expected: Versions, now: datetime) -> PoolData:
-    """Put the data in place of what is there, of all of it without a path. Answers the whole as it is then.
+def write_data(
+    owner: Owner, pool_id: str, *, path: str = "", data: Any, expected: ExpectedVersions, now: datetime
+) -> PoolData:
+    """Replace the data under the path, or all of it without a path, and return the whole.
 
-    Missing objects on the way are made; "-" appends to a list. Raises NotFound, Forbidden, StaleVersion, TooLarge, and
-    Unprocessable where the path leads through something that is no object and no list, or the whole would be no
-    object. Nothing changes then.
+    Missing objects on the way are created; "-" appends to a list. Raises NotFound, Forbidden, StaleVersion, TooLarge,
+    and Unprocessable if the path leads through anything but objects and lists, or the whole would not be an object.
+    Nothing changes then.
     """
-    tokens = path_to(path, data)
-    return change_data(owner, pool_id, lambda stored: with_value(stored, tokens, data), expected=expected, now=now)
+    tokens = check_path_and_data(path, data)
+    return change_data(owner, pool_id, lambda stored: set_value_at(stored, tokens, data), expected=expected, now=now)
 
 
-def merge_data(owner: Owner, pool_id: str, *, path: str = "", data: Any, expected: Versions, now: datetime) -> PoolData:
-    """Merge the data into what is there: objects name by name, however deep; everything else is replaced.
+def merge_data(
+    owner: Owner, pool_id: str, *, path: str = "", data: Any, expected: ExpectedVersions, now: datetime
+) -> PoolData:
+    """Merge the data into the existing data: objects by name at every depth, everything else is replaced.
 
-    Null is a value and deletes nothing. Answers and raises as `write_data`.
+    Null is a value and deletes nothing. Returns and raises as `write_data`.
     """
-    tokens = path_to(path, data)
-    return change_data(owner, pool_id, lambda stored: with_merged(stored, tokens, data), expected=expected, now=now)
+    tokens = check_path_and_data(path, data)
+    return change_data(owner, pool_id, lambda stored: merge_value_at(stored, tokens, data), expected=expected, now=now)
 
 
-def path_to(path: str, data: Any) -> Tokens:
-    """The path of data that is to be stored there. Raises Unprocessable for either."""
+def check_path_and_data(path: str, data: Any) -> PathTokens:
+    """Return the parsed path. Raises Unprocessable for an invalid path, or for data that cannot be stored under it."""
     tokens = parse_path(path)
-    check_part(data, below=len(tokens))
+    check_storable(data, below=len(tokens))
     return tokens
 
 
-def change_data(owner: Owner, pool_id: str, change: Change, *, expected: Versions, now: datetime) -> PoolData:
+def change_data(
+    owner: Owner, pool_id: str, change: DataChange, *, expected: ExpectedVersions, now: datetime
+) -> PoolData:
     with transaction.atomic():
         pool = lock_pool(owner, pool_id, now=now)
         check_version(pool.version, expected, row_id=pool.id)
         check_has_data(pool.pool_type)
         data = change(pool.data)
-        measured = measure(data, limit_bytes=conf.POOL_LIMIT_BYTES)
+        measured = measure_document(data, limit_bytes=conf.POOL_LIMIT_BYTES)
         store_data(pool, measured, now=now)
-        record(owner, operation="update", memory_type="pool", affected_ids=[pool.id], metadata={"columns": ["data"]})
-        note_agent(owner.account_id, owner.agent_id)
+        record_audit(
+            owner, operation="update", memory_type="pool", affected_ids=[pool.id], metadata={"columns": ["data"]}
+        )
+        register_agent(owner.account_id, owner.agent_id)
     return PoolData(data=data, version=pool.version + 1, size_bytes=measured.size_bytes, row_id=pool.id)
 
 
-def store_data(pool: MemoryPool, measured: Measured, *, now: datetime) -> None:
-    """In one UPDATE of a pool that is locked."""
+def store_data(pool: MemoryPool, measured: MeasuredDocument, *, now: datetime) -> None:
+    """Store the data of a locked pool in one UPDATE."""
     MemoryPool.objects.filter(id=pool.id).update(
-        # the text that was measured, which need not be made again
+        # the measured text, so that the value is not serialized twice
         data=Cast(Value(measured.text), VerbatimJSONField()),
         version=pool.version + 1,
         entry_count=measured.entry_count,

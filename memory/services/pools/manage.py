@@ -1,4 +1,4 @@
-"""Memory pools (P2, P3): made, found, changed, shared. What they hold is in `pool_data`."""
+"""Memory pools (P2, P3): create, find, lock, change, share and delete them. Their content is in `data` and `share`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,44 +9,44 @@ from uuid import UUID
 from django.db import transaction
 
 from memory import conf
-from memory.audit import record
+from memory.audit import record_audit
 from memory.errors import Conflict, NotFound, Unprocessable
 from memory.models import AccessControl, Level, MemoryPool, ToolCacheEntry, WorkflowRun
 from memory.models.pools import PoolQuerySet
 from memory.owner import Owner
 from memory.services.accounts.access import (
-    Versions,
+    ExpectedVersions,
     change_grant,
     check_version,
     find_team_to_share_with,
-    refuse_managing,
-    refuse_write,
+    raise_manage_refused,
+    raise_write_refused,
 )
-from memory.services.accounts.register import note_agent
-from memory.services.conversations.lifecycle import LONGEST_ID, is_id
-from memory.tiers.json_documents import as_object, check_part, measure
+from memory.services.accounts.register import register_agent
+from memory.services.conversations.lifecycle import MAX_ID_CHARACTERS, is_valid_id
+from memory.tiers.json_documents import check_storable, measure_document, require_object
 from memory_project.ids import uuid7
 
 Scope, PoolType = MemoryPool.Scope, MemoryPool.PoolType
 
 EMPTY_BYTES = 2
-"""Of a pool with nothing in it: its empty `data`."""
+"""Size of a pool's empty `data`, in bytes."""
 
 CHANGEABLE = frozenset({"access_control", "expires_at"})
-"""What may be changed later; `data` has ways of its own."""
+"""Columns that `change_pool` may change; `data` has its own functions."""
 
-SCOPE_OF: Mapping[str, str] = {
+DEFAULT_SCOPES: Mapping[str, str] = {
     PoolType.SHARED: Scope.ACCOUNT,
     PoolType.AGENT_PRIVATE: Scope.AGENT,
     PoolType.TEAM_SHARED: Scope.TEAM,
     PoolType.TASK_SCOPED: Scope.TASK,
 }
-"""The scope of a pool that does not say its own, by type."""
+"""Default scope of a pool, by type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolDraft:
-    """A pool before it is made. An empty `pool_id` is made up; an empty `scope` is its type's (SCOPE_OF)."""
+    """A pool before it is created. An empty `pool_id` is generated; an empty `scope` is the default of the type."""
 
     pool_id: str = ""
     pool_type: str = PoolType.SHARED
@@ -60,9 +60,9 @@ class PoolDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolStatistics:
-    """Of a pool: what it holds, in entries and in bytes as compact JSON, and how often it was read and written.
+    """Content of a pool, in entries and in bytes of compact JSON, and its numbers of reads and writes.
 
-    Entries are the names at the top of its data, postings, or results that have not expired.
+    Entries are the top-level names of its data, its postings, or its results that have not expired.
     """
 
     entry_count: int
@@ -74,13 +74,13 @@ class PoolStatistics:
 
 
 def create_pool(owner: Owner, draft: PoolDraft, *, now: datetime) -> MemoryPool:
-    """Make one that the acting agent owns.
+    """Create a pool owned by the acting agent.
 
-    Raises Conflict when the account has a live pool of this id, whoever's; TooLarge; Unprocessable for a type of
-    workflow runs, a scope without its team or task, a team that the agent is not in, and an end that is over.
+    Raises Conflict if the account has a live pool with this id, even another agent's; TooLarge; Unprocessable for a
+    type of workflow runs, a scope without its team or task, a team that the agent is not in, and an expiry in the past.
     """
-    scope = draft.scope or SCOPE_OF.get(draft.pool_type, "")
-    check_draft(draft, scope=scope, now=now)
+    scope = draft.scope or DEFAULT_SCOPES.get(draft.pool_type, "")
+    check_pool_draft(draft, scope=scope, now=now)
     pool = MemoryPool(
         account_id=owner.account_id,
         agent_id=owner.agent_id,
@@ -97,55 +97,56 @@ def create_pool(owner: Owner, draft: PoolDraft, *, now: datetime) -> MemoryPool:
         return insert_pool(owner, pool, now=now)
 
 
-def check_draft(draft: PoolDraft, *, scope: str, now: datetime) -> None:
-    """Raises Unprocessable."""
-    if draft.pool_type not in SCOPE_OF or scope not in Scope.values:
+def check_pool_draft(draft: PoolDraft, *, scope: str, now: datetime) -> None:
+    """Raise Unprocessable for a draft that `create_pool` does not accept."""
+    if draft.pool_type not in DEFAULT_SCOPES or scope not in Scope.values:
         raise Unprocessable(
-            "a pool has one of the types and scopes that pools have; those of workflow runs have theirs"
+            f"pool_type must be one of {', '.join(DEFAULT_SCOPES)}, and scope one of {', '.join(Scope.values)}; "
+            "pools of other types are created in a workflow run"
         )
-    if draft.pool_id and not is_id(draft.pool_id):
-        raise Unprocessable(f"an id has 1 to {LONGEST_ID} characters, no NUL and no lone surrogate")
+    if draft.pool_id and not is_valid_id(draft.pool_id):
+        raise Unprocessable(f"pool_id must have 1 to {MAX_ID_CHARACTERS} characters, no NUL and no lone surrogate")
     if scope == Scope.TEAM and draft.team_id is None:
-        raise Unprocessable("a pool of scope team names its team")
+        raise Unprocessable("team_id is required for scope team")
     if scope == Scope.TASK and not draft.task_id:
-        raise Unprocessable("a pool of scope task names its task_id")
+        raise Unprocessable("task_id is required for scope task")
     check_expiry(draft.expires_at, now=now)
 
 
 def check_expiry(expires_at: datetime | None, *, now: datetime) -> None:
     if expires_at is not None and expires_at <= now:
-        raise Unprocessable("expires_at is over: the pool would be gone at once")
+        raise Unprocessable("expires_at must be in the future")
 
 
 def insert_pool(owner: Owner, pool: MemoryPool, *, now: datetime) -> MemoryPool:
-    """Store a new pool with its audit row, in place of one of its id that has expired. In the caller's transaction.
+    """Store a new pool with its audit entry, replacing an expired pool with its id. Runs in the caller's transaction.
 
-    Raises Conflict when there is a live one, TooLarge, Unprocessable for data that cannot be.
+    Raises Conflict if there is a live pool with this id, TooLarge, Unprocessable for data that cannot be stored.
     """
-    check_part(as_object(pool.data))
-    measured = measure(pool.data, limit_bytes=conf.POOL_LIMIT_BYTES)
+    check_storable(require_object(pool.data))
+    measured = measure_document(pool.data, limit_bytes=conf.POOL_LIMIT_BYTES)
     pool.entry_count, pool.size_bytes = measured.entry_count, measured.size_bytes
-    delete_expired(owner, MemoryPool.objects.filter(account_id=pool.account_id, pool_id=pool.pool_id), now=now)
+    delete_expired_pools(owner, MemoryPool.objects.filter(account_id=pool.account_id, pool_id=pool.pool_id), now=now)
     MemoryPool.objects.bulk_create([pool], ignore_conflicts=True)
-    # without those that came first, and with the times that the database gave it
+    # None if another pool with this id was first; with the times that the database set
     stored = MemoryPool.objects.filter(id=pool.id).defer("data").first()
     if stored is None:
-        raise Conflict("there is a pool of this id")
-    record(owner, operation="create", memory_type="pool", affected_ids=[pool.id])
-    note_agent(owner.account_id, owner.agent_id)
+        raise Conflict("the account already has a pool with this id")
+    record_audit(owner, operation="create", memory_type="pool", affected_ids=[pool.id])
+    register_agent(owner.account_id, owner.agent_id)
     return stored
 
 
-def delete_expired(owner: Owner, rows: PoolQuerySet, *, now: datetime) -> None:
+def delete_expired_pools(owner: Owner, rows: PoolQuerySet, *, now: datetime) -> None:
     expired = list(rows.filter(expires_at__lte=now).defer("data").select_for_update(of=("self",)))
     for pool in expired:
         pool_id = pool.id
         pool.delete()
-        record(owner, operation="delete", memory_type="pool", affected_ids=[pool_id])
+        record_audit(owner, operation="delete", memory_type="pool", affected_ids=[pool_id])
 
 
 def find_pool(owner: Owner, pool_id: str, *, now: datetime) -> MemoryPool:
-    """One that the owner may read, without its `data`. Raises NotFound."""
+    """Return a pool that the owner may read, without its `data`. Raises NotFound."""
     pool = visible_pools(owner, pool_id, now=now).select_related("workflow_run").defer("data").first()
     if pool is None:
         raise NotFound("no such pool")
@@ -153,58 +154,66 @@ def find_pool(owner: Owner, pool_id: str, *, now: datetime) -> MemoryPool:
 
 
 def visible_pools(owner: Owner, pool_id: str, *, now: datetime) -> PoolQuerySet:
-    """The one of this id or none."""
+    """Return a queryset of the readable live pool with this id, if any."""
     return MemoryPool.objects.visible_to(owner).live(now).filter(pool_id=pool_id)
 
 
 def lock_pool(owner: Owner, pool_id: str, *, now: datetime) -> MemoryPool:
-    """One that the owner may write to, until the transaction ends.
+    """Return a pool that the owner may write to, locked until the transaction ends.
 
-    Raises NotFound, Forbidden where it only reads, Conflict where the workflow run that it belongs to has ended.
+    Raises NotFound, Forbidden if it may only be read, Conflict if its workflow run has ended.
     """
     rows = MemoryPool.objects.writable_by(owner).live(now).filter(pool_id=pool_id)
     pool = rows.select_for_update(no_key=True, of=("self",)).first()
     if pool is None:
-        refuse_write(visible_pools(owner, pool_id, now=now), what="pool")
+        raise_write_refused(visible_pools(owner, pool_id, now=now), what="pool")
     if pool.workflow_run_id is not None:
-        check_run(owner, pool, now=now)
+        check_run_is_running(owner, pool, now=now)
     return pool
 
 
-def check_run(owner: Owner, pool: MemoryPool, *, now: datetime) -> None:
-    """Raises as `lock_pool`. Asked with the lock in hand: the statement that waited for it saw the run as it was."""
+def check_run_is_running(owner: Owner, pool: MemoryPool, *, now: datetime) -> None:
+    """Check the pool's workflow run again; raises as `lock_pool`.
+
+    It must run after the lock, because the statement that waited for the lock saw the run's old state.
+    """
     rows = MemoryPool.objects.writable_by(owner).filter(id=pool.id)
     status = rows.values_list("workflow_run__status", flat=True).first()
     if status is None:
-        refuse_write(visible_pools(owner, pool.pool_id, now=now), what="pool")
+        raise_write_refused(visible_pools(owner, pool.pool_id, now=now), what="pool")
     if status != WorkflowRun.Status.RUNNING:
-        raise Conflict("the run has ended: its pools are read-only")
+        raise Conflict("the workflow run has ended, and its pools are read-only")
 
 
-def lock_managed_pool(owner: Owner, pool_id: str, *, expected: Versions, now: datetime) -> MemoryPool:
-    """One that the owner may grant, change and delete, without its `data`. Raises NotFound, Forbidden, StaleVersion."""
+def lock_managed_pool(owner: Owner, pool_id: str, *, expected: ExpectedVersions, now: datetime) -> MemoryPool:
+    """Return a locked pool that the owner may grant, change and delete, without its `data`.
+
+    Raises NotFound, Forbidden, StaleVersion.
+    """
     rows = MemoryPool.objects.managed_by(owner).live(now).filter(pool_id=pool_id)
     pool = rows.defer("data").select_for_update(no_key=True, of=("self",)).first()
     if pool is None:
-        refuse_managing(visible_pools(owner, pool_id, now=now), what="pool")
+        raise_manage_refused(visible_pools(owner, pool_id, now=now), what="pool")
     check_version(pool.version, expected, row_id=pool.id)
     return pool
 
 
 def change_pool(
-    owner: Owner, pool_id: str, *, changes: Mapping[str, Any], expected: Versions, now: datetime
+    owner: Owner, pool_id: str, *, changes: Mapping[str, Any], expected: ExpectedVersions, now: datetime
 ) -> MemoryPool:
-    """Give it another `expires_at` (None: never) or another `access_control`, whole, as JSON.
+    """Change `expires_at` (None: never) or `access_control`, given whole as JSON.
 
     Raises NotFound, Forbidden, StaleVersion, Unprocessable.
     """
     if refused := set(changes) - CHANGEABLE:
-        raise Unprocessable(f"cannot be changed: {', '.join(sorted(refused))}")
+        raise Unprocessable(
+            f"a pool's {', '.join(sorted(refused))} cannot be changed here; allowed: {', '.join(sorted(CHANGEABLE))}"
+        )
     check_expiry(changes.get("expires_at"), now=now)
     with transaction.atomic():
         pool = lock_managed_pool(owner, pool_id, expected=expected, now=now)
         if pool.is_own and changes.get("expires_at") is not None:
-            raise Unprocessable("an agent's own pool does not expire")
+            raise Unprocessable("expires_at cannot be set for an agent's own pool, which never expires")
         for name, value in changes.items():
             setattr(pool, name, AccessControl.parse(value).model_dump() if name == "access_control" else value)
         save_pool(owner, pool, columns=list(changes), operation="update", now=now)
@@ -212,27 +221,27 @@ def change_pool(
 
 
 def save_pool(owner: Owner, pool: MemoryPool, *, columns: list[str], operation: str, now: datetime) -> None:
-    """Store these columns of a locked pool, at the next version, and the audit row."""
+    """Store these columns of a locked pool at its next version, with an audit entry."""
     pool.version += 1
     pool.updated_at = now
     pool.save(update_fields=[*columns, "version", "updated_at"])
-    record(
+    record_audit(
         owner, operation=operation, memory_type="pool", affected_ids=[pool.id], metadata={"columns": sorted(columns)}
     )
 
 
-def delete_pool(owner: Owner, pool_id: str, *, expected: Versions, now: datetime) -> None:
-    """Delete it with what it holds. Raises NotFound, Forbidden, StaleVersion."""
+def delete_pool(owner: Owner, pool_id: str, *, expected: ExpectedVersions, now: datetime) -> None:
+    """Delete the pool with its content. Raises NotFound, Forbidden, StaleVersion."""
     with transaction.atomic():
         pool = lock_managed_pool(owner, pool_id, expected=expected, now=now)
-        record(owner, operation="delete", memory_type="pool", affected_ids=[pool.id])
+        record_audit(owner, operation="delete", memory_type="pool", affected_ids=[pool.id])
         pool.delete()
 
 
 def grant_access(
-    owner: Owner, pool_id: str, *, agent_id: str, level: Level, expected: Versions, now: datetime
+    owner: Owner, pool_id: str, *, agent_id: str, level: Level, expected: ExpectedVersions, now: datetime
 ) -> MemoryPool:
-    """Let an agent in. Raises NotFound, Forbidden, StaleVersion, Unprocessable."""
+    """Grant an agent access. Raises NotFound, Forbidden, StaleVersion, Unprocessable."""
     with transaction.atomic():
         pool = lock_managed_pool(owner, pool_id, expected=expected, now=now)
         change_grant(pool, agent_id, level, is_granted=True)
@@ -241,9 +250,9 @@ def grant_access(
 
 
 def revoke_access(
-    owner: Owner, pool_id: str, *, agent_id: str, level: Level | None = None, expected: Versions, now: datetime
+    owner: Owner, pool_id: str, *, agent_id: str, level: Level | None = None, expected: ExpectedVersions, now: datetime
 ) -> MemoryPool:
-    """Shut an agent out again, as far as grants let it in; without a level, of both. Raises as `grant_access`."""
+    """Revoke an agent's granted access, without a level both. Raises as `grant_access`."""
     with transaction.atomic():
         pool = lock_managed_pool(owner, pool_id, expected=expected, now=now)
         change_grant(pool, agent_id, level, is_granted=False)
@@ -252,9 +261,9 @@ def revoke_access(
 
 
 def pool_statistics(owner: Owner, pool_id: str, *, now: datetime) -> PoolStatistics:
-    """Raises NotFound."""
+    """Return the statistics of a readable pool. Raises NotFound."""
     pool = find_pool(owner, pool_id, now=now)
-    entry_count, size_bytes = held_by(pool, now=now)
+    entry_count, size_bytes = measure_pool(pool, now=now)
     return PoolStatistics(
         entry_count=entry_count,
         size_bytes=size_bytes,
@@ -265,21 +274,21 @@ def pool_statistics(owner: Owner, pool_id: str, *, now: datetime) -> PoolStatist
     )
 
 
-def held_by(pool: MemoryPool, *, now: datetime) -> tuple[int, int]:
-    """Its entries and their bytes: as kept with each write, but for results of tools, which expire without one."""
+def measure_pool(pool: MemoryPool, *, now: datetime) -> tuple[int, int]:
+    """Return the number of entries and bytes: stored counts, except for tool caches, whose results expire unnoticed."""
     if pool.pool_type != PoolType.TOOL_CACHE:
         return pool.entry_count, pool.size_bytes
-    entry_count, size_bytes = ToolCacheEntry.objects.of_pool(pool).live(now).measured()
+    entry_count, size_bytes = ToolCacheEntry.objects.of_pool(pool).live(now).count_and_size()
     return entry_count, EMPTY_BYTES + size_bytes
 
 
-def own_pool(owner: Owner, *, now: datetime) -> MemoryPool:
-    """The pool of the agent's keyed values, without its `data`; made when it is new, by one of those who ask at once.
+def ensure_own_pool(owner: Owner, *, now: datetime) -> MemoryPool:
+    """Return the pool of the agent's keyed values, without its `data`, creating it if it is new.
 
-    Raises Unprocessable for an owner without an agent.
+    Concurrent calls create one. Raises Unprocessable for an owner without an agent.
     """
     if not owner.agent_id:
-        raise Unprocessable("a pool of one's own is an agent's: name one")
+        raise Unprocessable("keyed values belong to an agent: name an agent_id")
     mine = MemoryPool.objects.filter(account_id=owner.account_id, agent_id=owner.agent_id, is_own=True)
     found = mine.live(now).defer("data").first()
     if found is not None:
@@ -289,8 +298,8 @@ def own_pool(owner: Owner, *, now: datetime) -> MemoryPool:
 
 
 def insert_own_pool(owner: Owner, mine: PoolQuerySet, *, now: datetime) -> MemoryPool:
-    """Or the one that another request made a moment ago."""
-    delete_expired(owner, mine, now=now)
+    """Insert the agent's own pool, or return the one that another request has just created."""
+    delete_expired_pools(owner, mine, now=now)
     pool = MemoryPool(
         account_id=owner.account_id,
         agent_id=owner.agent_id,

@@ -1,7 +1,7 @@
-"""What workflow runs share besides data (P7): postings on a blackboard, and the results of tools.
+"""Blackboards and tool caches (P7): postings and cached results that the agents of a workflow run share.
 
-Both are rows beside their pool, which is locked while one is written or deleted: its counts and its limit hold for all
-of them, those included that have expired and are there still.
+Both are rows that belong to a pool, which is locked while one is written or deleted. The pool's counts and size limit
+cover all of them, including expired rows that have not been deleted yet.
 """
 
 from collections.abc import Sequence
@@ -13,22 +13,22 @@ from django.db import connection, transaction
 from django.db.models import F, QuerySet
 
 from memory import conf
-from memory.audit import record
+from memory.audit import record_audit
 from memory.errors import NotFound, TooLarge, Unprocessable
 from memory.models import BlackboardPosting, MemoryPool, ToolCacheEntry
 from memory.owner import Owner
-from memory.services.accounts.register import note_agent
-from memory.services.audit.log import record_read
+from memory.services.accounts.register import register_agent
+from memory.services.audit import record_read
 from memory.services.pools.manage import EMPTY_BYTES, find_pool, lock_pool
-from memory.tiers.base import NAME_LENGTH, check_name, keyed_json
-from memory.tiers.json_documents import check_part, json_text
+from memory.tiers.base import MAX_NAME_CHARACTERS, check_name, keyed_json
+from memory.tiers.json_documents import check_storable, json_text
 from memory_project.ids import uuid7
 
 PoolType = MemoryPool.PoolType
 
-MOST_TTL_SECONDS = 2_592_000
+MAX_RESULT_TTL_SECONDS = 2_592_000
 
-# the text that was measured, as it stands; another result has not been hit yet
+# the value is the text that was measured; a new result starts with no hits
 UPSERT = """
 INSERT INTO tool_cache_entries
     (id, account_id, pool_id, key, value, agent_id, ttl_seconds, expires_at, hit_count, created_at, updated_at)
@@ -39,13 +39,13 @@ ON CONFLICT (account_id, pool_id, key) DO UPDATE SET
 RETURNING *
 """
 
-HIT = """
+COUNT_HIT = """
 UPDATE tool_cache_entries SET hit_count = hit_count + 1
 WHERE account_id = %s AND pool_id = %s AND key = %s AND expires_at > %s
 RETURNING *
 """
 
-# who renewed one meanwhile had its pool locked
+# checks the expiry again: a result may have been renewed before its pool was locked
 DELETE_EXPIRED = """
 WITH gone AS (
     DELETE FROM tool_cache_entries WHERE id = ANY(%s) AND expires_at <= %s
@@ -62,15 +62,15 @@ SELECT count(*) FROM gone
 """
 
 
-def post(owner: Owner, pool_id: str, *, content: Any, now: datetime) -> BlackboardPosting:
-    """Post any JSON value on a blackboard, behind all that is there; nothing changes it or takes it away.
+def post_to_blackboard(owner: Owner, pool_id: str, *, content: Any, now: datetime) -> BlackboardPosting:
+    """Append any JSON value to a blackboard. Postings are never changed or deleted.
 
-    Raises NotFound, Forbidden, TooLarge, Conflict once the run has ended, Unprocessable for a pool of another type.
+    Raises NotFound, Forbidden, TooLarge, Conflict after the run has ended, Unprocessable for a pool of another type.
     """
-    check_part(content)
+    check_storable(content)
     size_bytes = len(json_text(content).encode())
     with transaction.atomic():
-        pool = lock_pool_of(owner, pool_id, PoolType.BLACKBOARD, now=now)
+        pool = lock_pool_of_type(owner, pool_id, PoolType.BLACKBOARD, now=now)
         posting = BlackboardPosting(
             account_id=pool.account_id,
             pool=pool,
@@ -79,23 +79,23 @@ def post(owner: Owner, pool_id: str, *, content: Any, now: datetime) -> Blackboa
             content=content,
             created_at=now,
         )
-        check_size(pool.size_bytes + size_bytes)
+        check_pool_size(pool.size_bytes + size_bytes)
         posting.save(force_insert=True)
-        note_write(pool, entry_count=pool.entry_count + 1, size_bytes=pool.size_bytes + size_bytes, now=now)
-        record(owner, operation="append", memory_type="pool", affected_ids=[pool.id, posting.id])
-        note_agent(owner.account_id, owner.agent_id)
+        update_pool_counts(pool, entry_count=pool.entry_count + 1, size_bytes=pool.size_bytes + size_bytes, now=now)
+        record_audit(owner, operation="append", memory_type="pool", affected_ids=[pool.id, posting.id])
+        register_agent(owner.account_id, owner.agent_id)
     return posting
 
 
-def postings(
+def read_postings(
     owner: Owner, pool_id: str, *, after: int | None = None, now: datetime
 ) -> QuerySet[BlackboardPosting, BlackboardPosting]:
-    """In the order in which they were posted, those behind position `after`; counted as a read of the pool.
+    """Return the postings after position `after`, in the order of posting, and count a read of the pool.
 
     Raises NotFound, Unprocessable for a pool of another type.
     """
-    pool = find_pool_of(owner, pool_id, PoolType.BLACKBOARD, now=now)
-    note_read(owner, pool, now=now)
+    pool = find_pool_of_type(owner, pool_id, PoolType.BLACKBOARD, now=now)
+    record_pool_read(owner, pool, now=now)
     rows = BlackboardPosting.objects.filter(account_id=pool.account_id, pool_id=pool.id).order_by("position")
     return rows if after is None else rows.filter(position__gt=after)
 
@@ -103,79 +103,89 @@ def postings(
 def cache_result(
     owner: Owner, pool_id: str, key: str, *, value: Any, ttl_seconds: int | None = None, now: datetime
 ) -> ToolCacheEntry:
-    """Keep a tool's result, any JSON value, in place of the one of this key: TOOL_CACHE_TTL_SECONDS unless it says.
+    """Cache a tool's result (any JSON value) under a key, replacing the old one; it expires after `ttl_seconds`.
 
-    Raises as `post`.
+    The default is TOOL_CACHE_TTL_SECONDS. Raises as `post_to_blackboard`.
     """
-    check_part(value)
+    check_storable(value)
     text = keyed_json(value)
-    ttl = check_ttl(conf.TOOL_CACHE_TTL_SECONDS if ttl_seconds is None else ttl_seconds)
-    own_bytes = len(check_key(key).encode()) + len(text.encode())
+    ttl = conf.TOOL_CACHE_TTL_SECONDS if ttl_seconds is None else ttl_seconds
+    if not 1 <= ttl <= MAX_RESULT_TTL_SECONDS:
+        raise Unprocessable(f"ttl_seconds must be from 1 to {MAX_RESULT_TTL_SECONDS}")
+    own_bytes = len(check_result_key(key).encode()) + len(text.encode())
     with transaction.atomic():
-        pool = lock_pool_of(owner, pool_id, PoolType.TOOL_CACHE, now=now)
-        others, others_bytes = held_besides(pool, key)
+        pool = lock_pool_of_type(owner, pool_id, PoolType.TOOL_CACHE, now=now)
+        others, others_bytes = measure_other_results(pool, key)
         if others_bytes + own_bytes > conf.POOL_LIMIT_BYTES:
-            others, others_bytes = make_room(pool, key, now=now)
-        check_size(others_bytes + own_bytes)
-        entry = upsert(owner, pool, key, text=text, ttl_seconds=ttl, now=now)
-        note_write(pool, entry_count=others + 1, size_bytes=others_bytes + own_bytes, now=now)
-        record(owner, operation="update", memory_type="pool", affected_ids=[pool.id, entry.id])
-        note_agent(owner.account_id, owner.agent_id)
+            others, others_bytes = delete_expired_and_measure(pool, key, now=now)
+        check_pool_size(others_bytes + own_bytes)
+        entry = upsert_result(owner, pool, key, text=text, ttl_seconds=ttl, now=now)
+        update_pool_counts(pool, entry_count=others + 1, size_bytes=others_bytes + own_bytes, now=now)
+        record_audit(owner, operation="update", memory_type="pool", affected_ids=[pool.id, entry.id])
+        register_agent(owner.account_id, owner.agent_id)
     return entry
 
 
-def held_besides(pool: MemoryPool, key: str) -> tuple[int, int]:
-    """How many results a pool that is locked has under other keys, and its bytes then: without looking at them."""
-    count, size_bytes = ToolCacheEntry.objects.of_pool(pool).filter(key=key).measured()
+def measure_other_results(pool: MemoryPool, key: str) -> tuple[int, int]:
+    """Return the locked pool's number of results under other keys, and its bytes without this key.
+
+    Both come from the stored counts, without reading the other rows.
+    """
+    count, size_bytes = ToolCacheEntry.objects.of_pool(pool).filter(key=key).count_and_size()
     return max(pool.entry_count - count, 0), max(pool.size_bytes - size_bytes, EMPTY_BYTES)
 
 
-def make_room(pool: MemoryPool, key: str, *, now: datetime) -> tuple[int, int]:
-    """As `held_besides`, counted anew after what has expired is deleted."""
+def delete_expired_and_measure(pool: MemoryPool, key: str, *, now: datetime) -> tuple[int, int]:
+    """Delete expired results, then return as `measure_other_results`, counted from the rows."""
     others = ToolCacheEntry.objects.of_pool(pool).exclude(key=key)
     others.filter(expires_at__lte=now).delete()
-    count, size_bytes = others.measured()
+    count, size_bytes = others.count_and_size()
     return count, EMPTY_BYTES + size_bytes
 
 
-def upsert(owner: Owner, pool: MemoryPool, key: str, *, text: str, ttl_seconds: int, now: datetime) -> ToolCacheEntry:
-    """The row as it is stored; where there was one, it keeps its id. `text` is the value as JSON."""
+def upsert_result(
+    owner: Owner, pool: MemoryPool, key: str, *, text: str, ttl_seconds: int, now: datetime
+) -> ToolCacheEntry:
+    """Insert or replace the result and return its row, which keeps its id. `text` is the value as JSON."""
     expires_at = now + timedelta(seconds=ttl_seconds)
     columns = [uuid7(), pool.account_id, pool.id, key, text, owner.agent_id, ttl_seconds, expires_at, now, now]
     return ToolCacheEntry.objects.raw(UPSERT, columns)[0]
 
 
-def find_cached(owner: Owner, pool_id: str, key: str, *, now: datetime) -> ToolCacheEntry:
-    """A result that has not expired, its hit counted. That it was asked for is a read of the pool, found or not.
+def find_cached_result(owner: Owner, pool_id: str, key: str, *, now: datetime) -> ToolCacheEntry:
+    """Return a live result and count the hit. The lookup counts as a read of the pool, whether it is found or not.
 
     Raises NotFound, Unprocessable for a pool of another type.
     """
-    pool = find_pool_of(owner, pool_id, PoolType.TOOL_CACHE, now=now)
-    # the pool before the entry, as who writes locks them
-    note_read(owner, pool, now=now)
-    found = list(ToolCacheEntry.objects.raw(HIT, [pool.account_id, pool.id, check_key(key), now]))
+    pool = find_pool_of_type(owner, pool_id, PoolType.TOOL_CACHE, now=now)
+    # lock the pool before the entry, as writers do
+    record_pool_read(owner, pool, now=now)
+    found = list(ToolCacheEntry.objects.raw(COUNT_HIT, [pool.account_id, pool.id, check_result_key(key), now]))
     if not found:
         raise NotFound("no such key")
     return found[0]
 
 
-def forget_cached(owner: Owner, pool_id: str, key: str, *, now: datetime) -> bool:
-    """Whether there was one. Raises NotFound for the pool alone; else as `post`."""
+def delete_cached_result(owner: Owner, pool_id: str, key: str, *, now: datetime) -> bool:
+    """Delete a result and return True if there was a live one.
+
+    Raises NotFound for the pool, not for the key; otherwise as `cache_result`.
+    """
     with transaction.atomic():
-        pool = lock_pool_of(owner, pool_id, PoolType.TOOL_CACHE, now=now)
-        others, others_bytes = held_besides(pool, check_key(key))
+        pool = lock_pool_of_type(owner, pool_id, PoolType.TOOL_CACHE, now=now)
+        others, others_bytes = measure_other_results(pool, check_result_key(key))
         forgotten, _ = ToolCacheEntry.objects.of_pool(pool).live(now).filter(key=key).delete()
         if forgotten:
-            note_write(pool, entry_count=others, size_bytes=others_bytes, now=now)
-            record(owner, operation="delete", memory_type="pool", affected_ids=[pool.id])
+            update_pool_counts(pool, entry_count=others, size_bytes=others_bytes, now=now)
+            record_audit(owner, operation="delete", memory_type="pool", affected_ids=[pool.id])
     return bool(forgotten)
 
 
 def delete_expired_results(ids: Sequence[UUID], *, now: datetime) -> int:
-    """How many of these results there were that had expired. Their pools count them no more."""
+    """Delete those of these results that have expired, update their pools' counts, and return their number."""
     expired = ToolCacheEntry.objects.filter(id__in=ids, expires_at__lte=now)
     with transaction.atomic():
-        # the pools before the entries, as who writes locks them
+        # lock the pools before the entries, as writers do
         pools = MemoryPool.objects.filter(id__in=expired.values("pool_id"))
         list(pools.order_by("id").select_for_update(no_key=True).values_list("id"))
         with connection.cursor() as cursor:
@@ -183,53 +193,49 @@ def delete_expired_results(ids: Sequence[UUID], *, now: datetime) -> int:
             return int(cursor.fetchone()[0])
 
 
-def cached_keys(owner: Owner, pool_id: str, *, now: datetime) -> QuerySet[ToolCacheEntry, ToolCacheEntry]:
-    """The results that have not expired, without their values. Raises as `find_cached`."""
-    pool = find_pool_of(owner, pool_id, PoolType.TOOL_CACHE, now=now)
+def live_results(owner: Owner, pool_id: str, *, now: datetime) -> QuerySet[ToolCacheEntry, ToolCacheEntry]:
+    """Return the results that have not expired, without their values. Raises as `find_cached_result`."""
+    pool = find_pool_of_type(owner, pool_id, PoolType.TOOL_CACHE, now=now)
     return ToolCacheEntry.objects.of_pool(pool).live(now).defer("value")
 
 
-def find_pool_of(owner: Owner, pool_id: str, pool_type: PoolType, *, now: datetime) -> MemoryPool:
+def find_pool_of_type(owner: Owner, pool_id: str, pool_type: PoolType, *, now: datetime) -> MemoryPool:
     pool = find_pool(owner, pool_id, now=now)
-    check_type(pool, pool_type)
+    check_pool_type(pool, pool_type)
     return pool
 
 
-def lock_pool_of(owner: Owner, pool_id: str, pool_type: PoolType, *, now: datetime) -> MemoryPool:
+def lock_pool_of_type(owner: Owner, pool_id: str, pool_type: PoolType, *, now: datetime) -> MemoryPool:
     pool = lock_pool(owner, pool_id, now=now)
-    check_type(pool, pool_type)
+    check_pool_type(pool, pool_type)
     return pool
 
 
-def check_type(pool: MemoryPool, pool_type: PoolType) -> None:
+def check_pool_type(pool: MemoryPool, pool_type: PoolType) -> None:
     if pool.pool_type != pool_type:
-        raise Unprocessable(f"the pool is no {pool_type.value}: it has none of these")
+        raise Unprocessable(f"the pool must be of type {pool_type.value}, not {pool.pool_type}")
 
 
-def check_size(size_bytes: int) -> None:
-    """Of all that a pool would hold. Raises TooLarge."""
+def check_pool_size(size_bytes: int) -> None:
+    """Raise TooLarge if a pool of this total size would exceed POOL_LIMIT_BYTES."""
     limit_bytes = conf.POOL_LIMIT_BYTES
     if size_bytes > limit_bytes:
-        message = f"the pool would have {size_bytes} bytes, {limit_bytes} are allowed; nothing was stored"
+        message = f"the pool would have {size_bytes} bytes, but {limit_bytes} are allowed; nothing was stored"
         raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
 
 
-def check_ttl(ttl_seconds: int) -> int:
-    if not 1 <= ttl_seconds <= MOST_TTL_SECONDS:
-        raise Unprocessable(f"a result is kept for 1 to {MOST_TTL_SECONDS} seconds")
-    return ttl_seconds
-
-
-def check_key(key: str) -> str:
+def check_result_key(key: str) -> str:
     try:
         return check_name(key)
     except ValueError:
-        # the message may quote it
-        raise Unprocessable(f"a key has 1 to {NAME_LENGTH} characters, no NUL and no lone surrogate") from None
+        # no cause, because its message may quote the key
+        raise Unprocessable(
+            f"a key must have 1 to {MAX_NAME_CHARACTERS} characters, no NUL and no lone surrogate"
+        ) from None
 
 
-def note_write(pool: MemoryPool, *, entry_count: int, size_bytes: int, now: datetime) -> None:
-    """Of a pool that is locked."""
+def update_pool_counts(pool: MemoryPool, *, entry_count: int, size_bytes: int, now: datetime) -> None:
+    """Store the new counts of a locked pool."""
     MemoryPool.objects.filter(id=pool.id).update(
         entry_count=entry_count,
         size_bytes=size_bytes,
@@ -240,6 +246,6 @@ def note_write(pool: MemoryPool, *, entry_count: int, size_bytes: int, now: date
     )
 
 
-def note_read(owner: Owner, pool: MemoryPool, *, now: datetime) -> None:
+def record_pool_read(owner: Owner, pool: MemoryPool, *, now: datetime) -> None:
     MemoryPool.objects.filter(id=pool.id).update(read_count=F("read_count") + 1, last_accessed_at=now)
     record_read(owner, memory_type="pool", affected_ids=[pool.id])

@@ -1,4 +1,4 @@
-"""Workflow runs (P7): begun by one agent, worked on by several, which share pools until the run ends."""
+"""Workflow runs (P7): started by one agent, worked on by several, which share the run's pools until it ends."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,27 +8,27 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from memory.audit import record
+from memory.audit import record_audit
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
 from memory.models import Level, MemoryPool, SharedContextPool, WorkflowRun
-from memory.models.pools import OF_WORKFLOWS, PoolQuerySet
+from memory.models.pools import WORKFLOW_POOL_TYPES, PoolQuerySet
 from memory.owner import Owner
-from memory.services.accounts.register import note_agent
-from memory.services.conversations.lifecycle import LONGEST_ID, is_id
+from memory.services.accounts.register import register_agent
+from memory.services.conversations.lifecycle import MAX_ID_CHARACTERS, is_valid_id
 from memory.services.pools.manage import PoolDraft, check_expiry, insert_pool
 from memory_project.ids import uuid7
 
-OF_AGENTS = frozenset({"agents", "add_agents", "remove_agents"})
-"""Ways to change who works on a run: whole, or by name, which loses nothing that others change at the same time."""
-CHANGEABLE = frozenset({"status", "metadata"}) | OF_AGENTS
+AGENT_CHANGES = frozenset({"agents", "add_agents", "remove_agents"})
+"""Ways to change a run's agents: replace all, or add and remove by name, which keeps concurrent changes."""
+CHANGEABLE = frozenset({"status", "metadata"}) | AGENT_CHANGES
 POOL_SCOPES = ("task", "account", "global")
-"""Of a run's pools, whose members are the run's agents. The first one lets nobody else read."""
-MOST_AGENTS = 1_000
+"""Scopes of a run's pools. Members are always the run's agents; with the first scope nobody else can read."""
+MAX_AGENTS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDraft:
-    """A run before it begins; an id is made where none is given."""
+    """A run before it starts. An empty id is generated."""
 
     workflow_run_id: str = ""
     workflow: str = ""
@@ -37,13 +37,13 @@ class RunDraft:
 
 
 def start_run(owner: Owner, draft: RunDraft, *, now: datetime) -> WorkflowRun:
-    """Begin a run. Raises Conflict when the account has a run of this id, Unprocessable for too many agents."""
+    """Start a run. Raises Conflict if the account has a run with this id, Unprocessable for too many agents."""
     run = WorkflowRun(
         account_id=owner.account_id,
         workflow_run_id=draft.workflow_run_id or str(uuid7()),
         workflow=draft.workflow,
         agent_id=owner.agent_id,
-        agents=named_once(draft.agents),
+        agents=unique_agents(draft.agents),
         metadata=dict(draft.metadata),
         started_at=now,
     )
@@ -51,22 +51,22 @@ def start_run(owner: Owner, draft: RunDraft, *, now: datetime) -> WorkflowRun:
         WorkflowRun.objects.bulk_create([run], ignore_conflicts=True)
         stored = WorkflowRun.objects.filter(account_id=owner.account_id, id=run.id).first()
         if stored is None:
-            raise Conflict("there is a workflow run of this id")
-        record(owner, operation="create", memory_type="workflow_run", affected_ids=[run.id])
-        note_agent(owner.account_id, owner.agent_id)
+            raise Conflict("the account already has a workflow run with this id")
+        record_audit(owner, operation="create", memory_type="workflow_run", affected_ids=[run.id])
+        register_agent(owner.account_id, owner.agent_id)
     return stored
 
 
-def named_once(agents: Sequence[str]) -> list[str]:
-    """The agents in the order of their first mention. Raises Unprocessable for more than MOST_AGENTS."""
+def unique_agents(agents: Sequence[str]) -> list[str]:
+    """Return the agents without repetitions, in order. Raises Unprocessable for more than MAX_AGENTS."""
     named = list(dict.fromkeys(agents))
-    if len(named) > MOST_AGENTS:
-        raise Unprocessable(f"a run has at most {MOST_AGENTS} agents")
+    if len(named) > MAX_AGENTS:
+        raise Unprocessable(f"a workflow run can have at most {MAX_AGENTS} agents")
     return named
 
 
 def find_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
-    """One that the agent began or has a part in. Raises NotFound, for another's run as for none."""
+    """Return a run that the agent started or takes part in. Raises NotFound for any other run."""
     run = WorkflowRun.objects.visible_to(owner).filter(workflow_run_id=workflow_run_id).first()
     if run is None:
         raise NotFound("no such workflow run")
@@ -74,80 +74,78 @@ def find_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
 
 
 def change_run(owner: Owner, workflow_run_id: str, *, changes: Mapping[str, Any], now: datetime) -> WorkflowRun:
-    """Give it other agents (OF_AGENTS) or `metadata`, or the `status` with which it ends. For who began it, and the
-    account. The status that it has already changes nothing.
+    """Change the agents (AGENT_CHANGES), the `metadata`, or the `status`, which ends the run.
 
-    Once this is committed, no write to its pools is under way that an end or a removal forbids. What agents that are
-    removed had made in it passes to who began it, and what they were granted in it is theirs no more. Raises NotFound,
-    Forbidden, and Unprocessable for a second end of another kind, and for changes that contradict each other.
+    Only the agent that started the run and the account may do so. Setting the current status changes nothing. After the
+    commit, no write to the run's pools that an end or a removal forbids is still in progress. Pools that removed agents
+    created pass to the agent that started the run, and grants to removed agents are revoked. Raises NotFound,
+    Forbidden, and Unprocessable for a run that has ended differently and for contradictory changes.
     """
-    check_changes(changes)
+    check_run_changes(changes)
     with transaction.atomic():
         run = lock_managed_run(owner, workflow_run_id)
         wanted = {name: value for name, value in changes.items() if name != "status" or value != run.status}
         if wanted:
-            apply_changes(owner, run, wanted, now=now)
+            apply_run_changes(owner, run, wanted, now=now)
     return run
 
 
-def check_changes(changes: Mapping[str, Any]) -> None:
-    """Raises Unprocessable."""
+def check_run_changes(changes: Mapping[str, Any]) -> None:
+    """Raise Unprocessable for unknown or contradictory changes."""
     if refused := set(changes) - CHANGEABLE:
-        raise Unprocessable(f"cannot be changed: {', '.join(sorted(refused))}")
-    if "agents" in changes and len(OF_AGENTS & set(changes)) > 1:
-        raise Unprocessable("agents are named whole, or added and removed by name")
+        raise Unprocessable(
+            f"a run's {', '.join(sorted(refused))} cannot be changed; allowed: {', '.join(sorted(CHANGEABLE))}"
+        )
+    if "agents" in changes and len(AGENT_CHANGES & set(changes)) > 1:
+        raise Unprocessable("agents cannot be combined with add_agents or remove_agents: use one or the other")
     if set(changes.get("add_agents", ())) & set(changes.get("remove_agents", ())):
-        raise Unprocessable("an agent is added or removed, not both")
+        raise Unprocessable("an agent cannot be in both add_agents and remove_agents")
 
 
-def apply_changes(owner: Owner, run: WorkflowRun, changes: Mapping[str, Any], *, now: datetime) -> None:
-    """To a run that is locked."""
-    if "status" in changes or OF_AGENTS & set(changes):
-        wait_for_writers(run)
-    if OF_AGENTS & set(changes):
-        change_agents(owner, run, agents_after(run, changes), now=now)
+def apply_run_changes(owner: Owner, run: WorkflowRun, changes: Mapping[str, Any], *, now: datetime) -> None:
+    """Apply the changes to a locked run."""
+    if "status" in changes or AGENT_CHANGES & set(changes):
+        lock_run_pools(run)
+    if AGENT_CHANGES & set(changes):
+        agents = agents_after_changes(run, changes)
+        if removed := set(run.agents) - {*agents, run.agent_id}:
+            revoke_agents(owner, run, removed, now=now)
+        run.agents = agents
     if "status" in changes:
         end_run(run, changes["status"], now=now)
     run.metadata = changes.get("metadata", run.metadata)
     run.updated_at = now
     run.save(update_fields=["agents", "status", "ended_at", "metadata", "updated_at"])
-    record(owner, operation="update", memory_type="workflow_run", affected_ids=[run.id])
+    record_audit(owner, operation="update", memory_type="workflow_run", affected_ids=[run.id])
 
 
-def agents_after(run: WorkflowRun, changes: Mapping[str, Any]) -> list[str]:
-    """Raises Unprocessable for too many."""
+def agents_after_changes(run: WorkflowRun, changes: Mapping[str, Any]) -> list[str]:
+    """Return the run's agents after the changes. Raises Unprocessable for too many."""
     if "agents" in changes:
-        return named_once(changes["agents"])
+        return unique_agents(changes["agents"])
     removed = set(changes.get("remove_agents", ()))
-    return named_once([*(agent for agent in run.agents if agent not in removed), *changes.get("add_agents", ())])
+    return unique_agents([*(agent for agent in run.agents if agent not in removed), *changes.get("add_agents", ())])
 
 
 def lock_managed_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
-    """One that the owner may change, until the transaction ends. Raises NotFound, Forbidden."""
+    """Return a locked run that the owner may change. Raises NotFound, Forbidden."""
     rows = WorkflowRun.objects.managed_by(owner).filter(workflow_run_id=workflow_run_id)
     run = rows.select_for_update(no_key=True).first()
     if run is None:
         find_run(owner, workflow_run_id)
-        raise Forbidden("only who began a workflow run may change it")
+        raise Forbidden("a workflow run can be changed only by the agent that started it, or by the account")
     return run
 
 
-def wait_for_writers(run: WorkflowRun) -> None:
-    """Lock the run's pools: who writes has one of them locked, and asks for the run again once the lock is his."""
+def lock_run_pools(run: WorkflowRun) -> None:
+    """Lock the run's pools. A writer locks one of them first and then reads the run's state."""
     pools = MemoryPool.objects.filter(account_id=run.account_id, workflow_run=run)
-    # evaluated, for the locks
+    # list() evaluates the queryset, which takes the locks
     list(pools.order_by("id").select_for_update(no_key=True).values_list("id"))
 
 
-def change_agents(owner: Owner, run: WorkflowRun, agents: list[str], *, now: datetime) -> None:
-    removed = set(run.agents) - {*agents, run.agent_id}
-    if removed:
-        shut_out(owner, run, removed, now=now)
-    run.agents = agents
-
-
-def shut_out(owner: Owner, run: WorkflowRun, removed: set[str], *, now: datetime) -> None:
-    """Take what they made in the run, and what they were granted in it: with either, they would not be shut out."""
+def revoke_agents(owner: Owner, run: WorkflowRun, removed: set[str], *, now: datetime) -> None:
+    """Reassign the pools that removed agents created in the run, and revoke their grants: either would keep them in."""
     names = sorted(removed)
     theirs = Q(agent_id__in=names)
     for level in Level:
@@ -161,29 +159,29 @@ def shut_out(owner: Owner, run: WorkflowRun, removed: set[str], *, now: datetime
     if pools:
         columns = ["agent_id", "access_control", "version", "updated_at"]
         MemoryPool.objects.bulk_update(pools, columns, batch_size=500)
-        record(owner, operation="revoke", memory_type="pool", affected_ids=[pool.id for pool in pools])
+        record_audit(owner, operation="revoke", memory_type="pool", affected_ids=[pool.id for pool in pools])
 
 
 def end_run(run: WorkflowRun, status: str, *, now: datetime) -> None:
-    """Raises Unprocessable for a run that has ended, and for what is no status."""
+    """Set the final status. Raises Unprocessable for a run that has ended, and for an unknown status."""
     if run.status != WorkflowRun.Status.RUNNING:
-        raise Unprocessable("the run has ended, and ends once")
+        raise Unprocessable("the run has ended: its status cannot be changed any more")
     if status not in WorkflowRun.Status.values:
-        raise Unprocessable(f"a status is one of: {', '.join(WorkflowRun.Status.values)}")
+        raise Unprocessable(f"status must be one of {', '.join(WorkflowRun.Status.values)}")
     run.status, run.ended_at = status, now
 
 
 def create_run_pool(owner: Owner, workflow_run_id: str, draft: PoolDraft, *, now: datetime) -> SharedContextPool:
-    """Make a pool of the run, which its agents and who began it read and write until it ends. For all of them.
+    """Create a pool of the run, which the run's agents read and write until the run ends.
 
-    Its task is the run, unless it names another. Raises NotFound, Conflict when the account has a live pool of this
-    id, TooLarge, and Unprocessable for a run that has ended and for what no pool of a run can be.
+    Its task is the run, unless it names another. Raises NotFound, Conflict if the account has a live pool with this id,
+    TooLarge, and Unprocessable for a run that has ended and for a draft that no pool of a run can have.
     """
-    check_draft(draft, now=now)
+    check_run_pool_draft(draft, now=now)
     with transaction.atomic():
         run = lock_run(owner, workflow_run_id)
         if run.status != WorkflowRun.Status.RUNNING:
-            raise Unprocessable("the run has ended")
+            raise Unprocessable("the run has ended: it gets no more pools")
         pool = SharedContextPool(
             account_id=owner.account_id,
             agent_id=owner.agent_id,
@@ -201,21 +199,27 @@ def create_run_pool(owner: Owner, workflow_run_id: str, draft: PoolDraft, *, now
     return pool
 
 
-def check_draft(draft: PoolDraft, *, now: datetime) -> None:
-    """Raises Unprocessable."""
-    if draft.pool_type not in OF_WORKFLOWS:
-        raise Unprocessable(f"a pool of a run has one of the types {', '.join(OF_WORKFLOWS)}")
+def check_run_pool_draft(draft: PoolDraft, *, now: datetime) -> None:
+    """Raise Unprocessable for a draft that `create_run_pool` does not accept."""
+    if draft.pool_type not in WORKFLOW_POOL_TYPES:
+        raise Unprocessable(f"pool_type must be one of {', '.join(WORKFLOW_POOL_TYPES)}")
     if draft.team_id is not None or draft.scope not in ("", *POOL_SCOPES):
-        raise Unprocessable("the members of a run's pool are the run's agents: its scope is task, account or global")
+        raise Unprocessable(
+            f"a pool of a run has no team_id, and its scope must be one of {', '.join(POOL_SCOPES)}: "
+            "its members are the run's agents"
+        )
     if draft.data and draft.pool_type != SharedContextPool.PoolType.SHARED_MEMORY:
-        raise Unprocessable("only shared_memory has data")
-    if draft.pool_id and not is_id(draft.pool_id):
-        raise Unprocessable(f"an id has 1 to {LONGEST_ID} characters, no NUL and no lone surrogate")
+        raise Unprocessable("data is allowed for pools of type shared_memory only")
+    if draft.pool_id and not is_valid_id(draft.pool_id):
+        raise Unprocessable(f"pool_id must have 1 to {MAX_ID_CHARACTERS} characters, no NUL and no lone surrogate")
     check_expiry(draft.expires_at, now=now)
 
 
 def lock_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
-    """One that the owner has a part in: until the transaction ends, it goes on and so does that. Raises NotFound."""
+    """Return a run that the owner takes part in, locked so that neither can change before the transaction ends.
+
+    Raises NotFound.
+    """
     rows = WorkflowRun.objects.visible_to(owner).filter(workflow_run_id=workflow_run_id)
     run = rows.select_for_update(no_key=True).first()
     if run is None:
@@ -224,7 +228,7 @@ def lock_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
 
 
 def run_pools(owner: Owner, workflow_run_id: str, *, now: datetime) -> PoolQuerySet:
-    """The run's pools that the owner may read, without their `data`. Raises NotFound."""
+    """Return the run's pools that the owner may read, without their `data`. Raises NotFound."""
     run = find_run(owner, workflow_run_id)
     rows = MemoryPool.objects.visible_to(owner).live(now).filter(workflow_run=run)
     return rows.select_related("workflow_run").defer("data")

@@ -1,8 +1,7 @@
 """The memory node (A7, B2): what an agent should see before it answers, as one system message.
 
-What is being worked on, the most similar episodes, then the best evidence of all kinds with what was said around it.
-All of it is recalled in one go (`services.recall`). Stored text is written by strangers: it stands on lines of its own
-behind a mark, and can pass for no section of ours (`layouts`).
+Working memory, the most similar episodes, then the best evidence of all kinds with what was said around it, all from
+one recall. Stored text stands on lines of its own after a mark, so that it cannot pass for a section (`fence`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,172 +17,160 @@ from memory.owner import Owner
 from memory.providers.deadlines import Deadline
 from memory.providers.embeddings import token_counter
 from memory.retrieval.candidates import Bundle, Candidate
-from memory.retrieval.neighbours import read_neighbours
-from memory.retrieval.pipeline import is_question
-from memory.services.prompt_context.layout import Counter, Laid, Limits, Material, lay_out
-from memory.services.recall.recall import RecallRequest, conclude, deadline_of, prepare, read_injected, recall
+from memory.retrieval.lookups import read_adjacent_turns
+from memory.retrieval.pipeline import repeats_question
+from memory.services.prompt_context.layout import (
+    ContextLimits,
+    ContextMaterial,
+    EvidenceCosts,
+    RenderedContext,
+    render_context,
+)
+from memory.services.recall.recall import (
+    RecallRequest,
+    conclude_recall,
+    deadline_of_request,
+    prepare_query,
+    read_injected_ids,
+    recall,
+)
 from memory.services.sessions.hybrid import latest_question
 from memory.tiers.working import WorkingMemory
-from memory_project.redis import Place
+from memory_project.redis import ConversationRef
 from memory_project.tracing import traced
 
-MARK_ROUNDS = 3
-"""How often what others injected meanwhile is replaced by other memories, before it is only left out."""
-EMPTY_ROUNDS = 20
-"""The same while there is nothing to show yet: with each round others have got something."""
+MAX_MARK_ROUNDS = 3
+"""Rounds in which memories that others injected meanwhile are replaced, before they are only left out."""
+MAX_EMPTY_ROUNDS = 20
+"""The same limit while there is nothing to show yet: in each round some other call has got something."""
+MIN_PACKING_SECONDS = 0.2
+"""Seconds for choosing among what was recalled, even if the recall took all the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
-    """What this call entered into a ledger: all that it wanted to show, and what it was the first to mark."""
+class PromptContextRequest:
+    """A request for a context. Without a text or vector, the question is the latest message of a user."""
 
-    owner: Owner
-    place: Place
-    entered: list[Candidate] = field(default_factory=list)
-    held: set[str] = field(default_factory=set)
-
-    def enter(self, items: Sequence[Candidate]) -> None:
-        """In one step, each with the near-duplicates that it stands for."""
-        keys = dict.fromkeys(keys_of(items), ledger.DEFAULT_VALUE)
-        new = {key: value for key, value in keys.items() if key not in self.held}
-        marks = ledger.mark_many(self.place, new, agent_id=self.owner.agent_id) if new else {}
-        self.held.update(key for key, made in marks.items() if made.first)
-        self.entered.extend(items)
-
-    def has(self, item: Candidate) -> bool:
-        """Whether nobody else has shown it, or what says the same."""
-        return self.held.issuperset(keys_of([item]))
-
-    def among(self, items: Iterable[Candidate]) -> set[str]:
-        return {item.item_key for item in items if self.has(item)}
-
-    def take_back(self, *, but: Sequence[Candidate]) -> None:
-        """What could have been shown, and had no room in the end. What others have shown in other words stays."""
-        own = [item for item in self.entered if self.has(item)]
-        for stray in sorted(keys_of(own) - keys_of(but)):
-            ledger.evict(self.place, stray, agent_id=self.owner.agent_id)
-
-
-def keys_of(items: Iterable[Candidate]) -> set[str]:
-    """Of the items, and of the near-duplicates that they stand for, which are of their kind."""
-    return {f"{item.kind.value}:{each}" for item in items for each in (item.id, *item.also)}
-
-
-def deliver_unmarked(material: Material, limits: Limits, marks: Marks) -> Laid:
-    """The material laid out and marked, without what others marked meanwhile: other memories take its places."""
-    laid = lay_out(material, limits)
-    marks.enter(laid.items)
-    had_items, rounds = bool(laid.items), 0
-    while lost := {item.item_key for item in laid.items} - marks.among(laid.items):
-        own, rounds = marks.among(material.every()), rounds + 1
-        is_last = rounds >= (MARK_ROUNDS if own else EMPTY_ROUNDS)
-        material = material.only(own) if is_last else material.without(lost)
-        laid = lay_out(material, limits, kept=own)
-        marks.enter(laid.items)
-    marks.take_back(but=laid.items)
-    return replace(laid, is_taken=had_items and not laid.items)
-
-
-PACKING_SECONDS = 0.2
-"""That there are for choosing among what was recalled, though the recall took all the time: it was not for nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRequest:
-    """What to gather for. Without a text or a vector the question is the latest one of the conversation's user."""
-
-    asked: RecallRequest
+    recall_request: RecallRequest
     max_tokens: int = conf.CONTEXT_TOKENS
     mark_injected: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """The message, the memories whose text is in it, its tokens, and what kept it from being better.
+class PromptContext:
+    """A context as one message, the memories in it in its order, its tokens, and what degraded it.
 
-    Items come as they stand there; those that no recaller found (`ways`) stand next to one that was.
+    Items that no retriever found (empty `ways`) stand next to one that was found. `recall_request` and `bundle` are
+    for `conclude_prompt_context`. `is_taken` is True if others injected all that was recalled before this call could.
     """
 
     context: str
     items: Sequence[Candidate]
     tokens: int
     degraded: Sequence[str]
-    asked: RecallRequest
+    recall_request: RecallRequest
     bundle: Bundle
-    """What was asked for and recalled, for `conclude_context`."""
     is_taken: bool = False
-    """Whether others injected all that was recalled before this call could."""
 
 
-@traced("context", told=lambda context: {"items": len(context.items)})
-def gather_context(owner: Owner, request: ContextRequest, *, now: datetime) -> Context:
-    """Working memory, episodes and evidence, laid out; marks the items in the ledger only where asked to.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerMarks:
+    """The items that this call marked in a conversation's ledger, and the keys that it was the first to mark."""
 
-    Four statements at most, besides the one that looks for the question, and as many again where others took all that
-    was recalled. Raises Unprocessable where there is no query, no vector, and no message of a user that could be one,
-    and as `services.recall.recall`.
+    owner: Owner
+    conversation: ConversationRef
+    marked: list[Candidate] = field(default_factory=list)
+    held: set[str] = field(default_factory=set)
+
+    def mark_items(self, items: Sequence[Candidate]) -> None:
+        """Mark the items and the near-duplicates that they stand for, in one step."""
+        keys = dict.fromkeys(ledger_keys_of_items(items), ledger.DEFAULT_VALUE)
+        new = {key: value for key, value in keys.items() if key not in self.held}
+        marks = ledger.mark_many(self.conversation, new, agent_id=self.owner.agent_id) if new else {}
+        self.held.update(key for key, made in marks.items() if made.first)
+        self.marked.extend(items)
+
+    def is_held(self, item: Candidate) -> bool:
+        """Return True if no other call has shown the item, or what says the same."""
+        return self.held.issuperset(ledger_keys_of_items([item]))
+
+    def held_keys(self, items: Iterable[Candidate]) -> set[str]:
+        return {item.item_key for item in items if self.is_held(item)}
+
+    def evict_all_but(self, items: Sequence[Candidate]) -> None:
+        """Evict held items that had no room in the end. What others have shown in other words stays marked."""
+        held = [item for item in self.marked if self.is_held(item)]
+        for key in sorted(ledger_keys_of_items(held) - ledger_keys_of_items(items)):
+            ledger.evict(self.conversation, key, agent_id=self.owner.agent_id)
+
+
+@traced("context", attributes=lambda context: {"items": len(context.items)})
+def build_prompt_context(owner: Owner, request: PromptContextRequest, *, now: datetime) -> PromptContext:
+    """Return working memory, episodes and evidence as one message; marks the items in the ledger if requested.
+
+    Takes at most four statements, one more to find the question, and as many again if others took all that was
+    recalled. Raises Unprocessable without a query, a vector and a message of a user, and as `recall`.
     """
-    request = replace(request, asked=replace(request.asked, deadline=deadline_of(request.asked)))
-    asked = complete(owner, request.asked, now=now)
-    fields = WorkingMemory(owner).get(asked.query.conversation_id)
-    context = recall_context(owner, request, asked, fields, now=now)
+    deadline = deadline_of_request(request.recall_request)
+    request = replace(request, recall_request=replace(request.recall_request, deadline=deadline))
+    completed = complete_request(owner, request.recall_request, now=now)
+    fields = WorkingMemory(owner).get(completed.query.conversation_id)
+    context = build_from_recall(owner, request, completed, fields, now=now)
     if not context.is_taken:
         return context
-    injected = read_injected(owner, asked.query.conversation_id)
-    asked = replace(asked, query=replace(asked.query, without=[*asked.query.without, *injected]))
-    return recall_context(owner, request, asked, fields, now=now)
+    injected = read_injected_ids(owner, completed.query.conversation_id)
+    query = replace(completed.query, without=[*completed.query.without, *injected])
+    return build_from_recall(owner, request, replace(completed, query=query), fields, now=now)
 
 
-def recall_context(
-    owner: Owner, request: ContextRequest, asked: RecallRequest, fields: Mapping[str, Any], *, now: datetime
-) -> Context:
-    """What one recall of the completed question brings, laid out and marked as requested."""
-    bundle = recall(owner, asked, now=now)
+def complete_request(owner: Owner, request: RecallRequest, *, now: datetime) -> RecallRequest:
+    """Return the request with a question, and with its query prepared for the recall and for reading neighbours."""
+    query = replace(request.query, nearest_episodes=conf.EPISODES_IN_CONTEXT, skips_question=True)
+    if not query.text and request.own is None and query.vector is None:
+        query = replace(query, text=latest_question(owner, query.conversation_id))
+    query = prepare_query(owner, replace(request, query=query), now=now)
+    return replace(request, query=query, own=None, time_window_hours=None, suppress_injected=False, max_tokens=None)
+
+
+def build_from_recall(
+    owner: Owner, request: PromptContextRequest, completed: RecallRequest, fields: Mapping[str, Any], *, now: datetime
+) -> PromptContext:
+    """Return the context of one recall of the completed request, marked as requested."""
+    bundle = recall(owner, completed, now=now)
     episodes = nearest_episodes(bundle)
     shown = {each.id for each in episodes}
     evidence, reserve = ([each for each in found if each.id not in shown] for found in (bundle.results, bundle.others))
-    is_late = deadline_of(asked).left_seconds() <= 0
-    neighbours = [] if is_late else read_neighbours(owner, evidence, asked.query, now=now)
-    material = Material(
+    is_late = deadline_of_request(completed).left_seconds() <= 0
+    neighbours = [] if is_late else read_adjacent_turns(owner, evidence, completed.query, now=now)
+    material = ContextMaterial(
         fields=fields,
         episodes=episodes,
         evidence=evidence,
-        neighbours=[each for each in neighbours if not is_question(each, asked.query)],
+        neighbours=[each for each in neighbours if not repeats_question(each, completed.query)],
         reserve=reserve,
     )
-    laid = deliver(owner, material, request)
-    lacks = {
+    rendered = render_and_mark(owner, material, request)
+    flags = {
         "neighbours_deadline": is_late,
-        "packing_deadline": laid.is_late,
-        "context_truncated": laid.is_truncated,
+        "packing_deadline": rendered.is_late,
+        "context_truncated": rendered.is_truncated,
     }
-    return Context(
-        context=laid.text,
-        items=laid.items,
-        tokens=laid.tokens,
-        degraded=sorted({*bundle.degraded, *(code for code, is_so in lacks.items() if is_so)}),
-        asked=asked,
+    return PromptContext(
+        context=rendered.text,
+        items=rendered.items,
+        tokens=rendered.tokens,
+        degraded=sorted({*bundle.degraded, *(code for code, is_set in flags.items() if is_set)}),
+        recall_request=completed,
         bundle=bundle,
-        is_taken=laid.is_taken,
+        is_taken=rendered.is_taken,
     )
-
-
-def conclude_context(owner: Owner, context: Context, *, now: datetime) -> None:
-    """Count the reads of what the context holds, and write them down (see `services.recall.conclude`)."""
-    conclude(owner, context.asked, replace(context.bundle, results=context.items), now=now)
-
-
-def complete(owner: Owner, asked: RecallRequest, *, now: datetime) -> RecallRequest:
-    """With a question, and with all that the recall and the reading of neighbours have to leave out."""
-    query = replace(asked.query, nearest_episodes=conf.EPISODES_IN_CONTEXT, skips_question=True)
-    if not query.text and asked.own is None and query.vector is None:
-        query = replace(query, text=latest_question(owner, query.conversation_id))
-    query = prepare(owner, replace(asked, query=query), now=now)
-    return replace(asked, query=query, own=None, time_window_hours=None, suppress_injected=False, max_tokens=None)
 
 
 def nearest_episodes(bundle: Bundle) -> list[Candidate]:
-    """By similarity; those that wait for their vector in turn with them, by words: the two cannot be compared."""
+    """Return the nearest episodes by meaning alternating with those found by words, which still lack a vector.
+
+    The similarity of the former cannot be compared with the scores of the latter.
+    """
     found = [each for each in (*bundle.results, *bundle.others) if each.kind == Kind.EPISODE]
     by_meaning = sorted(
         (each for each in found if each.similarity is not None), key=lambda each: (-(each.similarity or 0), each.id)
@@ -195,21 +182,43 @@ def nearest_episodes(bundle: Bundle) -> list[Candidate]:
     return [each for each in alternated if each is not None][: conf.EPISODES_IN_CONTEXT]
 
 
-def deliver(owner: Owner, material: Material, request: ContextRequest) -> Laid:
-    """The material laid out, and its memories marked where the request wants that."""
-    packing_seconds = max(deadline_of(request.asked).left_seconds(), PACKING_SECONDS)
-    limits = Limits(
-        max_tokens=request.max_tokens,
-        counter=Counter(count=token_counter()),
-        deadline=Deadline.after(packing_seconds),
+def render_and_mark(owner: Owner, material: ContextMaterial, request: PromptContextRequest) -> RenderedContext:
+    """Return the rendered material, with its memories marked in the ledger if requested."""
+    recall_request = request.recall_request
+    seconds = max(deadline_of_request(recall_request).left_seconds(), MIN_PACKING_SECONDS)
+    limits = ContextLimits(
+        max_tokens=request.max_tokens, costs=EvidenceCosts(count=token_counter()), deadline=Deadline.after(seconds)
     )
-    marks = Marks(
-        owner=owner,
-        place=Place(account_id=owner.account_id, conversation_id=request.asked.query.conversation_id),
-    )
-    if request.mark_injected and request.asked.suppress_injected:
-        return deliver_unmarked(material, limits, marks)
-    laid = lay_out(material, limits)
+    conversation = ConversationRef(account_id=owner.account_id, conversation_id=recall_request.query.conversation_id)
+    marks = LedgerMarks(owner=owner, conversation=conversation)
+    if request.mark_injected and recall_request.suppress_injected:
+        return render_unshared(material, limits, marks)
+    rendered = render_context(material, limits)
     if request.mark_injected:
-        marks.enter(laid.items)
-    return laid
+        marks.mark_items(rendered.items)
+    return rendered
+
+
+def render_unshared(material: ContextMaterial, limits: ContextLimits, marks: LedgerMarks) -> RenderedContext:
+    """Return the rendered and marked material; what others marked meanwhile is replaced by other memories."""
+    rendered = render_context(material, limits)
+    marks.mark_items(rendered.items)
+    had_items, rounds = bool(rendered.items), 0
+    while lost := {item.item_key for item in rendered.items} - marks.held_keys(rendered.items):
+        own, rounds = marks.held_keys(material.all_shown()), rounds + 1
+        is_last = rounds >= (MAX_MARK_ROUNDS if own else MAX_EMPTY_ROUNDS)
+        material = material.only(own) if is_last else material.without(lost)
+        rendered = render_context(material, limits, kept=own)
+        marks.mark_items(rendered.items)
+    marks.evict_all_but(rendered.items)
+    return replace(rendered, is_taken=had_items and not rendered.items)
+
+
+def ledger_keys_of_items(items: Iterable[Candidate]) -> set[str]:
+    """Return the ledger keys of the items, and of the near-duplicates of the same kind that they stand for."""
+    return {f"{item.kind.value}:{each}" for item in items for each in (item.id, *item.also)}
+
+
+def conclude_prompt_context(owner: Owner, context: PromptContext, *, now: datetime) -> None:
+    """Count the reads of the memories in the context, and log them (see `conclude_recall`)."""
+    conclude_recall(owner, context.recall_request, replace(context.bundle, results=context.items), now=now)

@@ -1,8 +1,8 @@
-"""Statistics of words: the many rows of one term folded into one, account by account, in the order of terms.
+"""Word statistics: the rows of each term are folded into one, account by account, in the order of terms.
 
-Those who write memories only ever append, and the sum is what counts. So folding is a DELETE and an INSERT in one
-statement: whoever reads sees the rows before or the row after, whoever appends meanwhile waits for nobody, and of two
-who fold at once each adds up what it deleted itself.
+Writers of memories only append rows, and the sum of a term's rows is what counts. Folding is one DELETE and INSERT in
+one statement: a reader sees the rows before or the row after, writers never wait, and of two folds that run
+simultaneously each adds up only what it deleted itself.
 """
 
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from uuid import UUID
 
 from django.db import connection
 
-# every change of an account's memories, an edit too, appends a row to the count of the memories themselves, the empty
-# term, which is folded last
-CHANGED = """
+# every change of an account's memories, an edit too, appends a row for the empty term, which counts the memories
+# themselves and is folded last
+CHANGED_ACCOUNT_SQL = """
 SELECT id FROM accounts WHERE (%(after)s::uuid IS NULL OR id > %(after)s) AND (%(only)s::uuid IS NULL OR id = %(only)s)
     AND 1 < (SELECT count(*) FROM (
         SELECT FROM memory_terms WHERE account_id = accounts.id AND term = '' LIMIT 2
     ) AS counts)
 ORDER BY id LIMIT 1"""
 
-NEXT = """
-    -- nothing, and so nothing next, where the row went away
+NEXT_TERMS_SQL = """
+    -- empty, and so is `next`, if the row is gone
     mark AS MATERIALIZED (
         SELECT term, docs, tokens FROM memory_terms WHERE id = %(after)s AND account_id = %(account_id)s
         UNION ALL SELECT '', 1, 0 WHERE %(after)s = 0
@@ -33,7 +33,7 @@ NEXT = """
     ends AS MATERIALIZED (
         SELECT count(*) AS examined, max(term) AS last, count(*) = %(size)s AS goes_on FROM next
     ),
-    -- of the last one there may be more behind it; as an array, or a planner without statistics joins them by a loop
+    -- the last term may have more rows after these; an array, since a planner without statistics joins by a loop
     many AS MATERIALIZED (
         SELECT array_agg(term) AS terms FROM (
             SELECT term FROM next GROUP BY term HAVING count(*) > 1 OR term = (SELECT last FROM ends)
@@ -41,14 +41,14 @@ NEXT = """
         ) AS several
     )"""
 
-FOLD = f"""
-WITH {NEXT},
+FOLD_SQL = f"""
+WITH {NEXT_TERMS_SQL},
     gone AS (
         DELETE FROM memory_terms WHERE account_id = %(account_id)s AND term = ANY(
             (SELECT terms FROM many)::text[] || ARRAY(SELECT term FROM mark WHERE docs = 0 AND tokens = 0)
         ) RETURNING term, docs, tokens
     ),
-    -- the last one is a mark even where it comes to nothing: it goes with the next stretch
+    -- the last one is kept as the mark even if it adds up to nothing: the next batch deletes it
     kept AS (
         INSERT INTO memory_terms (account_id, term, docs, tokens)
         SELECT %(account_id)s, term, sum(docs), sum(tokens) FROM gone
@@ -59,8 +59,8 @@ SELECT examined, (SELECT id FROM kept WHERE term = last AND goes_on),
     (SELECT count(*) FROM gone) - (SELECT count(*) FROM kept)
 FROM ends"""  # noqa: S608 - a constant with parameters
 
-REHEARSE = f"""
-WITH {NEXT},
+PREVIEW_SQL = f"""
+WITH {NEXT_TERMS_SQL},
     found AS (
         SELECT count(*) - (sum(docs) <> 0 OR sum(tokens) <> 0)::int AS fewer FROM memory_terms
         WHERE account_id = %(account_id)s AND term = ANY((SELECT terms FROM many)::text[]) GROUP BY term
@@ -72,8 +72,8 @@ FROM ends"""  # noqa: S608 - a constant with parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """Terms of an account behind that of a row (0: from the first on), as many rows as `size`."""
+class TermBatch:
+    """The next `size` rows of an account's terms after the term of row `after` (0: from the first term)."""
 
     account_id: UUID
     after: int
@@ -81,11 +81,12 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folded:
-    """Rows looked at, and by how many they became fewer. `mark` is the row to go on behind.
+class FoldResult:
+    """Rows examined, how many fewer there are, and the row to continue after.
 
-    It is a row's id, since a term is a word of somebody's text. 0: the account is done, or the row is gone that this
-    stretch was to begin behind; then the account counts as changed, and the next run folds the rest.
+    `mark` is a row's id and not a term, since a term is a word of somebody's text. 0: the account is done, or the row
+    that the batch was to begin after is gone; then the account still counts as changed, and the next run folds the
+    rest.
     """
 
     examined: int
@@ -93,27 +94,27 @@ class Folded:
     mark: int
 
 
-def changed_account(*, after: UUID | None, only: UUID | None) -> UUID | None:
-    """The next account, by id, whose memories changed since its terms were folded; among all, or this one only."""
+def find_changed_account(*, after: UUID | None, only: UUID | None) -> UUID | None:
+    """Return the next account by id whose memories changed since its last fold, or None; `only` limits it to one."""
     with connection.cursor() as cursor:
-        cursor.execute(CHANGED, {"after": after, "only": only})
+        cursor.execute(CHANGED_ACCOUNT_SQL, {"after": after, "only": only})
         found = cursor.fetchone()
     return found[0] if found else None
 
 
-def fold_terms(stretch: Stretch) -> Folded:
-    """Make one row of all rows of each term of the stretch, none of those that come to nothing. One statement."""
-    return run(FOLD, stretch)
+def fold_terms(batch: TermBatch) -> FoldResult:
+    """Replace all rows of each term in the batch by one row, or none if they add up to nothing. One statement."""
+    return execute_fold(FOLD_SQL, batch)
 
 
-def rehearse_folding(stretch: Stretch) -> Folded:
-    """What `fold_terms` would do; changes nothing."""
-    return run(REHEARSE, stretch)
+def preview_fold(batch: TermBatch) -> FoldResult:
+    """Return what `fold_terms` would do, without changing anything."""
+    return execute_fold(PREVIEW_SQL, batch)
 
 
-def run(statement: str, stretch: Stretch) -> Folded:
-    values: dict[str, Any] = {"account_id": stretch.account_id, "after": stretch.after, "size": stretch.size}
+def execute_fold(statement: str, batch: TermBatch) -> FoldResult:
+    values: dict[str, Any] = {"account_id": batch.account_id, "after": batch.after, "size": batch.size}
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         examined, mark, fewer = cursor.fetchone()
-    return Folded(examined=examined, fewer=fewer, mark=mark or 0)
+    return FoldResult(examined=examined, fewer=fewer, mark=mark or 0)

@@ -1,7 +1,12 @@
-"""What is kept of a turn's reasoning (E3): no deeper tier than the account allows, raw traces sealed.
+"""The reasoning of turns (E3): what is kept and shown of it, and the account's policy for that.
 
-What an account does not keep is neither stored nor quoted: nothing shallower is made out of a raw trace, since whatever
-quotes it would be a piece of it. A rationale that may not be kept leaves its decisions in a line.
+An account keeps reasoning up to a tier, and raw traces sealed and up to a size. What it does not keep is neither
+stored nor quoted: nothing shallower is derived from a raw trace, since that would quote a piece of it. A rationale
+that may not be kept leaves a line with its decisions.
+
+A policy holds immediately, for stored reasoning as well: deeper reasoning is no longer shown, and is shown again once
+the policy allows it. Raw traces that must be gone are destroyed by `destroy_traces`. Answers that are kept for repeated
+requests (`IdempotentRequest`) may show reasoning under the former policy, so lowering the policy deletes them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +19,7 @@ from django.db import transaction
 from django.db.models import Count, F, OuterRef, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, Now
 
-from memory.audit import record
+from memory.audit import record_audit
 from memory.errors import NotFound, Unprocessable
 from memory.extraction.turn_slots import Rationale, Reasoning
 from memory.models import Account, IdempotentRequest, ReasoningTrace, TurnRecord, TurnSlot
@@ -22,13 +27,16 @@ from memory.owner import Owner
 from memory.reasoning import Provenance, ReasoningTier, is_deeper, shallowest
 from memory.tokens import estimate_tokens
 
-POLICY = "policy"
-BUDGET = "budget"
+BATCH_ROWS = 500
+MAX_TRACE_TOKENS = 1_000_000
+"""Highest limit that a policy may set for one raw trace."""
+REASON_POLICY = "policy"
+REASON_BUDGET = "budget"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningPolicy:
-    """What an account keeps and tells: no deeper `tier`, and no raw trace above `trace_tokens`."""
+    """The deepest `tier` that an account keeps and shows, and the largest raw trace that it keeps."""
 
     tier: ReasoningTier
     trace_tokens: int
@@ -36,9 +44,10 @@ class ReasoningPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptReasoning:
-    """What is kept of a reasoning: its deepest tier, and what was `posted`.
+    """The part of a `posted` reasoning that is kept; `tier` is the deepest tier kept.
 
-    `reason` is why less was kept: `policy`, or `budget` (a longer trace than the account keeps); empty for all of it.
+    `reason` says why less was kept: `policy`, or `budget` (the trace is longer than the account keeps). It is empty if
+    everything was kept.
     """
 
     posted: ReasoningTier
@@ -46,16 +55,16 @@ class KeptReasoning:
     reason: str = ""
     trace: str = field(default="", repr=False)
     text: str = ""
-    """Of the slot; empty: there is none, since nothing but a trace was told."""
+    """The slot's text. Empty if there is no slot because only a trace was sent."""
     data: Mapping[str, Any]
-    told_tier: ReasoningTier
-    """Of text and data."""
+    slot_tier: ReasoningTier
+    """The tier of `text` and `data`."""
     provenance: Provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldSlot:
-    """What may be told of a slot. `tier` is the deepest that text and data tell; empty of what is no reasoning."""
+class RedactedSlot:
+    """A slot as far as the policy allows. `tier` is its deepest one, empty for a slot that is no reasoning."""
 
     row: TurnSlot
     text: str
@@ -64,33 +73,30 @@ class ToldSlot:
 
 
 def read_policy(account_id: UUID) -> ReasoningPolicy:
-    """One statement."""
+    """Return the account's policy. One statement."""
     tier, tokens = Account.objects.values_list("reasoning_tier", "raw_trace_tokens").get(id=account_id)
     return ReasoningPolicy(tier=ReasoningTier(tier), trace_tokens=tokens)
 
 
 def keep_reasoning(reasoning: Reasoning, policy: ReasoningPolicy) -> KeptReasoning:
-    """As much of it as the account allows."""
+    """Return as much of a reasoning as the policy allows."""
     allowed = shallowest(reasoning.tier, policy.tier)
-    reason = POLICY if is_deeper(reasoning.tier, policy.tier) else ""
+    reason = REASON_POLICY if is_deeper(reasoning.tier, policy.tier) else ""
     trace = reasoning.trace if allowed == ReasoningTier.RAW_TRACE else ""
     if trace and estimate_tokens(trace) > policy.trace_tokens:
-        trace, reason = "", BUDGET
-    told = told_reasoning(reasoning, allowed)
-    return replace(told, posted=reasoning.tier, reason=reason, trace=trace, tier=deepest_of(told, trace))
+        trace, reason = "", REASON_BUDGET
+    limited = limit_reasoning(reasoning, allowed)
+    tier = ReasoningTier.RAW_TRACE if trace else limited.slot_tier
+    return replace(limited, reason=reason, trace=trace, tier=tier)
 
 
-def deepest_of(told: KeptReasoning, trace: str) -> ReasoningTier:
-    return ReasoningTier.RAW_TRACE if trace else told.told_tier
+def cap_kept_reasoning(kept: KeptReasoning, tier: str) -> KeptReasoning:
+    """Lower the reported tier to the record's: a repeated reasoning may have been kept under another policy."""
+    return replace(kept, tier=ReasoningTier(tier), reason=REASON_POLICY) if is_deeper(kept.tier, tier) else kept
 
 
-def kept_at_most(kept: KeptReasoning, tier: str) -> KeptReasoning:
-    """No deeper than that: what is told again may have been kept under another policy."""
-    return replace(kept, tier=ReasoningTier(tier), reason=POLICY) if is_deeper(kept.tier, tier) else kept
-
-
-def told_reasoning(reasoning: Reasoning, allowed: ReasoningTier) -> KeptReasoning:
-    """What the slot tells: the rationale where that is allowed, the summary, or nothing."""
+def limit_reasoning(reasoning: Reasoning, allowed: ReasoningTier) -> KeptReasoning:
+    """Return the slot content that `allowed` permits: rationale and summary, the summary, or nothing."""
     rationale, summary, tier = reasoning.rationale, reasoning.summary, ReasoningTier.NONE
     if allowed == ReasoningTier.NONE:
         rationale, summary = Rationale(), ""
@@ -105,32 +111,32 @@ def told_reasoning(reasoning: Reasoning, allowed: ReasoningTier) -> KeptReasonin
     return KeptReasoning(
         posted=reasoning.tier,
         tier=tier,
-        text="\n".join(filter(None, [summary, rationale.tell()])),
+        text="\n".join(filter(None, [summary, rationale.format()])),
         data=data,
-        told_tier=tier,
+        slot_tier=tier,
         provenance=reasoning.provenance,
     )
 
 
-def told_slots(rows: Iterable[TurnSlot], allowed: ReasoningTier) -> list[ToldSlot]:
-    """What may be told of each; those of which nothing may are left out."""
-    return [told for row in rows if (told := within_policy(row, allowed)) is not None]
+def redact_slots(rows: Iterable[TurnSlot], allowed: ReasoningTier) -> list[RedactedSlot]:
+    """Return slots as far as `allowed` permits, without those of which nothing is left."""
+    return [slot for row in rows if (slot := redact_slot(row, allowed)) is not None]
 
 
-def within_policy(row: TurnSlot, allowed: ReasoningTier) -> ToldSlot | None:
-    """What may be told of a slot where no reasoning deeper than `allowed` may; None where that is nothing.
+def redact_slot(row: TurnSlot, allowed: ReasoningTier) -> RedactedSlot | None:
+    """Return a slot with no reasoning deeper than `allowed`, or None if nothing is left.
 
-    The policy may have been another one when the slot was stored. A rationale that may not be told leaves its summary,
-    as one that may not be kept does.
+    The policy may have been another one when the slot was stored. A withheld rationale leaves its summary, as one that
+    may not be kept does.
     """
     if row.slot != TurnSlot.Slot.REASONING or not is_deeper(row.tier, allowed):
-        return ToldSlot(row=row, text=row.text, data=row.data, tier=row.tier)
-    told = told_reasoning(stored_reasoning(row), allowed)
-    return ToldSlot(row=row, text=told.text, data=told.data, tier=told.told_tier.value) if told.text else None
+        return RedactedSlot(row=row, text=row.text, data=row.data, tier=row.tier)
+    kept = limit_reasoning(parse_stored_reasoning(row), allowed)
+    return RedactedSlot(row=row, text=kept.text, data=kept.data, tier=kept.slot_tier.value) if kept.text else None
 
 
-def stored_reasoning(row: TurnSlot) -> Reasoning:
-    """As its data holds it: a text that was shortened or corrected since says no more than that."""
+def parse_stored_reasoning(row: TurnSlot) -> Reasoning:
+    """Return the reasoning in a slot's data; a text that was shortened or corrected later says no more than that."""
     return Reasoning(
         tier=ReasoningTier(row.tier),
         rationale=Rationale.of_json(row.data.get("rationale", {})),
@@ -138,125 +144,116 @@ def stored_reasoning(row: TurnSlot) -> Reasoning:
     )
 
 
-def told_tier(record_tier: str, reasoning: ToldSlot | None, allowed: ReasoningTier) -> ReasoningTier:
-    """The deepest tier that there is of a record's reasoning and that may be told."""
+def visible_tier(record_tier: str, reasoning: RedactedSlot | None, allowed: ReasoningTier) -> ReasoningTier:
+    """Return the deepest tier that a record's reasoning has and that may be shown."""
     if shallowest(record_tier, allowed) == ReasoningTier.RAW_TRACE:
         return ReasoningTier.RAW_TRACE
     return ReasoningTier(reasoning.tier) if reasoning is not None else ReasoningTier.NONE
 
 
-BATCH_ROWS = 500
-MOST_TRACE_TOKENS = 1_000_000
-"""What a policy may allow of one raw trace."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyChange:
-    """An account's policy before and after."""
-
-    was: ReasoningPolicy
+    before: ReasoningPolicy
     policy: ReasoningPolicy
 
     @property
     def is_change(self) -> bool:
-        return self.was != self.policy
+        return self.before != self.policy
 
     @property
     def is_lower(self) -> bool:
-        """Whether less is told from now on."""
-        return is_deeper(self.was.tier, self.policy.tier)
+        """Return whether less is shown from now on."""
+        return is_deeper(self.before.tier, self.policy.tier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traces:
-    """Raw traces that an account keeps, or a batch of them that is gone."""
+class TraceCounts:
+    """Counts of raw traces that an account keeps, or of a batch that was destroyed."""
 
     rows: int
     tokens: int
 
 
 def set_policy(owner: Owner, *, tier: str | None = None, trace_tokens: int | None = None) -> PolicyChange:
-    """Change what is given of the account's policy. Raises NotFound, Unprocessable for a policy that there is not."""
+    """Change the given parts of the account's policy. Raises NotFound, and Unprocessable for an invalid policy."""
     check_policy(tier=tier, trace_tokens=trace_tokens)
     with transaction.atomic():
         account = Account.objects.select_for_update(no_key=True).filter(id=owner.account_id).first()
         if account is None:
             raise NotFound("no such account")
-        was = policy_of(account)
+        before = policy_of_account(account)
         account.reasoning_tier = tier or account.reasoning_tier
         account.raw_trace_tokens = account.raw_trace_tokens if trace_tokens is None else trace_tokens
-        change = PolicyChange(was=was, policy=policy_of(account))
+        change = PolicyChange(before=before, policy=policy_of_account(account))
         if change.is_change:
             account.save(update_fields=["reasoning_tier", "raw_trace_tokens"])
-            record_change(owner, change)
+            metadata = {
+                name: {"tier": policy.tier.value, "trace_tokens": policy.trace_tokens}
+                for name, policy in (("was", change.before), ("policy", change.policy))
+            }
+            record_audit(
+                owner, operation="update", memory_type="account", affected_ids=[owner.account_id], metadata=metadata
+            )
         if change.is_lower:
-            forget_answers(owner)
+            delete_kept_answers(owner)
     return change
 
 
 def check_policy(*, tier: str | None = None, trace_tokens: int | None = None) -> None:
-    """Raises Unprocessable."""
+    """Raise Unprocessable for an unknown tier or a limit out of range."""
     if tier is not None and tier not in {each.value for each in ReasoningTier}:
-        raise Unprocessable(f"there is no such tier: there are {', '.join(ReasoningTier)}")
-    if trace_tokens is not None and not 0 <= trace_tokens <= MOST_TRACE_TOKENS:
-        raise Unprocessable(f"a raw trace that is kept has 0 to {MOST_TRACE_TOKENS} tokens")
+        raise Unprocessable(f"the tier must be one of: {', '.join(ReasoningTier)}")
+    if trace_tokens is not None and not 0 <= trace_tokens <= MAX_TRACE_TOKENS:
+        raise Unprocessable(f"the limit of a raw trace must be 0 to {MAX_TRACE_TOKENS} tokens")
 
 
-def policy_of(account: Account) -> ReasoningPolicy:
+def policy_of_account(account: Account) -> ReasoningPolicy:
     return ReasoningPolicy(tier=ReasoningTier(account.reasoning_tier), trace_tokens=account.raw_trace_tokens)
 
 
-def record_change(owner: Owner, change: PolicyChange) -> None:
-    told: dict[str, Any] = {
-        name: {"tier": policy.tier.value, "trace_tokens": policy.trace_tokens}
-        for name, policy in (("was", change.was), ("policy", change.policy))
-    }
-    record(owner, operation="update", memory_type="account", affected_ids=[owner.account_id], metadata=told)
+def delete_kept_answers(owner: Owner) -> None:
+    """Delete the account's kept answers with status 200, since an answer does not say which request it belongs to.
 
-
-def forget_answers(owner: Owner) -> None:
-    """Of the account, whatever was read: a kept answer does not say which request it is to.
-
-    Those of what was made (201), and refusals, tell no reasoning, and stay. A change that was answered with 200, and is
-    sent again within the same hours, is made again.
+    Answers about created rows (201) and refusals show no reasoning and stay. A change that was answered with 200 and is
+    repeated within the same hours is applied again.
     """
     gone, _ = IdempotentRequest.objects.filter(account_id=owner.account_id, status=HTTPStatus.OK).delete()
     if gone:
-        record(owner, operation="delete", memory_type="kept_answer", result_count=gone)
+        record_audit(owner, operation="delete", memory_type="kept_answer", result_count=gone)
 
 
-def count_traces(owner: Owner) -> Traces:
-    """What raw traces the account keeps. One statement."""
+def count_traces(owner: Owner) -> TraceCounts:
+    """Count the raw traces that the account keeps. One statement."""
     rows = ReasoningTrace.objects.filter(account_id=owner.account_id)
-    return Traces(**rows.aggregate(rows=Count("id"), tokens=Sum("tokens", default=0)))
+    return TraceCounts(**rows.aggregate(rows=Count("id"), tokens=Sum("tokens", default=0)))
 
 
-def forget_traces(owner: Owner, *, size: int = BATCH_ROWS) -> Iterator[Traces]:
-    """Destroy every raw trace that the account keeps, a batch a transaction; their records say what is left of them.
+def destroy_traces(owner: Owner, *, size: int = BATCH_ROWS) -> Iterator[TraceCounts]:
+    """Destroy every raw trace of the account, one batch per transaction, and lower the tiers of their records.
 
-    What is recorded at the same moment may come behind the last batch: lower the policy first.
+    Traces that are recorded meanwhile may come after the last batch: lower the policy first.
     """
-    while (gone := forget_batch(owner, size=size)).rows:
+    while (gone := destroy_trace_batch(owner, size=size)).rows:
         yield gone
 
 
-def forget_batch(owner: Owner, *, size: int) -> Traces:
+def destroy_trace_batch(owner: Owner, *, size: int) -> TraceCounts:
     with transaction.atomic():
         traces = ReasoningTrace.objects.filter(account_id=owner.account_id).order_by("record_id")
-        # without the trace: what none of the keys opens goes, too
+        # the trace is not read: one that no key decrypts is deleted as well
         locked = list(traces.select_for_update().values_list("id", "record_id", "tokens")[:size])
         if locked:
             ReasoningTrace.objects.filter(id__in=[trace_id for trace_id, _, _ in locked]).delete()
             record_ids = [record_id for _, record_id, _ in locked]
-            lower_records(owner, record_ids)
-            record(owner, operation="delete", memory_type="reasoning_trace", affected_ids=record_ids)
-    return Traces(rows=len(locked), tokens=sum(tokens for _, _, tokens in locked))
+            lower_reasoning_tiers(owner, record_ids)
+            record_audit(owner, operation="delete", memory_type="reasoning_trace", affected_ids=record_ids)
+    return TraceCounts(rows=len(locked), tokens=sum(tokens for _, _, tokens in locked))
 
 
-def lower_records(owner: Owner, record_ids: list[UUID]) -> None:
-    """To the tier that their slots tell."""
+def lower_reasoning_tiers(owner: Owner, record_ids: list[UUID]) -> None:
+    """Set the tier of records to that of their slots."""
     slots: Any = TurnSlot.objects
-    told = slots.filter(record_id=OuterRef("id"), slot=TurnSlot.Slot.REASONING).order_by("-level").values("tier")[:1]
-    tier = Coalesce(Subquery(told), Value(ReasoningTier.NONE.value))
+    deepest = slots.filter(record_id=OuterRef("id"), slot=TurnSlot.Slot.REASONING).order_by("-level")
+    tier = Coalesce(Subquery(deepest.values("tier")[:1]), Value(ReasoningTier.NONE.value))
     rows = TurnRecord.objects.filter(account_id=owner.account_id, id__in=record_ids)
     rows.update(reasoning_tier=tier, version=F("version") + 1, updated_at=Now())

@@ -1,41 +1,53 @@
-"""Structured turns (E2): recorded whole, or slot by slot as the turn goes on; outcomes are reconciled later.
+"""Recording structured turns (E2): whole, or slot by slot while the turn goes on.
 
-A record is numbered under the lock of its conversation's row, as turns are. A slot is told once: the same again is the
-same, another text is refused, but for an outcome that is still open. What is merged into a work episode takes no more.
+A record gets its number under the lock of its conversation's row, as turns do. A slot is stored once: sending it again
+changes nothing and another text is refused, except for an outcome that is still open, which is reconciled. A record
+that is merged into a work episode takes no more slots.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
 
-from memory.audit import record as record_audit
+from memory.audit import record_audit
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
 from memory.extraction.turn_slots import Slots
 from memory.models import CompressionLevel, Conversation, Participant, ReasoningTrace, TurnRecord, TurnSlot
 from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.conversations.lifecycle import Opening, is_id, lock_conversation, open_conversation
-from memory.services.embedding.embed import Embedded
+from memory.services.conversations.lifecycle import (
+    ConversationDefaults,
+    is_valid_id,
+    lock_conversation,
+    open_conversation,
+)
+from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.correct import erase_memories
-from memory.services.records.reasoning import KeptReasoning, ReasoningPolicy, keep_reasoning, kept_at_most, read_policy
-from memory.services.records.references import References, check_references, join, lock_named
+from memory.services.records.link import MAX_REFERENCES, References, link_references, lock_referenced_memories
+from memory.services.records.read import find_record, sort_slots
+from memory.services.records.reasoning import (
+    KeptReasoning,
+    ReasoningPolicy,
+    cap_kept_reasoning,
+    keep_reasoning,
+    read_policy,
+)
 from memory.services.records.slots import (
-    Changes,
+    SlotChanges,
     StoredSlots,
-    deepen,
-    find_changes,
-    make_slots,
-    read_slots,
-    reconcile,
-    seal_trace,
-    store_slots,
-    tokens_of,
+    build_slots,
+    estimate_slot_tokens,
+    find_slot_changes,
+    raise_reasoning_tier,
+    read_stored_slots,
+    reconcile_outcome,
+    store_slot_rows,
+    store_trace,
 )
 from memory_project.ids import uuid7
 
@@ -45,40 +57,24 @@ Status = TurnRecord.Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordDraft:
-    """A structured turn before it is recorded, or what there is to add to one.
+class RecordDraft(References):
+    """A structured turn before it is recorded, or additions to one.
 
-    `first_index` to `last_index` are the messages that it is about. `produced` and `used` name artifacts, `evidence`
-    memories that it went by, `invocations` uses of tools in this conversation.
+    It is about the messages `first_index` to `last_index` of its conversation.
     """
 
     slots: Slots
     client_id: str = ""
-    goal_id: UUID | None = None
     first_index: int | None = None
     last_index: int | None = None
-    invocations: Sequence[UUID] = ()
-    produced: Sequence[UUID] = ()
-    used: Sequence[UUID] = ()
-    evidence: Sequence[UUID] = ()
     event_time: datetime | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     id: UUID = field(default_factory=uuid7)
 
-    @property
-    def references(self) -> References:
-        return References(
-            goal_id=self.goal_id,
-            invocations=self.invocations,
-            produced=self.produced,
-            used=self.used,
-            evidence=self.evidence,
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """The record as it is now, its slots in their order, and what was kept of a reasoning that came with this call."""
+class RecordedTurn:
+    """A record after a call: its current slots, sorted, and what was kept of the reasoning that the call brought."""
 
     record: TurnRecord
     slots: Sequence[TurnSlot]
@@ -87,9 +83,8 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A draft with what the account's `policy` keeps of it. `rows` are its slots before they are stored; embed their
-    texts."""
+class PreparedRecord:
+    """A draft with what the account's `policy` keeps of it. Embed the `texts` of its unsaved slot `rows`."""
 
     draft: RecordDraft
     rows: Sequence[TurnSlot]
@@ -102,116 +97,114 @@ class Prepared:
 
     @property
     def status(self) -> str | None:
-        """Of the outcome, if there is one."""
+        """The status of the draft's outcome, if it has one."""
         outcome = self.draft.slots.outcome
         return None if outcome is None else outcome.status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writing:
+class RecordWrite:
     """A draft on its way into a record, under the lock of its conversation."""
 
     owner: Owner
     conversation: Conversation
     record: TurnRecord
-    prepared: Prepared
-    embedded: Embedded
+    prepared: PreparedRecord
+    embedded: EmbeddedTexts
     now: datetime
 
 
-def prepare_record(owner: Owner, draft: RecordDraft, *, now: datetime) -> Prepared:
-    """Before the transaction, so that the texts can be embedded. One statement. Raises TooLarge, Unprocessable."""
-    check_draft(draft, now=now)
+def prepare_record(owner: Owner, draft: RecordDraft, *, now: datetime) -> PreparedRecord:
+    """Check a draft and build its slots, outside transactions, so that the texts can be embedded. One statement.
+
+    Raises TooLarge, Unprocessable.
+    """
+    check_record_draft(draft, now=now)
     reasoning, policy = draft.slots.reasoning, read_policy(owner.account_id)
     kept = None if reasoning is None else keep_reasoning(reasoning, policy)
-    return Prepared(draft=draft, rows=make_slots(draft.slots, kept), kept=kept, policy=policy)
+    return PreparedRecord(draft=draft, rows=build_slots(draft.slots, kept), kept=kept, policy=policy)
 
 
-def check_draft(draft: RecordDraft, *, now: datetime) -> None:
-    """Raises Unprocessable."""
-    first, last, moment, outcome = draft.first_index, draft.last_index, draft.event_time, draft.slots.outcome
-    wrong = ""
+def check_record_draft(draft: RecordDraft, *, now: datetime) -> None:
+    """Raise Unprocessable for a draft that cannot be recorded."""
+    first, last, time, outcome = draft.first_index, draft.last_index, draft.event_time, draft.slots.outcome
+    error = ""
     if (first is None) != (last is None) or (first is not None and last is not None and not 0 <= first <= last):
-        wrong = "first_index and last_index go together, in this order"
-    elif moment is not None and (moment.tzinfo is None or moment > now + CLOCK_SKEW):
-        wrong = "its time has no zone, or lies in the future"
+        error = "send first_index and last_index together, first_index at most last_index"
+    elif time is not None and (time.tzinfo is None or time > now + CLOCK_SKEW):
+        error = "its time has no zone, or lies in the future"
     elif outcome is not None and outcome.status not in Status.values:
-        wrong = f"an outcome is one of: {', '.join(Status.values)}"
-    elif draft.slots == Slots() and draft.references.are_of_slots:
-        wrong = "what is produced, used, or gone by is linked with a slot: tell one with it"
-    elif draft.client_id and not is_id(draft.client_id):
-        wrong = "a client_id has at most 100 characters, no NUL and no lone surrogate"
-    if wrong:
-        raise Unprocessable(wrong)
-    check_references(draft.references)
+        error = f"the status of an outcome must be one of: {', '.join(Status.values)}"
+    elif draft.slots == Slots() and draft.need_slot:
+        error = "produced, used and evidence are linked with a slot: send one with them"
+    elif draft.client_id and not is_valid_id(draft.client_id):
+        error = "a client_id has at most 100 characters, no NUL and no lone surrogate"
+    elif draft.are_too_many:
+        error = f"a record may name at most {MAX_REFERENCES} memories or tool invocations in each list"
+    if error:
+        raise Unprocessable(error)
 
 
 def record_turn(
-    owner: Owner, conversation_id: str, prepared: Prepared, *, embedded: Embedded, now: datetime
-) -> Recorded:
-    """Record a structured turn in a conversation, which is made where there is none of this id.
+    owner: Owner, conversation_id: str, prepared: PreparedRecord, *, embedded: EmbeddedTexts, now: datetime
+) -> RecordedTurn:
+    """Record a structured turn in a conversation, which is created if it does not exist.
 
-    One of the same `client_id` is the same record, and gets the slots that it lacks. Raises NotFound for a conversation
-    in which the agent takes no part; Conflict as `add_slots`, and for a draft without a `client_id` that is recorded
-    already; Unprocessable for a slot before the one that it follows from, for messages that there are not, and for what
-    is named and cannot be seen.
+    A draft with a known `client_id` adds the missing slots to that record. Raises NotFound for a conversation in which
+    the agent takes no part; Conflict as `add_slots`, and for a draft without a `client_id` that is already recorded;
+    Unprocessable for a slot before the one that it follows from, for messages that do not exist, and for references
+    that do not exist or cannot be seen.
     """
     draft = prepared.draft
     with transaction.atomic():
-        conversation = open_for_record(owner, conversation_id, now=now)
-        known = find_by_client_id(conversation, draft.client_id)
-        record = known or new_record(owner, conversation, draft, now=now)
-        writing = Writing(
+        conversation = lock_or_open_conversation(owner, conversation_id, now=now)
+        same = TurnRecord.objects.filter(log=conversation, client_id=draft.client_id)
+        known = same.first() if draft.client_id else None
+        record = known or build_record(owner, conversation, draft, now=now)
+        write = RecordWrite(
             owner=owner, conversation=conversation, record=record, prepared=prepared, embedded=embedded, now=now
         )
-        return fill_new(writing) if known is None else fill_known(writing)
+        return store_new_record(write) if known is None else extend_record(write)
 
 
-def add_slots(owner: Owner, record_id: UUID, prepared: Prepared, *, embedded: Embedded, now: datetime) -> Recorded:
-    """Add to a record what it lacks, or reconcile its open outcome. What is there already changes nothing.
+def add_slots(
+    owner: Owner, record_id: UUID, prepared: PreparedRecord, *, embedded: EmbeddedTexts, now: datetime
+) -> RecordedTurn:
+    """Add missing slots to a record, or reconcile its open outcome. Slots that it has already change nothing.
 
-    Raises NotFound; Conflict for a slot that says something else, and for one that is merged into a work episode;
+    Raises NotFound; Conflict for a slot with another content, and for a record that is merged into a work episode;
     Unprocessable as `record_turn`.
     """
     with transaction.atomic():
         conversation, record = lock_record(owner, record_id)
-        writing = Writing(
+        write = RecordWrite(
             owner=owner, conversation=conversation, record=record, prepared=prepared, embedded=embedded, now=now
         )
-        return fill_known(writing)
+        return extend_record(write)
 
 
 def delete_record(owner: Owner, record_id: UUID) -> None:
-    """Erase it for good: its slots of every level, its raw trace. Its number is given to no other.
+    """Erase a record for good, with its slots of every level and its raw trace. Its number is not reused.
 
-    Raises NotFound; Forbidden for one that another agent, or the account, recorded; Conflict for one that a work
-    episode tells of.
+    Raises NotFound; Forbidden for an agent that did not record it; Conflict if it is merged into a work episode.
     """
     with transaction.atomic():
         _conversation, record = lock_record(owner, record_id)
         if owner.agent_id and owner.agent_id != record.agent_id:
-            raise Forbidden("who recorded the turn erases it, or the account")
+            raise Forbidden("only the agent that recorded the turn, or the account, may erase it")
         if record.level >= CompressionLevel.MERGED:
             raise Conflict("the record is merged into a work episode")
-        if slots := read_slots(record).rows:
+        if slots := read_stored_slots(record).rows:
             erase_memories(owner, [row.id for row in slots])
         ReasoningTrace.objects.filter(record=record).delete()
         rows: Any = TurnRecord.objects.filter(id=record.id)
-        # nothing is left that Django would have to look for
+        # nothing is left for Django's cascade to look for
         rows._raw_delete(using=rows.db)
-        audit_record(owner, "delete", record)
-
-
-def find_record(owner: Owner, record_id: UUID) -> TurnRecord:
-    """Raises NotFound."""
-    found = TurnRecord.objects.visible_to(owner).filter(id=record_id).first()
-    if found is None:
-        raise NotFound("no such turn record")
-    return found
+        audit_turn_record(owner, "delete", record)
 
 
 def lock_record(owner: Owner, record_id: UUID) -> tuple[Conversation, TurnRecord]:
-    """The record, under the lock of its conversation's row. Two statements. Raises NotFound."""
+    """Lock the row of a record's conversation and return both. Two statements. Raises NotFound."""
     of_record = Conversation.objects.filter(account_id=owner.account_id, records=record_id)
     conversation = of_record.defer("saved_session").select_for_update(no_key=True, of=("self",)).first()
     if conversation is None:
@@ -219,12 +212,12 @@ def lock_record(owner: Owner, record_id: UUID) -> tuple[Conversation, TurnRecord
     return conversation, find_record(owner, record_id)
 
 
-def open_for_record(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
-    """The conversation's row, locked; made where it is new. Raises NotFound where the agent takes no part in it."""
+def lock_or_open_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
+    """Lock the row of a conversation, or create it. Raises NotFound if the agent takes no part in it."""
     conversation = lock_conversation(owner, conversation_id)
     if conversation is None:
-        conversation = open_conversation(owner, conversation_id, opening=Opening(), now=now)
-    # who made it takes part in it
+        conversation = open_conversation(owner, conversation_id, defaults=ConversationDefaults(), now=now)
+    # the agent that created it takes part in it
     if owner.agent_id and owner.agent_id != conversation.agent_id:
         taking_part = Participant.objects.of_agent(owner).filter(conversation_id=conversation_id)
         if not taking_part.exists():
@@ -232,152 +225,7 @@ def open_for_record(owner: Owner, conversation_id: str, *, now: datetime) -> Con
     return conversation
 
 
-def fill_new(writing: Writing) -> Recorded:
-    record, prepared, kept = writing.record, writing.prepared, writing.prepared.kept
-    rows = find_changes(record, StoredSlots(), prepared.rows, status=prepared.status).lacking
-    take_over(writing)
-    lock_named(writing.owner, prepared.draft.references, now=writing.now)
-    record.reasoning_tier = ReasoningTier.NONE.value if kept is None else kept.tier.value
-    record.tokens = record.raw_tokens = tokens_of(rows)
-    insert_record(record)
-    if kept is not None and kept.trace:
-        seal_trace(record, kept, is_new=True)
-    put_slots(writing, rows)
-    if not rows:
-        audit_record(writing.owner, "store", record)
-    join(writing.owner, record, rows, prepared.draft.references, fresh=rows)
-    writing.conversation.record_count += 1
-    touch_conversation(writing)
-    return Recorded(record=record, slots=rows, is_new=True, kept=kept)
-
-
-def fill_known(writing: Writing) -> Recorded:
-    """What adds nothing leaves the record as it is, at its version."""
-    record, prepared, kept = writing.record, writing.prepared, writing.prepared.kept
-    stored = read_slots(record)
-    changes = find_changes(record, stored, prepared.rows, status=prepared.status)
-    has_moved = take_over(writing)
-    lock_named(writing.owner, prepared.draft.references, now=writing.now)
-    has_trace = kept is not None and bool(kept.trace) and seal_trace(record, kept, is_new=False)
-    if (changes or has_moved or has_trace) and record.level >= CompressionLevel.MERGED:
-        raise Conflict("the record is merged into a work episode: record what came later as a turn of its own")
-    deepen(record, changes.lacking, has_trace=has_trace)
-    record.raw_tokens += tell_changes(writing, stored, changes)
-    slots, latest = in_order([*stored.current, *changes.lacking]), [*stored.latest, *changes.lacking]
-    fresh = latest if has_moved else changes.lacking
-    join(writing.owner, record, latest, prepared.draft.references, fresh=fresh)
-    if changes or has_moved or has_trace:
-        save_record(writing, slots)
-    if (has_moved or has_trace) and not changes:
-        audit_record(writing.owner, "update", record)
-    return Recorded(record=record, slots=slots, is_new=False, kept=kept and kept_at_most(kept, record.reasoning_tier))
-
-
-def take_over(writing: Writing) -> bool:
-    """The record's own columns, as far as the draft gives them; whether that changes any. Raises Conflict,
-    Unprocessable."""
-    record, draft, status = writing.record, writing.prepared.draft, writing.prepared.status
-    before = (record.goal_id, record.first_index, record.last_index, record.status)
-    if draft.goal_id is not None:
-        if record.goal_id not in (None, draft.goal_id):
-            raise Conflict("the record is of another goal already")
-        record.goal_id = draft.goal_id
-    if draft.last_index is not None:
-        if draft.last_index >= writing.conversation.turn_count:
-            raise Unprocessable(f"there is no message {draft.last_index} in the conversation")
-        record.first_index, record.last_index = draft.first_index, draft.last_index
-    if status is not None and record.status == Status.OPEN:
-        # of a settled one, what is told again was said before
-        record.status = status
-    return before != (record.goal_id, record.first_index, record.last_index, record.status)
-
-
-def put_slots(writing: Writing, rows: Sequence[TurnSlot]) -> None:
-    if not rows:
-        insert_participants(writing.owner, conversation_ids=[writing.record.conversation_id])
-        return
-    moment, embedded, now = writing.prepared.draft.event_time or writing.now, writing.embedded, writing.now
-    store_slots(writing.owner, writing.record, rows, event_time=moment, embedded=embedded, now=now)
-
-
-def tell_changes(writing: Writing, stored: StoredSlots, changes: Changes) -> int:
-    """Store them; how many tokens the slots have more than before, as they came."""
-    if changes.lacking:
-        put_slots(writing, changes.lacking)
-    added = tokens_of(changes.lacking)
-    if changes.outcome is not None:
-        outcome, embedded = changes.outcome, writing.embedded
-        added += reconcile(writing.owner, stored, outcome, embedded=embedded, now=writing.now)
-    return added
-
-
-def save_record(writing: Writing, slots: Sequence[TurnSlot]) -> None:
-    """At its next version."""
-    record = writing.record
-    record.tokens = sum(slot.token_count for slot in slots)
-    record.version, record.updated_at = record.version + 1, writing.now
-    columns = ("status", "goal", "first_index", "last_index", "reasoning_tier", "tokens", "raw_tokens")
-    record.save(update_fields=[*columns, "version", "updated_at"])
-    touch_conversation(writing)
-
-
-def touch_conversation(writing: Writing) -> None:
-    conversation = Conversation.objects.filter(id=writing.conversation.id)
-    conversation.update(updated_at=writing.now, archived=False, record_count=writing.conversation.record_count)
-
-
-def audit_record(owner: Owner, operation: str, record: TurnRecord) -> None:
-    record_audit(
-        owner,
-        operation=operation,
-        memory_type="turn_record",
-        affected_ids=[record.id],
-        conversation_id=record.conversation_id,
-        session_id=record.conversation_id,
-    )
-
-
-def current_slots(record_ids: Sequence[UUID]) -> list[TurnSlot]:
-    """The slots of records as they are told now, by record and in their order; whoever may see the records."""
-    return in_order(current_rows().filter(record_id__in=record_ids))
-
-
-def current_rows() -> Any:
-    slots: Any = TurnSlot.objects
-    return slots.filter(archived=False, quarantined=False)
-
-
-def in_order(slots: Iterable[TurnSlot]) -> list[TurnSlot]:
-    places = {slot: place for place, slot in enumerate(Slot.values)}
-    return sorted(slots, key=lambda slot: (str(slot.record_id), places[slot.slot]))
-
-
-def listed_records(owner: Owner) -> QuerySet[TurnRecord]:
-    """All that the owner may see; to be filtered and ordered."""
-    return TurnRecord.objects.visible_to(owner)
-
-
-def slots_at(record: TurnRecord, level: int) -> list[TurnSlot]:
-    """The record's slots as they were at that level, or at the nearest below it: what was compressed is still there
-    as long as retention keeps it. A slot that came to a higher level as it stood is told for those below, too. Those
-    that are quarantined are left out."""
-    slots: Any = TurnSlot.objects
-    by_slot: dict[str, TurnSlot] = {}
-    for row in slots.filter(record=record).order_by("level"):
-        if row.level <= level or row.slot not in by_slot:
-            by_slot[row.slot] = row
-    return in_order(row for row in by_slot.values() if not row.quarantined)
-
-
-if TYPE_CHECKING:
-    from memory.services.records.record import RecordDraft
-
-
-def find_by_client_id(conversation: Conversation, client_id: str) -> TurnRecord | None:
-    return TurnRecord.objects.filter(log=conversation, client_id=client_id).first() if client_id else None
-
-
-def new_record(owner: Owner, conversation: Conversation, draft: "RecordDraft", *, now: datetime) -> TurnRecord:
+def build_record(owner: Owner, conversation: Conversation, draft: RecordDraft, *, now: datetime) -> TurnRecord:
     return TurnRecord(
         id=draft.id,
         account_id=owner.account_id,
@@ -393,11 +241,117 @@ def new_record(owner: Owner, conversation: Conversation, draft: "RecordDraft", *
     )
 
 
+def store_new_record(write: RecordWrite) -> RecordedTurn:
+    record, prepared, kept = write.record, write.prepared, write.prepared.kept
+    rows = find_slot_changes(record, StoredSlots(), prepared.rows, status=prepared.status).new_slots
+    apply_draft(write)
+    lock_referenced_memories(write.owner, prepared.draft, now=write.now)
+    record.reasoning_tier = ReasoningTier.NONE.value if kept is None else kept.tier.value
+    record.tokens = record.raw_tokens = estimate_slot_tokens(rows)
+    insert_record(record)
+    if kept is not None and kept.trace:
+        store_trace(record, kept, is_new=True)
+    store_new_slots(write, rows)
+    if not rows:
+        audit_turn_record(write.owner, "store", record)
+    link_references(write.owner, record, rows, prepared.draft, fresh=rows)
+    write.conversation.record_count += 1
+    touch_conversation(write)
+    return RecordedTurn(record=record, slots=rows, is_new=True, kept=kept)
+
+
 def insert_record(record: TurnRecord) -> None:
-    """In the caller's transaction, which is lost where the database refuses it. Raises Conflict."""
+    """Insert a record. Raises Conflict if the draft is recorded already, which aborts the caller's transaction."""
     try:
         record.save(force_insert=True)
     except IntegrityError as err:
         if getattr(getattr(err.__cause__, "diag", None), "constraint_name", None) == "turn_records_pkey":
-            raise Conflict("this draft is recorded already: one that may come again needs a client_id") from err
+            raise Conflict(
+                "this draft is recorded already: send a client_id with a draft that may be repeated"
+            ) from err
         raise
+
+
+def extend_record(write: RecordWrite) -> RecordedTurn:
+    """Apply a draft to a stored record. A draft that adds nothing leaves the record's version unchanged."""
+    record, prepared, kept = write.record, write.prepared, write.prepared.kept
+    stored = read_stored_slots(record)
+    changes = find_slot_changes(record, stored, prepared.rows, status=prepared.status)
+    has_moved = apply_draft(write)
+    lock_referenced_memories(write.owner, prepared.draft, now=write.now)
+    has_trace = kept is not None and bool(kept.trace) and store_trace(record, kept, is_new=False)
+    if (changes or has_moved or has_trace) and record.level >= CompressionLevel.MERGED:
+        raise Conflict("the record is merged into a work episode: record later additions as a turn of their own")
+    raise_reasoning_tier(record, changes.new_slots, has_trace=has_trace)
+    record.raw_tokens += store_slot_changes(write, stored, changes)
+    slots, latest = sort_slots([*stored.current, *changes.new_slots]), [*stored.latest, *changes.new_slots]
+    fresh = latest if has_moved else changes.new_slots
+    link_references(write.owner, record, latest, prepared.draft, fresh=fresh)
+    if changes or has_moved or has_trace:
+        save_next_version(write, slots)
+    if (has_moved or has_trace) and not changes:
+        audit_turn_record(write.owner, "update", record)
+    kept = kept and cap_kept_reasoning(kept, record.reasoning_tier)
+    return RecordedTurn(record=record, slots=slots, is_new=False, kept=kept)
+
+
+def apply_draft(write: RecordWrite) -> bool:
+    """Set the columns that the draft gives and return whether any has changed. Raises Conflict, Unprocessable."""
+    record, draft, status = write.record, write.prepared.draft, write.prepared.status
+    before = (record.goal_id, record.first_index, record.last_index, record.status)
+    if draft.goal_id is not None:
+        if record.goal_id not in (None, draft.goal_id):
+            raise Conflict("the record has another goal already")
+        record.goal_id = draft.goal_id
+    if draft.last_index is not None:
+        if draft.last_index >= write.conversation.turn_count:
+            raise Unprocessable(f"there is no message {draft.last_index} in the conversation")
+        record.first_index, record.last_index = draft.first_index, draft.last_index
+    if status is not None and record.status == Status.OPEN:
+        # the status of a final outcome can only be sent again, not changed
+        record.status = status
+    return before != (record.goal_id, record.first_index, record.last_index, record.status)
+
+
+def store_new_slots(write: RecordWrite, rows: Sequence[TurnSlot]) -> None:
+    if not rows:
+        insert_participants(write.owner, conversation_ids=[write.record.conversation_id])
+        return
+    event_time, embedded, now = write.prepared.draft.event_time or write.now, write.embedded, write.now
+    store_slot_rows(write.owner, write.record, rows, event_time=event_time, embedded=embedded, now=now)
+
+
+def store_slot_changes(write: RecordWrite, stored: StoredSlots, changes: SlotChanges) -> int:
+    """Store the changes and return how many raw tokens they add."""
+    if changes.new_slots:
+        store_new_slots(write, changes.new_slots)
+    added = estimate_slot_tokens(changes.new_slots)
+    if changes.outcome is not None:
+        outcome, embedded = changes.outcome, write.embedded
+        added += reconcile_outcome(write.owner, stored, outcome, embedded=embedded, now=write.now)
+    return added
+
+
+def save_next_version(write: RecordWrite, slots: Sequence[TurnSlot]) -> None:
+    record = write.record
+    record.tokens = sum(slot.token_count for slot in slots)
+    record.version, record.updated_at = record.version + 1, write.now
+    columns = ("status", "goal", "first_index", "last_index", "reasoning_tier", "tokens", "raw_tokens")
+    record.save(update_fields=[*columns, "version", "updated_at"])
+    touch_conversation(write)
+
+
+def touch_conversation(write: RecordWrite) -> None:
+    conversation = Conversation.objects.filter(id=write.conversation.id)
+    conversation.update(updated_at=write.now, archived=False, record_count=write.conversation.record_count)
+
+
+def audit_turn_record(owner: Owner, operation: str, record: TurnRecord) -> None:
+    record_audit(
+        owner,
+        operation=operation,
+        memory_type="turn_record",
+        affected_ids=[record.id],
+        conversation_id=record.conversation_id,
+        session_id=record.conversation_id,
+    )

@@ -1,4 +1,4 @@
-"""The rows of a turn's slots: made of what was told, compared with what there is, stored, reconciled."""
+"""Rows of a turn's slots: built from a draft, compared with the stored ones, stored, reconciled."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,56 +6,58 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from memory.audit import record as record_audit
+from memory.audit import record_audit
 from memory.errors import Conflict, TooLarge, Unprocessable
 from memory.extraction.turn_slots import Action, Observation, Outcome, Slots
 from memory.models import CompressionLevel, Kind, ReasoningTrace, TurnRecord, TurnSlot
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, is_deeper, shallowest
-from memory.services.embedding.embed import Embedded
-from memory.services.memories.store import Rewording, reword_memories, store_memories
-from memory.services.records.reasoning import KeptReasoning, within_policy
-from memory.services.tools import check_value
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.memories.store import TextUpdate, store_memories, update_texts
+from memory.services.records.reasoning import KeptReasoning, redact_slot
+from memory.services.tools import check_json_value
 from memory.tiers.json_documents import comparable_json
 from memory.tokens import estimate_tokens
 from memory_project.encryption import SealBroken
 
-LONGEST_TEXT = 1_000_000
-"""Characters of what a slot tells, its calls among them."""
-RECONCILED = "reconciled"
-"""What an outcome said before, in its data: the oldest first, each with until when, and who told the next one then. The
-slot's agent told the first."""
-RESERVED = {"action": {"calls", "text"}, "outcome": {RECONCILED}}
-"""Names in the data of slots that the service gives a meaning to."""
+MAX_SLOT_CHARACTERS = 1_000_000
+"""Maximum size of a slot's text, its calls included."""
+RECONCILED_KEY = "reconciled"
+"""Earlier texts of an outcome in its data, oldest first, each with `until` and `by`.
+
+`by` is the agent that replaced the text at that time. The slot's own agent recorded the first one.
+"""
+RESERVED_KEYS = {"action": {"calls", "text"}, "outcome": {RECONCILED_KEY}}
+"""Keys in the data of slots that the service sets itself."""
 Slot = TurnSlot.Slot
 Status = TurnRecord.Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSlots:
-    """All rows that there are of a record's slots: of each level, archived and quarantined ones among them."""
+    """All rows of a record's slots, of every level, archived and quarantined ones included."""
 
     rows: Sequence[TurnSlot] = ()
 
-    def of(self, slot: str) -> list[TurnSlot]:
-        """The deepest level last."""
+    def levels_of(self, slot: str) -> list[TurnSlot]:
+        """Return the rows of a slot, the deepest level last."""
         return sorted((row for row in self.rows if row.slot == slot), key=lambda row: row.level)
 
     def has(self, slot: str) -> bool:
         return any(row.slot == slot for row in self.rows)
 
-    def holds(self, row: TurnSlot) -> bool:
-        """Whether this is what was told."""
-        return any(is_same(each, row) for each in self.of(row.slot))
+    def contains(self, row: TurnSlot) -> bool:
+        """Return whether one of the slot's levels has the same content."""
+        return any(is_same_slot(each, row) for each in self.levels_of(row.slot))
 
-    def may_hold(self, row: TurnSlot) -> bool:
-        """`holds`; where only a shortened text is left, who tells it again means the same."""
-        return self.holds(row) or self.of(row.slot)[0].level > CompressionLevel.RAW
+    def may_contain(self, row: TurnSlot) -> bool:
+        """Return True if `contains` does, or if only a shortened text is left to compare with."""
+        return self.contains(row) or self.levels_of(row.slot)[0].level > CompressionLevel.RAW
 
     @property
     def latest(self) -> list[TurnSlot]:
-        """Of each slot the row of the deepest level."""
-        return [self.of(slot)[-1] for slot in Slot if self.has(slot)]
+        """The row of the deepest level of each slot."""
+        return [self.levels_of(slot)[-1] for slot in Slot if self.has(slot)]
 
     @property
     def current(self) -> list[TurnSlot]:
@@ -63,110 +65,112 @@ class StoredSlots:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What a draft adds to a record: slots that it lacks, and another `outcome` in place of an open one."""
+class SlotChanges:
+    """Additions of a draft to a record: missing slots, and another `outcome` in place of an open one."""
 
-    lacking: Sequence[TurnSlot]
+    new_slots: Sequence[TurnSlot]
     outcome: TurnSlot | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.lacking) or self.outcome is not None
+        return bool(self.new_slots) or self.outcome is not None
 
 
-def make_slots(slots: Slots, kept: KeptReasoning | None) -> list[TurnSlot]:
-    """Rows in the order of the slots, before they are of a record. Raises TooLarge, Unprocessable."""
-    told = ((Slot.OBSERVATION, slots.observation), (Slot.ACTION, slots.action), (Slot.OUTCOME, slots.outcome))
-    rows = {slot: make_slot(slot, each) for slot, each in told if each is not None}
+def build_slots(slots: Slots, kept: KeptReasoning | None) -> list[TurnSlot]:
+    """Build the unsaved rows of a draft, from observation to outcome. Raises TooLarge, Unprocessable."""
+    given = ((Slot.OBSERVATION, slots.observation), (Slot.ACTION, slots.action), (Slot.OUTCOME, slots.outcome))
+    rows = {slot: build_slot(slot, each) for slot, each in given if each is not None}
     if kept is not None and kept.text:
-        # of the rationale's own shape: it is told apart, and need not be measured again
+        # the data has the rationale's own shape, whose size is limited elsewhere
         rows[Slot.REASONING] = TurnSlot(
             slot=Slot.REASONING.value,
-            text=checked_text(Slot.REASONING, kept.text),
+            text=check_slot_text(Slot.REASONING, kept.text),
             data=dict(kept.data),
-            tier=kept.told_tier.value,
+            tier=kept.slot_tier.value,
             provenance=kept.provenance.value,
         )
     return [rows[slot] for slot in Slot if slot in rows]
 
 
-def make_slot(slot: Slot, told: Observation | Action | Outcome) -> TurnSlot:
-    """Raises TooLarge, Unprocessable."""
-    data = dict(told.data)
-    if reserved := RESERVED.get(slot.value, set()) & data.keys():
+def build_slot(slot: Slot, content: Observation | Action | Outcome) -> TurnSlot:
+    """Build the unsaved row of a slot. Raises TooLarge, Unprocessable."""
+    data = dict(content.data)
+    if reserved := RESERVED_KEYS.get(slot.value, set()) & data.keys():
         raise Unprocessable(f"the data of the slot {slot} cannot hold: {', '.join(sorted(reserved))}")
-    if isinstance(told, Action) and told.calls:
-        data["calls"] = [call.as_json() for call in told.calls]
-    check_value(f"the data of the slot {slot}", data)
-    # as it will be read again, to be compared with
+    if isinstance(content, Action) and content.calls:
+        data["calls"] = [call.as_json() for call in content.calls]
+    check_json_value(f"the data of the slot {slot}", data)
+    # normalized as it will be read back, for comparisons
     data = json.loads(json.dumps(data))
-    if isinstance(told, Action) and told.calls and told.text:
-        # beside the calls, which the row's text has too
-        data["text"] = told.text
-    text = told.text if isinstance(told, Observation) else told.tell()
-    return TurnSlot(slot=slot.value, text=checked_text(slot, text), data=data)
+    if isinstance(content, Action) and content.calls and content.text:
+        # the prose without the calls, which the row's text includes
+        data["text"] = content.text
+    text = content.text if isinstance(content, Observation) else content.format()
+    return TurnSlot(slot=slot.value, text=check_slot_text(slot, text), data=data)
 
 
-def checked_text(slot: Slot, text: str) -> str:
-    """Raises TooLarge, Unprocessable."""
+def check_slot_text(slot: Slot, text: str) -> str:
+    """Return the text. Raises TooLarge, Unprocessable."""
     if not text.strip() or any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in text):
-        raise Unprocessable(f"the slot {slot} says nothing, or holds a NUL or a lone surrogate")
-    if len(text) > LONGEST_TEXT:
-        message = f"the slot {slot} has {len(text)} characters, {LONGEST_TEXT} are allowed; nothing was stored"
-        raise TooLarge(message, stored=False)
+        raise Unprocessable(f"the slot {slot} must have a text, without NUL and lone surrogates")
+    if len(text) > MAX_SLOT_CHARACTERS:
+        limit = f"the slot {slot} has {len(text)} characters, {MAX_SLOT_CHARACTERS} are allowed; nothing was stored"
+        raise TooLarge(limit, stored=False)
     return text
 
 
-def read_slots(record: TurnRecord) -> StoredSlots:
-    """One statement."""
+def read_stored_slots(record: TurnRecord) -> StoredSlots:
+    """Read all rows of a record's slots. One statement."""
     rows: Any = TurnSlot.objects
     return StoredSlots(rows=list(rows.filter(record=record)))
 
 
-def find_changes(record: TurnRecord, stored: StoredSlots, rows: Sequence[TurnSlot], *, status: str | None) -> Changes:
-    """What there is to store; `status` is that of the outcome among the rows. Raises Conflict, Unprocessable."""
-    lacking = [row for row in rows if not stored.has(row.slot)]
-    if any(row.slot != Slot.OUTCOME and not stored.may_hold(row) for row in rows if stored.has(row.slot)):
-        raise Conflict("a slot of this record says something else already")
+def find_slot_changes(
+    record: TurnRecord, stored: StoredSlots, rows: Sequence[TurnSlot], *, status: str | None
+) -> SlotChanges:
+    """Return what a draft adds; `status` is that of the outcome among its rows. Raises Conflict, Unprocessable."""
+    new_slots = [row for row in rows if not stored.has(row.slot)]
+    if any(row.slot != Slot.OUTCOME and not stored.may_contain(row) for row in rows if stored.has(row.slot)):
+        raise Conflict("a slot of this record has another content already")
     if status is None:
-        return Changes(lacking=lacking)
+        return SlotChanges(new_slots=new_slots)
     if not (stored.has(Slot.ACTION) or any(row.slot == Slot.ACTION for row in rows)):
-        raise Unprocessable("an outcome follows an action: tell the action first, or with it")
+        raise Unprocessable("an outcome needs an action: send the action first, or with it")
     outcome = next(row for row in rows if row.slot == Slot.OUTCOME)
-    is_known = not stored.has(Slot.OUTCOME) or is_told_again(record, stored, outcome, status=status)
+    is_known = not stored.has(Slot.OUTCOME) or is_repeated_outcome(record, stored, outcome, status=status)
     if not is_known and record.status != Status.OPEN:
-        raise Conflict(f"the record's outcome is settled already: {record.status}")
-    return Changes(lacking=lacking, outcome=None if is_known else outcome)
+        raise Conflict(f"the record's outcome is final already: {record.status}")
+    return SlotChanges(new_slots=new_slots, outcome=None if is_known else outcome)
 
 
-def is_told_again(record: TurnRecord, stored: StoredSlots, outcome: TurnSlot, *, status: str) -> bool:
-    """Whether the outcome is what the record says, or what it said as long as it was open."""
+def is_repeated_outcome(record: TurnRecord, stored: StoredSlots, outcome: TurnSlot, *, status: str) -> bool:
+    """Return whether the record has this outcome, or had it while it was open."""
     if status == record.status:
-        # of one that is open, another text is news
-        return stored.holds(outcome) if status == Status.OPEN else stored.may_hold(outcome)
-    before = stored.of(Slot.OUTCOME)[-1].data.get(RECONCILED, [])
+        # another text for an open outcome is a change
+        return stored.contains(outcome) if status == Status.OPEN else stored.may_contain(outcome)
+    before = stored.levels_of(Slot.OUTCOME)[-1].data.get(RECONCILED_KEY, [])
     return status == Status.OPEN and any(each["text"] == outcome.text for each in before)
 
 
-def is_same(stored: TurnSlot, row: TurnSlot) -> bool:
+def is_same_slot(stored: TurnSlot, row: TurnSlot) -> bool:
     if row.slot == Slot.REASONING:
-        # the policy may have changed between the two: they are compared as far as both tell
+        # the policy may have changed between the two: compare them at the shallower tier
         tier = shallowest(stored.tier, row.tier)
-        told, again = within_policy(stored, tier), within_policy(row, tier)
-        return told is not None and again is not None and (told.text, told.data) == (again.text, again.data)
-    data = {name: value for name, value in stored.data.items() if name != RECONCILED}
+        one, other = redact_slot(stored, tier), redact_slot(row, tier)
+        return one is not None and other is not None and (one.text, one.data) == (other.text, other.data)
+    data = {name: value for name, value in stored.data.items() if name != RECONCILED_KEY}
     return stored.text == row.text and comparable_json(data) == comparable_json(row.data)
 
 
-def store_slots(
+def store_slot_rows(
     owner: Owner,
     record: TurnRecord,
     rows: Sequence[TurnSlot],
     *,
     event_time: datetime,
-    embedded: Embedded,
+    embedded: EmbeddedTexts,
     now: datetime,
 ) -> None:
-    """New rows of a stored record. Whoever tells them takes part in the conversation."""
+    """Store new rows of a stored record. Their agent takes part in the conversation from now on."""
     for row in rows:
         row.kind, row.identity = Kind.TURN_SLOT, f"{record.id}:{row.slot}:{row.level}"
         row.conversation_id, row.record = record.conversation_id, record
@@ -175,51 +179,50 @@ def store_slots(
     store_memories(writer, rows, embedded=embedded, own={}, now=now)
 
 
-def reconcile(owner: Owner, stored: StoredSlots, outcome: TurnSlot, *, embedded: Embedded, now: datetime) -> int:
-    """Tell an open outcome anew, at each level that there is of it; how many tokens it has more than before.
+def reconcile_outcome(
+    owner: Owner, stored: StoredSlots, outcome: TurnSlot, *, embedded: EmbeddedTexts, now: datetime
+) -> int:
+    """Replace the text of an open outcome at each of its levels and return how many tokens that adds.
 
-    What it said before stays in its data.
+    The former text stays in its data.
     """
-    rows = stored.of(Slot.OUTCOME)
+    rows = stored.levels_of(Slot.OUTCOME)
     first = rows[0]
-    said = [*first.data.get(RECONCILED, []), {"text": first.text, "until": now.isoformat(), "by": owner.agent_id}]
+    before = {"text": first.text, "until": now.isoformat(), "by": owner.agent_id}
     tokens = first.token_count
-    data: Mapping[str, Any] = {**outcome.data, RECONCILED: said}
-    reword_memories(owner, [Rewording(row=row, text=outcome.text) for row in rows], embedded=embedded, now=now)
+    data: Mapping[str, Any] = {**outcome.data, RECONCILED_KEY: [*first.data.get(RECONCILED_KEY, []), before]}
+    update_texts(owner, [TextUpdate(row=row, text=outcome.text) for row in rows], embedded=embedded, now=now)
     for row in rows:
         row.data = dict(data)
-    told: Any = TurnSlot.objects.filter(pk__in=[row.pk for row in rows])
-    told.update(data=data)
-    audit_change(owner, "update", rows[-1])
+    outcomes: Any = TurnSlot.objects.filter(pk__in=[row.pk for row in rows])
+    outcomes.update(data=data)
+    conversation_id = rows[-1].conversation_id
+    record_audit(
+        owner,
+        operation="update",
+        memory_type="episodic",
+        affected_ids=[rows[-1].id],
+        conversation_id=conversation_id,
+        session_id=conversation_id,
+    )
     return first.token_count - tokens
 
 
-def deepen(record: TurnRecord, lacking: Iterable[TurnSlot], *, has_trace: bool) -> None:
-    """To the tier of a reasoning that it has from now on."""
-    tiers = [row.tier for row in lacking if row.slot == Slot.REASONING]
+def raise_reasoning_tier(record: TurnRecord, new_slots: Iterable[TurnSlot], *, has_trace: bool) -> None:
+    """Set the tier of a record whose reasoning becomes deeper by new slots or by a raw trace."""
+    tiers = [row.tier for row in new_slots if row.slot == Slot.REASONING]
     for tier in [*tiers, *([ReasoningTier.RAW_TRACE.value] if has_trace else [])]:
         if is_deeper(tier, record.reasoning_tier):
             record.reasoning_tier = tier
 
 
-def tokens_of(rows: Iterable[TurnSlot]) -> int:
-    """Of rows that are not stored yet."""
+def estimate_slot_tokens(rows: Iterable[TurnSlot]) -> int:
+    """Return the estimated number of tokens of rows that are not stored yet."""
     return sum(estimate_tokens(row.text) for row in rows)
 
 
-def audit_change(owner: Owner, operation: str, row: TurnSlot) -> None:
-    record_audit(
-        owner,
-        operation=operation,
-        memory_type="episodic",
-        affected_ids=[row.id],
-        conversation_id=row.conversation_id,
-        session_id=row.conversation_id,
-    )
-
-
-def seal_trace(record: TurnRecord, kept: KeptReasoning, *, is_new: bool) -> bool:
-    """Keep the raw trace where none is kept; whether it was. Raises Conflict for another one than is kept."""
+def store_trace(record: TurnRecord, kept: KeptReasoning, *, is_new: bool) -> bool:
+    """Store a raw trace if the record has none, and return whether it did. Raises Conflict for another trace."""
     known = None if is_new else ReasoningTrace.objects.defer("trace").filter(record=record).first()
     if known is None:
         ReasoningTrace.objects.create(
@@ -229,13 +232,13 @@ def seal_trace(record: TurnRecord, kept: KeptReasoning, *, is_new: bool) -> bool
             tokens=estimate_tokens(kept.trace),
             provenance=kept.provenance.value,
         )
-    elif not holds_trace(known, kept.trace):
+    elif not is_same_trace(known, kept.trace):
         raise Conflict("the record has another raw trace already")
     return known is None
 
 
-def holds_trace(known: ReasoningTrace, trace: str) -> bool:
-    """Whether it is this one; one whose key is lost is no other."""
+def is_same_trace(known: ReasoningTrace, trace: str) -> bool:
+    """Return whether the stored trace is this one. A trace whose key is lost counts as another."""
     try:
         return bool(known.trace == trace)
     except SealBroken:

@@ -1,6 +1,6 @@
-"""What a replay may tell, piece by piece (E8): offered in the order of worth, taken into the budget, told in time.
+"""Candidates of a replay (E8): what may be read of slots, episodes and traces, and the choice of what fits.
 
-Each offer says why it is there. A rationale that is asked for takes the place of its summary, since it tells that too.
+Each says why it is there. A rationale replaces its summary, which it contains.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,25 +10,28 @@ from uuid import UUID
 
 from memory.models import TurnRecord, TurnSlot, WorkEpisode
 from memory.reasoning import Provenance, ReasoningTier, is_deeper, shallowest
-from memory.services.records.reasoning import ToldSlot, within_policy
-from memory.services.work_episodes.read import told_episode
+from memory.services.records.reasoning import RedactedSlot, redact_slot
+from memory.services.work_episodes.read import redact_episode
 from memory.tokens import estimate_tokens
 
 Slot = TurnSlot.Slot
 TURN_SLOT, WORK_EPISODE, REASONING_TRACE = "turn_slot", "work_episode", "reasoning_trace"
-PIECE_KINDS = (TURN_SLOT, WORK_EPISODE, REASONING_TRACE)
+REPLAY_ITEM_KINDS = (TURN_SLOT, WORK_EPISODE, REASONING_TRACE)
 
-PLACES = {slot: place for place, slot in enumerate(Slot.values)}
-OF_REASONING = PLACES[Slot.REASONING.value]
+SLOT_ORDER = {slot: order for order, slot in enumerate(Slot.values)}
 NONE = ReasoningTier.NONE
-Place = tuple[datetime, str, int, float]
-"""Where a piece is told: when, in which conversation, with which number, behind which slot."""
-Key = tuple[UUID, str]
+TimelineKey = tuple[datetime, str, int, float]
+"""Order in which items are told: time, conversation, number of the record, and order of the slot."""
+CandidateKey = tuple[UUID, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """Something that is told, and why. Of a raw trace `memory_id` is None: it is no memory."""
+class ReplayItem:
+    """One text of a replay, and why it is there.
+
+    `memory_id` is None for a raw trace, which is no memory. `tier` is the deepest reasoning in the text; empty for
+    none.
+    """
 
     kind: str
     record_id: UUID | None = None
@@ -37,7 +40,6 @@ class Piece:
     slot: str = ""
     level: int
     tier: str = ""
-    """The deepest of reasoning that it tells; empty of what tells none."""
     provenance: str = ""
     text: str = field(repr=False)
     tokens: int
@@ -46,125 +48,129 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """A piece that may be told. `key` names what it tells of: one that tells more takes the place of one that tells
-    less. A raw trace has no text until it is taken."""
+class ReplayCandidate:
+    """An item that may be selected. Of two with the same `key`, the one of the deeper tier replaces the other.
 
-    piece: Piece
-    key: Key
-    place: Place
+    A raw trace has no text until it is selected.
+    """
+
+    item: ReplayItem
+    key: CandidateKey
+    order: TimelineKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """The offers that are told, in order of time, and how many had no room."""
+class SelectedCandidates:
+    """The selected candidates in the order of time, and how many had no room."""
 
-    offers: Sequence[Offer]
+    candidates: Sequence[ReplayCandidate]
     left_out: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """A structured turn with its slots, as far as they may be read."""
+class RecordWithSlots:
+    """A structured turn with those of its slots that may be read."""
 
     record: TurnRecord
     slots: Mapping[str, TurnSlot]
 
-    def place(self, after: float) -> Place:
-        return (self.record.event_time, self.record.conversation_id, self.record.number, after)
+    def order_of(self, slot_order: float) -> TimelineKey:
+        return (self.record.event_time, self.record.conversation_id, self.record.number, slot_order)
 
 
-def offer_slot(unit: Unit, slot: str, *, limit: ReasoningTier, reason: str) -> Iterator[Offer]:
-    """What may be told of a slot; of a reasoning its summary."""
-    row = unit.slots.get(slot)
-    if row is not None:
-        told = within_policy(row, shallowest(limit, ReasoningTier.DECISION_SUMMARY))
-        yield from offer_told(unit, row, told, reason=reason)
+def slot_candidates(
+    turn: RecordWithSlots, slot: str, *, limit: ReasoningTier, reason: str
+) -> Iterator[ReplayCandidate]:
+    """Return the candidate for a slot, if it may be read; for reasoning, its summary."""
+    row = turn.slots.get(slot)
+    redacted = row and redact_slot(row, shallowest(limit, ReasoningTier.DECISION_SUMMARY))
+    if row and redacted:
+        yield redacted_slot_candidate(turn, row, redacted, reason=reason)
 
 
-def offer_rationale(unit: Unit, *, limit: ReasoningTier, reason: str) -> Iterator[Offer]:
-    """What was decided, rejected and in the way, in place of the summary; nothing where no more may be told."""
-    row = unit.slots.get(Slot.REASONING.value)
-    if row is not None:
-        told = within_policy(row, shallowest(limit, ReasoningTier.STRUCTURED_RATIONALE))
-        if told is not None and told.tier == ReasoningTier.STRUCTURED_RATIONALE:
-            yield from offer_told(unit, row, told, reason=reason)
+def rationale_candidates(turn: RecordWithSlots, *, limit: ReasoningTier, reason: str) -> Iterator[ReplayCandidate]:
+    """Return the candidate for the rationale, which replaces the summary, if it may be read."""
+    row = turn.slots.get(Slot.REASONING.value)
+    redacted = row and redact_slot(row, shallowest(limit, ReasoningTier.STRUCTURED_RATIONALE))
+    if row and redacted and redacted.tier == ReasoningTier.STRUCTURED_RATIONALE:
+        yield redacted_slot_candidate(turn, row, redacted, reason=reason)
 
 
-def offer_told(unit: Unit, row: TurnSlot, told: ToldSlot | None, *, reason: str) -> Iterator[Offer]:
-    if told is None:
-        return
-    piece = Piece(
+def redacted_slot_candidate(
+    turn: RecordWithSlots, row: TurnSlot, redacted: RedactedSlot, *, reason: str
+) -> ReplayCandidate:
+    item = ReplayItem(
         kind=TURN_SLOT,
-        record_id=unit.record.id,
+        record_id=turn.record.id,
         memory_id=row.id,
         slot=row.slot,
         level=row.level,
-        tier=told.tier,
+        tier=redacted.tier,
         provenance=row.provenance,
-        text=told.text,
+        text=redacted.text,
         # a text that was too long to be read is empty
-        tokens=estimate_tokens(told.text) if told.text else row.token_count,
+        tokens=estimate_tokens(redacted.text) if redacted.text else row.token_count,
         reason=reason,
         event_time=row.event_time,
     )
-    yield Offer(piece=piece, key=(unit.record.id, row.slot), place=unit.place(PLACES[row.slot]))
+    return ReplayCandidate(item=item, key=(turn.record.id, row.slot), order=turn.order_of(SLOT_ORDER[row.slot]))
 
 
-def offer_episode(row: WorkEpisode, *, limit: ReasoningTier, reason: str) -> Iterator[Offer]:
-    told = told_episode(row, limit)
-    if told is None and (row.text or is_deeper(row.tier, limit)):
+def episode_candidates(row: WorkEpisode, *, limit: ReasoningTier, reason: str) -> Iterator[ReplayCandidate]:
+    """Return the candidate for a work episode, if it may be read, ordered after the last of its turns."""
+    redacted = redact_episode(row, limit)
+    if redacted is None and (row.text or is_deeper(row.tier, limit)):
         return
     # a text that was too long to be read is empty
-    text, tier = ("", ReasoningTier.NONE) if told is None else (told.text, told.tier)
-    piece = Piece(
+    text, tier = ("", NONE) if redacted is None else (redacted.text, redacted.tier)
+    item = ReplayItem(
         kind=WORK_EPISODE,
         episode_id=row.id,
         memory_id=row.id,
         level=row.level,
-        tier="" if tier == ReasoningTier.NONE else tier.value,
-        provenance="" if tier == ReasoningTier.NONE else Provenance.RUNTIME_PROJECTION.value,
+        tier="" if tier == NONE else tier.value,
+        provenance="" if tier == NONE else Provenance.RUNTIME_PROJECTION.value,
         text=text,
         tokens=estimate_tokens(text) if text else row.token_count,
         reason=reason,
         event_time=row.event_time,
     )
-    # behind the last of the turns that it stands for
-    place = (row.event_time, row.conversation_id, row.last_number, len(PLACES))
-    yield Offer(piece=piece, key=(row.id, ""), place=place)
+    order = (row.event_time, row.conversation_id, row.last_number, len(SLOT_ORDER))
+    yield ReplayCandidate(item=item, key=(row.id, ""), order=order)
 
 
-def offer_trace(unit: Unit, tokens: int, provenance: str, *, reason: str) -> Offer:
-    """Its text is unsealed once it is known that it is told."""
-    piece = Piece(
+def trace_candidate(turn: RecordWithSlots, tokens: int, provenance: str, *, reason: str) -> ReplayCandidate:
+    """Return the candidate for a raw trace, ordered after the reasoning. Its text is unsealed once it is selected."""
+    item = ReplayItem(
         kind=REASONING_TRACE,
-        record_id=unit.record.id,
+        record_id=turn.record.id,
         slot=Slot.REASONING.value,
-        level=unit.record.level,
+        level=turn.record.level,
         tier=ReasoningTier.RAW_TRACE.value,
         provenance=provenance,
         text="",
         tokens=tokens,
         reason=reason,
-        event_time=unit.record.event_time,
+        event_time=turn.record.event_time,
     )
-    return Offer(piece=piece, key=(unit.record.id, REASONING_TRACE), place=unit.place(OF_REASONING + 0.5))
+    order = turn.order_of(SLOT_ORDER[Slot.REASONING.value] + 0.5)
+    return ReplayCandidate(item=item, key=(turn.record.id, REASONING_TRACE), order=order)
 
 
-def take(offers: Iterable[Offer], *, max_tokens: int) -> Told:
-    """As many as fit, the first ones first: what is too long for the room that is left makes way for what follows."""
-    taken: dict[Key, Offer] = {}
-    lacking: set[tuple[Key, str]] = set()
+def select_within_budget(candidates: Iterable[ReplayCandidate], *, max_tokens: int) -> SelectedCandidates:
+    """Return as many candidates as fit, the first ones first; one that is too long makes way for those after it."""
+    selected: dict[CandidateKey, ReplayCandidate] = {}
+    lacking: set[tuple[CandidateKey, str]] = set()
     room = max_tokens
-    for offer in offers:
-        was = taken.get(offer.key)
-        if was is not None and not is_deeper(offer.piece.tier or NONE, was.piece.tier or NONE):
+    for candidate in candidates:
+        item, former = candidate.item, selected.get(candidate.key)
+        if former is not None and not is_deeper(item.tier or NONE, former.item.tier or NONE):
             continue
-        freed = 0 if was is None else was.piece.tokens
-        if offer.piece.tokens <= room + freed:
-            taken[offer.key] = offer
-            room += freed - offer.piece.tokens
+        freed = 0 if former is None else former.item.tokens
+        if item.tokens <= room + freed:
+            selected[candidate.key] = candidate
+            room += freed - item.tokens
         else:
-            lacking.add((offer.key, offer.piece.tier))
-    in_time = sorted(taken.values(), key=lambda offer: offer.place)
-    return Told(offers=in_time, left_out=len(lacking))
+            lacking.add((candidate.key, item.tier))
+    in_time = sorted(selected.values(), key=lambda candidate: candidate.order)
+    return SelectedCandidates(candidates=in_time, left_out=len(lacking))

@@ -1,6 +1,6 @@
-"""What a replay is asked for, and what there is of it: a goal, a record and what led to it, a work episode, a decision.
+"""Targets of a replay: the request, and what there is of a goal, a record, a work episode or a decision.
 
-Each is told in layers, the one that is worth most first: what fills the room that is left comes last.
+Each is returned in layers, the most valuable first: later layers fill the room that is left.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,321 +9,358 @@ from datetime import datetime
 from uuid import UUID
 
 from memory.errors import NotFound
+from memory.extraction.terms import content_words
 from memory.models import CompressionLevel, Kind, TurnRecord, WorkEpisode
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, is_deeper
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Posture, Query, Scope
 from memory.retrieval.replay import (
-    before,
-    episodes_seen,
-    merged_in,
-    read_episodes,
-    read_records,
-    read_slots,
-    reasonings_among,
-    records_seen,
+    read_replay_episodes,
+    read_replay_records,
+    read_slots_of_records,
+    records_before,
+    records_merged_into,
+    records_of_reasonings,
+    visible_episodes,
+    visible_records,
 )
 from memory.services.conversations.lifecycle import find_conversation
-from memory.services.goals.rows import find_goal
+from memory.services.goals.store import find_goal
 from memory.services.recall.recall import RecallRequest, recall
-from memory.services.records.reasoning import stored_reasoning, within_policy
-from memory.services.replay.candidates import Offer, Slot, Unit, offer_episode, offer_slot
-from memory.services.resume.pieces import content_words
+from memory.services.records.reasoning import parse_stored_reasoning, redact_slot
+from memory.services.replay.candidates import (
+    RecordWithSlots,
+    ReplayCandidate,
+    Slot,
+    episode_candidates,
+    slot_candidates,
+)
 
-HITS = 30
-"""Memories that are looked through for what says a decision."""
-LEAST_SHARE = 0.25
-"""Of the words of the question that say something: what has fewer of them, and is not near in meaning, is about
-something else."""
-NEAR = 0.5
-"""Cosine similarity."""
+DEEP_POSTURES = frozenset({Posture.RECOVERY, Posture.AUDIT})
+"""Postures that justify reading what was merged and raw traces: something broke, or somebody must answer for it."""
+DEFAULT_TOKENS = 800
+MAX_DECISION_HITS = 30
+"""Recalled memories in which a decision is searched."""
+MIN_WORD_SHARE = 0.25
+"""Share of the question's content words in a hit that matches it by words."""
+MIN_SIMILARITY = 0.5
+"""Cosine similarity of a hit that matches the question by meaning."""
 NOTHING_SAYS_IT = "nothing_says_it"
-"""In `degraded`: much was recalled, and none of it bears on the question."""
+"""Value in `degraded`: reasoning was recalled, and none of it matches the question."""
 DEEPER_TIER = "deeper_tier_available"
-"""In `degraded`: what is asked for stands in a rationale, which is told where it is asked for by its tier."""
+"""Value in `degraded`: the answer is in a rationale, which a request for that tier would return."""
 
 OUTCOME, REASONING, ACTION, OBSERVATION = (
     slot.value for slot in (Slot.OUTCOME, Slot.REASONING, Slot.ACTION, Slot.OBSERVATION)
 )
 
-LATEST = "where the goal stands: its latest turn"
-EARLIER = "what came of an earlier turn of the goal"
-WHY = "why the turn went this way"
-MERGED = "stands for turns of the goal that were merged"
-ASKED = "of the turn that was asked for"
-STANDS_FOR = "stands for the turn that was asked for, which was merged"
-ASKED_EPISODE = "the work episode that was asked for"
-LED = "in the chain of the goal's turns that led there"
-BEHIND = "behind a work episode: as it was before it was merged"
-SAYS = "says what was decided"
-OF_DECISION = "of the turn in which it was decided"
-LATER = "decided later for the same goal"
+WorkSource = RecordWithSlots | WorkEpisode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """One of goal, record, episode and decision; how deep, and how long a text there may be room for.
+class ReplayRequest:
+    """A request to replay one of a goal, a record, a work episode, and a decision in words.
 
-    `policy` is the deepest tier that the account allows now.
-
-    `expands`: whether what was merged is told, too, where there is room.
+    A decision is searched everywhere, or in `conversation_id` and the conversations that it continues. `tier` is the
+    deepest reasoning to return. `has_scope` is True if the client may be shown raw traces.
     """
 
-    goal_id: UUID | None
-    record_id: UUID | None
-    episode_id: UUID | None
-    decision: str
-    conversation_id: str
-    posture: Posture
+    goal_id: UUID | None = None
+    record_id: UUID | None = None
+    episode_id: UUID | None = None
+    decision: str = ""
+    conversation_id: str = ""
+    tier: ReasoningTier = ReasoningTier.DECISION_SUMMARY
+    posture: Posture = Posture.RESUME
+    max_tokens: int = DEFAULT_TOKENS
+    has_scope: bool = False
+
+    @property
+    def is_deep(self) -> bool:
+        return self.tier == ReasoningTier.RAW_TRACE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetQuery:
+    """A request with the deepest tier that the account allows now (`policy`), and that of the answer (`limit`)."""
+
+    request: ReplayRequest
     limit: ReasoningTier
     policy: ReasoningTier
-    longest: int
-    expands: bool
+
+    @property
+    def expands_merged(self) -> bool:
+        """True if merged turns are returned too, where there is room."""
+        return self.request.posture in DEEP_POSTURES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
-    """Offers in the order of their worth, and after them the turns whose rationales and traces may be told."""
+class CandidateLayer:
+    """Candidates, best first, and the turns whose rationales and traces are candidates after them."""
 
-    offers: Sequence[Offer]
-    units: Sequence[Unit] = ()
+    candidates: Sequence[ReplayCandidate]
+    turns: Sequence[RecordWithSlots] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What there is to tell; `target_id` is None for a decision that nothing says."""
+class TargetMaterial:
+    """Layers of candidates, best first. `target_id` is None if nothing says the decision."""
 
     target_id: UUID | None
-    layers: Sequence[Layer] = ()
+    layers: Sequence[CandidateLayer] = ()
     degraded: Sequence[str] = ()
 
 
-def find_target(owner: Owner, wanted: Wanted, *, now: datetime) -> Found:
-    """Raises NotFound for what the owner cannot see."""
-    if wanted.goal_id is not None:
-        return find_of_goal(owner, wanted, wanted.goal_id, now=now)
-    if wanted.record_id is not None:
-        return find_of_record(owner, wanted, wanted.record_id)
-    if wanted.episode_id is not None:
-        return find_of_episode(owner, wanted, wanted.episode_id)
-    return find_of_decision(owner, wanted, now=now)
+def find_target_material(owner: Owner, query: TargetQuery, *, now: datetime) -> TargetMaterial:
+    """Return what there is to replay. Raises NotFound for a target that the owner cannot see."""
+    request = query.request
+    if request.goal_id is not None:
+        return find_goal_material(owner, query, request.goal_id, now=now)
+    if request.record_id is not None:
+        return find_record_material(owner, query, request.record_id)
+    if request.episode_id is not None:
+        return find_episode_material(owner, query, request.episode_id)
+    return find_decision_material(owner, query, now=now)
 
 
-def find_of_goal(owner: Owner, wanted: Wanted, goal_id: UUID, *, now: datetime) -> Found:
-    """Its work episodes, and of what is not merged outcomes and why; the newest first. Then what was merged."""
+def find_goal_material(owner: Owner, query: TargetQuery, goal_id: UUID, *, now: datetime) -> TargetMaterial:
+    """Return the goal's work episodes, and outcome and reasoning of its turns that are not merged, the newest first.
+
+    Then the merged turns, in the postures that justify it.
+    """
     find_goal(owner, goal_id, now=now)
-    episodes = episodes_of_goal(owner, wanted, goal_id)
-    units = read_units(read_records(records_seen(owner).filter(goal_id=goal_id), merged_too=wanted.expands), wanted)
-    fresh, behind = part_merged(units)
-    offers: list[Offer] = []
-    for each in newest_first(episodes, fresh):
-        reason = EARLIER if offers else LATEST
-        offers += offer_state(each, wanted, reason=reason) if isinstance(each, Unit) else offer_merged(each, wanted)
-    return Found(target_id=goal_id, layers=[Layer(offers=offers, units=units), expand(behind, wanted)])
+    episodes = read_goal_episodes(owner, query, goal_id)
+    records = read_replay_records(visible_records(owner).filter(goal_id=goal_id), merged_too=query.expands_merged)
+    turns = attach_slots(records, query)
+    fresh, merged = split_merged(turns)
+    candidates: list[ReplayCandidate] = []
+    for each in sort_newest_first([*episodes, *fresh]):
+        if isinstance(each, WorkEpisode):
+            candidates += episode_candidates(
+                each, limit=query.limit, reason="stands for turns of the goal that were merged"
+            )
+            continue
+        state = OUTCOME if OUTCOME in each.slots else ACTION
+        reason = "what came of an earlier turn of the goal" if candidates else "where the goal stands: its latest turn"
+        candidates += source_candidates(each, (state,), query, reason=reason)
+        candidates += source_candidates(each, (REASONING,), query, reason="why the turn went this way")
+    layers = [CandidateLayer(candidates=candidates, turns=turns), expanded_layer(merged, query)]
+    return TargetMaterial(target_id=goal_id, layers=layers)
 
 
-def find_of_record(owner: Owner, wanted: Wanted, record_id: UUID) -> Found:
-    """The turn itself, or what stands for it; then what led there: the turns of its goal before it."""
-    record = records_seen(owner).filter(id=record_id).first()
+def find_record_material(owner: Owner, query: TargetQuery, record_id: UUID) -> TargetMaterial:
+    """Return the turn or the episode it was merged into; then the turns of its goal before it."""
+    record = visible_records(owner).filter(id=record_id).first()
     if record is None:
         raise NotFound("no such turn record")
     records, episodes = [record], []
     if record.goal_id is not None:
-        earlier = records_seen(owner).filter(before(record), goal_id=record.goal_id)
-        records += read_records(earlier, merged_too=wanted.expands)
-        episodes = episodes_of_goal(owner, wanted, record.goal_id)
-    asked, *led = read_units(records, wanted)
-    standing = [row for row in episodes if stands_for(row, record)]
-    offers = [offer for row in standing for offer in offer_merged(row, wanted, reason=STANDS_FOR)]
-    if not standing or wanted.expands:
-        offers += offer_slots(asked, (OUTCOME, REASONING, ACTION, OBSERVATION), wanted, reason=ASKED)
-    fresh, behind = part_merged(led)
-    former = [row for row in episodes if row.event_time <= record.event_time and not stands_for(row, record)]
-    chain: list[Offer] = []
-    for each in newest_first(former, fresh):
-        chain += (
-            offer_slots(each, (ACTION, OUTCOME, REASONING), wanted, reason=LED)
-            if isinstance(each, Unit)
-            else offer_merged(each, wanted, reason=LED)
+        earlier = visible_records(owner).filter(records_before(record), goal_id=record.goal_id)
+        records += read_replay_records(earlier, merged_too=query.expands_merged)
+        episodes = read_goal_episodes(owner, query, record.goal_id)
+    target, *former = attach_slots(records, query)
+    covering = [row for row in episodes if covers_record(row, record)]
+    candidates = [
+        each
+        for row in covering
+        for each in episode_candidates(
+            row, limit=query.limit, reason="stands for the turn that was asked for, which was merged"
         )
-    layers = [Layer(offers=offers, units=[asked]), Layer(offers=chain, units=led), expand(behind, wanted)]
-    return Found(target_id=record_id, layers=layers)
+    ]
+    if not covering or query.expands_merged:
+        candidates += source_candidates(
+            target, (OUTCOME, REASONING, ACTION, OBSERVATION), query, reason="of the turn that was asked for"
+        )
+    fresh, merged = split_merged(former)
+    before = [row for row in episodes if row.event_time <= record.event_time and not covers_record(row, record)]
+    chain = [
+        candidate
+        for each in sort_newest_first([*before, *fresh])
+        for candidate in source_candidates(
+            each, (ACTION, OUTCOME, REASONING), query, reason="in the chain of the goal's turns that led there"
+        )
+    ]
+    layers = [
+        CandidateLayer(candidates=candidates, turns=[target]),
+        CandidateLayer(candidates=chain, turns=former),
+        expanded_layer(merged, query),
+    ]
+    return TargetMaterial(target_id=record_id, layers=layers)
 
 
-def find_of_episode(owner: Owner, wanted: Wanted, episode_id: UUID) -> Found:
-    """The episode, at whichever level; then the turns that it stands for."""
-    found = read_episodes(episodes_seen(owner, longest=wanted.longest).filter(id=episode_id))
-    if not found:
+def find_episode_material(owner: Owner, query: TargetQuery, episode_id: UUID) -> TargetMaterial:
+    """Return the episode, at any level; then the turns that were merged into it."""
+    episode = read_episodes_by_id(owner, query, [episode_id]).get(episode_id)
+    if episode is None:
         raise NotFound("no such work episode")
-    return Found(target_id=episode_id, layers=layers_of_episode(owner, wanted, found[0], reason=ASKED_EPISODE))
+    layers = episode_layers(owner, query, episode, reason="the work episode that was asked for")
+    return TargetMaterial(target_id=episode_id, layers=layers)
 
 
-def layers_of_episode(owner: Owner, wanted: Wanted, episode: WorkEpisode, *, reason: str) -> list[Layer]:
-    records = read_records(records_seen(owner).filter(merged_in(episode)), merged_too=True) if wanted.expands else []
-    behind = read_units(records, wanted)
-    return [Layer(offers=offer_merged(episode, wanted, reason=reason), units=behind), expand(behind, wanted)]
+def episode_layers(owner: Owner, query: TargetQuery, episode: WorkEpisode, *, reason: str) -> list[CandidateLayer]:
+    records: list[TurnRecord] = []
+    if query.expands_merged:
+        records = read_replay_records(visible_records(owner).filter(records_merged_into(episode)), merged_too=True)
+    merged = attach_slots(records, query)
+    candidates = list(episode_candidates(episode, limit=query.limit, reason=reason))
+    return [CandidateLayer(candidates=candidates, turns=merged), expanded_layer(merged, query)]
 
 
-def find_of_decision(owner: Owner, wanted: Wanted, *, now: datetime) -> Found:
-    """The reasoning, or the episode, that says it best, with what was done and came of it; then what was decided later
-    for the same goal, as far as it bears on the question too. Nothing where nothing says it. Raises NotFound for a
-    conversation in which the agent takes no part."""
-    hits, degraded = recall_decision(owner, wanted, now=now)
+def find_decision_material(owner: Owner, query: TargetQuery, *, now: datetime) -> TargetMaterial:
+    """Return the reasoning or episode that says it best, its action and outcome; then later decisions for its goal.
+
+    Nothing if no hit matches the question. Raises NotFound for a conversation in which the agent takes no part.
+    """
+    hits, degraded = recall_decision(owner, query, now=now)
     ids = [hit.id for hit in hits]
-    record_of = reasonings_among(ids) if ids else {}
-    reasoned = [hit for hit in hits if hit.kind == Kind.WORK_EPISODE or hit.id in record_of]
-    says = [hit for hit in reasoned if bears_on(hit, wanted.decision)]
-    if not says:
-        return Found(target_id=None, degraded=[*degraded, *([NOTHING_SAYS_IT] if reasoned else [])])
-    units = {each.record.id: each for each in units_of(owner, wanted, list(record_of.values()))}
-    episodes = episodes_among(owner, wanted, [hit.id for hit in says if hit.kind == Kind.WORK_EPISODE])
-    ranked = [(hit, units.get(record_of[hit.id]) if hit.id in record_of else episodes.get(hit.id)) for hit in says]
-    there = [(hit, each) for hit, each in ranked if each is not None]
-    if not there:
-        return Found(target_id=None, degraded=degraded)
-    hit, best = there[0]
-    layers = layers_of_decision(owner, wanted, best, reason="; ".join([SAYS, *hit.reasons]))
-    later = [each for _, each in there[1:] if is_later(each, best)]
-    if hides_what_was_asked(best, wanted):
+    record_ids = records_of_reasonings(ids) if ids else {}
+    reasoned = [hit for hit in hits if hit.kind == Kind.WORK_EPISODE or hit.id in record_ids]
+    matching = [hit for hit in reasoned if matches_question(hit, query.request.decision)]
+    if not matching:
+        return TargetMaterial(target_id=None, degraded=[*degraded, *([NOTHING_SAYS_IT] if reasoned else [])])
+    turns: dict[UUID, RecordWithSlots] = {}
+    if record_ids:
+        records = read_replay_records(visible_records(owner).filter(id__in=list(record_ids.values())), merged_too=False)
+        turns = {each.record.id: each for each in attach_slots(records, query)}
+    episodes = read_episodes_by_id(owner, query, [hit.id for hit in matching if hit.kind == Kind.WORK_EPISODE])
+    sources = [turns.get(record_ids[hit.id]) if hit.id in record_ids else episodes.get(hit.id) for hit in matching]
+    found = [(hit, each) for hit, each in zip(matching, sources, strict=True) if each is not None]
+    if not found:
+        return TargetMaterial(target_id=None, degraded=degraded)
+    hit, best = found[0]
+    layers = decision_layers(owner, query, best, reason="; ".join(["says what was decided", *hit.reasons]))
+    later = [each for _, each in found[1:] if is_later_for_goal(each, best)]
+    if is_hidden_in_rationale(best, query):
         degraded = [*degraded, DEEPER_TIER]
-    return Found(target_id=hit.id, layers=[*layers, layer_of_later(later, wanted)], degraded=degraded)
+    return TargetMaterial(target_id=hit.id, layers=[*layers, later_decisions_layer(later, query)], degraded=degraded)
 
 
-def bears_on(hit: Candidate, question: str) -> bool:
-    """A recall always answers something: whether this says any of what is asked."""
-    if hit.similarity is not None and hit.similarity >= NEAR:
+def recall_decision(owner: Owner, query: TargetQuery, *, now: datetime) -> tuple[Sequence[Candidate], Sequence[str]]:
+    """Return slots and work episodes recalled for the decision, best first, and the recall's `degraded`."""
+    request = query.request
+    scopes: Sequence[Scope] = ()
+    if request.conversation_id:
+        find_conversation(owner, request.conversation_id)
+        scopes = (Scope.SESSION, Scope.LINEAGE)
+    question = Query(
+        text=request.decision,
+        top_k=MAX_DECISION_HITS,
+        kinds=sorted({Kind.TURN_SLOT, Kind.WORK_EPISODE}),
+        conversation_id=request.conversation_id,
+        posture=request.posture,
+        scopes=scopes,
+    )
+    bundle = recall(owner, RecallRequest(query=question), now=now)
+    return bundle.results, bundle.degraded
+
+
+def matches_question(hit: Candidate, question: str) -> bool:
+    """Return True if the hit says any of what is asked; a recall always returns something."""
+    if hit.similarity is not None and hit.similarity >= MIN_SIMILARITY:
         return True
     asked = content_words(question)
     if not asked:
         return hit.content > 0
-    return len(asked & content_words(hit.text)) >= max(1, LEAST_SHARE * len(asked))
+    return len(asked & content_words(hit.text)) >= max(1, MIN_WORD_SHARE * len(asked))
 
 
-def hides_what_was_asked(says: "Unit | WorkEpisode", wanted: Wanted) -> bool:
-    """Whether a rationale says of it what its summary does not, and might be told."""
-    row = says.slots.get(REASONING) if isinstance(says, Unit) else None
-    if row is None or not is_deeper(ReasoningTier.STRUCTURED_RATIONALE, wanted.limit):
+def is_hidden_in_rationale(source: WorkSource, query: TargetQuery) -> bool:
+    """Return True if a rationale that might be read answers more of the question than its summary does."""
+    row = source.slots.get(REASONING) if isinstance(source, RecordWithSlots) else None
+    if row is None or not is_deeper(ReasoningTier.STRUCTURED_RATIONALE, query.limit):
         return False
-    if row.tier != ReasoningTier.STRUCTURED_RATIONALE or is_deeper(row.tier, wanted.policy):
+    if row.tier != ReasoningTier.STRUCTURED_RATIONALE or is_deeper(row.tier, query.policy):
         return False
-    told, stored = within_policy(row, wanted.limit), stored_reasoning(row)
-    asked = content_words(wanted.decision) - content_words(told.text if told else "")
-    return bool(asked & content_words(stored.rationale.tell()))
+    redacted, stored = redact_slot(row, query.limit), parse_stored_reasoning(row)
+    unanswered = content_words(query.request.decision) - content_words(redacted.text if redacted else "")
+    return bool(unanswered & content_words(stored.rationale.format()))
 
 
-def recall_decision(owner: Owner, wanted: Wanted, *, now: datetime) -> tuple[Sequence[Candidate], Sequence[str]]:
-    """Turns' slots and work episodes that bear on it, best first, and what kept them from being better."""
-    scopes: Sequence[Scope] = ()
-    if wanted.conversation_id:
-        find_conversation(owner, wanted.conversation_id)
-        scopes = (Scope.SESSION, Scope.LINEAGE)
-    query = Query(
-        text=wanted.decision,
-        top_k=HITS,
-        kinds=sorted({Kind.TURN_SLOT, Kind.WORK_EPISODE}),
-        conversation_id=wanted.conversation_id,
-        posture=wanted.posture,
-        scopes=scopes,
-    )
-    bundle = recall(owner, RecallRequest(query=query), now=now)
-    return bundle.results, bundle.degraded
+def decision_layers(owner: Owner, query: TargetQuery, source: WorkSource, *, reason: str) -> list[CandidateLayer]:
+    if isinstance(source, WorkEpisode):
+        return episode_layers(owner, query, source, reason=reason)
+    candidates = source_candidates(source, (REASONING,), query, reason=reason)
+    candidates += source_candidates(source, (ACTION, OUTCOME), query, reason="of the turn in which it was decided")
+    return [CandidateLayer(candidates=candidates, turns=[source])]
 
 
-def layers_of_decision(owner: Owner, wanted: Wanted, says: "Unit | WorkEpisode", *, reason: str) -> list[Layer]:
-    if not isinstance(says, Unit):
-        return layers_of_episode(owner, wanted, says, reason=reason)
-    offers = offer_slots(says, (REASONING,), wanted, reason=reason)
-    offers += offer_slots(says, (ACTION, OUTCOME), wanted, reason=OF_DECISION)
-    return [Layer(offers=offers, units=[says])]
+def later_decisions_layer(later: Sequence[WorkSource], query: TargetQuery) -> CandidateLayer:
+    """Return the layer of later decisions, newest first: the last word counts."""
+    candidates = [
+        candidate
+        for each in sort_newest_first(later)
+        for candidate in source_candidates(each, (REASONING, OUTCOME), query, reason="decided later for the same goal")
+    ]
+    return CandidateLayer(candidates=candidates, turns=[each for each in later if isinstance(each, RecordWithSlots)])
 
 
-def layer_of_later(later: "Iterable[Unit | WorkEpisode]", wanted: Wanted) -> Layer:
-    """The newest first: the last word counts."""
-    episodes = [each for each in later if not isinstance(each, Unit)]
-    units = [each for each in later if isinstance(each, Unit)]
-    offers: list[Offer] = []
-    for each in newest_first(episodes, units):
-        offers += (
-            offer_slots(each, (REASONING, OUTCOME), wanted, reason=LATER)
-            if isinstance(each, Unit)
-            else offer_merged(each, wanted, reason=LATER)
+def expanded_layer(merged: Sequence[RecordWithSlots], query: TargetQuery) -> CandidateLayer:
+    """Return the layer of merged turns, outcomes and reasoning first; empty if the posture does not justify it."""
+    turns = merged if query.expands_merged else ()
+    candidates = [
+        candidate
+        for slots in ((OUTCOME, REASONING), (ACTION, OBSERVATION))
+        for turn in turns
+        for candidate in source_candidates(
+            turn, slots, query, reason="behind a work episode: as it was before it was merged"
         )
-    return Layer(offers=offers, units=units)
+    ]
+    return CandidateLayer(candidates=candidates)
 
 
-def episodes_of_goal(owner: Owner, wanted: Wanted, goal_id: UUID) -> list[WorkEpisode]:
-    return read_episodes(episodes_seen(owner, longest=wanted.longest).filter(for_goal_id=goal_id, archived=False))
+def source_candidates(
+    source: WorkSource, slots: Sequence[str], query: TargetQuery, *, reason: str
+) -> list[ReplayCandidate]:
+    """Return the candidates for these slots of a turn, or for an episode."""
+    if isinstance(source, WorkEpisode):
+        return list(episode_candidates(source, limit=query.limit, reason=reason))
+    return [each for slot in slots for each in slot_candidates(source, slot, limit=query.limit, reason=reason)]
 
 
-def episodes_among(owner: Owner, wanted: Wanted, ids: Sequence[UUID]) -> dict[UUID, WorkEpisode]:
-    rows = read_episodes(episodes_seen(owner, longest=wanted.longest).filter(id__in=ids)) if ids else []
-    return {row.id: row for row in rows}
+def read_goal_episodes(owner: Owner, query: TargetQuery, goal_id: UUID) -> list[WorkEpisode]:
+    rows = visible_episodes(owner, max_tokens=query.request.max_tokens)
+    return read_replay_episodes(rows.filter(for_goal_id=goal_id, archived=False))
 
 
-def units_of(owner: Owner, wanted: Wanted, record_ids: Sequence[UUID]) -> list[Unit]:
-    records = read_records(records_seen(owner).filter(id__in=record_ids), merged_too=False) if record_ids else []
-    return read_units(records, wanted)
+def read_episodes_by_id(owner: Owner, query: TargetQuery, ids: Sequence[UUID]) -> dict[UUID, WorkEpisode]:
+    rows = visible_episodes(owner, max_tokens=query.request.max_tokens)
+    return {row.id: row for row in read_replay_episodes(rows.filter(id__in=ids))} if ids else {}
 
 
-def read_units(records: Sequence[TurnRecord], wanted: Wanted) -> list[Unit]:
-    """In the order given, with their slots; one statement."""
-    slots = read_slots(records, longest=wanted.longest) if records else {}
-    return [Unit(record=each, slots=slots.get(each.id, {})) for each in records]
+def attach_slots(records: Sequence[TurnRecord], query: TargetQuery) -> list[RecordWithSlots]:
+    """Return the records in the given order with their slots. One statement, none for no records."""
+    slots = read_slots_of_records(records, max_tokens=query.request.max_tokens) if records else {}
+    return [RecordWithSlots(record=each, slots=slots.get(each.id, {})) for each in records]
 
 
-def part_merged(units: Iterable[Unit]) -> tuple[list[Unit], list[Unit]]:
-    """Those that are told as they are, and those that an episode stands for."""
-    fresh: list[Unit] = []
-    behind: list[Unit] = []
-    for unit in units:
-        (behind if unit.record.level >= CompressionLevel.MERGED else fresh).append(unit)
-    return fresh, behind
+def split_merged(turns: Iterable[RecordWithSlots]) -> tuple[list[RecordWithSlots], list[RecordWithSlots]]:
+    """Return the turns that were not merged, and those that an episode stands for."""
+    fresh: list[RecordWithSlots] = []
+    merged: list[RecordWithSlots] = []
+    for turn in turns:
+        (merged if turn.record.level >= CompressionLevel.MERGED else fresh).append(turn)
+    return fresh, merged
 
 
-def newest_first(episodes: Sequence[WorkEpisode], units: Sequence[Unit]) -> list["Unit | WorkEpisode"]:
-    return sorted([*episodes, *units], key=moment_of, reverse=True)
+def sort_newest_first(sources: Iterable[WorkSource]) -> list[WorkSource]:
+    return sorted(sources, key=time_key, reverse=True)
 
 
-def moment_of(each: "Unit | WorkEpisode") -> tuple[datetime, UUID]:
-    row = each.record if isinstance(each, Unit) else each
+def time_key(source: WorkSource) -> tuple[datetime, UUID]:
+    row = source.record if isinstance(source, RecordWithSlots) else source
     return row.event_time, row.id
 
 
-def goal_of(each: "Unit | WorkEpisode") -> UUID | None:
-    return each.record.goal_id if isinstance(each, Unit) else each.for_goal_id
+def is_later_for_goal(source: WorkSource, than: WorkSource) -> bool:
+    """Return True if it is of the same goal, and later."""
+    goal_id, other_id = (
+        each.record.goal_id if isinstance(each, RecordWithSlots) else each.for_goal_id for each in (source, than)
+    )
+    return goal_id is not None and goal_id == other_id and time_key(source) > time_key(than)
 
 
-def is_later(each: "Unit | WorkEpisode", than: "Unit | WorkEpisode") -> bool:
-    """Of the same goal, and after it."""
-    return goal_of(each) is not None and goal_of(each) == goal_of(than) and moment_of(each) > moment_of(than)
-
-
-def stands_for(episode: WorkEpisode, record: TurnRecord) -> bool:
+def covers_record(episode: WorkEpisode, record: TurnRecord) -> bool:
+    """Return True if the record was merged into the episode."""
     is_merged = record.level >= CompressionLevel.MERGED and episode.log_id == record.log_id
     return is_merged and episode.first_number <= record.number <= episode.last_number
-
-
-def offer_state(unit: Unit, wanted: Wanted, *, reason: str) -> list[Offer]:
-    """What came of it, or where that is not known yet what was done; and why."""
-    state = OUTCOME if OUTCOME in unit.slots else ACTION
-    return [
-        *offer_slots(unit, (state,), wanted, reason=reason),
-        *offer_slots(unit, (REASONING,), wanted, reason=WHY),
-    ]
-
-
-def offer_slots(unit: Unit, slots: Sequence[str], wanted: Wanted, *, reason: str) -> list[Offer]:
-    return [offer for slot in slots for offer in offer_slot(unit, slot, limit=wanted.limit, reason=reason)]
-
-
-def offer_merged(episode: WorkEpisode, wanted: Wanted, *, reason: str = MERGED) -> list[Offer]:
-    return list(offer_episode(episode, limit=wanted.limit, reason=reason))
-
-
-def expand(behind: Sequence[Unit], wanted: Wanted) -> Layer:
-    """What episodes stand for, where it is told: what came of it and why first."""
-    kept = behind if wanted.expands else ()
-    state = [offer for unit in kept for offer in offer_slots(unit, (OUTCOME, REASONING), wanted, reason=BEHIND)]
-    rest = [offer for unit in kept for offer in offer_slots(unit, (ACTION, OBSERVATION), wanted, reason=BEHIND)]
-    return Layer(offers=[*state, *rest])

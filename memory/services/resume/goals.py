@@ -1,6 +1,6 @@
-"""The goals of a packet: the open ones as a tree, the most pressing first, and what closed parts of them came to."""
+"""Goals of a packet: the open ones as trees, the most pressing first, and the results of their closed parts."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -8,33 +8,33 @@ from uuid import UUID
 
 from memory.errors import Unprocessable
 from memory.models.goals import Goal
-from memory.retrieval.resume import GoalOfWork
-from memory.services.prompt_context.fence import one_line, tell_time
-from memory.services.resume.pieces import EPOCH, GIVEN, Piece, Section, short_text
+from memory.retrieval.resume import ResumedGoal
+from memory.services.prompt_context.fence import clean_line, format_utc_minute
+from memory.services.resume.items import EPOCH, GIVEN, PacketItem, PacketSection, truncate_text
 
 OPEN_WEIGHT = 12.0
 CLOSED_WEIGHT = 3.0
-LESS_A_PLACE = 0.25
-"""What each further goal weighs less: where there are very many, the last ones make way for what was decided."""
-LEAST_WEIGHT = 1.5
-MOST_OF_OTHERS = 3
-"""Of what other agents want of nobody in particular, where none of it was worked on."""
-LONGEST_GOAL = 240
-LONGEST_RESULT = 160
+RANK_DISCOUNT = 0.25
+"""Weight that each further goal loses: of very many, the last ones make way for decisions."""
+MIN_WEIGHT = 1.5
+MAX_GOALS_OF_OTHERS = 3
+"""Goals that other agents added for no user in particular and that were not worked on."""
+MAX_GOAL_CHARACTERS = 240
+MAX_RESULT_CHARACTERS = 160
 
-
-Rank = tuple[object, ...]
+SortKey = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedGoal:
-    """A goal, and how deep below one that is told it stands.
+    """A goal, its depth in the tree that is shown, and its rank.
 
-    `rank` says which goals are told where there is no room for all, 0 before all others; none comes before what it is
-    a part of. `is_own`: of the owner, worked on, or asked for; or what such a goal is a part of.
+    `rank` says which goals are shown if there is no room for all, 0 first; no goal ranks before its parent. `is_own` is
+    True for goals of the owner, worked on or requested, and for their ancestors. `is_first` is True for the most needed
+    goal and its ancestors.
     """
 
-    goal: GoalOfWork
+    goal: ResumedGoal
     depth: int
     rank: int
     is_own: bool
@@ -42,34 +42,34 @@ class PlacedGoal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
-    """A goal, as deep below the root that it was reached from."""
+class VisitedGoal:
+    """A goal, its depth below the root it was reached from, and that root."""
 
-    goal: GoalOfWork
+    goal: ResumedGoal
     depth: int
-    root: GoalOfWork
+    root: ResumedGoal
 
 
 def choose_goals(
-    goals: Sequence[GoalOfWork], wanted: Collection[UUID], worked_on: Collection[UUID], *, now: datetime
+    goals: Sequence[ResumedGoal], requested: Collection[UUID], worked_on: Collection[UUID], *, now: datetime
 ) -> list[PlacedGoal]:
-    """The wanted goals with what is below them, or all open trees; in the order of a tree.
+    """Return the requested goals with all goals below them, or all open trees, in the order of a tree.
 
-    The owner's own trees come first, and few others; then overdue ones, by deadline, by priority, those that were
-    worked on: a tree presses as its most pressing goal does. Raises Unprocessable for a wanted one that is not there.
+    The owner's trees come first, and after them a few of others. Trees are sorted by their most pressing goal: overdue,
+    deadline, priority, worked on. Raises Unprocessable for an unknown requested goal.
     """
     known = {goal.id: goal for goal in goals}
-    if set(wanted) - known.keys():
-        raise Unprocessable("`goal_ids` names a goal that there is not")
-    busy = trees_with(worked_on, known)
-    own = trees_with([*wanted, *worked_on, *(goal.id for goal in goals if goal.is_own)], known)
-    pressing = press_of_trees(known, busy, now=now)
-    roots = [known[each] for each in wanted] if wanted else roots_among(known)
-    order = sorted(roots, key=lambda root: (root.id not in own, *pressing[root.id]))
-    placed = walk_trees(order, children_of(goals), pressing)
-    others = [each for each in placed if each.root.id not in own][:MOST_OF_OTHERS]
-    told = [*(each for each in placed if each.root.id in own), *others]
-    lines = lines_by_need([each.goal for each in told], known, own=own, busy=busy, now=now)
+    if set(requested) - known.keys():
+        raise Unprocessable("`goal_ids` names an unknown goal.")
+    active = include_ancestors(worked_on, known)
+    own = include_ancestors([*requested, *worked_on, *(goal.id for goal in goals if goal.is_own)], known)
+    urgencies = tree_urgencies(known, active, now=now)
+    roots = [known[each] for each in requested] if requested else find_open_roots(known)
+    order = sorted(roots, key=lambda root: (root.id not in own, *urgencies[root.id]))
+    visited = flatten_trees(order, group_by_parent(goals), urgencies)
+    others = [each for each in visited if each.root.id not in own][:MAX_GOALS_OF_OTHERS]
+    shown = [*(each for each in visited if each.root.id in own), *others]
+    lines = order_lines_by_need([each.goal for each in shown], known, own=own, active=active, now=now)
     ranks = {goal_id: rank for rank, goal_id in enumerate(chain.from_iterable(lines))}
     return [
         PlacedGoal(
@@ -79,173 +79,187 @@ def choose_goals(
             is_own=each.goal.id in own,
             is_first=each.goal.id in lines[0],
         )
-        for each in told
+        for each in shown
     ]
 
 
-def walk_trees(
-    roots: Sequence[GoalOfWork], below: Mapping[UUID, Sequence[GoalOfWork]], pressing: Mapping[UUID, Rank]
-) -> list[Reached]:
-    """Each goal once."""
-    placed: list[Reached] = []
+def flatten_trees(
+    roots: Sequence[ResumedGoal], children: Mapping[UUID, Sequence[ResumedGoal]], urgencies: Mapping[UUID, SortKey]
+) -> list[VisitedGoal]:
+    """Return each goal once, depth first, the most pressing child first."""
+    visited: list[VisitedGoal] = []
     seen: set[UUID] = set()
     for root in roots:
-        ahead = [Reached(goal=root, depth=0, root=root)]
-        while ahead:
-            each = ahead.pop()
+        stack = [VisitedGoal(goal=root, depth=0, root=root)]
+        while stack:
+            each = stack.pop()
             if each.goal.id not in seen:
                 seen.add(each.goal.id)
-                placed.append(each)
-                parts = sorted(below.get(each.goal.id, ()), key=lambda part: pressing[part.id], reverse=True)
-                ahead += [Reached(goal=part, depth=each.depth + 1, root=root) for part in parts]
-    return placed
+                visited.append(each)
+                last_first = sorted(children.get(each.goal.id, ()), key=lambda child: urgencies[child.id], reverse=True)
+                stack += [VisitedGoal(goal=child, depth=each.depth + 1, root=root) for child in last_first]
+    return visited
 
 
-def press_of_trees(known: Mapping[UUID, GoalOfWork], busy: Collection[UUID], *, now: datetime) -> dict[UUID, Rank]:
-    """How each goal presses with all that is below it: as the most pressing of that does."""
-    found: dict[UUID, Rank] = {}
-    ranked = sorted((urgency(goal, busy, now=now), goal) for goal in known.values())
+def tree_urgencies(
+    known: Mapping[UUID, ResumedGoal], active: Collection[UUID], *, now: datetime
+) -> dict[UUID, SortKey]:
+    """Return the urgency of each goal's tree: that of the most pressing goal in it."""
+    found: dict[UUID, SortKey] = {}
+    ranked = sorted((urgency_of_goal(goal, active, now=now), goal) for goal in known.values())
     for rank, goal in ranked:
-        for each in line_above(goal, known, but=found.keys()):
+        for each in ancestor_line(goal, known, stop_at=found.keys()):
             found[each.id] = rank
     return found
 
 
-def lines_by_need(
-    goals: Sequence[GoalOfWork],
-    known: Mapping[UUID, GoalOfWork],
+def order_lines_by_need(
+    goals: Sequence[ResumedGoal],
+    known: Mapping[UUID, ResumedGoal],
     *,
     own: Collection[UUID],
-    busy: Collection[UUID],
+    active: Collection[UUID],
     now: datetime,
 ) -> list[list[UUID]]:
-    """Who is told where there is little room: overdue ones, then what was worked on; each line ends with such a goal,
-    and begins with what that is a part of, as far as no line before has it."""
-    told = {goal.id for goal in goals}
+    """Return lines of goal ids in the order in which they are shown if there is little room.
+
+    A line ends with a needed goal (overdue, then worked on) and begins with its topmost ancestor that is in no line
+    yet.
+    """
+    shown = {goal.id for goal in goals}
     lines: list[list[UUID]] = []
     ranked: set[UUID] = set()
 
-    def need(goal: GoalOfWork) -> Rank:
-        is_late = is_overdue(goal, now=now)
-        return (goal.id not in own, not goal.is_open, not is_late, goal.id not in busy, *urgency(goal, busy, now=now))
+    def need(goal: ResumedGoal) -> SortKey:
+        return (
+            goal.id not in own,
+            not goal.is_open,
+            not is_overdue(goal, now=now),
+            goal.id not in active,
+            *urgency_of_goal(goal, active, now=now),
+        )
 
     for goal in sorted(goals, key=need):
-        line = [each.id for each in reversed(line_above(goal, known, but=ranked)) if each.id in told]
+        line = [each.id for each in reversed(ancestor_line(goal, known, stop_at=ranked)) if each.id in shown]
         if line:
             lines.append(line)
             ranked.update(line)
     return lines
 
 
-def line_above(goal: GoalOfWork, known: Mapping[UUID, GoalOfWork], *, but: Collection[UUID]) -> list[GoalOfWork]:
-    """The goal, what it is a part of, and so on, up to the first of `but`."""
-    line: dict[UUID, GoalOfWork] = {}
-    rising: GoalOfWork | None = goal
-    while rising is not None and rising.id not in but and rising.id not in line:
-        line[rising.id] = rising
-        rising = next((known[each] for each in rising.parent_ids if each in known), None)
+def ancestor_line(
+    goal: ResumedGoal, known: Mapping[UUID, ResumedGoal], *, stop_at: Collection[UUID]
+) -> list[ResumedGoal]:
+    """Return the goal, its parent, and so on, up to the first one in `stop_at`."""
+    line: dict[UUID, ResumedGoal] = {}
+    current: ResumedGoal | None = goal
+    while current is not None and current.id not in stop_at and current.id not in line:
+        line[current.id] = current
+        current = next((known[each] for each in current.parent_ids if each in known), None)
     return list(line.values())
 
 
-def urgency(goal: GoalOfWork, busy: Collection[UUID], *, now: datetime) -> Rank:
-    """Open ones, then overdue ones first, then the first that is due, then what matters most, then what was begun."""
+def urgency_of_goal(goal: ResumedGoal, active: Collection[UUID], *, now: datetime) -> SortKey:
+    """Return a sort key: open, overdue, earliest deadline, highest priority, worked on."""
     due = goal.deadline.timestamp() if goal.deadline else float("inf")
-    return (not goal.is_open, not is_overdue(goal, now=now), due, -goal.priority, goal.id not in busy, goal.id)
+    return (not goal.is_open, not is_overdue(goal, now=now), due, -goal.priority, goal.id not in active, goal.id)
 
 
-def is_overdue(goal: GoalOfWork, *, now: datetime) -> bool:
+def is_overdue(goal: ResumedGoal, *, now: datetime) -> bool:
     return goal.is_open and goal.deadline is not None and goal.deadline < now
 
 
-def roots_among(known: Mapping[UUID, GoalOfWork]) -> list[GoalOfWork]:
-    """Open ones that are no part of an open one, however far above."""
-    leading = {goal.id for goal in known.values() if goal.is_open}
-    below = children_of(list(known.values()))
-    ahead = list(leading)
-    led: set[UUID] = set()
-    while ahead:
-        for part in below.get(ahead.pop(), ()):
-            if part.id not in led:
-                led.add(part.id)
-                ahead.append(part.id)
-    return [goal for goal in known.values() if goal.is_open and goal.id not in led]
+def find_open_roots(known: Mapping[UUID, ResumedGoal]) -> list[ResumedGoal]:
+    """Return the open goals that are not below an open goal, however far."""
+    children = group_by_parent(list(known.values()))
+    stack = [goal.id for goal in known.values() if goal.is_open]
+    descendants: set[UUID] = set()
+    while stack:
+        for child in children.get(stack.pop(), ()):
+            if child.id not in descendants:
+                descendants.add(child.id)
+                stack.append(child.id)
+    return [goal for goal in known.values() if goal.is_open and goal.id not in descendants]
 
 
-def children_of(goals: Sequence[GoalOfWork]) -> dict[UUID, list[GoalOfWork]]:
-    below: dict[UUID, list[GoalOfWork]] = {}
+def group_by_parent(goals: Sequence[ResumedGoal]) -> dict[UUID, list[ResumedGoal]]:
+    children: dict[UUID, list[ResumedGoal]] = {}
     for goal in goals:
         for parent in goal.parent_ids:
-            below.setdefault(parent, []).append(goal)
-    return below
+            children.setdefault(parent, []).append(goal)
+    return children
 
 
-def trees_with(worked_on: Collection[UUID], known: Mapping[UUID, GoalOfWork]) -> set[UUID]:
-    """The goals that were worked on, and those above them."""
-    busy: set[UUID] = set()
-    rising = list(worked_on)
-    while rising:
-        goal_id = rising.pop()
-        if goal_id in known and goal_id not in busy:
-            busy.add(goal_id)
-            rising += known[goal_id].parent_ids
-    return busy
+def include_ancestors(goal_ids: Iterable[UUID], known: Mapping[UUID, ResumedGoal]) -> set[UUID]:
+    """Return the known goals with all their ancestors."""
+    included: set[UUID] = set()
+    stack = list(goal_ids)
+    while stack:
+        goal_id = stack.pop()
+        if goal_id in known and goal_id not in included:
+            included.add(goal_id)
+            stack += known[goal_id].parent_ids
+    return included
 
 
-def goal_pieces(placed: Sequence[PlacedGoal], goals: Sequence[GoalOfWork], *, now: datetime) -> list[Piece]:
-    """A line for each goal."""
+def goal_items(placed: Sequence[PlacedGoal], goals: Sequence[ResumedGoal], *, now: datetime) -> list[PacketItem]:
     known = {goal.id: goal for goal in goals}
-    told = {each.goal.id for each in placed}
-    return [goal_piece(each, place, known, told, now=now) for place, each in enumerate(placed)]
+    shown = {each.goal.id for each in placed}
+    return [goal_item(each, number, known, shown, now=now) for number, each in enumerate(placed)]
 
 
-def goal_piece(
-    placed: PlacedGoal, place: int, known: Mapping[UUID, GoalOfWork], told: Collection[UUID], *, now: datetime
-) -> Piece:
+def goal_item(
+    placed: PlacedGoal, number: int, known: Mapping[UUID, ResumedGoal], shown: Collection[UUID], *, now: datetime
+) -> PacketItem:
     goal = placed.goal
     blockers = [known[each] for each in goal.blocker_ids if each in known and known[each].is_open]
-    return Piece(
-        section=Section.GOALS,
-        says=goal.status,
-        text=short_text(one_line(goal.text), LONGEST_GOAL),
+    return PacketItem(
+        section=PacketSection.GOALS,
+        item_type=goal.status,
+        text=truncate_text(clean_line(goal.text), MAX_GOAL_CHARACTERS),
         label="  " * placed.depth,
-        weight=weight_of(placed),
+        weight=goal_weight(placed),
         is_first=placed.is_first,
-        below=next((each for each in goal.parent_ids if each in told), None),
-        place=(GIVEN, EPOCH, place, 0),
+        parent_id=next((each for each in goal.parent_ids if each in shown), None),
+        position=(GIVEN, EPOCH, number, 0),
         id=goal.id,
         kind=goal.kind,
         channel=goal.channel,
         event_time=goal.event_time,
-        is_apart=True,
-        facts={
+        is_distinct=True,
+        details={
             "status": goal.status,
             "priority": goal.priority,
             "deadline": goal.deadline,
             "overdue": is_overdue(goal, now=now),
             "parent_id": next(iter(goal.parent_ids), None),
             "depth": placed.depth,
-            "result": short_text(one_line(goal.result), LONGEST_RESULT),
+            "result": truncate_text(clean_line(goal.result), MAX_RESULT_CHARACTERS),
             "blocked_by": [
-                {"id": each.id, "description": short_text(one_line(each.text), LONGEST_RESULT), "status": each.status}
+                {
+                    "id": each.id,
+                    "description": truncate_text(clean_line(each.text), MAX_RESULT_CHARACTERS),
+                    "status": each.status,
+                }
                 for each in blockers
             ],
         },
     )
 
 
-def weight_of(placed: PlacedGoal) -> float:
-    weight = max(OPEN_WEIGHT - LESS_A_PLACE * placed.rank, LEAST_WEIGHT)
+def goal_weight(placed: PlacedGoal) -> float:
+    weight = max(OPEN_WEIGHT - RANK_DISCOUNT * placed.rank, MIN_WEIGHT)
     return weight if placed.goal.is_open else min(weight, CLOSED_WEIGHT)
 
 
-def tell_goal(piece: Piece) -> str:
-    """What stands behind a goal's description."""
-    facts = piece.facts
-    due = facts["deadline"]
-    told = [
-        *([facts["status"]] if facts["status"] != Goal.Status.ACTIVE else []),
-        *([f"{'OVERDUE, was due' if facts['overdue'] else 'due'} {tell_time(due)}"] if due else []),
-        *([f"by {'; '.join(each['description'] for each in facts['blocked_by'])}"] if facts["blocked_by"] else []),
-        *([f"result: {facts['result']}"] if facts["result"] else []),
+def format_goal_details(item: PacketItem) -> str:
+    """Return what follows a goal's description: status, deadline, blockers and result."""
+    details = item.details
+    due = details["deadline"]
+    parts = [
+        *([details["status"]] if details["status"] != Goal.Status.ACTIVE else []),
+        *([f"{'OVERDUE, was due' if details['overdue'] else 'due'} {format_utc_minute(due)}"] if due else []),
+        *([f"by {'; '.join(each['description'] for each in details['blocked_by'])}"] if details["blocked_by"] else []),
+        *([f"result: {details['result']}"] if details["result"] else []),
     ]
-    return f" ({', '.join(told)})" if told else ""
+    return f" ({', '.join(parts)})" if parts else ""

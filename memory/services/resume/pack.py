@@ -1,163 +1,241 @@
-"""Which pieces a packet has room for: what weighs most for its tokens first, and nothing twice.
+"""Last steps of a resume: choose the items that fit into the token budget, nothing twice, and render them as text."""
 
-What says the same as a weightier one is left out (`says_all`), or takes its place where it outranks it. A section takes
-no more than its share as long as others have something to say.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from uuid import UUID
 
-from memory.extraction.work_notes import NoteKind
-from memory.services.resume.pieces import Piece, Section
+from django.template.loader import render_to_string
 
-SAME_SHARE = 0.65
-TOKENS_OF_A_LINE = 70
-"""A piece of so many tokens has to weigh twice as much as one of none."""
-TOKENS_OF_A_GOAL = 30
-"""What each goal is taken to have, however long it is: they go in by what presses."""
+from memory.extraction.work_notes import NoteKind
+from memory.services.prompt_context.layout import NOTICE, CountTokens
+from memory.services.resume.goals import format_goal_details
+from memory.services.resume.items import PacketItem, PacketSection
+
+MIN_SAME_SHARE = 0.65
+HALVING_TOKENS = 70
+"""An item of so many tokens must weigh twice as much as one of none."""
+ASSUMED_GOAL_TOKENS = 30
+"""Tokens that each goal is assumed to have: goals are chosen by urgency, not by length."""
 FIRST_SHARE = 0.6
-"""Of what goes in before all else."""
-MOST_CONSIDERED = 800
-WHOLE = frozenset({Section.GOALS, Section.ARTIFACTS, Section.STRATEGIES, Section.REPLAY})
-"""Sections whose lines are all told, whatever they say."""
-PLAIN = frozenset({"said", "fact", NoteKind.QUESTION_OPEN.value})
-"""What anything may say too."""
+"""Share of the tokens for the items that are packed before all others."""
+MAX_CONSIDERED_ITEMS = 800
+UNCOMPARED_SECTIONS = frozenset(
+    {PacketSection.GOALS, PacketSection.ARTIFACTS, PacketSection.STRATEGIES, PacketSection.REPLAY}
+)
+"""Sections whose items are all shown, whatever others say."""
+PLAIN_TYPES = frozenset({"said", "fact", NoteKind.QUESTION_OPEN.value})
+"""Item types whose content an item of any other type may say as well."""
 OUTCOME = "outcome"
-AGREES: Mapping[str, frozenset[str]] = {
+EQUIVALENT_TYPES: Mapping[str, frozenset[str]] = {
     NoteKind.DECISION: frozenset({NoteKind.CORRECTION, NoteKind.CONSTRAINT}),
     NoteKind.CORRECTION: frozenset({NoteKind.DECISION}),
     NoteKind.RESULT: frozenset({OUTCOME}),
     NoteKind.ERROR: frozenset({OUTCOME}),
 }
-"""By kind, what of another kind says as much."""
-SHARES: Mapping[Section, float] = {
-    Section.GOALS: 0.35,
-    Section.LAST_OUTCOME: 0.15,
-    Section.OPEN_ENDS: 0.25,
-    Section.CONSTRAINTS: 0.35,
-    Section.EVIDENCE: 0.65,
-    Section.ARTIFACTS: 0.15,
-    Section.STRATEGIES: 0.12,
-    Section.REPLAY: 0.45,
+"""Item types that say as much as the type in the key."""
+SECTION_SHARES: Mapping[PacketSection, float] = {
+    PacketSection.GOALS: 0.35,
+    PacketSection.LAST_OUTCOME: 0.15,
+    PacketSection.OPEN_ENDS: 0.25,
+    PacketSection.CONSTRAINTS: 0.35,
+    PacketSection.EVIDENCE: 0.65,
+    PacketSection.ARTIFACTS: 0.15,
+    PacketSection.STRATEGIES: 0.12,
+    PacketSection.REPLAY: 0.45,
 }
-"""Of all tokens; what is left then goes to whoever weighs most."""
+"""Share of all tokens for each section; what is left then goes to the most valuable items."""
+
+HEADINGS = {section: section.value.replace("_", " ").title() for section in PacketSection}
+DECISIONS = "Decisions"
+DECIDED = frozenset({NoteKind.DECISION.value, NoteKind.REJECTION.value, NoteKind.CORRECTION.value})
+DATED_SECTIONS = frozenset({PacketSection.OPEN_ENDS, PacketSection.EVIDENCE})
+"""Sections whose lines show each new day: what was said on it may speak of tomorrow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """What a piece's line takes in tokens, and the heading that it needs with what that takes."""
+class RenderedPacket:
+    """A text, its tokens, the items in it in its order, and the items that had no room.
 
-    line: Callable[[Piece], int]
-    heading: Callable[[Piece], tuple[str, int]]
+    An item that says the same as one in the text is in neither list.
+    """
+
+    text: str
+    tokens: int
+    items: Sequence[PacketItem]
+    left_out: Sequence[PacketItem] = ()
 
 
 @dataclass(slots=True, kw_only=True)
-class Chosen:
-    """What goes in so far, and what is left of the room. `doubles` said nothing new, and need no room."""
+class LineCosts:
+    """The tokens of lines and headings, each counted once."""
+
+    count: CountTokens
+    known: dict[str, int] = field(default_factory=dict)
+
+    def count_once(self, text: str) -> int:
+        if text not in self.known:
+            self.known[text] = self.count(text)
+        return self.known[text]
+
+    def of_line(self, item: PacketItem) -> int:
+        return self.count_once(f"{format_item_line(item)}\n")
+
+    def of_heading(self, item: PacketItem) -> int:
+        return self.count_once(f"[{heading_of_item(item)}]\n")
+
+
+@dataclass(slots=True, kw_only=True)
+class ItemSelection:
+    """The items chosen so far, and how many of `room` tokens are left."""
 
     room: int
     left: int
-    pieces: list[Piece] = field(default_factory=list)
-    spent: dict[Section, int] = field(default_factory=dict)
+    costs: LineCosts
+    items: list[PacketItem] = field(default_factory=list)
+    spent: dict[PacketSection, int] = field(default_factory=dict)
     headings: set[str] = field(default_factory=set)
-    doubles: list[Piece] = field(default_factory=list)
     ids: set[UUID | None] = field(default_factory=lambda: {None})
 
-    def add(self, piece: Piece, prices: Prices, *, share: float) -> bool:
-        """Whether it needs no further look: it went in, maybe for one that says the same, or is told already.
-        Nothing goes in without what it is below."""
-        if piece.below not in self.ids:
+    def try_add(self, item: PacketItem, *, share: float) -> bool:
+        """Add the item if its section has room, and return True if it is done with: added, or said already.
+
+        It takes the place of an item that says the same and that it outranks. It is not added without its parent.
+        """
+        if item.parent_id not in self.ids:
             return False
-        twin = next((each for each in self.pieces if says_all(each, piece)), None)
-        if twin is not None and not (outranks(piece, twin) and says_all(piece, twin)):
-            self.doubles.append(piece)
+        twin = next((each for each in self.items if covers_item(each, item)), None)
+        if twin is not None and not (outranks_item(item, twin) and covers_item(item, twin)):
             return True
-        name, of_heading = prices.heading(piece)
-        cost = prices.line(piece) + (0 if name in self.headings else of_heading)
-        freed = prices.line(twin) if twin else 0
-        spent = self.spent.get(piece.section, 0) + cost - (freed if twin and twin.section == piece.section else 0)
+        heading = heading_of_item(item)
+        cost = self.costs.of_line(item) + (0 if heading in self.headings else self.costs.of_heading(item))
+        freed = self.costs.of_line(twin) if twin else 0
+        spent = self.spent.get(item.section, 0) + cost - (freed if twin and twin.section == item.section else 0)
         if cost - freed > self.left or spent > share * self.room:
             return False
         if twin is not None:
-            self.take_out(twin, freed)
-        self.pieces.append(piece)
-        self.ids.add(piece.id)
-        self.headings.add(name)
-        self.spent[piece.section] = self.spent.get(piece.section, 0) + cost
-        self.left -= cost
+            # its heading stays paid for
+            self.items = [each for each in self.items if each is not twin]
+            self.spent[twin.section] -= freed
+        self.items.append(item)
+        self.ids.add(item.id)
+        self.headings.add(heading)
+        self.spent[item.section] = self.spent.get(item.section, 0) + cost
+        self.left += freed - cost
         return True
 
-    def take_out(self, piece: Piece, cost: int) -> None:
-        """For one that outranks it; its heading stays paid for."""
-        self.pieces = [each for each in self.pieces if each is not piece]
-        self.doubles.append(piece)
-        self.spent[piece.section] -= cost
-        self.left += cost
+
+def keep_heaviest(items: Sequence[PacketItem]) -> list[PacketItem]:
+    """Return as many items as are processed: no packet has room for more, and each is compared with others."""
+    return sorted(items, key=lambda item: (-item.weight, *tie_breaker(item)))[:MAX_CONSIDERED_ITEMS]
 
 
-def says_all(told: Piece, piece: Piece) -> bool:
-    """Whether who reads `told` needs `piece` no more.
+def render_packet(items: Sequence[PacketItem], max_tokens: int, *, count: CountTokens) -> RenderedPacket:
+    """Return what fits into `max_tokens`, counted of the whole text; an empty packet if no item does."""
+    costs = LineCosts(count=count)
+    ordered = sort_by_value(items, costs)
+    room = max_tokens - count(render_text([]))
+    while room > 0:
+        chosen, left_out = choose_items(ordered, room, costs)
+        chosen.sort(key=text_order)
+        text = render_text(chosen) if chosen else ""
+        tokens = count(text) if chosen else 0
+        if tokens <= max_tokens:
+            return RenderedPacket(text=text, tokens=tokens, items=chosen, left_out=left_out)
+        # days are not in the costs, and a tokenizer may count a whole higher than its parts
+        room -= tokens - max_tokens
+    return RenderedPacket(text="", tokens=0, items=[], left_out=ordered)
 
-    Most of its words stand there, all that it names, and both deny something or neither does. What is of another kind
-    says something else, but for plain talk; what stands apart is told in the same words only.
+
+def sort_by_value(items: Sequence[PacketItem], costs: LineCosts) -> list[PacketItem]:
+    """Return the items in the order of choice: first ones, then by weight for their tokens."""
+
+    def value(item: PacketItem) -> float:
+        tokens = ASSUMED_GOAL_TOKENS if item.section == PacketSection.GOALS else costs.of_line(item)
+        return item.weight / (1 + tokens / HALVING_TOKENS)
+
+    return sorted(items, key=lambda item: (not item.is_first, -value(item), *tie_breaker(item)))
+
+
+def tie_breaker(item: PacketItem) -> tuple[object, ...]:
+    """Return a sort key that orders items of the same weight."""
+    return (item.section.value, item.position, item.label, item.text, str(item.id))
+
+
+def choose_items(
+    ordered: Sequence[PacketItem], room: int, costs: LineCosts
+) -> tuple[list[PacketItem], list[PacketItem]]:
+    """Return the items that fit, and those that do not: within their section's share first, then in what is left."""
+    selection = ItemSelection(room=room, left=room, costs=costs)
+    waiting = [
+        item
+        for item in ordered
+        if not selection.try_add(item, share=FIRST_SHARE if item.is_first else SECTION_SHARES[item.section])
+    ]
+    left_out = [item for item in waiting if not selection.try_add(item, share=1.0)]
+    return selection.items, left_out
+
+
+def covers_item(shown: PacketItem, item: PacketItem) -> bool:
+    """Return True if a reader of `shown` does not need `item`.
+
+    Most of its words and all that it names stand in `shown`, and both deny something or neither does. An item of
+    another type says something else, unless it is plain; a distinct item must be said in the same words.
     """
-    if piece.section in WHOLE:
+    if item.section in UNCOMPARED_SECTIONS:
         return False
-    if piece.is_apart:
-        is_within = told.says == OUTCOME and piece.plain_text in told.plain_text
-        return is_within or (told.says == piece.says and piece.plain_text == told.plain_text)
-    if told.says != piece.says and piece.says not in PLAIN and told.says not in AGREES.get(piece.says, ()):
+    is_same_type = shown.item_type == item.item_type
+    if item.is_distinct:
+        is_within_outcome = shown.item_type == OUTCOME and item.plain_text in shown.plain_text
+        return is_within_outcome or (is_same_type and item.plain_text == shown.plain_text)
+    is_equivalent = shown.item_type in EQUIVALENT_TYPES.get(item.item_type, ())
+    if not (is_same_type or item.item_type in PLAIN_TYPES or is_equivalent):
         return False
-    if told.is_negated != piece.is_negated or not piece.specifics <= told.specifics | told.words:
+    if shown.is_negated != item.is_negated or not item.specifics <= shown.specifics | shown.words:
         return False
-    return piece.named <= told.words | told.named and len(piece.words & told.words) >= SAME_SHARE * len(piece.words)
+    shared_words = item.words & shown.words
+    return item.named <= shown.words | shown.named and len(shared_words) >= MIN_SAME_SHARE * len(item.words)
 
 
-def outranks(piece: Piece, told: Piece) -> bool:
-    """What was recorded before what was said, the user's words before the agent's, the later before the earlier."""
+def outranks_item(item: PacketItem, shown: PacketItem) -> bool:
+    """Return True for recorded over said, the user's words over the agent's, later over earlier, in this order."""
 
-    def rank(each: Piece) -> tuple[object, ...]:
-        return (each.is_recorded, each.by == "user", each.by == "", each.place)
+    def rank(each: PacketItem) -> tuple[object, ...]:
+        return (each.is_recorded, each.speaker == "user", each.speaker == "", each.position)
 
-    return not told.is_apart and rank(piece) > rank(told)
-
-
-def weightiest(pieces: Sequence[Piece], prices: Prices) -> list[Piece]:
-    """What has to go in, then by what they weigh for their tokens."""
-
-    def worth(piece: Piece) -> float:
-        tokens = TOKENS_OF_A_GOAL if piece.section == Section.GOALS else prices.line(piece)
-        return -piece.weight / (1 + tokens / TOKENS_OF_A_LINE)
-
-    return sorted(pieces, key=lambda piece: (not piece.is_first, worth(piece), *order_of(piece)))
+    return not shown.is_distinct and rank(item) > rank(shown)
 
 
-def heaviest(pieces: Sequence[Piece]) -> list[Piece]:
-    """As many as are looked at: no packet has room for more, and each is compared with others."""
-    return sorted(pieces, key=lambda piece: (-piece.weight, *order_of(piece)))[:MOST_CONSIDERED]
+def text_order(item: PacketItem) -> tuple[object, ...]:
+    """Return a sort key for the order of the text: sections in their order, decisions before other evidence."""
+    is_decision = heading_of_item(item) == DECISIONS
+    return (list(PacketSection).index(item.section), not is_decision, item.position, item.label, item.text)
 
 
-def order_of(piece: Piece) -> tuple[object, ...]:
-    """One order for pieces that weigh the same."""
-    return (piece.section.value, piece.place, piece.label, piece.text, str(piece.id))
+def heading_of_item(item: PacketItem) -> str:
+    is_decision = item.section == PacketSection.EVIDENCE and item.item_type in DECIDED
+    return DECISIONS if is_decision else HEADINGS[item.section]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Packed:
-    """What goes in, and what had no room; what says the same as something that went in is neither."""
-
-    chosen: Sequence[Piece]
-    left_out: Sequence[Piece]
-
-
-def choose(pieces: Sequence[Piece], room: int, prices: Prices) -> Packed:
-    """What goes in of pieces that `weightiest` has ordered. Parts are counted, each heading once."""
-    chosen = Chosen(room=room, left=room)
-    waiting = [piece for piece in pieces if not chosen.add(piece, prices, share=share_of(piece))]
-    left_out = [piece for piece in waiting if not chosen.add(piece, prices, share=1.0)]
-    return Packed(chosen=chosen.pieces, left_out=left_out)
+def render_text(items: Sequence[PacketItem]) -> str:
+    """Return the packet's text. Stored text stands on one line after a mark of ours, and cannot pass for a heading."""
+    parts = [
+        {"name": name, "lines": format_section_lines(list(group))} for name, group in groupby(items, heading_of_item)
+    ]
+    return render_to_string("context/resume.txt", {"notice": NOTICE, "parts": parts}).strip()
 
 
-def share_of(piece: Piece) -> float:
-    return FIRST_SHARE if piece.is_first else SHARES[piece.section]
+def format_section_lines(items: Sequence[PacketItem]) -> list[str]:
+    """Return the lines of a section; in a dated one, the first line of each day says so."""
+    lines, last = [], ""
+    for item in items:
+        day = f"{item.event_time:%Y-%m-%d}" if item.section in DATED_SECTIONS and item.event_time else ""
+        lines.append(format_item_line(item, day=f"({day}) " if day and day != last else ""))
+        last = day or last
+    return lines
+
+
+def format_item_line(item: PacketItem, *, day: str = "") -> str:
+    if item.section == PacketSection.GOALS:
+        return f"{item.label}- {item.text}{format_goal_details(item)}"
+    return f"- {day}{item.label}{item.text}"

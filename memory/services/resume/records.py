@@ -1,131 +1,307 @@
-"""What was recorded, and what was recalled besides, as pieces of a packet: points of rationales, sentences of slots."""
+"""Snippets of what was recorded (structured turns, work episodes, recalled memories), and the last outcome."""
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
+from memory.extraction.survivors import has_negation
+from memory.extraction.terms import content_words, specific_terms
 from memory.extraction.turn_slots import Point, Rationale
-from memory.extraction.work_notes import NoteKind, kind_of
-from memory.models import Kind, TurnSlot
+from memory.extraction.work_notes import NoteKind, is_instruction, kind_of, leans_on_former, status_of
+from memory.extraction.work_stories import LABELS as EPISODE_LABELS
+from memory.kinds import Kind, spec_of
+from memory.models import TurnSlot
 from memory.providers.sentences import is_question
 from memory.reasoning import ReasoningTier
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.resume import SlotOfTurn
-from memory.services.records.reasoning import within_policy
-from memory.services.resume.notes import LABELS, OPEN, SPEAKERS, Said, note_by, says_nothing, sentences_of
-from memory.services.resume.pieces import NOTES
+from memory.retrieval.resume import ResumedEpisode, ResumedMemory, ResumedSlot, ResumedTurn
+from memory.services.prompt_context.fence import clean_line
+from memory.services.records.reasoning import redact_slot
+from memory.services.resume.items import EPOCH, GIVEN, NOTES, PacketItem, PacketSection, truncate_text
+from memory.services.resume.snippets import (
+    MAX_ANTECEDENT_CHARACTERS,
+    NOTE_LABELS,
+    OPEN_NOTES,
+    SPEAKER_LABELS,
+    Snippet,
+    bounded_sentences,
+    is_uninformative,
+    note_kind_by_role,
+)
+
+NOTE_BY_LIST: Mapping[str, NoteKind] = {
+    "decisions": NoteKind.DECISION,
+    "rejected": NoteKind.REJECTION,
+    "constraints": NoteKind.CONSTRAINT,
+    "corrections": NoteKind.CORRECTION,
+    "blockers": NoteKind.BLOCKER,
+    "open_ends": NoteKind.NEXT_STEP,
+    "produced": NoteKind.RESULT,
+}
+NOTE_BY_POINT = {"decisions": NoteKind.DECISION, "rejected": NoteKind.REJECTION, "blockers": NoteKind.BLOCKER}
+NOTE_BY_LABEL = {"Decided": NoteKind.DECISION, "Rejected": NoteKind.REJECTION, "Blocked by": NoteKind.BLOCKER}
+"""Labels of points in the text of a reasoning, as `Rationale.tell` writes them."""
+NOTE_BY_STATUS: Mapping[str, NoteKind] = {"failed": NoteKind.ERROR, "open": NoteKind.NEXT_STEP}
+SPECIFIC_NOTES = frozenset({NoteKind.BLOCKER, NoteKind.NEXT_STEP, NoteKind.CORRECTION, NoteKind.CONSTRAINT})
+"""Notes that say more about an outcome than its status."""
+FINDING_NOTES = frozenset({NoteKind.ERROR, NoteKind.RESULT})
+DONE_PREFIX = f"{EPISODE_LABELS['done']}: "
+
+REPORTING_ROLES = frozenset({"user", "assistant"})
+"""Roles whose reports count: tool output is no outcome yet."""
+MAX_REPORTING_TURNS = 40
+MAX_OUTCOME_CHARACTERS = 300
+OUTCOME_WEIGHT = 11.0
+MIN_SHARED_WORDS = 2
+"""Content words that a report and its contradiction share at least, unless they share a specific term."""
+
+_CONTRADICTS = re.compile(r"\b(?:still|again|wrong|broken|incorrect|untrue|actually)\b", re.IGNORECASE)
+_ASKS = re.compile(
+    r"(?:what|who|whose|which|when|where|why|how|is|are|was|were|do|does|did|can|could|will|would|shall|should|have|has)"
+    r"(?:'s|'re)?\b",
+    re.IGNORECASE,
+)
+"""Questions of users, many of which end without a question mark."""
 
 
-def notes_of_slots(
-    slots: Sequence[SlotOfTurn], allowed: ReasoningTier, *, open_goals: Collection[UUID]
-) -> Iterator[Said]:
-    """What records say: points of rationales, and the sentences of the other slots."""
-    for said in read_slots_apart(slots, allowed):
-        goal_id = said.of.goal_id if isinstance(said.of, SlotOfTurn) else None
-        yield replace(said, is_of_closed=goal_id is not None and goal_id not in open_goals)
+def snippets_of_slots(
+    slots: Sequence[ResumedSlot], allowed: ReasoningTier, *, open_goals: Collection[UUID]
+) -> Iterator[Snippet]:
+    """Return the snippets of records: the points of rationales, and the sentences of the other slots."""
+    for index, slot in enumerate(slots):
+        is_reasoning = slot.slot == TurnSlot.Slot.REASONING
+        is_of_closed_goal = slot.goal_id is not None and slot.goal_id not in open_goals
+        for snippet in snippets_of_reasoning(slot, allowed) if is_reasoning else snippets_of_slot(slot):
+            yield replace(snippet, recency=(index + 1) / len(slots), is_of_closed_goal=is_of_closed_goal)
 
 
-def read_slots_apart(slots: Sequence[SlotOfTurn], allowed: ReasoningTier) -> Iterator[Said]:
-    for place, slot in enumerate(slots):
-        recency = (place + 1) / len(slots)
-        where = (NOTES, slot.recorded_at, slot.number)
-        if slot.slot == TurnSlot.Slot.REASONING:
-            yield from notes_of_reasoning(slot, allowed, recency=recency)
-            continue
-        is_outcome = slot.slot == TurnSlot.Slot.OUTCOME
-        for number, sentence in enumerate(sentences_of(slot.text)):
-            note = kind_of(sentence)
-            if says_nothing(sentence, note) and not is_outcome:
-                continue
-            if is_outcome:
-                note = outcome_note(slot, note)
-            yield Said(
-                of=slot,
-                text=sentence,
-                note=None if note == NoteKind.QUESTION_OPEN else note,
-                place=(*where, number),
-                recency=recency,
-                is_recorded=is_outcome,
-            )
-
-
-def outcome_note(slot: SlotOfTurn, note: NoteKind | None) -> NoteKind:
-    """What an outcome says by its status, where its words say nothing more telling."""
-    if note in (NoteKind.BLOCKER, NoteKind.NEXT_STEP, NoteKind.CORRECTION, NoteKind.CONSTRAINT):
-        return note
-    by_status = {"failed": NoteKind.ERROR, "open": NoteKind.NEXT_STEP}
-    return by_status.get(slot.status, NoteKind.RESULT)
-
-
-POINTS = {"decisions": NoteKind.DECISION, "rejected": NoteKind.REJECTION, "blockers": NoteKind.BLOCKER}
-
-
-def notes_of_reasoning(slot: SlotOfTurn, allowed: ReasoningTier, *, recency: float) -> Iterator[Said]:
-    """Decisions, rejected options and blockers, as far as the account tells them."""
+def snippets_of_reasoning(slot: ResumedSlot, allowed: ReasoningTier) -> Iterator[Snippet]:
+    """Return decisions, rejected options and blockers, as far as the account's policy allows."""
     row = TurnSlot(slot=slot.slot, tier=slot.tier, text=slot.text, data=slot.data)
-    told = within_policy(row, allowed)
-    if told is None:
+    redacted = redact_slot(row, allowed)
+    if redacted is None:
         return
-    rationale = Rationale.of_json(told.data.get("rationale", {}))
-    points = [(POINTS[name], point) for name in POINTS for point in getattr(rationale, name)]
+    rationale = Rationale.of_json(redacted.data.get("rationale", {}))
+    points = [(NOTE_BY_POINT[name], point) for name in NOTE_BY_POINT for point in getattr(rationale, name)]
     if not points:
-        summary = told.data.get("summary", "") or told.text
-        points = [(NoteKind.DECISION, Point(what=sentence)) for sentence in sentences_of(summary)]
+        summary = redacted.data.get("summary", "") or redacted.text
+        points = [(NoteKind.DECISION, Point(what=sentence)) for sentence in bounded_sentences(summary)]
     for number, (note, point) in enumerate(points):
-        yield Said(
-            of=slot,
-            text=point.tell(),
+        yield Snippet(
+            source=slot,
+            text=point.format(),
             note=note,
-            place=(NOTES, slot.recorded_at, slot.number, number),
-            recency=recency,
-            label=LABELS.get(note, ""),
+            position=(NOTES, slot.recorded_at, slot.number, number),
+            label=NOTE_LABELS.get(note, ""),
             is_recorded=True,
         )
 
 
-TOLD_AS = {"Decided": NoteKind.DECISION, "Rejected": NoteKind.REJECTION, "Blocked by": NoteKind.BLOCKER}
-"""What stands before a point in the text of a reasoning (`Rationale.tell`)."""
-TOLD_ELSEWHERE = frozenset({Kind.GOAL, Kind.STRATEGY, Kind.ARTIFACT, Kind.ENTITY})
-WHOLE = frozenset({Kind.FACT, Kind.CONTEXT_ENTRY, Kind.LEARNING})
-"""Kinds that are told whole; of others the sentences."""
+def snippets_of_slot(slot: ResumedSlot) -> Iterator[Snippet]:
+    is_outcome = slot.slot == TurnSlot.Slot.OUTCOME
+    for number, sentence in enumerate(bounded_sentences(slot.text)):
+        note = kind_of(sentence)
+        if is_uninformative(sentence, note) and not is_outcome:
+            continue
+        if is_outcome:
+            note = note_of_outcome(slot.status, note)
+        yield Snippet(
+            source=slot,
+            text=sentence,
+            note=None if note == NoteKind.QUESTION_OPEN else note,
+            position=(NOTES, slot.recorded_at, slot.number, number),
+            is_recorded=is_outcome,
+        )
 
 
-def notes_of_recalled(results: Sequence[Candidate], read: Collection[UUID], allowed: ReasoningTier) -> Iterator[Said]:
-    """What the recall brought besides what was read already."""
-    tells_all = allowed in (ReasoningTier.STRUCTURED_RATIONALE, ReasoningTier.RAW_TRACE)
+def note_of_outcome(status: str, note: NoteKind | None) -> NoteKind:
+    """Return what a sentence of an outcome is: by its words if they are specific, else by the outcome's status."""
+    return note if note in SPECIFIC_NOTES and note else NOTE_BY_STATUS.get(status, NoteKind.RESULT)
+
+
+def snippets_of_episodes(episodes: Sequence[ResumedEpisode]) -> Iterator[Snippet]:
+    """Return the snippets of work episodes: recorded points and outcomes, findings, and what was done."""
+    for index, episode in enumerate(episodes):
+        points = [
+            (note, text) for name, note in NOTE_BY_LIST.items() for text in texts_in_value(episode.data.get(name))
+        ]
+        recorded = [*points, *outcome_notes(episode)]
+        found = [*finding_notes(episode), *action_notes(episode)]
+        for number, (note, text) in enumerate([*recorded, *found]):
+            yield Snippet(
+                source=episode,
+                text=text,
+                note=note,
+                position=(NOTES, episode.event_time, episode.number, number),
+                recency=(index + 1) / len(episodes),
+                label=NOTE_LABELS.get(note, "") if note else "",
+                is_recorded=number < len(recorded),
+            )
+
+
+def outcome_notes(episode: ResumedEpisode) -> Iterator[tuple[NoteKind, str]]:
+    """Return the sentences of the outcomes that are not listed as open ends already."""
+    open_ends = set(texts_in_value(episode.data.get("open_ends")))
+    last_outcome = texts_in_value(episode.data.get("outcome"))
+    for status, outcome in [*listed_outcomes(episode), *((episode.status, text) for text in last_outcome)]:
+        for text in bounded_sentences(outcome) if outcome not in open_ends else ():
+            yield note_of_outcome(status, kind_of(text)), text
+
+
+def listed_outcomes(episode: ResumedEpisode) -> Iterator[tuple[str, str]]:
+    """Return the status and text of the outcome of each record before the last one."""
+    listed = episode.data.get("outcomes")
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, dict):
+            yield from ((str(each.get("status", "")), text) for text in texts_in_value(each.get("text")))
+
+
+def finding_notes(episode: ResumedEpisode) -> Iterator[tuple[NoteKind, str]]:
+    for text in texts_in_value(episode.data.get("findings")):
+        note = kind_of(text)
+        yield note if note in FINDING_NOTES and note else NoteKind.RESULT, text
+
+
+def action_notes(episode: ResumedEpisode) -> Iterator[tuple[NoteKind | None, str]]:
+    """Return the sentences of the lines that say what was done, without the outcomes that follow in them."""
+    outcomes = tuple(text for _, text in listed_outcomes(episode))
+    for line in episode.text.split("\n"):
+        action = line.removeprefix(DONE_PREFIX)
+        if action == line:
+            continue
+        outcome = next((text for text in outcomes if action.endswith(text)), "")
+        for text in bounded_sentences(action.removesuffix(outcome).removesuffix(" -> ")):
+            note = kind_of(text)
+            if not is_uninformative(text, note):
+                yield None if note == NoteKind.QUESTION_OPEN else note, text
+
+
+def texts_in_value(value: Any) -> list[str]:
+    """Return the texts in a field of an episode's data: a text or a list of texts; none for anything else."""
+    listed = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return [each for each in listed if isinstance(each, str) and each.strip()]
+
+
+def snippets_of_recalled(
+    results: Sequence[Candidate], read: Collection[UUID], allowed: ReasoningTier
+) -> Iterator[Snippet]:
+    """Return the snippets of recalled memories that were not read already."""
+    allows_rationales = allowed in (ReasoningTier.STRUCTURED_RATIONALE, ReasoningTier.RAW_TRACE)
     for result in results:
-        if result.id in read or result.kind in TOLD_ELSEWHERE:
+        quote = spec_of(result.kind).resume_quote
+        if result.id in read or quote == "omitted":
             continue
         if result.kind == Kind.TURN_SLOT:
-            yield from notes_of_recalled_slot(result) if tells_all else ()
+            yield from snippets_of_recalled_slot(result) if allows_rationales else ()
             continue
-        sentences = [result.text] if result.kind in WHOLE else sentences_of(result.text)
+        sentences = [result.text] if quote == "whole" else bounded_sentences(result.text)
         for number, sentence in enumerate(sentences):
-            note = note_by(result.role, sentence)
-            if note != NoteKind.QUESTION_OPEN and not is_question(sentence) and not says_nothing(sentence, note):
-                yield Said(
-                    of=result,
+            note = note_kind_by_role(result.role, sentence)
+            if note != NoteKind.QUESTION_OPEN and not is_question(sentence) and not is_uninformative(sentence, note):
+                yield Snippet(
+                    source=result,
                     text=sentence,
-                    note=NoteKind.RESULT if note in OPEN else note,
-                    place=(NOTES, result.event_time, result.index or 0, number),
-                    by=result.role if result.role in SPEAKERS else "",
+                    note=NoteKind.RESULT if note in OPEN_NOTES else note,
+                    position=(NOTES, result.event_time, result.index or 0, number),
+                    speaker=result.role if result.role in SPEAKER_LABELS else "",
                 )
 
 
-def notes_of_recalled_slot(result: Candidate) -> Iterator[Said]:
-    """As of a slot that was read: its points are what they were recorded as."""
+def snippets_of_recalled_slot(result: Candidate) -> Iterator[Snippet]:
+    """Return the snippets of a recalled slot, whose points are what their labels say."""
     is_outcome = result.slot == TurnSlot.Slot.OUTCOME
-    for number, sentence in enumerate(sentences_of(result.text)):
+    for number, sentence in enumerate(bounded_sentences(result.text)):
         label, _, rest = sentence.partition(": ")
-        point = TOLD_AS.get(label) if result.slot == TurnSlot.Slot.REASONING else None
+        point = NOTE_BY_LABEL.get(label) if result.slot == TurnSlot.Slot.REASONING else None
         note = point or kind_of(sentence) or (NoteKind.RESULT if is_outcome else None)
-        if note == NoteKind.QUESTION_OPEN or (says_nothing(sentence, note) and not is_outcome):
+        if note == NoteKind.QUESTION_OPEN or (is_uninformative(sentence, note) and not is_outcome):
             continue
-        yield Said(
-            of=result,
+        yield Snippet(
+            source=result,
             text=rest if point else sentence,
             note=note,
-            place=(NOTES, result.event_time, 0, number),
-            label=LABELS.get(note, "") if note and point else "",
+            position=(NOTES, result.event_time, 0, number),
+            label=NOTE_LABELS.get(note, "") if note and point else "",
             is_recorded=is_outcome or point is not None,
         )
+
+
+def last_outcome_items(
+    slots: Sequence[ResumedSlot], episodes: Sequence[ResumedEpisode], turns: Sequence[ResumedTurn]
+) -> list[PacketItem]:
+    """Return the last outcome as one item, or none: of the latest record or episode, else as it was reported last.
+
+    An error reported after the latest record overrides it. A report counts only if its form states a status and the
+    other side did not contradict it afterwards.
+    """
+    recorded: list[tuple[ResumedSlot | ResumedEpisode, str]] = [
+        *((slot, slot.text) for slot in slots if slot.slot == TurnSlot.Slot.OUTCOME),
+        *((each, each.data["outcome"]) for each in episodes if isinstance(each.data.get("outcome"), str)),
+    ]
+    latest = max(recorded, key=lambda each: (each[0].event_time, each[0].number), default=None)
+    report = find_last_report(turns)
+    if latest is not None:
+        failed_since = report is not None and report[2] == "failed" and report[0].event_time > latest[0].event_time
+        if not failed_since:
+            return [outcome_item(*latest, latest[0].status)]
+    return [outcome_item(*report)] if report is not None else []
+
+
+def find_last_report(turns: Sequence[ResumedTurn]) -> tuple[ResumedTurn, str, str] | None:
+    """Return the last turn with a report that stands, the report, and its status; None without one."""
+    later: list[tuple[ResumedTurn, str]] = []
+    for turn in reversed([turn for turn in turns[-MAX_REPORTING_TURNS:] if turn.role in REPORTING_ROLES]):
+        sentences = bounded_sentences(turn.text)
+        for index in reversed(range(len(sentences))):
+            report = prepend_subject(sentences, index)
+            status = reported_status(sentences[index], turn.role)
+            if status and report and not any(contradicts_report(each, text, turn, report) for each, text in later):
+                return turn, report, status
+        later += [(turn, sentence) for sentence in sentences]
+    return None
+
+
+def reported_status(sentence: str, role: str) -> str:
+    """Return the status that a sentence states; empty for users' questions and instructions, which report nothing."""
+    asks = role == "user" and (_ASKS.match(sentence) is not None or is_instruction(sentence))
+    return "" if asks else status_of(sentence)
+
+
+def prepend_subject(sentences: Sequence[str], index: int) -> str:
+    """Return the sentence, after the one before it if it leans on that; empty if there is none to lean on."""
+    sentence = sentences[index]
+    if not leans_on_former(sentence):
+        return sentence
+    before = sentences[index - 1] if index else ""
+    return f"{before} {sentence}" if 0 < len(before) <= MAX_ANTECEDENT_CHARACTERS else ""
+
+
+def contradicts_report(later: ResumedTurn, text: str, turn: ResumedTurn, report: str) -> bool:
+    """Return True if the other side says of the same thing that it is not so."""
+    if later.role == turn.role or later.conversation_id != turn.conversation_id:
+        return False
+    if not (_CONTRADICTS.search(text) or has_negation(text) or status_of(text) == "failed"):
+        return False
+    shared = len(content_words(text) & content_words(report))
+    return shared >= MIN_SHARED_WORDS or bool(specific_terms(text) & specific_terms(report))
+
+
+def outcome_item(source: ResumedMemory, text: str, status: str) -> PacketItem:
+    """Return the item. `record_id` is None for what was only said."""
+    return PacketItem(
+        section=PacketSection.LAST_OUTCOME,
+        item_type="outcome",
+        text=truncate_text(clean_line(text), MAX_OUTCOME_CHARACTERS),
+        label=f"{status}: ",
+        weight=OUTCOME_WEIGHT,
+        position=(GIVEN, EPOCH, 0, 0),
+        id=source.id,
+        kind=source.kind,
+        channel=source.channel,
+        conversation_id=source.conversation_id,
+        event_time=source.event_time,
+        is_distinct=True,
+        details={"record_id": source.record_id if isinstance(source, ResumedSlot) else None, "status": status},
+    )

@@ -1,4 +1,4 @@
-"""The four tiers of an agent as the router sees them, each a `Tier` over what stores its values."""
+"""The four tiers of an agent as the router uses them: a `Tier` over each store of keyed values."""
 
 from collections.abc import Set as AbstractSet
 from datetime import datetime
@@ -9,53 +9,51 @@ from django.db.models.functions import Cast, Coalesce
 
 from memory import conf
 from memory.errors import NotFound
-from memory.models import AgentShortTermMemory, ContextEntry, Kind, MemoryPool, PersistentContext
-from memory.models.contexts import OWN_CONTEXT
+from memory.models import AgentShortTermMemory, ContextEntry, Kind, MemoryPool
 from memory.owner import Owner
-from memory.services.accounts.register import note_agent
+from memory.services.accounts.register import register_agent
 from memory.services.contexts.access_log import Action, log_reads
 from memory.services.contexts.entries import EntryDraft, remove_entry, store_entries
-from memory.services.contexts.keys import find_keyed
-from memory.services.contexts.manage import own_context
+from memory.services.contexts.manage import ensure_own_context, find_keyed_value, find_own_context
 from memory.services.embedding.embed import embed_texts
 from memory.services.pools.data import change_data, read_data, write_data
-from memory.services.pools.manage import own_pool
-from memory.services.short_term.keep import MOST_TTL_SECONDS, ShortTermDraft, delete_entry, read_entry, store_entry
+from memory.services.pools.manage import ensure_own_pool
+from memory.services.short_term.keep import MAX_TTL_SECONDS, ShortTermDraft, delete_entry, read_entry, store_entry
 from memory.tiers import agent_working
 from memory.tiers.agent_working import WorkingMemoryService
-from memory.tiers.base import Held, Tier, TierStats, Within, Written, keyed_json
-from memory.tiers.json_documents import pointer_of
+from memory.tiers.base import NewValue, Tier, TierScope, TierStats, TierValue, keyed_json
+from memory.tiers.json_documents import pointer_from_names
 
 NO_TYPES: AbstractSet[str] = frozenset()
 
 
 class WorkingTier:
-    """The agent's working memory for itself, narrowed to no task and no workflow run."""
+    """The agent's own working memory, not that of a task or a workflow run."""
 
     name: ClassVar[str] = "working"
     has_pools: ClassVar[bool] = False
-    most_ttl_seconds: ClassVar[int] = agent_working.MOST_TTL_SECONDS
+    max_ttl_seconds: ClassVar[int] = agent_working.MAX_TTL_SECONDS
     memory_types: ClassVar[AbstractSet[str]] = NO_TYPES
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._memory = WorkingMemoryService(owner)
 
-    def read(self, key: str, within: Within, *, now: datetime) -> Held | None:
+    def read(self, key: str, within: TierScope, *, now: datetime) -> TierValue | None:
         found = self._memory.find(key)
-        return None if found is None else Held(value=found.value)
+        return None if found is None else TierValue(value=found.value)
 
-    def write(self, key: str, written: Written, within: Within, *, now: datetime) -> None:
+    def write(self, key: str, written: NewValue, within: TierScope, *, now: datetime) -> None:
         self._memory.store(key, written.value, written.ttl_seconds)
-        note_agent(self._owner.account_id, self._owner.agent_id)
+        register_agent(self._owner.account_id, self._owner.agent_id)
 
-    def delete(self, key: str, within: Within, *, now: datetime) -> bool:
+    def delete(self, key: str, within: TierScope, *, now: datetime) -> bool:
         return self._memory.remove(key)
 
-    def keys(self, within: Within, *, now: datetime) -> list[str]:
+    def keys(self, within: TierScope, *, now: datetime) -> list[str]:
         return self._memory.keys()
 
-    def stats(self, within: Within, *, now: datetime) -> TierStats:
+    def stats(self, within: TierScope, *, now: datetime) -> TierStats:
         found = self._memory.stats()
         return TierStats(entries=found.entries, size_bytes=found.size_bytes)
 
@@ -65,19 +63,19 @@ class ShortTermTier:
 
     name: ClassVar[str] = "short_term"
     has_pools: ClassVar[bool] = False
-    most_ttl_seconds: ClassVar[int] = MOST_TTL_SECONDS
+    max_ttl_seconds: ClassVar[int] = MAX_TTL_SECONDS
     memory_types: ClassVar[AbstractSet[str]] = frozenset(AgentShortTermMemory.MemoryType.values)
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
 
-    def read(self, key: str, within: Within, *, now: datetime) -> Held | None:
+    def read(self, key: str, within: TierScope, *, now: datetime) -> TierValue | None:
         try:
-            return Held(value=read_entry(self._owner, key=key, session_id=within.session_id, now=now).memory_value)
+            return TierValue(value=read_entry(self._owner, key=key, session_id=within.session_id, now=now).memory_value)
         except NotFound:
             return None
 
-    def write(self, key: str, written: Written, within: Within, *, now: datetime) -> None:
+    def write(self, key: str, written: NewValue, within: TierScope, *, now: datetime) -> None:
         draft = ShortTermDraft(
             memory_key=key,
             memory_value=written.value,
@@ -87,51 +85,51 @@ class ShortTermTier:
         )
         store_entry(self._owner, draft, now=now)
 
-    def delete(self, key: str, within: Within, *, now: datetime) -> bool:
+    def delete(self, key: str, within: TierScope, *, now: datetime) -> bool:
         try:
             delete_entry(self._owner, key=key, session_id=within.session_id, now=now)
         except NotFound:
             return False
         return True
 
-    def keys(self, within: Within, *, now: datetime) -> list[str]:
+    def keys(self, within: TierScope, *, now: datetime) -> list[str]:
         rows = AgentShortTermMemory.objects.visible_to(self._owner).live(now).filter(session_id=within.session_id)
         return sorted(rows.values_list("memory_key", flat=True))
 
-    def stats(self, within: Within, *, now: datetime) -> TierStats:
-        """Of all sessions."""
+    def stats(self, within: TierScope, *, now: datetime) -> TierStats:
+        """Measure the entries of all sessions."""
         rows = AgentShortTermMemory.objects.visible_to(self._owner).live(now)
-        return measure(rows, octets("memory_key") + octets("memory_value"))
+        return measure_rows(rows, octet_length("memory_key") + octet_length("memory_value"))
 
 
 class LongTermTier:
-    """The entries of the context `agent_memory`, which is the agent's own. Reads are in its access log."""
+    """The entries of the agent's own context, `agent_memory`. Reads are in its access log."""
 
     name: ClassVar[str] = "long_term"
     has_pools: ClassVar[bool] = False
-    most_ttl_seconds: ClassVar[int] = 0
+    max_ttl_seconds: ClassVar[int] = 0
     memory_types: ClassVar[AbstractSet[str]] = frozenset(ContextEntry.MemoryType.values)
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
 
-    def read(self, key: str, within: Within, *, now: datetime) -> Held | None:
-        found = find_keyed(self._owner, key, now=now)
+    def read(self, key: str, within: TierScope, *, now: datetime) -> TierValue | None:
+        found = find_keyed_value(self._owner, key, now=now)
         if found is None:
             return None
         log_reads(self._owner, [(found.context_id, found.entry_id)], action=Action.READ, now=now)
-        return Held(value=found.value)
+        return TierValue(value=found.value)
 
-    def write(self, key: str, written: Written, within: Within, *, now: datetime) -> None:
+    def write(self, key: str, written: NewValue, within: TierScope, *, now: datetime) -> None:
         keyed_json(written.value)
         draft = EntryDraft(key=key, value=written.value, memory_type=written.memory_type or None)
         embedded = embed_texts([draft.text])
-        context = own_context(self._owner, now=now)
+        context = ensure_own_context(self._owner, now=now)
         store_entries(self._owner, context.id, drafts=[draft], embedded=embedded, now=now)
 
-    def delete(self, key: str, within: Within, *, now: datetime) -> bool:
-        """Conflict where the context is archived and holds the key."""
-        found = find_keyed(self._owner, key, now=now)
+    def delete(self, key: str, within: TierScope, *, now: datetime) -> bool:
+        """Remove the entry. Raises Conflict if the context is archived and has the key."""
+        found = find_keyed_value(self._owner, key, now=now)
         if found is None:
             return False
         try:
@@ -140,13 +138,15 @@ class LongTermTier:
             return False
         return True
 
-    def keys(self, within: Within, *, now: datetime) -> list[str]:
-        """Of entries that have one."""
+    def keys(self, within: TierScope, *, now: datetime) -> list[str]:
+        """Return the keys of entries that have one."""
         return sorted(self._entries(now).exclude(key="").values_list("key", flat=True))
 
-    def stats(self, within: Within, *, now: datetime) -> TierStats:
-        """Of all entries of the context, those without a key too."""
-        return measure(self._entries(now), octets("key") + Coalesce(octets("value"), octets("text")))
+    def stats(self, within: TierScope, *, now: datetime) -> TierStats:
+        """Measure all entries of the context, those without a key too."""
+        return measure_rows(
+            self._entries(now), octet_length("key") + Coalesce(octet_length("value"), octet_length("text"))
+        )
 
     def _entries(self, now: datetime) -> QuerySet[Any]:
         entries: Any = ContextEntry.objects.visible_to(self._owner, Kind.CONTEXT_ENTRY)
@@ -154,40 +154,40 @@ class LongTermTier:
 
 
 class SharedTier:
-    """What an agent shares: the top-level names of the pool that is named, or of the agent's own."""
+    """Top-level names of the named pool, or of the agent's own."""
 
     name: ClassVar[str] = "shared"
     has_pools: ClassVar[bool] = True
-    most_ttl_seconds: ClassVar[int] = 0
+    max_ttl_seconds: ClassVar[int] = 0
     memory_types: ClassVar[AbstractSet[str]] = NO_TYPES
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
 
-    def read(self, key: str, within: Within, *, now: datetime) -> Held | None:
+    def read(self, key: str, within: TierScope, *, now: datetime) -> TierValue | None:
         pool_id = self._find_pool_id(within, now)
         if not pool_id:
             return None
         try:
-            return Held(value=read_data(self._owner, pool_id, path=path_of(key), now=now).data)
+            return TierValue(value=read_data(self._owner, pool_id, path=pool_path(key), now=now).data)
         except NotFound:
             return None
 
-    def write(self, key: str, written: Written, within: Within, *, now: datetime) -> None:
-        """Raises NotFound, Forbidden, TooLarge, Unprocessable of the pool."""
+    def write(self, key: str, written: NewValue, within: TierScope, *, now: datetime) -> None:
+        """Store the value under its name. Raises NotFound, Forbidden, TooLarge, Unprocessable of the pool."""
         keyed_json(written.value)
-        pool_id = within.pool_id or own_pool(self._owner, now=now).pool_id
-        write_data(self._owner, pool_id, path=path_of(key), data=written.value, expected=None, now=now)
+        pool_id = within.pool_id or ensure_own_pool(self._owner, now=now).pool_id
+        write_data(self._owner, pool_id, path=pool_path(key), data=written.value, expected=None, now=now)
 
-    def delete(self, key: str, within: Within, *, now: datetime) -> bool:
-        """Forbidden where the pool may only be read."""
+    def delete(self, key: str, within: TierScope, *, now: datetime) -> bool:
+        """Remove the name. Raises Forbidden if the pool may only be read."""
         pool_id = self._find_pool_id(within, now)
         if not pool_id:
             return False
 
         def leave_out(stored: dict[str, Any]) -> dict[str, Any]:
             if key not in stored:
-                # nothing is written then: no new version
+                # raising here writes nothing, so that the pool gets no new version
                 raise NotFound("the pool has no such name")
             return {name: value for name, value in stored.items() if name != key}
 
@@ -197,18 +197,18 @@ class SharedTier:
             return False
         return True
 
-    def keys(self, within: Within, *, now: datetime) -> list[str]:
+    def keys(self, within: TierScope, *, now: datetime) -> list[str]:
         pool_id = self._find_pool_id(within, now)
         return sorted(read_data(self._owner, pool_id, now=now).data) if pool_id else []
 
-    def stats(self, within: Within, *, now: datetime) -> TierStats:
+    def stats(self, within: TierScope, *, now: datetime) -> TierStats:
         pools = MemoryPool.objects.visible_to(self._owner).live(now)
         named = pools.filter(pool_id=within.pool_id) if within.pool_id else pools.filter(**self._is_own)
         entries, size_bytes = named.values_list("entry_count", "size_bytes").first() or (0, 0)
         return TierStats(entries=entries, size_bytes=size_bytes)
 
-    def _find_pool_id(self, within: Within, now: datetime) -> str:
-        """The pool's id; empty where the agent has none of its own (yet)."""
+    def _find_pool_id(self, within: TierScope, now: datetime) -> str:
+        """Return the pool's id; empty if the agent has no pool of its own yet."""
         if within.pool_id:
             return within.pool_id
         mine = MemoryPool.objects.filter(account_id=self._owner.account_id, **self._is_own)
@@ -219,25 +219,19 @@ class SharedTier:
         return {"agent_id": self._owner.agent_id, "is_own": True}
 
 
-def tiers_of(owner: Owner) -> tuple[Tier, ...]:
-    """Fastest first."""
+def build_tiers(owner: Owner) -> tuple[Tier, ...]:
+    """Return the owner's tiers, fastest first."""
     return (WorkingTier(owner), ShortTermTier(owner), LongTermTier(owner), SharedTier(owner))
 
 
-def find_own_context(owner: Owner) -> QuerySet[PersistentContext]:
-    """The context of the agent's long-term memory, or none: reading makes none."""
-    mine = PersistentContext.objects.filter(account_id=owner.account_id, agent_id=owner.agent_id)
-    return mine.filter(team=None, name=OWN_CONTEXT, scope="agent")
+def pool_path(key: str) -> str:
+    return str(pointer_from_names([key]).path)
 
 
-def path_of(key: str) -> str:
-    return str(pointer_of([key]).path)
-
-
-def octets(column: str) -> Func:
+def octet_length(column: str) -> Func:
     return Func(Cast(F(column), TextField()), function="octet_length", output_field=IntegerField())
 
 
-def measure(rows: QuerySet[Any], size: Any) -> TierStats:
+def measure_rows(rows: QuerySet[Any], size: Any) -> TierStats:
     found = rows.aggregate(entries=Count("pk"), size_bytes=Coalesce(Sum(size), Value(0)))
     return TierStats(entries=found["entries"], size_bytes=found["size_bytes"])

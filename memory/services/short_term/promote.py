@@ -1,10 +1,10 @@
-"""Consolidation: short-term entries that were read often become entries of their agent's long-term memory.
+"""Promotion: short-term entries that were read often become entries of their agent's long-term memory.
 
-A batch is one transaction: the entries come to be and their sources are marked, or neither. So it may be killed, run
-again, and run by two at once, who wait for each other at the sources.
+A batch is one transaction: entries are created and their sources are marked, or neither. So it may be killed and run
+again, and two runs may overlap: they wait for each other at the sources.
 
-Keys are the agent's: the same key of another session becomes the entry's next version, and the history keeps what the
-earlier one said.
+Keys belong to the agent: the same key of another session becomes the entry's next version, and the history keeps the
+earlier content.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,60 +14,58 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Q
 
-from memory.audit import record
+from memory.audit import record_audit
 from memory.models import AgentShortTermMemory, ContextEntry, Kind, Memory, PersistentContext
 from memory.models.short_term import ShortTermQuerySet
 from memory.owner import Owner
-from memory.services.contexts.entries import EntryDraft, store_entries, text_of
-from memory.services.contexts.keys import keyed_identity
-from memory.services.contexts.manage import lock_context, own_context
-from memory.services.embedding.embed import Embedded, embed_texts
+from memory.services.contexts.entries import EntryDraft, searchable_text, store_entries
+from memory.services.contexts.manage import ensure_own_context, keyed_identity, lock_context
+from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 
 BATCH_ENTRIES = 100
 SOURCE = "short_term"
 
-Types = AgentShortTermMemory.MemoryType
 ENTRY_TYPES = {
-    Types.TOOL_RESULT.value: ContextEntry.EntryType.TOOL_OUTPUT.value,
-    Types.REFLECTION.value: ContextEntry.EntryType.REFLECTION.value,
+    AgentShortTermMemory.MemoryType.TOOL_RESULT.value: ContextEntry.EntryType.TOOL_OUTPUT.value,
+    AgentShortTermMemory.MemoryType.REFLECTION.value: ContextEntry.EntryType.REFLECTION.value,
 }
-"""What an entry is, by what its source was; else an observation."""
+"""Type of the new entry by type of its source; observation for others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consolidated:
-    """What was kept for good of a session: the keys, each once, in the order in which their entries came to be."""
+class PromotedKeys:
+    """The keys that were promoted from a session, each once, in the order of promotion."""
 
     session_id: str
     keys: Sequence[str]
 
 
-def consolidate_session(owner: Owner, session_id: str, *, now: datetime) -> Consolidated:
-    """Promote what the agent read often in a session (PROMOTED_FROM times), live or expired, and not since written.
+def promote_session_entries(owner: Owner, session_id: str, *, now: datetime) -> PromotedKeys:
+    """Promote a session's entries that were read PROMOTED_FROM times or more since they were written, live or expired.
 
-    Each goes into the agent's own context under its key, and tells there where it came from; over what is there, as its
-    next version, if it says something else, with the types and the metadata that are there. Live ones stay until they
-    expire. Raises Conflict where that context is archived: they wait.
+    Each becomes an entry of the agent's own context under its key, with its origin in the metadata. An existing entry
+    gets its next version, if the content differs, and keeps its types and metadata. Live sources stay until they
+    expire. Raises Conflict if the context is archived: the sources keep waiting.
     """
     waiting = AgentShortTermMemory.objects.visible_to(owner).to_promote().filter(session_id=session_id)
     batches = promote_in_batches(owner, waiting, now=now)
     keys = dict.fromkeys(key for promoted in batches for key in promoted)
-    return Consolidated(session_id=session_id, keys=list(keys))
+    return PromotedKeys(session_id=session_id, keys=list(keys))
 
 
 def promote_in_batches(owner: Owner, waiting: ShortTermQuerySet, *, now: datetime) -> Iterator[list[str]]:
-    """Promote these entries of one session; the keys of each batch, once it is kept."""
+    """Promote these entries of one session; yield the keys of each committed batch."""
     embedded = None
-    for batch in batches_of(waiting):
-        texts = [text_of(entry.memory_value) for entry in batch]
-        # an embedder that is down is not waited for again: what has no vector is queued for it
+    for batch in split_batches(waiting):
+        texts = [searchable_text(entry.memory_value) for entry in batch]
+        # do not wait again for an embedder that is down: texts without a vector are queued
         is_down = embedded is not None and bool(embedded.error)
         embedded = replace(embedded, vectors={}) if embedded is not None and is_down else embed_texts(texts)
-        yield promote(owner, batch, embedded=embedded, now=now)
+        yield promote_batch(owner, batch, embedded=embedded, now=now)
 
 
-def batches_of(waiting: ShortTermQuerySet) -> Iterator[list[AgentShortTermMemory]]:
-    """In the order in which they came to be; where a key comes again, a new batch begins: both become versions."""
+def split_batches(waiting: ShortTermQuerySet) -> Iterator[list[AgentShortTermMemory]]:
+    """Yield the entries by id in batches; a repeated key starts a new batch, so that both values become versions."""
     rest = waiting.order_by("id")
     while batch := until_key_repeats(list(rest[:BATCH_ENTRIES])):
         yield batch
@@ -83,44 +81,54 @@ def until_key_repeats(entries: Sequence[AgentShortTermMemory]) -> list[AgentShor
     return list(by_key.values())
 
 
-def promote(owner: Owner, found: Sequence[AgentShortTermMemory], *, embedded: Embedded, now: datetime) -> list[str]:
-    """Promote those that still wait, in one transaction; their keys, of which no two may be the same.
+def promote_batch(
+    owner: Owner, found: Sequence[AgentShortTermMemory], *, embedded: EmbeddedTexts, now: datetime
+) -> list[str]:
+    """Promote those of the entries that still wait, in one transaction, and return their keys. No key may occur twice.
 
-    What would go over a quarantined entry goes on waiting. Raises Conflict where the context is archived.
+    A source whose target entry is quarantined keeps waiting. Raises Conflict if the context is archived.
     """
     ids = [entry.id for entry in found]
     with transaction.atomic():
-        # as they are now: one that was written since they were embedded is queued for the embedder
+        # read again: a value written since it was embedded is queued for the embedder
         rows = AgentShortTermMemory.objects.visible_to(owner).to_promote().filter(id__in=ids)
         waiting = list(rows.order_by("id").select_for_update())
         if not waiting:
             return []
-        context = lock_context(owner, own_context(owner, now=now).id)
-        taken = taken_keys(context, [entry.memory_key for entry in waiting])
+        context = lock_context(owner, ensure_own_context(owner, now=now).id)
+        taken = find_existing_keys(context, [entry.memory_key for entry in waiting])
         withheld = {key for key, is_quarantined in taken.items() if is_quarantined}
         entries = [entry for entry in waiting if entry.memory_key not in withheld]
         if not entries:
             return []
-        drafts = [draft_over(entry) if entry.memory_key in taken else draft_of(entry) for entry in entries]
+        drafts = [
+            # an existing entry keeps its own type and metadata
+            EntryDraft(key=entry.memory_key, value=entry.memory_value)
+            if entry.memory_key in taken
+            else promoted_draft(entry)
+            for entry in entries
+        ]
         store_entries(owner, context.id, drafts=drafts, embedded=embedded, now=now)
-        settle(entries, now=now)
-        record_promotion(owner, entries)
+        mark_promoted(entries, now=now)
+        record_audit(
+            owner,
+            operation="promote",
+            memory_type="short_term",
+            affected_ids=[entry.id for entry in entries],
+            session_id=entries[0].session_id,
+            result_count=len(entries),
+        )
     return [entry.memory_key for entry in entries]
 
 
-def taken_keys(context: PersistentContext, keys: Sequence[str]) -> dict[str, bool]:
-    """Those under which a locked context has an entry, and whether it is one that nobody may see or write over."""
+def find_existing_keys(context: PersistentContext, keys: Sequence[str]) -> dict[str, bool]:
+    """Return the keys under which a locked context has an entry, and whether that entry is quarantined."""
     identities = {keyed_identity(context.id, key): key for key in keys}
     rows = Memory.objects.filter(account_id=context.account_id, kind=Kind.CONTEXT_ENTRY, identity__in=identities)
     return {identities[identity]: is_hidden for identity, is_hidden in rows.values_list("identity", "quarantined")}
 
 
-def draft_over(entry: AgentShortTermMemory) -> EntryDraft:
-    """For a key that is taken: what the entry is, and what its metadata say, is the agent's."""
-    return EntryDraft(key=entry.memory_key, value=entry.memory_value)
-
-
-def draft_of(entry: AgentShortTermMemory) -> EntryDraft:
+def promoted_draft(entry: AgentShortTermMemory) -> EntryDraft:
     return EntryDraft(
         key=entry.memory_key,
         value=entry.memory_value,
@@ -136,19 +144,8 @@ def draft_of(entry: AgentShortTermMemory) -> EntryDraft:
     )
 
 
-def settle(entries: Sequence[AgentShortTermMemory], *, now: datetime) -> None:
-    """Mark promoted entries; delete those that only waited for it."""
+def mark_promoted(entries: Sequence[AgentShortTermMemory], *, now: datetime) -> None:
+    """Mark promoted entries, and delete those that were kept only to be promoted."""
     rows = AgentShortTermMemory.objects.filter(id__in=[entry.id for entry in entries])
     rows.filter(Q(superseded=True) | Q(expires_at__lte=now)).delete()
     rows.update(promoted_at=now)
-
-
-def record_promotion(owner: Owner, entries: Sequence[AgentShortTermMemory]) -> None:
-    record(
-        owner,
-        operation="promote",
-        memory_type="short_term",
-        affected_ids=[entry.id for entry in entries],
-        session_id=entries[0].session_id,
-        result_count=len(entries),
-    )

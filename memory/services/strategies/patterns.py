@@ -1,12 +1,12 @@
-"""Patterns become strategies (X12): what was done where it ended well is learnt, or counted where it is known.
+"""Extracting strategies from work (X12): tool calls that ended well become a strategy, or count as use of a known one.
 
-A work is known where a strategy of the same holder and channel calls the same tools in the same order for a task that
-is alike (`extraction.patterns`), whoever learnt it. A use is counted once a strategy, conversation and outcome, so that
-a conversation that is reopened and ends again, or an agent that counted it itself, counts nothing twice. Where it ended
-badly nothing is learnt, but what is known counts a failure.
+A run is known if a strategy of the same holder and channel, learned by any agent, calls the same tools in the same
+order for a similar task (`extraction.patterns`). A use is counted once for each strategy, conversation and outcome, so
+that a conversation that is reopened and ends again, or an agent that counted the use itself, counts nothing twice.
+Where work ended badly nothing is learned, but known strategies count a failure.
 
-What was learnt, and that a source was looked at, is one transaction for each source. Nothing here waits for a source
-that somebody is writing to: the next run finds it.
+Each source is one transaction, which also marks it as extracted. A source that is being written to is skipped: the next
+run finds it.
 """
 
 import logging
@@ -21,33 +21,31 @@ from django.db import connection, transaction
 from django.db.models import Q
 
 from memory.extraction.patterns import ALIKE_SHARE, Pattern, task_likeness
-from memory.identity import holder
+from memory.identity import holder_key
 from memory.models import Conversation, Kind, Strategy, StrategyUse
-from memory.services.embedding.embed import Embedded, embed_texts
-from memory.services.entities.resolve import of_holder
+from memory.services.embedding.embed import EmbeddedTexts, embed_texts
+from memory.services.entities.resolve import filter_by_holder, holder_of_row
 from memory.services.strategies.learn import (
-    PATTERNS,
+    PATTERN_SOURCE,
     StrategyDraft,
-    Use,
-    count_use,
-    holder_of,
-    lock_rows,
-    put_strategy,
+    count_strategy_use,
+    lock_strategy_rows,
     strategy_identity,
+    upsert_strategy,
 )
-from memory.services.strategies.sources import Source, Work
+from memory.services.strategies.sources import PatternRun, WorkSource
 
 logger = logging.getLogger(__name__)
 
-# as it was read, or else it is looked at again
-MARK_CONVERSATIONS = """
+# marks only rows that are as they were read; others are extracted again
+MARK_CONVERSATIONS_EXTRACTED = """
 UPDATE conversations SET patterns_extracted_at = %s FROM (
     SELECT c.id FROM conversations c
     JOIN unnest(%s::uuid[], %s::timestamptz[], %s::text[]) AS read (id, ended_at, outcome) USING (id, ended_at, outcome)
     WHERE c.patterns_extracted_at IS NULL FOR NO KEY UPDATE OF c SKIP LOCKED
 ) AS same WHERE conversations.id = same.id
 """
-MARK_GOALS = """
+MARK_GOALS_EXTRACTED = """
 UPDATE goals SET patterns_extracted_at = %s FROM (
     SELECT g.memory_ptr_id FROM goals g
     JOIN unnest(%s::uuid[], %s::timestamptz[], %s::text[]) AS read (id, completed_at, status)
@@ -57,16 +55,16 @@ UPDATE goals SET patterns_extracted_at = %s FROM (
 """
 
 
-class Outdated(Exception):  # noqa: N818 - it says what happened
-    """Somebody has written to the source since it was read, or is writing to it: what was done is taken back."""
+class SourceChanged(Exception):  # noqa: N818 - it says what happened
+    """The source was or is being written to since it was read: its transaction is rolled back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    """What became of some sources: how many are looked at now, how many failed, and what came of it by name.
+class PatternResults:
+    """Numbers of sources that were marked and that failed, and counts by name.
 
-    `strategies_learnt`, `strategies_counted` (known ones that worked, or did not, once more; `strategies_revived` of
-    them were archived or expired), `refused` ones, which are in quarantine, and sources with `nothing_to_learn`.
+    `strategies_learnt`; `strategies_counted`: known ones that were used again, `strategies_revived` of them archived or
+    expired; `refused`: quarantined ones; `nothing_to_learn`: sources without a result.
     """
 
     marked: int
@@ -74,32 +72,34 @@ class Looked:
     figures: Counter[str]
 
 
-def look_at(sources: Sequence[Source], *, now: datetime, renew: Callable[[], None]) -> Looked:
-    """Learn from what ended. Sources that wait for their goals are left."""
-    idle = [source for source in sources if not source.works and not source.waits]
-    marked = mark(idle, now=now)
+def extract_patterns(sources: Sequence[WorkSource], *, now: datetime, renew: Callable[[], None]) -> PatternResults:
+    """Learn strategies from sources, except those that wait for their goals. `renew` is called before each."""
+    idle = [source for source in sources if not source.runs and not source.waits_for_goals]
+    marked = mark_extracted(idle, now=now)
     figures = Counter(nothing_to_learn=marked)
     failed = 0
-    busy = [source for source in sources if source.works]
-    # outside of transactions: it may take seconds
-    embedded = embed_texts(unknown_texts(busy, now=now))
+    busy = [source for source in sources if source.runs]
+    # outside transactions, as it may take seconds
+    embedded = embed_texts(texts_of_new_strategies(busy, now=now))
     for source in busy:
         renew()
         try:
-            figures += look_at_one(source, embedded=embedded, now=now)
+            figures += extract_from_source(source, embedded=embedded, now=now)
             marked += 1
-        except Outdated:
+        except SourceChanged:
             continue
-        except Exception as err:  # noqa: BLE001 - the outermost loop of the works
-            # its words may be the conversation's
-            logger.error("patterns of %s failed: %s", source.row, type(err).__name__)
+        except Exception as err:  # noqa: BLE001 - the outermost loop of the job
+            # only the type: the message may quote the conversation
+            logger.error("extracting patterns of %s failed: %s", source.row, type(err).__name__)
             failed += 1
-    return Looked(marked=marked, failed=failed, figures=figures)
+    return PatternResults(marked=marked, failed=failed, figures=figures)
 
 
-def mark(sources: Sequence[Source], *, now: datetime) -> int:
-    """Say of these, all conversations or all goals, that they were looked at; of how many, as they were read. One
-    statement, none for none."""
+def mark_extracted(sources: Sequence[WorkSource], *, now: datetime) -> int:
+    """Mark sources, all conversations or all goals, as extracted if they are as they were read. Returns how many.
+
+    One statement; none for no sources.
+    """
     if not sources:
         return 0
     rows = [source.row for source in sources]
@@ -107,124 +107,133 @@ def mark(sources: Sequence[Source], *, now: datetime) -> int:
     states = [row.outcome if isinstance(row, Conversation) else row.status for row in rows]
     with connection.cursor() as cursor:
         parameters: list[Any] = [now, [row.pk for row in rows], [source.ended_at for source in sources], states]
-        cursor.execute(MARK_GOALS if is_goal else MARK_CONVERSATIONS, parameters)
+        cursor.execute(MARK_GOALS_EXTRACTED if is_goal else MARK_CONVERSATIONS_EXTRACTED, parameters)
         return int(cursor.rowcount)
 
 
-def unknown_texts(sources: Iterable[Source], *, now: datetime) -> list[str]:
-    """Of what seems to be new: it is embedded before it is known whether it is."""
-    by_account: dict[UUID, list[tuple[Source, Work]]] = {}
+def texts_of_new_strategies(sources: Iterable[WorkSource], *, now: datetime) -> list[str]:
+    """Return the texts of runs that no known strategy matches. They are embedded before the runs are stored."""
+    by_account: dict[UUID, list[tuple[WorkSource, PatternRun]]] = {}
     for source in sources:
         if source.success:
-            by_account.setdefault(source.owner.account_id, []).extend((source, work) for work in source.works)
+            by_account.setdefault(source.owner.account_id, []).extend((source, run) for run in source.runs)
     texts = []
     for account_id, found in by_account.items():
-        known = list(known_strategies(account_id, [work.pattern for _, work in found], now=now))
-        texts += [draft_of(source, work).text for source, work in found if best_match(source, work, known) is None]
+        known = list(strategies_with_same_tools(account_id, [run.pattern for _, run in found], now=now))
+        texts += [
+            strategy_draft_from_run(source, run).text
+            for source, run in found
+            if find_best_match(source, run, known) is None
+        ]
     return texts
 
 
-def known_strategies(account_id: UUID, patterns: Iterable[Pattern], *, now: datetime) -> Any:
-    """Those that call the same tools in the same order as one of these, be they in quarantine or not."""
+def strategies_with_same_tools(account_id: UUID, patterns: Iterable[Pattern], *, now: datetime) -> Any:
+    """Return the strategies, quarantined or not, that call the same tools in the same order as one of the patterns."""
     rows: Any = Strategy.objects.filter(account_id=account_id, kind=Kind.STRATEGY, archived=False)
     sequences = [list(steps) for steps in dict.fromkeys(pattern.steps for pattern in patterns)]
     return rows.filter(Q(expires_at=None) | Q(expires_at__gt=now), tool_sequence__in=sequences)
 
 
-def best_match(source: Source, work: Work, known: Iterable[Strategy]) -> Strategy | None:
-    """The one that the work followed: of the same holder and channel, for the task that is most alike; of several the
-    oldest."""
-    whose = (holder(source.owner), source.owner.channel)
+def find_best_match(source: WorkSource, run: PatternRun, known: Iterable[Strategy]) -> Strategy | None:
+    """Return the strategy that the run followed: of its holder and channel, for the most similar task; else None.
+
+    Of equally similar ones the oldest is returned.
+    """
+    scope = (holder_key(source.owner), source.owner.channel)
     scored = [
-        (-task_likeness(work.pattern, pattern_of(strategy)), strategy.pk, strategy)
+        (-task_likeness(run.pattern, pattern_of_strategy(strategy)), strategy.pk, strategy)
         for strategy in known
-        if (holder_of(strategy), strategy.channel) == whose and tuple(strategy.tool_sequence) == work.pattern.steps
+        if (holder_of_row(strategy), strategy.channel) == scope and tuple(strategy.tool_sequence) == run.pattern.steps
     ]
     score, _, strategy = min(scored, default=(0.0, None, None))
     return strategy if -score >= ALIKE_SHARE else None
 
 
-def pattern_of(strategy: Strategy) -> Pattern:
-    task = strategy.context_pattern or ("" if strategy.source == PATTERNS else strategy.description)
+def pattern_of_strategy(strategy: Strategy) -> Pattern:
+    task = strategy.context_pattern or ("" if strategy.source == PATTERN_SOURCE else strategy.description)
     return Pattern(steps=tuple(strategy.tool_sequence), task=task, task_type=strategy.task_type)
 
 
-def look_at_one(source: Source, *, embedded: Embedded, now: datetime) -> Counter[str]:
-    """One transaction. Raises Outdated."""
+def extract_from_source(source: WorkSource, *, embedded: EmbeddedTexts, now: datetime) -> Counter[str]:
+    """Learn from one source in one transaction. Raises SourceChanged."""
     is_conversation = isinstance(source.row, Conversation)
     with transaction.atomic():
-        # conversations before the memories in them, as everybody locks them; goals behind, being memories
-        if is_conversation and not mark([source], now=now):
-            raise Outdated
-        done = settle_works(source, embedded=embedded, now=now)
-        if not is_conversation and not mark([source], now=now):
-            raise Outdated
+        # conversations are locked before the memories in them, as everywhere; goals, being memories, after those
+        if is_conversation and not mark_extracted([source], now=now):
+            raise SourceChanged
+        done = store_runs(source, embedded=embedded, now=now)
+        if not is_conversation and not mark_extracted([source], now=now):
+            raise SourceChanged
     return done or Counter(nothing_to_learn=1)
 
 
-def settle_works(source: Source, *, embedded: Embedded, now: datetime) -> Counter[str]:
-    known, counted = lock_matching(source, now=now), uses_in(source)
-    done: Counter[str] = Counter()
-    for work in source.works:
-        strategy = best_match(source, work, known)
+def store_runs(source: WorkSource, *, embedded: EmbeddedTexts, now: datetime) -> Counter[str]:
+    known, counted = lock_matching_strategies(source, now=now), read_counted_uses(source)
+    counts: Counter[str] = Counter()
+    uses = 0
+    for run in source.runs:
+        strategy = find_best_match(source, run, known)
         if strategy is None and source.success:
-            strategy, figures = learn(source, work, embedded=embedded, now=now)
+            strategy, figures = learn_from_run(source, run, embedded=embedded, now=now)
             known.append(strategy)
-            done += figures
+            counts += figures
         if strategy is not None and strategy.quarantined:
-            done["refused"] += 1
-        elif strategy is not None and (strategy.pk, work.conversation) not in counted:
-            counted.add((strategy.pk, work.conversation))
-            count_use(source.owner, strategy, use_of(source, work), now=source.ended_at)
-            done["uses"] += 1
-    return told(done)
+            counts["refused"] += 1
+        elif strategy is not None and (strategy.pk, run.conversation_pk) not in counted:
+            counted.add((strategy.pk, run.conversation_pk))
+            count_strategy_use(
+                source.owner,
+                strategy,
+                success=bool(source.success),
+                conversation_pk=run.conversation_pk,
+                now=source.ended_at,
+            )
+            uses += 1
+    # the first use of a learned strategy does not count as use of a known one
+    return counts + Counter(strategies_counted=uses - counts["strategies_learnt"])
 
 
-def told(done: Counter[str]) -> Counter[str]:
-    """The figures: the first use of a strategy that was learnt is no count of a known one."""
-    uses = done.pop("uses", 0)
-    return done + Counter(strategies_counted=uses - done["strategies_learnt"])
-
-
-def lock_matching(source: Source, *, now: datetime) -> list[Strategy]:
-    """The strategies that its works followed, alone, in the order of everybody who locks memories."""
+def lock_matching_strategies(source: WorkSource, *, now: datetime) -> list[Strategy]:
+    """Lock the strategies that the source's runs followed, in the order in which all code locks memories."""
     owner = source.owner
-    rows = known_strategies(owner.account_id, [work.pattern for work in source.works], now=now)
-    rows = rows.filter(of_holder(owner), channel=owner.channel)
+    rows = strategies_with_same_tools(owner.account_id, [run.pattern for run in source.runs], now=now)
+    rows = rows.filter(filter_by_holder(owner), channel=owner.channel)
     known = list(rows)
-    matches = [best_match(source, work, known) for work in source.works]
-    return list(lock_rows(rows.filter(pk__in={match.pk for match in matches if match is not None})))
+    matches = [find_best_match(source, run, known) for run in source.runs]
+    return list(lock_strategy_rows(rows.filter(pk__in={match.pk for match in matches if match is not None})))
 
 
-def uses_in(source: Source) -> set[tuple[UUID, UUID | None]]:
-    """What is counted in its conversations already, by strategy: of uses that ended as it did."""
-    places = {work.conversation for work in source.works if work.conversation is not None}
-    uses = StrategyUse.objects.filter(account_id=source.owner.account_id, conversation_id__in=places)
+def read_counted_uses(source: WorkSource) -> set[tuple[UUID, UUID | None]]:
+    """Return the uses with the source's outcome that are counted already, as strategy and conversation."""
+    conversations = {run.conversation_pk for run in source.runs if run.conversation_pk is not None}
+    uses = StrategyUse.objects.filter(account_id=source.owner.account_id, conversation_id__in=conversations)
     return set(uses.filter(success=bool(source.success)).values_list("strategy_id", "conversation_id"))
 
 
-def use_of(source: Source, work: Work) -> Use:
-    return Use(success=bool(source.success), conversation=work.conversation)
+def learn_from_run(
+    source: WorkSource, run: PatternRun, *, embedded: EmbeddedTexts, now: datetime
+) -> tuple[Strategy, Counter[str]]:
+    """Store the run's strategy, and count whether it was new or revived.
 
-
-def learn(source: Source, work: Work, *, embedded: Embedded, now: datetime) -> tuple[Strategy, Counter[str]]:
-    """New; or one that was archived, or had expired; or that which such a one was merged into, which is known."""
-    draft = draft_of(source, work)
-    strategy, is_new = put_strategy(source.owner, draft, embedded=embedded, now=now)
+    A strategy that was merged into another counts as neither: that one was known.
+    """
+    draft = strategy_draft_from_run(source, run)
+    strategy, is_new = upsert_strategy(source.owner, draft, embedded=embedded, now=now)
     is_itself = strategy.identity == strategy_identity(source.owner, draft)
     return strategy, Counter(strategies_learnt=int(is_new), strategies_revived=int(is_itself and not is_new))
 
 
-def draft_of(source: Source, work: Work) -> StrategyDraft:
-    row, goal = source.row, work.goal
+def strategy_draft_from_run(source: WorkSource, run: PatternRun) -> StrategyDraft:
+    row, goal = source.row, run.goal_id
     named = {"conversation_id": row.conversation_id, "goal_id": "" if goal is None else str(goal)}
     return StrategyDraft(
-        description=work.pattern.description,
-        context_pattern=work.pattern.task,
-        tool_sequence=work.pattern.steps,
-        task_type=work.pattern.task_type,
+        description=run.pattern.description,
+        context_pattern=run.pattern.task,
+        tool_sequence=run.pattern.steps,
+        task_type=run.pattern.task_type,
         conversation_id=row.conversation_id,
-        source=PATTERNS,
+        source=PATTERN_SOURCE,
         event_time=source.ended_at,
         metadata={"learnt_from": {name: value for name, value in named.items() if value}},
     )

@@ -1,205 +1,250 @@
-"""Summaries of conversations: each stands for everything up to a turn, and takes in the one before it.
+"""Making summaries of conversations: each covers everything up to a turn and includes the summary before it.
 
-A worker claims a conversation, reads a stretch of turns, has it digested outside transactions, and stores the summary
-in one transaction that first checks that the claim still holds, and that what was digested still says the same: a
-killed worker leaves the stretch to be done again, and no stretch is done twice. What a model cannot be shown at once
-is done stretch by stretch; what covered a stretch and is gone since, or quarantined, is made again.
+A worker claims a conversation, reads the next turns, has them digested outside transactions, and stores the summary in
+one transaction. That first checks that the claim still holds and that the digested turns are unchanged: a killed worker
+leaves the turns to be done again, and nothing is done twice. Turns that a model cannot be shown together take several
+claims. A summary that is deleted or quarantined is made again.
 """
 
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Q
 from redis.exceptions import RedisError
 
 from memory import conf
-from memory.audit import record
-from memory.models import Conversation, EpisodicMemory, Link, Memory, Participant
+from memory.audit import record_audit
+from memory.extraction.messages import tools_named
+from memory.models import Conversation, EpisodicMemory, Link, Memory, Participant, Turn
 from memory.owner import Owner
-from memory.providers.digests import Digest, summary_digester
-from memory.services.conversations.lifecycle import lineage_of, lock_found, plan_summary
+from memory.providers.digests import (
+    Digest,
+    Digester,
+    TranscriptSegment,
+    cut_message,
+    how_many_fit,
+    room_for_messages,
+    summary_digester,
+)
+from memory.providers.language_models import Usage
+from memory.providers.summaries import Message
+from memory.services.conversations.lifecycle import lock_visible_conversation, plan_summary, read_continuations
 from memory.services.conversations.queue import (
     SUMMARIES,
-    Claimed,
-    Outcome,
-    Settled,
-    Steps,
-    WorkedBatch,
-    claim_rows,
-    give_up,
-    held,
+    BatchResult,
+    Claim,
+    ClaimOutcome,
+    ClaimResult,
+    ClaimWorker,
+    claim_conversations,
+    held_rows,
     is_same_as_read,
-    put_back,
-    settle_row,
+    keep_usage,
+    make_due_now,
+    message_of_turn,
+    read_turns_within,
+    record_failure,
+    reset_claim_columns,
     turns_between,
     unpark,
 )
-from memory.services.embedding.embed import Embedded, embed_texts
-from memory.services.memories.correct import mark_all
+from memory.services.embedding.embed import EmbeddedTexts, embed_texts
+from memory.services.memories.correct import mark_rows
 from memory.services.memories.links import SUPERSEDES
-from memory.services.operations.usage import record_usage
-from memory.services.summaries.batches import Work, digest_work, read_work
-from memory.services.summaries.episodes import (
+from memory.services.summaries.store import (
     LOG,
     SOURCE,
+    EpisodeDraft,
     covered_turns,
     current_summaries,
     current_summary,
     live_summaries,
-    number_in,
+    read_metadata_count,
     store_copies,
+    stored_digest,
 )
-from memory.services.summaries.store import EpisodeDraft
 from memory.tiers.session_stores import session_store
-
-ADVANCED = (
-    *("summarized_count", "buffer_from", "summarize_after", "summarize_to"),
-    *("summary_lease_until", "summary_attempts", "summary_error"),
-)
-
-
-def claim_due(*, now: datetime, limit: int, account_id: UUID | None) -> list[Claimed]:
-    return claim_rows(SUMMARIES, now=now, limit=limit, account_id=account_id, target_of=target_of)
-
-
-def target_of(conversation: Conversation) -> int:
-    """Up to which turn its next summary goes: as asked for, else all but the last ones."""
-    wanted = conversation.summarize_to
-    if wanted is None:
-        wanted = conversation.turn_count - conf.SUMMARY_KEEP_MESSAGES
-    return max(wanted, conversation.summarized_count)
-
-
-def advance(conversation: Conversation, claim: Claimed, *, stop: int, now: datetime) -> None:
-    """The turns before `stop` are in the summary; what is left of the claim, or was asked for meanwhile, is due now."""
-    # a summary that was lost is made again from the beginning on
-    conversation.summarized_count = max(conversation.summarized_count, stop)
-    latest = conversation.turn_count - conf.SUMMARY_KEEP_MESSAGES
-    conversation.buffer_from = max(conversation.buffer_from, min(stop, latest))
-    settle_row(conversation, SUMMARIES)
-    wanted = max(claim.target, conversation.summarize_to or 0)
-    if wanted > stop:
-        conversation.summarize_to, conversation.summarize_after = wanted, now
-    else:
-        conversation.summarize_to = None
-        plan_summary(conversation, now=now)
-    conversation.save(update_fields=ADVANCED)
-
+from memory_project.tracing import traced
 
 logger = logging.getLogger(__name__)
 
 USE = "summary"
 ACTOR = "job:summarize"
-
-ASKED = (
+ADVANCED_COLUMNS = (
+    *("summarized_count", "buffer_from", "summarize_after", "summarize_to"),
+    *("summary_lease_until", "summary_attempts", "summary_error"),
+)
+REQUEST_COLUMNS = (
     *("summarize_to", "summarize_after", "summary_parked_at"),
     *("summary_lease_until", "summary_attempts", "summary_error"),
 )
 
-Digesting = Future[Digest | None]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryWork:
+    """The turns before `stop` that the current summary does not cover, in parts that a digester can be shown.
+
+    `previous` is the summary that the new one includes. `usages` grow while the parts are digested.
+    """
+
+    claim: Claim
+    start: int
+    stop: int
+    turns: Sequence[Turn]
+    parts: Sequence[Sequence[Message]]
+    previous: EpisodicMemory | None
+    usages: list[Usage] = field(default_factory=list)
 
 
 def request_summary(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
-    """Queue a summary of everything that was said so far, the latest messages too, parked or not. Raises NotFound."""
+    """Queue a summary of all turns so far, the latest included, parked or not. Raises NotFound."""
     with transaction.atomic():
-        conversation = lock_found(owner, conversation_id)
+        conversation = lock_visible_conversation(owner, conversation_id)
         if conversation.turn_count > covered_turns(conversation, current_summary(conversation)):
             unpark(conversation, SUMMARIES)
             conversation.summarize_to = conversation.turn_count
             conversation.summarize_after = now
-            conversation.save(update_fields=ASKED)
+            conversation.save(update_fields=REQUEST_COLUMNS)
     return conversation
 
 
 def latest_summary(owner: Owner, conversation: Conversation) -> EpisodicMemory | None:
-    """The conversation's summary, else that of the nearest one which it resumes; None where the owner takes no part.
+    """Return the summary of a conversation, or of the nearest one that it resumes. None if the owner takes no part.
 
-    Who takes part may read the whole log, and so the summary whichever agent's copy it is. A conversation resumed is
-    of the same user, or of none.
+    An agent that takes part may read the whole log, and so the summary whichever agent's copy it is.
     """
     lineage = [conversation.conversation_id]
     if conversation.continues:
-        lineage = lineage_of(owner, conversation.conversation_id)
-    readable = Conversation.objects.visible_to(owner)
-    of_user = readable.filter(Q(id=conversation.id) | Q(user_id__in=("", conversation.user_id)))
+        lineage = list(read_continuations(owner, conversation.conversation_id))
+    # a resumed conversation of another user is left out
+    visible = Conversation.objects.visible_to(owner)
+    of_user = visible.filter(Q(id=conversation.id) | Q(user_id__in=("", conversation.user_id)))
     rows = current_summaries(owner.account_id, lineage, among=of_user)
     return min(rows, key=lambda row: lineage.index(row.conversation_id), default=None)
 
 
 def summarize_due(
     *, now: datetime, limit: int, account_id: UUID | None = None, renew: Callable[[], None] = lambda: None
-) -> WorkedBatch:
-    """Summarize a stretch of each conversation that is due, at most `limit` of them, oldest first.
+) -> BatchResult:
+    """Summarize the next turns of each due conversation, at most `limit` of them, oldest first.
 
-    Safe to be killed anywhere, and to run in several workers. What fails stays queued, and keeps nothing else back.
-    `renew` is called now and then.
+    Safe to be killed anywhere and to run in several workers. A failed conversation stays queued and delays no other
+    one. `renew` is called now and then.
     """
     digester = summary_digester()
-    steps: Steps[Work, Digest | None] = Steps(
-        read=read_work,
-        think=lambda work: digest_work(work, digester),
-        settle=lambda work, digesting: settle(work, digesting, now=now),
-        give_up=lambda claim, err: give_up(claim, err, now=now),
+    worker: ClaimWorker[SummaryWork, Digest | None] = ClaimWorker(
+        read=read_summary_work,
+        compute=lambda work: digest_work(work, digester),
+        store=lambda work, digesting: store_summary_result(work, digesting, now=now),
+        now=now,
         renew=renew,
     )
-    claims = claim_due(now=now, limit=limit, account_id=account_id)
-    return WorkedBatch.of(list(steps.work_off(claims, threads=len(claims) if digester.is_remote else 1)))
+    claims = claim_conversations(SUMMARIES, now=now, limit=limit, account_id=account_id, target_of=summary_target)
+    return BatchResult.of(list(worker.process_claims(claims, threads=len(claims) if digester.is_remote else 1)))
 
 
-def settle(work: Work, digesting: Digesting, *, now: datetime) -> Settled:
-    """Keep what a digested work cost, and store what came of it."""
+def summary_target(conversation: Conversation) -> int:
+    """Return up to which turn the next summary goes: as requested, or all but the last ones."""
+    target = conversation.summarize_to
+    if target is None:
+        target = conversation.turn_count - conf.SUMMARY_KEEP_MESSAGES
+    return max(target, conversation.summarized_count)
+
+
+def read_summary_work(claim: Claim) -> SummaryWork:
+    """Read the current summary and the turns after it: as many as a model can be shown together, at least one."""
+    previous = current_summary(claim.conversation)
+    start = covered_turns(claim.conversation, previous)
+    unread = turns_between(claim, start, claim.target)
+    room = room_for_messages(stored_digest(previous), max_tokens=conf.SUMMARY_INPUT_TOKENS)
+    turns = read_turns_within(unread, max_tokens=room)
+    messages = [message_of_turn(turn) for turn in turns]
+    fitting = how_many_fit(messages, max_tokens=room)
+    # turns that are missing or quarantined after the last one count as done with it
+    following = unread.filter(index__gt=turns[fitting - 1].index).first() if fitting else None
+    return SummaryWork(
+        claim=claim,
+        start=start,
+        stop=claim.target if following is None else following.index,
+        turns=turns[:fitting],
+        parts=cut_into_parts(messages[:fitting], room=room),
+        previous=previous,
+    )
+
+
+def cut_into_parts(messages: Sequence[Message], *, room: int) -> list[Sequence[Message]]:
+    """Return one part of all messages; a single message that does not fit is cut into several."""
+    if len(messages) != 1:
+        return [messages] if messages else []
+    if len(list(cut_message(messages[0], max_tokens=room))) == 1:
+        return [messages]
+    # leaves room for the digest of the pieces before, whatever its size will be
+    return [[piece] for piece in cut_message(messages[0], max_tokens=conf.SUMMARY_INPUT_TOKENS // 2)]
+
+
+@traced("summarize", account=lambda work: work.claim.conversation.account_id)
+def digest_work(work: SummaryWork, digester: Digester) -> Digest | None:
+    """Digest part after part into the previous summary. Return None if there is nothing to digest, now or before.
+
+    Uses no database and may run in a thread. Raises ProviderError; the work has the usages until then.
+    """
+    digest = stored_digest(work.previous)
+    tools = tools_named([turn.payload for turn in work.turns])
+    for part in work.parts:
+        digest = digester.digest(
+            TranscriptSegment(messages=part, previous=digest, tools=tools),
+            max_tokens=conf.SUMMARY_TOKENS,
+            meter=work.usages.append,
+            deadline_seconds=conf.SUMMARY_TIMEOUT_SECONDS,
+        )
+    return digest
+
+
+def store_summary_result(work: SummaryWork, digesting: "Future[Digest | None]", *, now: datetime) -> ClaimResult:
+    """Record what a digest cost and store the summary made of it."""
     try:
-        keep_usage(work, now=now)
+        keep_usage(work.claim.conversation.account_id, use=USE, usages=work.usages, now=now)
         digest = digesting.result()
         return store_summary(work, digest, embedded=embed_texts([digest.summary] if digest else []), now=now)
-    except Exception as err:  # noqa: BLE001 - the outermost loop of the works
-        return give_up(work.claim, err, now=now)
+    except Exception as err:  # noqa: BLE001 - the job's outermost loop
+        return record_failure(work.claim, err, now=now)
 
 
-def keep_usage(work: Work, *, now: datetime) -> None:
-    """What the model cost, whatever becomes of the summary."""
-    try:
-        with transaction.atomic():
-            record_usage(work.claim.conversation.account_id, use=USE, usages=work.usages, now=now)
-    except IntegrityError:
-        logger.warning("usage for conversation %s not kept: its account is gone", work.claim.conversation.id)
-
-
-def store_summary(work: Work, digest: Digest | None, *, embedded: Embedded, now: datetime) -> Settled:
-    """Store what was digested, if the claim still holds and all of it is still so; else it is done anew."""
+def store_summary(work: SummaryWork, digest: Digest | None, *, embedded: EmbeddedTexts, now: datetime) -> ClaimResult:
+    """Store a summary if the claim still holds and what was digested is unchanged; else make it due again."""
     with transaction.atomic():
-        conversation = held(work.claim).select_for_update(no_key=True).first()
+        conversation = held_rows(work.claim).select_for_update(no_key=True).first()
         if conversation is None:
-            return Settled(outcome=Outcome.OUTDATED)
+            return ClaimResult(outcome=ClaimOutcome.OUTDATED)
         before = lock_summaries(conversation)
-        if not is_current(work):
-            put_back(work.claim, now=now)
-            return Settled(outcome=Outcome.OUTDATED)
+        if not is_work_current(work):
+            make_due_now(work.claim, now=now)
+            return ClaimResult(outcome=ClaimOutcome.OUTDATED)
         figures: dict[str, int] = {}
         if digest is not None and digest.summary and work.turns:
             figures = replace_summaries(conversation, work, digest, before, embedded=embedded, now=now)
         figures["turns"] = max(work.stop - conversation.summarized_count, 0)
-        advance(conversation, work.claim, stop=work.stop, now=now)
+        advance_summary(conversation, work.claim, stop=work.stop, now=now)
     trim_session(conversation)
-    return Settled(outcome=Outcome.STORED, figures=figures)
+    return ClaimResult(outcome=ClaimOutcome.STORED, figures=figures)
 
 
 def lock_summaries(conversation: Conversation) -> list[Memory]:
-    """Those that the new one will supersede; nobody corrects one of them until it has."""
+    """Lock the summaries that the new one supersedes, so that nobody corrects them meanwhile."""
     this = Conversation.objects.filter(id=conversation.id)
     live = live_summaries(conversation.account_id, [conversation.conversation_id], among=this)
-    # locked in the order of everybody who locks memories, or two of them would wait for each other
+    # in the order in which memories are always locked, or two transactions could deadlock
     in_order = Memory.objects.filter(id__in=live.values("id")).order_by("id").only("id", "agent_id")
     return list(in_order.select_for_update(no_key=True))
 
 
-def is_current(work: Work) -> bool:
-    """Whether all that was digested is still there as it was: it may have been corrected, deleted, or quarantined."""
+def is_work_current(work: SummaryWork) -> bool:
+    """Return whether nothing that was digested has been corrected, deleted or quarantined since."""
     previous, summary = work.previous, current_summary(work.claim.conversation)
     if (previous and (previous.id, previous.version)) != (summary and (summary.id, summary.version)):
         return False
@@ -208,24 +253,24 @@ def is_current(work: Work) -> bool:
 
 def replace_summaries(
     conversation: Conversation,
-    work: Work,
+    work: SummaryWork,
     digest: Digest,
     before: Sequence[Memory],
     *,
-    embedded: Embedded,
+    embedded: EmbeddedTexts,
     now: datetime,
 ) -> dict[str, int]:
-    """An episode for each agent that takes part; those before are archived, and linked to the new ones. Figures."""
+    """Store an episode for each participant and archive the former ones, linked to the new. Return figures."""
     account = Owner(account_id=conversation.account_id, channel=conversation.channel, actor=ACTOR)
-    parts = Participant.objects.of_conversation(conversation.account_id, conversation.conversation_id)
-    agents = sorted(parts.values_list("agent_id", flat=True)) or [""]
-    owner = replace(account, user_id=conversation.user_id)
-    new = store_copies(owner, draft_of(conversation, work, digest), agents=agents, embedded=embedded, now=now)
-    supersede(account, before, new, now=now)
+    participants = Participant.objects.of_conversation(conversation.account_id, conversation.conversation_id)
+    agents = sorted(participants.values_list("agent_id", flat=True)) or [""]
+    owner, draft = replace(account, user_id=conversation.user_id), build_summary_draft(conversation, work, digest)
+    new = store_copies(owner, draft, agents=agents, embedded=embedded, now=now)
+    supersede_summaries(account, before, new, now=now)
     return {"episodes_stored": len(new), "episodes_archived": len(before), "links_made": len(before)}
 
 
-def draft_of(conversation: Conversation, work: Work, digest: Digest) -> EpisodeDraft:
+def build_summary_draft(conversation: Conversation, work: SummaryWork, digest: Digest) -> EpisodeDraft:
     before = work.previous.metadata if work.previous else {}
     return EpisodeDraft(
         conversation_id=conversation.conversation_id,
@@ -238,36 +283,49 @@ def draft_of(conversation: Conversation, work: Work, digest: Digest) -> EpisodeD
         metadata={
             LOG: str(conversation.id),
             "summarizer": digest.source,
-            "first_index": number_in(before, "first_index") if before else work.turns[0].index,
+            "first_index": read_metadata_count(before, "first_index") if before else work.turns[0].index,
             "last_index": work.turns[-1].index,
-            "turns": number_in(before, "turns") + len(work.turns),
+            "turns": read_metadata_count(before, "turns") + len(work.turns),
         },
     )
 
 
-def supersede(account: Owner, before: Sequence[Memory], new: Sequence[EpisodicMemory], *, now: datetime) -> None:
-    """Archive the summaries before; each is linked from its agent's new one, or the first where it has none."""
+def supersede_summaries(
+    account: Owner, before: Sequence[Memory], new: Sequence[EpisodicMemory], *, now: datetime
+) -> None:
+    """Archive the former summaries, each linked from its agent's new one or, if there is none, from the first."""
     if not before:
         return
     by_agent = {row.agent_id: row for row in new}
     ids = [row.id for row in before]
-    mark_all(Memory.objects.filter(id__in=ids), mark="archive", now=now)
+    mark_rows(Memory.objects.filter(id__in=ids), mark="archive", now=now)
     Link.objects.bulk_create(
         [
-            Link(
-                account_id=account.account_id,
-                source=by_agent.get(old.agent_id, new[0]),
-                target=old,
-                type=SUPERSEDES,
-            )
+            Link(account_id=account.account_id, source=by_agent.get(old.agent_id, new[0]), target=old, type=SUPERSEDES)
             for old in before
         ]
     )
-    record(account, operation="archive", memory_type="episodic", affected_ids=ids, result_count=len(ids))
+    record_audit(account, operation="archive", memory_type="episodic", affected_ids=ids, result_count=len(ids))
+
+
+def advance_summary(conversation: Conversation, claim: Claim, *, stop: int, now: datetime) -> None:
+    """Count the turns before `stop` as summarized. What the claim left, or was requested meanwhile, is due now."""
+    # a lost summary is made again from the first turn
+    conversation.summarized_count = max(conversation.summarized_count, stop)
+    latest = conversation.turn_count - conf.SUMMARY_KEEP_MESSAGES
+    conversation.buffer_from = max(conversation.buffer_from, min(stop, latest))
+    reset_claim_columns(conversation, SUMMARIES)
+    target = max(claim.target, conversation.summarize_to or 0)
+    if target > stop:
+        conversation.summarize_to, conversation.summarize_after = target, now
+    else:
+        conversation.summarize_to = None
+        plan_summary(conversation, now=now)
+    conversation.save(update_fields=ADVANCED_COLUMNS)
 
 
 def trim_session(conversation: Conversation) -> None:
-    """The log has everything: a buffer that cannot be trimmed is only longer than it need be."""
+    """Trim the session's buffer. If that fails, the buffer only stays longer than needed: the log has everything."""
     try:
         session_store().trim(conversation)
     except RedisError as err:

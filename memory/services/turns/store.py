@@ -1,8 +1,8 @@
-"""Turns: storing what was said (row, vector and session, in this order), and reading it again.
+"""Storing turns of conversations (row, vector and session, in this order), and reading them.
 
-A turn's number is given under the lock of its conversation's row, so that any number of clients can append to one
-conversation and none of them loses or reorders anything. What is in the log reaches the session's buffer after the
-commit; where that fails, the hybrid store reads it from the log.
+A turn gets its number under the lock of its conversation's row, so any number of clients can append to one conversation
+and none of them loses or reorders turns. New turns reach the session's buffer after the commit; if that fails, the
+hybrid store reads them from the log.
 """
 
 import logging
@@ -23,9 +23,14 @@ from memory.extraction.messages import ChatMessage
 from memory.models import Conversation, Kind, Turn
 from memory.models.writer import insert_participants
 from memory.owner import GLOBAL_CHANNEL, Owner
-from memory.services.conversations.lifecycle import Opening, find_conversation, open_conversation, plan_summary
-from memory.services.embedding.embed import Embedded
-from memory.services.memories.store import OwnVector, store_memories
+from memory.services.conversations.lifecycle import (
+    ConversationDefaults,
+    find_conversation,
+    open_conversation,
+    plan_summary,
+)
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.memories.store import ClientVector, store_memories
 from memory.tiers.session_stores import session_store, session_turn
 from memory_project.ids import uuid7
 
@@ -33,12 +38,12 @@ logger = logging.getLogger(__name__)
 
 SOURCE = "agent"
 CLOCK_SKEW = timedelta(minutes=5)
-LONGEST_TEXT = 2_097_152
-"""Characters. A content has at most half of it over HTTP; tool calls and parts are told beside it."""
-LONGEST_NAME = 100
-PROVABLE_IDS = 100
-"""PostgreSQL uses a partial index for lists up to so long: of longer ones it does not see that none is empty."""
-ADVANCED = (
+MAX_TEXT_CHARACTERS = 2_097_152
+"""Maximum size of a turn. Over HTTP, a content has at most half of it; tool calls and parts take the rest."""
+MAX_NAME_CHARACTERS = 100
+MAX_INDEXED_IDS = 100
+"""PostgreSQL uses the partial index for lists up to this length; of longer ones it cannot prove that no id is empty."""
+ADVANCED_COLUMNS = (
     *("turn_count", "last_turn_at", "started_at", "ended_at", "cleared_at"),
     *("outcome", "archived", "consolidated_at", "patterns_extracted_at", "summarize_after", "extract_after"),
     "updated_at",
@@ -47,7 +52,7 @@ ADVANCED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnDraft:
-    """A turn before it is stored. `index` is where the client believes it belongs, `client_id` its own name for it."""
+    """A turn before it is stored. `index` is its expected number, `client_id` the client's own name for it."""
 
     message: ChatMessage
     timestamp: datetime | None = None
@@ -56,13 +61,13 @@ class TurnDraft:
     model: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
     source: str = SOURCE
-    own: OwnVector | None = None
+    own: ClientVector | None = None
     id: UUID = field(default_factory=uuid7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTurns:
-    """The turns in the order of their drafts, those that were there already among them; `new` are the others."""
+    """Turns in the order of their drafts, stored before or now; `new` are those stored now."""
 
     conversation: Conversation
     turns: Sequence[Turn]
@@ -70,13 +75,13 @@ class StoredTurns:
 
     @property
     def summary_is_due(self) -> bool:
-        """Whether a worker should look at the conversation now."""
+        """Return whether a worker should summarize the conversation now."""
         due, last = self.conversation.summarize_after, self.conversation.updated_at
         return due is not None and due <= last
 
 
-def store_turn(owner: Owner, conversation_id: str, *, draft: TurnDraft, embedded: Embedded, now: datetime) -> Turn:
-    """`store_turns` of one."""
+def store_turn(owner: Owner, conversation_id: str, *, draft: TurnDraft, embedded: EmbeddedTexts, now: datetime) -> Turn:
+    """Append one turn, as `store_turns` does."""
     return store_turns(owner, conversation_id, drafts=[draft], embedded=embedded, now=now).turns[0]
 
 
@@ -85,19 +90,19 @@ def store_turns(
     conversation_id: str,
     *,
     drafts: Sequence[TurnDraft],
-    embedded: Embedded,
+    embedded: EmbeddedTexts,
     now: datetime,
-    opening: Opening | None = None,
+    defaults: ConversationDefaults | None = None,
 ) -> StoredTurns:
-    """Append turns; what was stored before (same client id, or same message at its index) is answered again.
+    """Append turns. A turn stored before (same client id, or same message at its index) is returned instead.
 
     All or nothing. Embed their texts first (`embed_texts`), outside transactions. An ended conversation is reopened.
-    Raises Conflict for an index or client id that another message has, Unprocessable for an index that jumps.
+    Raises Conflict for an index or client id that another message has, Unprocessable for an index that leaves a gap.
     """
     with transaction.atomic():
-        conversation = open_conversation(owner, conversation_id, opening=opening or Opening(), now=now)
+        conversation = open_conversation(owner, conversation_id, defaults=defaults or ConversationDefaults(), now=now)
         stored = append_turns(owner, conversation, drafts=drafts, embedded=embedded, now=now)
-        transaction.on_commit(lambda: tell_session(conversation, stored.new))
+        transaction.on_commit(lambda: append_to_session(conversation, stored.new))
     return stored
 
 
@@ -106,23 +111,23 @@ def append_turns(
     conversation: Conversation,
     *,
     drafts: Sequence[TurnDraft],
-    embedded: Embedded,
+    embedded: EmbeddedTexts,
     now: datetime,
     before: int = 0,
 ) -> StoredTurns:
-    """`store_turns` in the caller's transaction, into an open conversation (`open_conversation`), no session told.
+    """Append turns to an open conversation in the caller's transaction, without its session.
 
     Errors count the drafts from `before` on.
     """
-    writer = writer_in(owner, conversation)
-    turns = place_drafts(conversation, drafts, now=now, before=before)
+    writer = resolve_writer(owner, conversation)
+    turns = match_drafts(conversation, drafts, now=now, before=before)
     fresh = {turn.id: turn for turn in turns if turn.index >= conversation.turn_count}
     own = {draft.id: draft.own for draft in drafts if draft.own is not None}
     new = store_memories(writer, list(fresh.values()), embedded=embedded, own=own, now=now)
     if new:
-        advance(conversation, new, now=now)
+        advance_conversation(conversation, new, now=now)
     else:
-        # who sends what others sent before takes part, too
+        # an agent that repeats the messages of others takes part as well
         insert_participants(owner, conversation_ids=[conversation.conversation_id])
     return StoredTurns(conversation=conversation, turns=turns, new=new)
 
@@ -131,15 +136,15 @@ def store_turn_stream(
     owner: Owner,
     conversation_id: str,
     *,
-    batches: Iterable[tuple[Sequence[TurnDraft], Embedded]],
+    batches: Iterable[tuple[Sequence[TurnDraft], EmbeddedTexts]],
     now: datetime,
-    opening: Opening | None = None,
+    defaults: ConversationDefaults | None = None,
 ) -> Iterator[StoredTurns]:
-    """`store_turns` batch by batch in the caller's transaction: all of it, or nothing, once it is read to its end.
+    """Append turns batch by batch in the caller's transaction. All or nothing, once the iterator is exhausted.
 
-    No more than a batch and what a session's buffer takes is held in memory.
+    No more than one batch and the size of a session's buffer is held in memory.
     """
-    conversation = open_conversation(owner, conversation_id, opening=opening or Opening(), now=now)
+    conversation = open_conversation(owner, conversation_id, defaults=defaults or ConversationDefaults(), now=now)
     latest: list[Turn] = []
     count = 0
     for drafts, embedded in batches:
@@ -147,39 +152,39 @@ def store_turn_stream(
         count += len(drafts)
         latest = latest_for_session([*latest, *stored.new])
         yield stored
-    transaction.on_commit(lambda: tell_session(conversation, latest))
+    transaction.on_commit(lambda: append_to_session(conversation, latest))
 
 
 def latest_for_session(turns: Sequence[Turn]) -> list[Turn]:
-    """As many of the latest as a buffer holds. It counts its bytes itself: those of the texts are fewer."""
+    """Return as many of the latest turns as a buffer may hold, estimated by the size of their texts."""
     latest = turns[-conf.BUFFER_MESSAGES :]
     sizes = accumulate(len(turn.text) for turn in reversed(latest))
     fitting = sum(1 for size in sizes if size <= conf.BUFFER_BYTES)
     return list(latest[-max(1, fitting) :])
 
 
-def writer_in(owner: Owner, conversation: Conversation) -> Owner:
-    """A turn whose writer names no user or channel has its conversation's."""
+def resolve_writer(owner: Owner, conversation: Conversation) -> Owner:
+    """Return the owner of a turn. A writer without user or channel gets those of the conversation."""
     channel = conversation.channel if owner.channel == GLOBAL_CHANNEL else owner.channel
     return replace(owner, user_id=owner.user_id or conversation.user_id, channel=channel)
 
 
-def place_drafts(
+def match_drafts(
     conversation: Conversation, drafts: Sequence[TurnDraft], *, now: datetime, before: int = 0
 ) -> list[Turn]:
-    """A turn for each draft: the stored one where it was sent before, else a new one with the next number."""
-    known = find_known(conversation, drafts)
+    """Return a turn for each draft: the stored one if it was sent before, else a new one with the next number."""
+    known = find_stored_turns(conversation, drafts)
     by_index = {turn.index: turn for turn in known}
     by_client_id = {turn.client_id: turn for turn in known if turn.client_id}
     turns: list[Turn] = []
     following = conversation.turn_count
     for position, draft in enumerate(drafts, before):
-        check_draft(draft, position=position, now=now)
-        turn = find_same(draft, position=position, by_index=by_index, by_client_id=by_client_id)
+        check_turn_draft(draft, position=position, now=now)
+        turn = find_same_turn(draft, position=position, by_index=by_index, by_client_id=by_client_id)
         if turn is None:
             if draft.index is not None and draft.index != following:
-                raise Unprocessable(f"turns[{position}]: index {draft.index} jumps, the next is {following}")
-            turn = new_turn(conversation, draft, index=following, now=now)
+                raise Unprocessable(f"turns[{position}]: index {draft.index} leaves a gap, the next is {following}")
+            turn = build_turn(conversation, draft, index=following, now=now)
             by_index[following] = turn
             if draft.client_id:
                 by_client_id[draft.client_id] = turn
@@ -188,47 +193,48 @@ def place_drafts(
     return turns
 
 
-def check_draft(draft: TurnDraft, *, position: int, now: datetime) -> None:
-    """Raises Unprocessable for what the log cannot keep, whoever brings it: the edges refuse it more kindly."""
+def check_turn_draft(draft: TurnDraft, *, position: int, now: datetime) -> None:
+    """Raise Unprocessable for what the log cannot store. The edges refuse it with more specific errors."""
     text, timestamp = draft.message.text, draft.timestamp
-    wrong = ""
-    if len(text) > LONGEST_TEXT or "\x00" in text:
-        wrong = f"its text has more than {LONGEST_TEXT} characters, or holds a NUL"
-    elif any(len(name) > LONGEST_NAME or "\x00" in name for name in (draft.message.name, draft.model, draft.client_id)):
-        wrong = f"name, model and client_id have at most {LONGEST_NAME} characters and no NUL"
+    names = (draft.message.name, draft.model, draft.client_id)
+    error = ""
+    if len(text) > MAX_TEXT_CHARACTERS or "\x00" in text:
+        error = f"its text has more than {MAX_TEXT_CHARACTERS} characters, or contains NUL"
+    elif any(len(name) > MAX_NAME_CHARACTERS or "\x00" in name for name in names):
+        error = f"name, model and client_id have at most {MAX_NAME_CHARACTERS} characters and no NUL"
     elif timestamp is not None and (timestamp.tzinfo is None or timestamp > now + CLOCK_SKEW):
-        wrong = "its timestamp has no zone, or lies in the future"
-    if wrong:
-        raise Unprocessable(f"turns[{position}]: {wrong}")
+        error = "its timestamp has no zone, or lies in the future"
+    if error:
+        raise Unprocessable(f"turns[{position}]: {error}")
 
 
-def find_known(conversation: Conversation, drafts: Sequence[TurnDraft]) -> list[Turn]:
-    """The stored turns that the drafts may mean, perhaps twice. No query where they name none."""
+def find_stored_turns(conversation: Conversation, drafts: Sequence[TurnDraft]) -> list[Turn]:
+    """Return the stored turns that the drafts may repeat, perhaps twice. No query if they name none."""
     indexes = [draft.index for draft in drafts if draft.index is not None and draft.index < conversation.turn_count]
     client_ids = [draft.client_id for draft in drafts if draft.client_id and conversation.turn_count]
     rows: Any = Turn.objects.filter(log=conversation)
     known: list[Turn] = list(rows.filter(index__in=indexes)) if indexes else []
-    for start in range(0, len(client_ids), PROVABLE_IDS):
-        known += rows.filter(client_id__in=client_ids[start : start + PROVABLE_IDS])
+    for start in range(0, len(client_ids), MAX_INDEXED_IDS):
+        known += rows.filter(client_id__in=client_ids[start : start + MAX_INDEXED_IDS])
     return known
 
 
-def find_same(
+def find_same_turn(
     draft: TurnDraft, *, position: int, by_index: dict[int, Turn], by_client_id: dict[str, Turn]
 ) -> Turn | None:
-    """The turn that the draft is again, if it is. Raises Conflict where another message has its name or place."""
+    """Return the turn that the draft repeats, if any. Raises Conflict if another message has its client id or index."""
     named = by_client_id.get(draft.client_id) if draft.client_id else None
     if named is not None:
-        if not is_same(draft, named) or draft.index not in (None, named.index):
+        if not is_same_message(draft, named) or draft.index not in (None, named.index):
             raise Conflict(f"turns[{position}]: its client_id belongs to another message, at index {named.index}")
         return named
     placed = by_index.get(draft.index) if draft.index is not None else None
-    if placed is not None and (not is_same(draft, placed) or (draft.client_id and placed.client_id)):
+    if placed is not None and (not is_same_message(draft, placed) or (draft.client_id and placed.client_id)):
         raise Conflict(f"turns[{position}]: index {placed.index} is taken by another message")
     return placed
 
 
-def is_same(draft: TurnDraft, turn: Turn) -> bool:
+def is_same_message(draft: TurnDraft, turn: Turn) -> bool:
     message = draft.message
     sent = (message.role, message.text, without_timestamp(message.payload))
     return sent == (turn.role, turn.text, without_timestamp(turn.payload))
@@ -238,7 +244,7 @@ def without_timestamp(payload: dict[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (payload or {}).items() if name != "timestamp"}
 
 
-def new_turn(conversation: Conversation, draft: TurnDraft, *, index: int, now: datetime) -> Turn:
+def build_turn(conversation: Conversation, draft: TurnDraft, *, index: int, now: datetime) -> Turn:
     return Turn(
         id=draft.id,
         kind=Kind.TURN,
@@ -258,8 +264,8 @@ def new_turn(conversation: Conversation, draft: TurnDraft, *, index: int, now: d
     )
 
 
-def advance(conversation: Conversation, new: Sequence[Turn], *, now: datetime) -> None:
-    """What new turns mean for their conversation: it is open, and what was made of it is out of date."""
+def advance_conversation(conversation: Conversation, new: Sequence[Turn], *, now: datetime) -> None:
+    """Reopen the conversation of new turns, and make due what is derived from it."""
     times = [turn.event_time for turn in new]
     if not conversation.turn_count:
         conversation.started_at = min(times)
@@ -270,35 +276,35 @@ def advance(conversation: Conversation, new: Sequence[Turn], *, now: datetime) -
     conversation.consolidated_at = conversation.patterns_extracted_at = None
     conversation.updated_at = now
     plan_summary(conversation, now=now)
-    # since the first turn that nobody looked through; what failed waits as told, what is parked for ever
+    # due since the first turn that is not extracted; failed work keeps its wait, and parked work stays parked
     if conversation.extract_parked_at is None:
         conversation.extract_after = conversation.extract_after or now
-    conversation.save(update_fields=ADVANCED)
+    conversation.save(update_fields=ADVANCED_COLUMNS)
 
 
-def tell_session(conversation: Conversation, new: Sequence[Turn]) -> None:
-    """The turns are safe by now: a session that cannot be told reads them from the log later."""
+def append_to_session(conversation: Conversation, new: Sequence[Turn]) -> None:
+    """Append stored turns to the session's buffer. If that fails, the session reads them from the log later."""
     try:
         session_store().append(conversation, [session_turn(turn) for turn in new])
     except (RedisError, DatabaseError) as err:
-        logger.warning("session of conversation %s not told: %s", conversation.id, type(err).__name__)
+        logger.warning("turns not appended to the session of %s: %s", conversation.id, type(err).__name__)
 
 
 def turns_of_conversation(owner: Owner, conversation_id: str) -> QuerySet[Turn]:
-    """All turns, whatever became of them since. Raises NotFound."""
-    # whoever may see the conversation may see its turns: asked once, and the numbers' own index gives the order
+    """Return all turns of a conversation, in any state. Raises NotFound."""
+    # seeing the conversation implies seeing its turns: one check, and the index on numbers gives the order
     conversation = find_conversation(owner, conversation_id)
     rows: Any = Turn.objects.filter(log=conversation)
     return cast("QuerySet[Turn]", rows)
 
 
 def get_conversation(owner: Owner, conversation_id: str) -> list[Turn]:
-    """The whole log, first turn first. Raises NotFound."""
+    """Return the whole log, first turn first. Raises NotFound."""
     return list(turns_of_conversation(owner, conversation_id).order_by("index"))
 
 
 def get_recent_turns(owner: Owner, *, hours: float, limit: int, now: datetime) -> list[Turn]:
-    """The latest turns of the last `hours` in the owner's channels, newest first; with a user, that user's only."""
+    """Return the latest turns of the last `hours` in the owner's channels (with a user, only theirs), newest first."""
     rows = visible_turns(owner).filter(channel__in=owner.channels, archived=False, quarantined=False)
     if owner.user_id:
         rows = rows.filter(user_id=owner.user_id)

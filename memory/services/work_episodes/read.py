@@ -1,10 +1,9 @@
-"""Work episodes (E5) read: listed, told as far as the account's policy allows, expanded to what they were made of.
+"""Reading work episodes (E5): listed, redacted to the account's policy, expanded to the records they were merged from.
 
-What makes them is the compression of structured turns. Who takes part in the conversation sees them.
+Work episodes are made by `services.compression`. Every agent that takes part in the conversation sees them.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,15 +12,17 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from memory.errors import NotFound
-from memory.models import CompressionLevel, Kind, Link, TurnRecord, TurnSlot, WorkEpisode
-from memory.models.work_episodes import TOLD_FROM, told_data
+from memory.models import CompressionLevel, Kind, Link, TurnRecord, WorkEpisode
+from memory.models.work_episodes import MIN_TIER_BY_FIELD, data_within_tier
 from memory.owner import Owner
 from memory.reasoning import DEPTHS, ReasoningTier, is_deeper
 from memory.services.memories.links import DERIVED_FROM
-from memory.services.records.reasoning import ToldSlot, read_policy, told_slots
-from memory.services.records.record import in_order
+from memory.services.records.read import read_slots_at_level
+from memory.services.records.reasoning import RedactedSlot, read_policy, redact_slots
 
-SPOKEN = {
+MAX_RECORDS = 100
+"""Maximum of records that an episode is expanded to."""
+DATA_LABELS = {
     "goal": "Goal",
     "decisions": "Decided",
     "findings": "Found",
@@ -30,50 +31,46 @@ SPOKEN = {
     "outcomes": "Came of it",
     "outcome": "Outcome",
 }
-"""How what an episode's data holds is told without its text, in this order."""
-LABELS = tuple((name, label, TOLD_FROM[name]) for name, label in SPOKEN.items())
+"""Labels of an episode's data, in this order, where its own text must not be shown."""
+LABELS_BY_TIER = tuple((name, label, MIN_TIER_BY_FIELD[name]) for name, label in DATA_LABELS.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldEpisode:
-    """`tier` is the deepest that the text tells."""
+class RedactedEpisode:
+    """An episode's text as far as the policy allows; `tier` is its deepest one."""
 
     row: WorkEpisode
     text: str = field(repr=False)
     tier: ReasoningTier
 
 
-def told_episode(row: WorkEpisode, allowed: ReasoningTier) -> ToldEpisode | None:
-    """What may be told where no reasoning deeper than `allowed` may; None where that is nothing.
+def redact_episode(row: WorkEpisode, allowed: ReasoningTier) -> RedactedEpisode | None:
+    """Return an episode with no reasoning deeper than `allowed`, or None if nothing is left.
 
-    An episode that tells more leaves what its data holds of the shallower tiers.
+    The text of an episode with deeper reasoning is replaced by lines made from the shallower parts of its data.
     """
     if not is_deeper(row.tier, allowed):
-        return ToldEpisode(row=row, text=row.text, tier=ReasoningTier(row.tier)) if row.text else None
-    labels = [(name, label, tier) for name, label, tier in LABELS if not is_deeper(tier, allowed)]
-    told = [(tier, f"{label}: {said}") for name, label, tier in labels for said in said_in(row.data.get(name))]
-    if not told:
+        return RedactedEpisode(row=row, text=row.text, tier=ReasoningTier(row.tier)) if row.text else None
+    labels = [(name, label, tier) for name, label, tier in LABELS_BY_TIER if not is_deeper(tier, allowed)]
+    lines = [(tier, f"{label}: {text}") for name, label, tier in labels for text in texts_in_data(row.data.get(name))]
+    if not lines:
         return None
-    deepest = max((tier for tier, _ in told), key=lambda tier: DEPTHS[tier])
-    return ToldEpisode(row=row, text="\n".join(line for _, line in told), tier=deepest)
+    deepest = max((tier for tier, _ in lines), key=lambda tier: DEPTHS[tier])
+    return RedactedEpisode(row=row, text="\n".join(line for _, line in lines), tier=deepest)
 
 
-def said_in(value: Any) -> list[str]:
-    """The texts of a list, or one text; of outcomes with how each ended."""
-    said = value if isinstance(value, list) else [value]
-    texts = (f"{each.get('status')}: {each.get('text')}" if isinstance(each, dict) else each for each in said)
+def texts_in_data(value: Any) -> list[str]:
+    """Return the texts of a list, or a single text. Outcomes are prefixed with their status."""
+    items = value if isinstance(value, list) else [value]
+    texts = (f"{each.get('status')}: {each.get('text')}" if isinstance(each, dict) else each for each in items)
     return [each for each in texts if isinstance(each, str) and each]
 
 
-MOST_RECORDS = 100
-"""That an episode is expanded to."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodeView:
-    """A work episode as far as it may be told: `tier` is the deepest of reasoning that text and data tell.
+class WorkEpisodeView:
+    """A work episode as far as the policy allows; `tier` is the deepest in text and data.
 
-    The text is empty where nothing of it may be told.
+    The text is empty if none of it may be shown.
     """
 
     episode: WorkEpisode
@@ -84,40 +81,42 @@ class EpisodeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandedRecord:
-    """A structured turn that an episode stands for, with what may be told of its slots."""
+    """A record that an episode stands for, with its slots as far as the policy allows."""
 
     record: TurnRecord
-    slots: Sequence[ToldSlot]
+    slots: Sequence[RedactedSlot]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandedEpisode:
-    """An episode with the structured turns that it stands for, in their order, and the episode that it was made of, if
-    that is told yet. `truncated` where there are more than MOST_RECORDS."""
+    """An episode with the records that it stands for, in order, `truncated` to MAX_RECORDS.
 
-    view: EpisodeView
+    `derived_from` is the episode that it was archived from, as long as that exists.
+    """
+
+    view: WorkEpisodeView
     derived_from: UUID | None
     records: Sequence[ExpandedRecord]
     truncated: bool
 
 
-def listed_work_episodes(owner: Owner, *, now: datetime) -> QuerySet[WorkEpisode]:
-    """All that the owner sees, each on the level that it is at now; to be filtered and ordered."""
+def visible_work_episodes(owner: Owner, *, now: datetime) -> QuerySet[WorkEpisode]:
+    """Return the episodes that the owner sees, each at its current level, unordered."""
     rows: Any = WorkEpisode.objects
     found: QuerySet[WorkEpisode] = rows.visible_to(owner, Kind.WORK_EPISODE).live(now)
     return found
 
 
-def tell_episode(episode: WorkEpisode, allowed: ReasoningTier) -> EpisodeView:
-    """As far as no reasoning deeper than `allowed` is told, which may have been another tier when it was made."""
-    told = told_episode(episode, allowed)
-    data = told_data(episode.data, tier=episode.tier, allowed=allowed)
-    text, tier = (told.text, told.tier) if told else ("", ReasoningTier.NONE)
-    return EpisodeView(episode=episode, text=text, data=data, tier=tier)
+def redacted_view(episode: WorkEpisode, allowed: ReasoningTier) -> WorkEpisodeView:
+    """Return the view of an episode. `allowed` may differ from the policy under which it was made."""
+    redacted = redact_episode(episode, allowed)
+    data = data_within_tier(episode.data, tier=episode.tier, allowed=allowed)
+    text, tier = (redacted.text, redacted.tier) if redacted else ("", ReasoningTier.NONE)
+    return WorkEpisodeView(episode=episode, text=text, data=data, tier=tier)
 
 
 def find_work_episode(owner: Owner, episode_id: UUID, *, now: datetime) -> WorkEpisode:
-    """One of whatever level: what was archived for a higher one, too. Raises NotFound."""
+    """Return an episode of any level, archived ones included. Raises NotFound."""
     rows: Any = WorkEpisode.objects
     lasting = Q(expires_at=None) | Q(expires_at__gt=now)
     seen = rows.visible_to(owner, Kind.WORK_EPISODE).filter(lasting, quarantined=False)
@@ -128,60 +127,37 @@ def find_work_episode(owner: Owner, episode_id: UUID, *, now: datetime) -> WorkE
 
 
 def view_work_episode(owner: Owner, episode_id: UUID, *, now: datetime) -> ExpandedEpisode:
-    """Without its records. Three statements. Raises NotFound."""
+    """Return an episode without its records. Three statements. Raises NotFound."""
     episode, allowed = find_work_episode(owner, episode_id, now=now), read_policy(owner.account_id).tier
-    view, origin = tell_episode(episode, allowed), find_origin(episode)
+    view, origin = redacted_view(episode, allowed), find_source_episode_id(episode)
     return ExpandedEpisode(view=view, derived_from=origin, records=[], truncated=False)
 
 
 def expand_work_episode(owner: Owner, episode_id: UUID, *, level: int, now: datetime) -> ExpandedEpisode:
-    """With its records, their slots as they were at that `level` (0: as they came, 1: each shortened by itself).
+    """Return an episode with its records and their slots at `level` (0: as recorded, 1: each shortened).
 
     Five statements. Raises NotFound.
     """
     episode, allowed = find_work_episode(owner, episode_id, now=now), read_policy(owner.account_id).tier
-    found = list(records_of(owner, episode)[: MOST_RECORDS + 1])
-    records = found[:MOST_RECORDS]
-    slots = slots_of(records, level)
+    found = list(records_of_episode(owner, episode)[: MAX_RECORDS + 1])
+    records = found[:MAX_RECORDS]
+    slots = read_slots_at_level([record.id for record in records], level)
     return ExpandedEpisode(
-        view=tell_episode(episode, allowed),
-        derived_from=find_origin(episode),
-        records=[ExpandedRecord(record=each, slots=told_slots(slots[each.id], allowed)) for each in records],
-        truncated=len(found) > MOST_RECORDS,
+        view=redacted_view(episode, allowed),
+        derived_from=find_source_episode_id(episode),
+        records=[ExpandedRecord(record=each, slots=redact_slots(slots[each.id], allowed)) for each in records],
+        truncated=len(found) > MAX_RECORDS,
     )
 
 
-def find_origin(episode: WorkEpisode) -> UUID | None:
-    """The work episode that it was made of."""
+def find_source_episode_id(episode: WorkEpisode) -> UUID | None:
+    """Return the id of the episode that this one was archived from."""
     links = Link.objects.filter(account_id=episode.account_id, source_id=episode.id, type=DERIVED_FROM)
     return links.filter(target__kind=Kind.WORK_EPISODE).values_list("target_id", flat=True).first()
 
 
-def records_of(owner: Owner, episode: WorkEpisode) -> QuerySet[TurnRecord]:
-    """Those that it stands for. By their numbers: an episode of a higher level stands for the same ones."""
+def records_of_episode(owner: Owner, episode: WorkEpisode) -> QuerySet[TurnRecord]:
+    """Return the records of an episode by number range: one of a higher level stands for the same records."""
     span = (episode.first_number, episode.last_number)
     rows = TurnRecord.objects.visible_to(owner).filter(log_id=episode.log_id, number__range=span)
     return rows.filter(level__gte=CompressionLevel.MERGED).order_by("number")
-
-
-def slots_of(records: Collection[TurnRecord], level: int) -> Mapping[UUID, Sequence[TurnSlot]]:
-    """The slots of records as they were at that level, by record: archived ones, too, as long as there are any.
-
-    The nearest level below stands in for one that there is not; where there is none below, the next above does: what
-    would not have been shorter was raised to its level as it was. Those that are quarantined are left out. One
-    statement.
-    """
-    rows: Any = TurnSlot.objects
-    found = rows.filter(record_id__in=[record.id for record in records])
-    best: dict[tuple[UUID, str], TurnSlot] = {}
-    for row in sorted(found, key=lambda row: nearness(row.level, level), reverse=True):
-        best[row.record_id, row.slot] = row
-    by_record: dict[UUID, list[TurnSlot]] = defaultdict(list)
-    for row in in_order(row for row in best.values() if not row.quarantined):
-        by_record[row.record_id].append(row)
-    return by_record
-
-
-def nearness(level: int, wanted: int) -> tuple[bool, int]:
-    """The smaller, the better it stands for the wanted level."""
-    return level > wanted, abs(wanted - level)

@@ -1,5 +1,5 @@
-/* A document of JSON to edit: says while one types whether it is JSON, and lays it out over lines. Without it the page
-   works as well: the server checks what is saved. Only blanks are moved: numbers keep their spelling. */
+/* An editor for a JSON document: it checks the JSON while one types and formats it. The page also works without this
+   script, since the server validates what is saved. Formatting moves blanks only: numbers keep their spelling. */
 "use strict";
 
 const INDENT = "  ";
@@ -8,7 +8,7 @@ function scan(text) {
   return text.match(/"(?:[^"\\]|\\[^])*"|[[\]{},:]|[^\s"[\]{},:]+/g) || [];
 }
 
-function layOut(text) {
+function format(text) {
   let depth = 0;
   let written = "";
   const line = () => "\n" + INDENT.repeat(depth);
@@ -40,7 +40,7 @@ function findError(text) {
   }
 }
 
-function equip(box) {
+function addFormatBar(box) {
   const bar = document.createElement("div");
   const button = document.createElement("button");
   const remark = document.createElement("span");
@@ -54,7 +54,7 @@ function equip(box) {
   box.after(bar);
   const check = () => {
     const error = findError(box.value || "{}");
-    remark.textContent = error || "It is JSON.";
+    remark.textContent = error || "Valid JSON.";
     remark.className = error ? "json-error" : "help";
     return !error;
   };
@@ -64,11 +64,11 @@ function equip(box) {
   });
   button.addEventListener("click", () => {
     if (check()) {
-      box.value = layOut(box.value);
+      box.value = format(box.value);
     }
   });
 }
 
 document.addEventListener("DOMContentLoaded", () => {
-  document.querySelectorAll("textarea.json-document").forEach(equip);
+  document.querySelectorAll("textarea.json-document").forEach(addFormatBar);
 });

@@ -116,7 +116,7 @@ def test_lines_of_an_entry_that_is_gone_are_found_in_its_account(
 
     assert found(staff, entry=gone, account=account.id) == 2
     assert found(staff, entry=gone) == 0
-    assert f"{gone} (gone)" in shown(staff.get(list_url(MODEL)))
+    assert f"{gone} (deleted)" in shown(staff.get(list_url(MODEL)))
 
 
 @pytest.mark.parametrize("entry_id", ["nonsense", "01990000-0000-7000-8000-000000000000"])

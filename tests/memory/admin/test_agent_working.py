@@ -45,7 +45,7 @@ def send(client: Client, agent: Agent, action: str, place: dict[str, str] | None
 
 
 def places(client: Client, agent: Agent, **query: str) -> list[str]:
-    return [place.name for place in client.get(address(agent, "working", **query)).context["places"]]
+    return [place.name for place in client.get(address(agent, "working", **query)).context["memories"]]
 
 
 def last_entry() -> AuditEntry:
@@ -65,14 +65,14 @@ def test_working_memories_of_the_agent_are_listed_and_open(
 
     page = staff.get(address(agent, "working"))
 
-    assert [place.name for place in page.context["places"]] == ["its own", f"task {ODD}", "task t, workflow run r"]
-    assert [len(staff.get(place.url).context["rows"]) for place in page.context["places"]] == [2, 1, 1]
+    assert [place.name for place in page.context["memories"]] == ["general", f"task {ODD}", "task t, workflow run r"]
+    assert [len(staff.get(place.url).context["rows"]) for place in page.context["memories"]] == [2, 1, 1]
 
 
 def test_no_agent_of_another_account_is_met(staff: Client, stranger: Account, memory: WorkingMemoryService) -> None:
     namesake = Agent.objects.create(account=stranger, agent_id="assistant")
 
-    assert places(staff, namesake) == ["its own"]
+    assert places(staff, namesake) == ["general"]
     assert staff.get(address(namesake)).context["rows"] == []
 
 
@@ -87,7 +87,7 @@ def test_values_are_shown_escaped_with_the_time_they_have_left(
 ) -> None:
     page = staff.get(address(agent))
 
-    assert [(row.name, row.form["value"].value()) for row in page.context["rows"]] == [
+    assert [(row.name, row.value) for row in page.context["rows"]] == [
         ("n", "1.0"),
         ("pad", '"<b>buy</b> \\u202e"'),
     ]
@@ -168,7 +168,7 @@ def test_it_is_saved_in_the_database_and_brought_back(
 
 
 def test_what_was_never_saved_is_told_to_be_none(staff: Client, agent: Agent) -> None:
-    assert "Nothing of this working memory was saved" in shown(send(staff, agent, "load"))
+    assert "This working memory has never been saved" in shown(send(staff, agent, "load"))
 
 
 def test_many_values_are_narrowed_by_name_and_cost_a_bounded_number_of_round_trips(

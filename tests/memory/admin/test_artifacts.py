@@ -8,13 +8,13 @@ from memory.owner import Owner
 from tests.memory.admin.chats import allow
 from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
 from tests.memory.goals import aim
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.stories import make_artifact
 
 
 @pytest.fixture
 def plan(owner: Owner) -> Artifact:
-    record = put_record(owner).record
+    record = add_record(owner).record
     return make_artifact(owner, "docs/plan.md", title="Plan", record=record, for_goal=aim(owner), is_latest=False)
 
 

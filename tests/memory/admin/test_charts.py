@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from xml.etree import ElementTree as Tree
 
 from django.template.loader import render_to_string
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.admin import charts
@@ -16,23 +16,24 @@ from memory.admin.charts import (
     SECONDS,
     WIDTH,
     Chart,
-    Series,
-    Unit,
-    draw_bars,
-    draw_columns,
-    draw_lines,
+    ChartSeries,
+    ChartUnit,
+    render_bar_chart,
+    render_column_chart,
+    render_line_chart,
 )
+from tests.properties import examples
 
 VALUES = st.none() | st.floats() | st.integers(0, 10**12).map(float)
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30)
 
 
 @st.composite
-def series(draw: st.DrawFn) -> tuple[list[Series], list[str]]:
+def series(draw: st.DrawFn) -> tuple[list[ChartSeries], list[str]]:
     """Up to four series of one length, and the labels of their moments."""
     length = draw(st.integers(0, 12))
     values = st.lists(VALUES, min_size=length, max_size=length)
-    made = draw(st.lists(st.builds(Series, name=NAMES, values=values), max_size=4))
+    made = draw(st.lists(st.builds(ChartSeries, name=NAMES, values=values), max_size=4))
     return made, draw(st.lists(NAMES, min_size=length, max_size=length))
 
 
@@ -55,18 +56,18 @@ def numbers_of(picture: Tree.Element) -> Iterator[tuple[float, float]]:
             yield at["x"] + at["width"], at["y"] + at["height"]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(series())
-def test_any_series_gives_svg_within_its_box(made: tuple[list[Series], list[str]]) -> None:
+def test_any_series_gives_svg_within_its_box(made: tuple[list[ChartSeries], list[str]]) -> None:
     known, labels = made
-    lines = draw_lines("k", "Title & <more>", known, moments=labels, unit=COUNT)
-    columns = draw_columns("k", "Title", known, groups=labels, unit=COUNT)
+    lines = render_line_chart("k", "Title & <more>", known, moments=labels, unit=COUNT)
+    columns = render_column_chart("k", "Title", known, groups=labels, unit=COUNT)
     amounts = [
         (label, 0.0 if value is None else value)
         for each in known
         for label, value in zip(labels, each.values, strict=True)
     ]
-    bars = draw_bars("k", "Title", amounts, unit=COUNT)
+    bars = render_bar_chart("k", "Title", amounts, unit=COUNT)
 
     for chart in (lines, columns, bars):
         picture = svg_of(chart)
@@ -78,22 +79,22 @@ def test_any_series_gives_svg_within_its_box(made: tuple[list[Series], list[str]
 
 def test_a_line_has_gaps_where_nothing_is_known() -> None:
     values = [None, 5, 10, None, 0, None, float("nan")]
-    chart = draw_lines("k", "t", [Series(name="s", values=values)], moments=list("abcdefg"), unit=COUNT)
+    chart = render_line_chart("k", "t", [ChartSeries(name="s", values=values)], moments=list("abcdefg"), unit=COUNT)
 
     [line] = chart.lines
     assert line.path == "M96.3 83.0 L142.7 10.0"
     assert [(dot.x, dot.y) for dot in line.dots] == [(235.3, HEIGHT - charts.BOTTOM)]
-    assert (line.latest, line.highest, chart.told) == ("0", "10", "s 0 now, 10 at most")
+    assert (line.latest, line.highest, chart.description) == ("0", "10", "s 0 now, 10 at most")
     assert [tick.label for tick in chart.upwards] == ["0", "5", "10"]
     assert [tick.label for tick in chart.across] == ["a", "c", "e", "g"]
 
 
 @given(st.floats(0, allow_infinity=False), st.sampled_from([COUNT, SECONDS, BYTES]))
-def test_an_axis_ends_at_what_it_holds_or_a_little_above(most: float, unit: Unit) -> None:
+def test_an_axis_ends_at_what_it_holds_or_a_little_above(most: float, unit: ChartUnit) -> None:
     top = unit.ceiling(most)
 
     assert most <= top
-    assert top <= most * 10 or most < charts.LEAST
+    assert top <= most * 10 or most < charts.MIN_VALUE
 
 
 def test_the_examples_in_the_docstrings_are_so() -> None:

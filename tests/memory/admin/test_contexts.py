@@ -84,11 +84,13 @@ def test_a_version_changed_meanwhile_is_told_and_nothing_is_overwritten(
 
     context.refresh_from_db()
     assert context.name == "theirs"
-    assert "Not saved: it is at version 2 by now" in shown(page)
+    assert "Not saved. It was changed since you read it and is at version 2 now" in shown(page)
     assert page.context["adminform"].form["name"].value() == "mine"
 
 
-@pytest.mark.parametrize(("name", "told"), [("other", "there is a context of this name"), ("  ", "has a name")])
+@pytest.mark.parametrize(
+    ("name", "told"), [("other", "The owner already has a context with this name"), ("  ", "must have a name")]
+)
 def test_a_name_that_cannot_be_is_refused_with_a_sentence(
     staff: Client, owner: Owner, context: PersistentContext, name: str, told: str
 ) -> None:
@@ -103,21 +105,21 @@ def test_a_context_is_archived_and_brought_back_on_its_page(
 ) -> None:
     PersistentContext.objects.update(archived=is_archived)
 
-    page = staff.post(page_url(MODEL, context.id), {"set": setting, "seen_version": "1"}, follow=True)
+    page = staff.post(page_url(MODEL, context.id), {"action": setting, "seen_version": "1"}, follow=True)
 
     context.refresh_from_db()
-    assert (context.archived, f"Done: {setting}" in shown(page)) == (not is_archived, True)
+    assert (context.archived, f"The context is {setting}d." in shown(page)) == (not is_archived, True)
     assert (last_entry().actor, last_entry().operation) == ("staff:chief", setting)
-    assert LogEntry.objects.get().change_message == f"{setting.capitalize()}d."
+    assert LogEntry.objects.get().change_message == f"{setting.capitalize()}."
 
 
 @pytest.mark.parametrize("seen", ["1", "", "x", "9" * 30])
 def test_archiving_what_has_changed_meanwhile_is_refused(staff: Client, context: PersistentContext, seen: str) -> None:
     change_meanwhile(context)
 
-    page = staff.post(page_url(MODEL, context.id), {"set": "archive", "seen_version": seen}, follow=True)
+    page = staff.post(page_url(MODEL, context.id), {"action": "archive", "seen_version": seen}, follow=True)
 
-    assert "Not done: it is at version 2 by now" in shown(page)
+    assert "Nothing was changed." in shown(page)
     assert not PersistentContext.objects.get().archived
 
 
@@ -162,8 +164,8 @@ def test_what_no_context_can_be_is_refused_with_a_sentence(
     taken = staff.post(add_url(MODEL), values | {"name": "notes"})
     without_team = staff.post(add_url(MODEL), values | {"name": "new", "scope": "team"})
 
-    assert "there is a context of this name" in shown(taken)
-    assert "names its team" in shown(without_team)
+    assert "The owner already has a context with this name" in shown(taken)
+    assert "team_id is required for scope team" in shown(without_team)
     assert PersistentContext.objects.count() == 1
 
 
@@ -278,7 +280,7 @@ def test_who_may_only_look_changes_nothing(newcomer: Client, context: Persistent
 
     assert "Of the pump." in page
     assert "<button" not in page.partition('id="content-main"')[2].partition('class="footer"')[0]
-    for sent in ({"name": "x", "seen_version": "1"}, {"set": "archive", "seen_version": "1"}):
+    for sent in ({"name": "x", "seen_version": "1"}, {"action": "archive", "seen_version": "1"}):
         assert newcomer.post(page_url(MODEL, context.id), sent).status_code == 403
     choose(newcomer, list_url(MODEL), "archive", context.id)
     assert PersistentContext.objects.get().version == 1

@@ -21,10 +21,10 @@ from memory.models import (
 )
 from memory.owner import Owner
 from memory.tiers.session import SessionMemory
-from memory.tiers.session_stores import place_of
+from memory.tiers.session_stores import session_ref
 from memory.tiers.working import WorkingMemory
 from memory_project import redis
-from memory_project.redis import Place
+from memory_project.redis import ConversationRef
 from tests.memory.admin.chats import allow
 from tests.memory.admin.pages import choose, list_url, page_url, shown
 from tests.memory.episodes import NOW, draft, store
@@ -98,7 +98,7 @@ def test_a_summary_is_asked_for(staff: Client, conversation: Conversation) -> No
     assert (conversation.summarize_to, conversation.summarize_after is not None) == (2, True)
     assert JobRun.objects.get().job == "summarize"
     assert {"summarize", "run_job"} <= set(AuditEntry.objects.values_list("operation", flat=True))
-    assert "Queued" in shown(page)
+    assert "A summary of all turns is queued." in shown(page)
 
 
 def test_a_failing_summary_is_tried_again_now(staff: Client, conversation: Conversation) -> None:
@@ -130,9 +130,9 @@ def test_extraction_is_asked_for(staff: Client, conversation: Conversation) -> N
     conversation.refresh_from_db()
     assert "Extract now" in before
     assert conversation.extract_after is not None
-    assert JobRun.objects.get().job == "consolidate"
+    assert JobRun.objects.get().job == "extract_knowledge"
     assert (last_entry().operation, last_entry().actor) == ("consolidate", "staff:chief")
-    assert "Queued: extraction from all turns that nobody looked through yet." in shown(page)
+    assert "Extraction from the remaining turns is queued." in shown(page)
 
 
 def test_failing_extraction_is_tried_again_now(staff: Client, conversation: Conversation) -> None:
@@ -156,7 +156,7 @@ def test_where_all_turns_were_looked_through_there_is_nothing_to_extract(
 
     page = shown(send(staff, conversation, "extract"))
 
-    assert "All turns have been looked through." in page
+    assert "Knowledge was already extracted from all turns." in page
     assert 'value="extract"' not in page
     assert not JobRun.objects.exists()
 
@@ -172,8 +172,8 @@ def test_extraction_is_asked_for_by_the_list(staff: Client, owner: Owner, conver
     due: dict[str, Any] = dict(Conversation.objects.values_list("conversation_id", "extract_after"))
     assert due.pop("c1") < later
     assert due == {"done": None, "left alone": later}
-    assert JobRun.objects.get().job == "consolidate"
-    assert "Queued for extraction: 1." in shown(page)
+    assert JobRun.objects.get().job == "extract_knowledge"
+    assert "Queued 1 conversation for extraction." in shown(page)
 
 
 def test_what_failed_or_is_parked_is_tried_again_by_the_list(
@@ -191,8 +191,8 @@ def test_what_failed_or_is_parked_is_tried_again_by_the_list(
     assert (conversation.summary_parked_at, conversation.summary_error, conversation.summarize_to) == (None, "", 2)
     assert (conversation.extract_parked_at, conversation.extract_error) == (None, "")
     assert conversation.extract_after is not None
-    assert sorted(JobRun.objects.values_list("job", flat=True)) == ["consolidate", "summarize"]
-    assert "Queued once more: 1." in shown(page)
+    assert sorted(JobRun.objects.values_list("job", flat=True)) == ["extract_knowledge", "summarize"]
+    assert "Queued 1 conversation once more." in shown(page)
 
 
 def test_archiving_takes_the_turns_along_and_unarchiving_brings_them_back(
@@ -231,15 +231,15 @@ def surroundings(owner: Owner, stranger: Account, conversation: Conversation) ->
     Conversation.objects.filter(id=conversation.id).update(continues="earlier")
     talk(Owner(account_id=stranger.id, agent_id="assistant"), 1)
     WorkingMemory(owner).set("c1", {"n": 1})
-    ledger.mark(Place(account_id=owner.account_id, conversation_id="c1"), "episode:1", "injected")
-    SessionMemory(place_of(conversation)).set_active_goal("g", "Count")
+    ledger.mark(ConversationRef(account_id=owner.account_id, conversation_id="c1"), "episode:1", "injected")
+    SessionMemory(session_ref(conversation)).set_active_goal("g", "Count")
     return conversation
 
 
 def test_deleting_erases_turns_participants_and_live_side_and_keeps_episodes(
     staff: Client, owner: Owner, surroundings: Conversation
 ) -> None:
-    place = Place(account_id=owner.account_id, conversation_id="c1")
+    place = ConversationRef(account_id=owner.account_id, conversation_id="c1")
 
     delete(staff, surroundings)
 
@@ -249,7 +249,7 @@ def test_deleting_erases_turns_participants_and_live_side_and_keeps_episodes(
     assert not Link.objects.exists()
     assert not Participant.objects.filter(account_id=owner.account_id, conversation_id="c1").exists()
     assert (WorkingMemory(owner).get("c1"), ledger.get_all(place)) == ({}, {})
-    assert SessionMemory(place_of(surroundings)).get_active_goal() is None
+    assert SessionMemory(session_ref(surroundings)).get_active_goal() is None
 
 
 def test_deleting_may_take_the_episodes_too(staff: Client, owner: Owner, surroundings: Conversation) -> None:
@@ -258,8 +258,8 @@ def test_deleting_may_take_the_episodes_too(staff: Client, owner: Owner, surroun
     delete(staff, surroundings, episodes="yes")
 
     assert "its 2 turns with their vectors" in question
-    assert "what tools were given and gave back in it" in question
-    assert "And its 1 episode:" in question
+    assert "the input and output of tools in it" in question
+    assert "Also delete its 1 episode:" in question
     assert not Memory.objects.filter(account_id=owner.account_id, conversation_id="c1").exists()
 
 
@@ -292,7 +292,7 @@ def test_without_redis_nothing_is_deleted(
 
     page = delete(staff, surroundings)
 
-    assert "Redis gives no answer" in shown(page)
+    assert "Redis does not answer" in shown(page)
     assert Turn.objects.filter(log=surroundings).count() == 2
     assert not AuditEntry.objects.filter(operation="delete").exists()
 

@@ -11,17 +11,17 @@ from django.test.utils import CaptureQueriesContext
 from ledger import store as ledger
 from memory.models import Account, Conversation, EpisodicMemory, Turn
 from memory.owner import Owner
-from memory.services.conversations.lifecycle import Opening
+from memory.services.conversations.lifecycle import ConversationDefaults
 from memory.services.turns.store import store_turns
 from memory.tiers.session import SessionMemory
-from memory.tiers.session_stores import place_of
+from memory.tiers.session_stores import session_ref
 from memory.tiers.working import WorkingMemory
 from memory_project import redis
-from memory_project.redis import Place
+from memory_project.redis import ConversationRef
 from tests.memory.admin.chats import HOSTILE, allow, called, sent
 from tests.memory.admin.pages import list_url, page_url, shown
 from tests.memory.episodes import NOTHING, NOW, draft, store
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.turns import say, talk
 
 pytestmark = pytest.mark.usefixtures("empty_redis")
@@ -50,7 +50,7 @@ def listed(client: Client, **query: Any) -> list[str]:
 
 def pieces(response: Any, index: int) -> list[tuple[str, str]]:
     (found,) = [each for each in response.context["turns"] if each.index == index]
-    return [(piece.label, piece.text) for piece in found.pieces]
+    return [(piece.label, piece.text) for piece in found.blocks]
 
 
 def test_a_list_tells_what_there_is_to_see_to(staff: Client, conversation: Conversation) -> None:
@@ -140,7 +140,7 @@ def test_tool_calls_and_their_results_are_folded_as_pretty_json(staff: Client, c
     ((label, result),) = pieces(response, 2)
     assert label == "Result call_1"
     assert json.loads(result) == {"found": [{"year": 2025}]}
-    assert shown(response).count("<details>\n    <summary>") == 2
+    assert shown(response).count("<details>\n  <summary>") == 2
 
 
 def test_parts_of_a_message_are_named(staff: Client, owner: Owner) -> None:
@@ -171,13 +171,13 @@ def test_whatever_was_said_is_shown_as_text(staff: Client, account: Account) -> 
     call = called(HOSTILE, json.dumps({HOSTILE: 1}), call_id=HOSTILE)
     message = {"name": HOSTILE, "tool_calls": [call], "annotations": [{HOSTILE: HOSTILE}]}
     drafts = [sent(HOSTILE, role="assistant", model=HOSTILE, **message), sent(HOSTILE, role="tool")]
-    opening = Opening(title=HOSTILE, metadata={HOSTILE: HOSTILE})
-    stored = store_turns(writer, HOSTILE, drafts=drafts, embedded=NOTHING, now=NOW, opening=opening).conversation
+    opening = ConversationDefaults(title=HOSTILE, metadata={HOSTILE: HOSTILE})
+    stored = store_turns(writer, HOSTILE, drafts=drafts, embedded=NOTHING, now=NOW, defaults=opening).conversation
     store(writer, draft(HOSTILE, conversation_id=HOSTILE))
-    SessionMemory(place_of(stored)).push_thought({HOSTILE: HOSTILE}, HOSTILE, NOW)
-    SessionMemory(place_of(stored)).set_active_goal(HOSTILE, HOSTILE)
+    SessionMemory(session_ref(stored)).push_thought({HOSTILE: HOSTILE}, HOSTILE, NOW)
+    SessionMemory(session_ref(stored)).set_active_goal(HOSTILE, HOSTILE)
     WorkingMemory(writer).set(HOSTILE, {HOSTILE: HOSTILE})
-    ledger.mark(Place(account_id=account.id, conversation_id=HOSTILE), HOSTILE, HOSTILE)
+    ledger.mark(ConversationRef(account_id=account.id, conversation_id=HOSTILE), HOSTILE, HOSTILE)
 
     page = shown(transcript(staff, stored))
 
@@ -248,9 +248,9 @@ def test_a_page_takes_as_many_queries_for_many_turns_as_for_few(staff: Client, o
 
 def test_messages_lead_to_the_structured_turns_about_them(staff: Client, owner: Owner) -> None:
     long = talk(owner, 150).conversation
-    early = put_record(owner, "c1", first_index=0, last_index=9).record
-    late = put_record(owner, "c1", first_index=95, last_index=120).record
-    unplaced = put_record(owner, "c1").record
+    early = add_record(owner, "c1", first_index=0, last_index=9).record
+    late = add_record(owner, "c1", first_index=95, last_index=120).record
+    unplaced = add_record(owner, "c1").record
 
     first, last = (shown(transcript(staff, long, **query)) for query in ({"from": 0}, {"from": 100}))
 
@@ -267,7 +267,7 @@ def test_a_page_asks_for_the_beginnings_of_long_turns_only(staff: Client, owner:
     page = shown(transcript(staff, stored.conversation))
 
     assert len(page) < 60_000
-    assert page.count("There is more: read the whole turn") == 2
+    assert page.count("Read the whole turn") == 2
 
 
 def test_what_was_made_of_it_stands_beside_it_newest_first(staff: Client, owner: Owner) -> None:
@@ -283,14 +283,17 @@ def test_what_was_made_of_it_stands_beside_it_newest_first(staff: Client, owner:
     response = transcript(staff, talked)
 
     first, second = response.context["episodes"]
-    assert (first.text, first.made_by) == ("They bought the pump.", "summary, gpt-x, turns 0–1")
+    assert (first.text, first.source) == ("They bought the pump.", "summary, gpt-x, turns 0–1")
     assert first.details == [("Decisions", ["buy it", '{\n  "by": "May"\n}'])]
     assert second.row.archived
     assert ", archived" in shown(response)
 
 
 def test_its_live_side_stands_beside_it(staff: Client, owner: Owner, conversation: Conversation) -> None:
-    session, place = SessionMemory(place_of(conversation)), Place(account_id=owner.account_id, conversation_id="c1")
+    session, place = (
+        SessionMemory(session_ref(conversation)),
+        ConversationRef(account_id=owner.account_id, conversation_id="c1"),
+    )
     session.set_active_goal("g1", "Buy a pump")
     session.push_thought("It is old.", "assistant", NOW)
     WorkingMemory(owner).set("c1", {"scratchpad": "ask Ben"})
@@ -325,7 +328,7 @@ def test_without_redis_the_transcript_is_read_all_the_same(
 
     assert response.status_code == 200
     assert len(response.context["turns"]) == 4
-    assert "live in Redis, which gives no answer" in shown(response)
+    assert "stored in Redis, which does not answer" in shown(response)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +338,7 @@ def test_without_redis_the_transcript_is_read_all_the_same(
         (("view_turn",), ("In March 2025",)),
         (("view_episodicmemory",), ("Summaries and episodes",)),
         (("view_workingmemoryaccount",), ("Working memory</h2>",)),
-        (("view_ledgeraccount",), ("Injected</h2>",)),
+        (("view_ledgeraccount",), ("Injected items</h2>",)),
         (("view_turnrecord",), ("Structured turns</h2>",)),
     ],
 )
@@ -347,7 +350,8 @@ def test_each_section_needs_the_permission_for_what_it_shows(
     page = shown(transcript(newcomer, conversation))
 
     sections = (
-        "In March 2025", "Summaries and episodes", "Working memory</h2>", "Injected</h2>", "Structured turns</h2>",
+        "In March 2025", "Summaries and episodes", "Working memory</h2>", "Injected items</h2>",
+        "Structured turns</h2>",
     )  # fmt: skip
     assert tuple(section for section in sections if section in page) == seen
     assert "<button" not in page.partition('<div class="conversation">')[2]
@@ -366,7 +370,7 @@ def test_a_conversation_that_is_not_there_is_404(staff: Client, row_id: str) -> 
 def test_a_conversation_without_turns_says_so(staff: Client, account: Account) -> None:
     empty = Conversation.objects.create(account=account, conversation_id="empty", started_at=NOW)
 
-    assert "Nothing has been said yet" in shown(transcript(staff, empty))
+    assert "The conversation has no turns yet" in shown(transcript(staff, empty))
     assert not Turn.objects.exists()
 
 

@@ -26,8 +26,8 @@ def sample(name: str, value: float, label: str = "", *, minutes_ago: float = 5) 
 def test_without_any_figures_the_page_says_so(staff: Client, url: str) -> None:
     page = shown(staff.get(url))
 
-    assert "No samples yet." in page
-    assert "None in these days." in page
+    assert "There are no samples yet." in page
+    assert "There was nothing on these days." in page
     assert '<path class="line"' not in page
 
 
@@ -72,26 +72,28 @@ def test_caches_and_the_embedder_are_told_by_what_was_counted_in_a_day(staff: Cl
     page = shown(staff.get(url))
 
     assert "<dt>vectors from the cache, 24 h</dt><dd>88.9% of 90</dd>" in page
-    assert "<dt>requests to the embedder that failed, 24 h</dt><dd>4 of 20</dd>" in page
+    assert "<dt>failed requests to the embedder, 24 h</dt><dd>4 of 20</dd>" in page
     assert "sessions read from Redis" not in page
 
 
 def test_jobs_models_and_alerts_are_told(staff: Client, url: str, account: Account) -> None:
     now = timezone.now()
     done = {"started_at": now - timedelta(seconds=3), "finished_at": now}
-    JobRun.objects.create(job="graduate", status="failed", examined=90, changed=40, failed=2, **done)
+    JobRun.objects.create(job="promote_short_term", status="failed", examined=90, changed=40, failed=2, **done)
     JobRun.objects.create(job="cleanup", status="completed", examined=9, figures={"archive_conversations": 5}, **done)
-    JobRun.objects.create(job="graduate", status="completed", examined=10_000, changed=10_000, dry_run=True, **done)
+    JobRun.objects.create(
+        job="promote_short_term", status="completed", examined=10_000, changed=10_000, dry_run=True, **done
+    )
     ModelUsage.objects.create(account=account, day=now.date(), use="summary", model="x", calls=3, prompt_tokens=900)
 
     page = shown(staff.get(url))
 
     assert "<td>3 s</td><td>90 / 40 / 2</td>" in page
     assert 'class="state state-failed"' in page
-    assert "In all: faded 0, merged 0, promoted 40, archived 5" in page
-    assert "In all: examined 99, changed 40" in page
-    assert "In all: sent 900, answered 0" in page
-    assert "Jobs failed when they ran last: graduate" in page
+    assert "Total: decayed 0, merged 0, promoted 40, archived 5" in page
+    assert "Total: examined 99, changed 40" in page
+    assert "Total: sent 900, received 0" in page
+    assert "Jobs whose last run failed: promote_short_term" in page
 
 
 def test_it_costs_the_same_queries_however_much_there_is(staff: Client, url: str, account: Account) -> None:

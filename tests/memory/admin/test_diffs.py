@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from memory.admin.diffs import EXCERPT, MOST_CHARACTERS, WHOLE, Diff, Row, Run, compare
+from memory.admin.diffs import EXCERPT, MAX_DIFF_CHARACTERS, WHOLE, DiffRow, TextDiff, TextRun, compare_texts
 from tests.memory.admin.chats import HOSTILE
 
 
-def told(runs: Sequence[Run] | None) -> str | None:
+def told(runs: Sequence[TextRun] | None) -> str | None:
     """A side as text, what changed in brackets."""
     if runs is None:
         return None
@@ -19,20 +19,20 @@ def told(runs: Sequence[Run] | None) -> str | None:
     )
 
 
-def sides(row: Row) -> tuple[str | None, str | None] | int:
+def sides(row: DiffRow) -> tuple[str | None, str | None] | int:
     return row.skipped or (told(row.old), told(row.new))
 
 
-def seen(diff: Diff) -> list[tuple[str | None, str | None] | int]:
+def seen(diff: TextDiff) -> list[tuple[str | None, str | None] | int]:
     return [sides(row) for row in diff.rows]
 
 
-def changes(diff: Diff) -> list[tuple[str | None, str | None] | int]:
+def changes(diff: TextDiff) -> list[tuple[str | None, str | None] | int]:
     return [sides(row) for row in diff.rows if row.is_changed]
 
 
 def test_the_same_text_has_no_rows() -> None:
-    assert compare("a\nb", "a\nb").is_same
+    assert compare_texts("a\nb", "a\nb").is_same
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,11 @@ def test_the_same_text_has_no_rows() -> None:
     ],
 )
 def test_what_differs_is_marked_word_by_word(old: str, new: str, found: list[tuple[str | None, str | None]]) -> None:
-    assert changes(compare(old, new)) == found
+    assert changes(compare_texts(old, new)) == found
 
 
 def test_a_changed_line_stands_beside_what_it_was_though_a_line_came_before_it() -> None:
-    diff = compare("a\nthe pump was bought in March\nz", "a\nnew line\nthe pump was bought in April\nz")
+    diff = compare_texts("a\nthe pump was bought in March\nz", "a\nnew line\nthe pump was bought in April\nz")
 
     assert changes(diff) == [
         (None, "[new line]"),
@@ -68,7 +68,7 @@ def test_lines_that_are_the_same_are_left_out_but_for_those_around_changes() -> 
     lines = [f"line {number}" for number in range(100)]
     changed = [*lines[:50], "another", *lines[51:]]
 
-    found = seen(compare("\n".join(lines), "\n".join(changed)))
+    found = seen(compare_texts("\n".join(lines), "\n".join(changed)))
 
     assert found[0] == 47
     assert found[1:4] == [(f"line {n}", f"line {n}") for n in (47, 48, 49)]
@@ -77,7 +77,7 @@ def test_lines_that_are_the_same_are_left_out_but_for_those_around_changes() -> 
 
 
 def test_long_stretches_of_a_line_that_are_the_same_are_left_out() -> None:
-    diff = compare("x " * 2_000 + "old", "x " * 2_000 + "new")
+    diff = compare_texts("x " * 2_000 + "old", "x " * 2_000 + "new")
 
     (row,) = diff.rows
     assert row.old is not None
@@ -86,7 +86,7 @@ def test_long_stretches_of_a_line_that_are_the_same_are_left_out() -> None:
 
 
 def test_invisible_characters_and_line_ends_of_windows_are_marked() -> None:
-    (row,) = compare("a\r", f"a {HOSTILE}").rows
+    (row,) = compare_texts("a\r", f"a {HOSTILE}").rows
 
     assert told(row.old) == "a[⟦U+000D⟧]"
     assert "⟦U+202E⟧" in str(told(row.new))
@@ -95,7 +95,7 @@ def test_invisible_characters_and_line_ends_of_windows_are_marked() -> None:
 def test_an_excerpt_is_short() -> None:
     lines = [f"{number} {'word ' * 300}" for number in range(300)]
 
-    diff = compare("\n".join(lines), "\n".join(line.replace("word", "term") for line in lines), extent=EXCERPT)
+    diff = compare_texts("\n".join(lines), "\n".join(line.replace("word", "term") for line in lines), limits=EXCERPT)
 
     assert len(diff.rows) == EXCERPT.rows
     assert diff.is_cut
@@ -123,10 +123,10 @@ def test_any_two_texts_are_compared_in_seconds_and_shown_in_part(name: str) -> N
     old, new = PAIRS[name]
     started = time.process_time()
 
-    diff = compare(old, new)
+    diff = compare_texts(old, new)
 
     assert diff.rows
     assert time.process_time() - started < 10
     shown = sum(len(run.text) for row in diff.rows for runs in (row.old, row.new) for run in runs or ())
-    assert shown <= MOST_CHARACTERS + 2 * WHOLE.characters + 100
+    assert shown <= MAX_DIFF_CHARACTERS + 2 * WHOLE.characters + 100
     assert len(diff.rows) <= WHOLE.rows

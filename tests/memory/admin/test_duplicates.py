@@ -26,7 +26,7 @@ def two(owner: Owner) -> tuple[Fact, Fact]:
 def test_pages_say_what_was_merged_with_what(staff: Client, two: tuple[Fact, Fact]) -> None:
     stays, gone = (shown(staff.get(page_url("fact", row.pk))) for row in two)
 
-    assert "Stands for" in stays
+    assert "Replaces the duplicate" in stays
     assert str(two[1].pk) in stays
     assert "Merged into" in gone
     assert "<script>alert" not in stays + gone
@@ -36,8 +36,8 @@ def test_pages_say_what_was_merged_with_what(staff: Client, two: tuple[Fact, Fac
 def test_a_merge_is_undone_from_the_list(staff: Client, two: tuple[Fact, Fact], model: str) -> None:
     page = shown(choose(staff, list_url(model), "undo_merge", *[row.pk for row in two]))
 
-    assert "Back: 1." in page
-    assert "was merged into no other" in page
+    assert "Made live again: 1 " in page
+    assert "was not merged into another one" in page
     assert not reload(two[1]).archived
     assert "Kept apart from" in shown(staff.get(page_url("fact", two[0].pk)))
 

@@ -100,7 +100,7 @@ def test_a_correction_of_what_has_changed_meanwhile_is_refused(staff: Client, ow
 
     page = staff.post(page_url(MODEL, row.id), values)
 
-    assert "somebody else has changed it" in shown(page)
+    assert "changed in the meantime" in shown(page)
     assert stored().content_version == 3
 
 
@@ -139,7 +139,7 @@ def test_an_entry_under_a_key_that_is_taken_is_its_next_version(
     page = add(staff, context, text="new", key="k")
 
     assert (stored().id, stored().text, stored().content_version) == (keyed.id, "new", 2)
-    assert "There was an entry under this key: it is at version 2." in shown(page)
+    assert "The context had an entry with this key, which is at version 2 now." in shown(page)
 
 
 def test_nothing_is_added_to_an_archived_context(staff: Client, context: PersistentContext) -> None:
@@ -147,7 +147,7 @@ def test_nothing_is_added_to_an_archived_context(staff: Client, context: Persist
 
     page = add(staff, context, text="Added by hand.")
 
-    assert "Not saved: the context is archived" in shown(page)
+    assert "Not saved. The context is archived" in shown(page)
     assert page.context["adminform"].form["text"].value() == "Added by hand."
 
 
@@ -206,6 +206,6 @@ def test_deleting_says_that_versions_go_too(staff: Client, row: ContextEntry) ->
     question = shown(staff.get(page_url(MODEL, row.id, "delete")))
     staff.post(page_url(MODEL, row.id, "delete"), {"post": "yes"})
 
-    assert "their versions, vectors and links; snapshots lose them" in question
+    assert "Their versions, vectors and links are deleted too, and snapshots lose them" in question
     assert not ContextEntryVersion.objects.exists()
     assert last_entry("delete").actor == "staff:chief"

@@ -103,7 +103,7 @@ def test_an_entry_of_one_version_has_nothing_to_compare(
 ) -> None:
     (single,) = keep(owner, context, entry("one"))
 
-    assert "it has one version" in shown(versions_of(staff, single))
+    assert "There is only one version" in shown(versions_of(staff, single))
 
 
 def test_many_versions_are_listed_by_pages_and_cost_the_same_queries(staff: Client, row: ContextEntry) -> None:
@@ -127,33 +127,33 @@ def test_a_version_is_restored_as_the_next_one_and_audited(staff: Client, row: C
     version = ContextEntryVersion.objects.get(number=4)
     assert (stored().text, version.restored_from, version.editor) == ("The pump is old.", 1, "staff:chief")
     assert last_entry("restore").actor == "staff:chief"
-    assert "Restored: version 4 says what version 1 says." in shown(page)
+    assert "Restored version 1 as version 4." in shown(page)
     assert "Restored version 1 as version 4." in shown(staff.get(page_url(MODEL, row.id, "history")))
 
 
 def test_restoring_what_it_says_already_changes_nothing(staff: Client, row: ContextEntry) -> None:
-    assert "Nothing to restore" in shown(restore(staff, row, 3))
+    assert "Nothing was restored. The entry has the same content" in shown(restore(staff, row, 3))
     assert stored().content_version == 3
 
 
 @pytest.mark.parametrize("number", [99, "x", ""])
 def test_a_version_that_is_not_there_is_told(staff: Client, row: ContextEntry, number: object) -> None:
-    assert "Not restored: no such version." in shown(restore(staff, row, number))
+    assert "Nothing was restored. No such version." in shown(restore(staff, row, number))
 
 
 def test_restoring_what_has_changed_meanwhile_is_refused(staff: Client, row: ContextEntry) -> None:
     page = restore(staff, row, 1, seen_version="1")
 
-    assert "by now: read it again" in shown(page)
+    assert "now: read it again" in shown(page)
     assert stored().content_version == 3
 
 
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
-        ({"archived": True}, "unarchive it first"),
-        ({"quarantined": True}, "release it first"),
-        ({"expires_at": NOW}, "it has expired"),
+        ({"archived": True}, "Unarchive it first"),
+        ({"quarantined": True}, "Release it first"),
+        ({"expires_at": NOW}, "The entry has expired"),
     ],
 )
 def test_what_agents_do_not_see_is_not_restored(
@@ -162,14 +162,14 @@ def test_what_agents_do_not_see_is_not_restored(
     Memory.objects.update(**columns)
 
     assert told in shown(versions_of(staff, row))
-    assert f"Not restored: {'it'}" in shown(restore(staff, row, 1))
+    assert "Nothing was restored. The entry " in shown(restore(staff, row, 1))
     assert stored().content_version == 3
 
 
 def test_nothing_is_restored_in_an_archived_context(staff: Client, row: ContextEntry) -> None:
     PersistentContext.objects.update(archived=True)
 
-    assert "Not restored: its context is archived" in shown(restore(staff, row, 1))
+    assert "Nothing was restored. The context is archived" in shown(restore(staff, row, 1))
 
 
 def test_earlier_versions_are_forgotten_after_a_warning(staff: Client, owner: Owner, row: ContextEntry) -> None:
@@ -180,13 +180,13 @@ def test_earlier_versions_are_forgotten_after_a_warning(staff: Client, owner: Ow
     asked = ContextEntryVersion.objects.count()
     page = shown(choose(staff, list_url(MODEL), "forget", row.id, post="yes"))
 
-    assert ("Snapshots lose the entries" in question, "3 earlier versions" in question, asked) == (True, True, 4)
-    assert "Forgotten: 3 versions." in page
+    assert ("lose that entry" in question, "3 older versions" in question, asked) == (True, True, 4)
+    assert "Versions deleted: 3." in page
     assert [version.number for version in ContextEntryVersion.objects.all()] == [4]
-    assert "it has one version" in shown(versions_of(staff, row))
+    assert "There is only one version" in shown(versions_of(staff, row))
     assert not SnapshotEntry.objects.exists()
     assert last_entry("forget_versions").actor == "staff:chief"
-    assert "Forgot earlier versions." in shown(staff.get(page_url(MODEL, row.id, "history")))
+    assert "Deleted old versions." in shown(staff.get(page_url(MODEL, row.id, "history")))
 
 
 def test_who_may_not_delete_forgets_nothing(newcomer: Client, row: ContextEntry) -> None:
@@ -256,5 +256,5 @@ def test_versions_of_a_million_characters_are_shown_in_part(
 
     page = shown(versions_of(staff, long))
 
-    assert "More of it differs than is shown here." in page
+    assert "There are more differences than are shown here." in page
     assert len(page) < 100_000

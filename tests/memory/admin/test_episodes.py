@@ -76,7 +76,7 @@ def test_the_list_says_when_the_embedder_gives_no_answer(staff: Client, owner: O
 
     embedding_provider.cache_clear()
     assert response.context["cl"].result_count == 1
-    assert "The embedder gives no answer" in shown(response)
+    assert "The embedder does not answer" in shown(response)
 
 
 @pytest.mark.parametrize("question", ["x" * 3_000, "a\tb", "'; DROP TABLE memories; --", "🙂", "%"])

@@ -35,7 +35,7 @@ def review(owner: Owner) -> FactReview:
 
 
 def decide(client: Client, review: FactReview, decision: str, **data: Any) -> Any:
-    return client.post(page_url("factreview", review.pk), {"decision": decision, **data}, follow=True)
+    return client.post(page_url("factreview", review.pk), {"action": decision, **data}, follow=True)
 
 
 def statuses() -> dict[str, str]:
@@ -93,8 +93,8 @@ def test_a_decided_review_has_no_buttons_and_is_not_decided_again(staff: Client,
 
     response = decide(staff, review, "accepted_new")
 
-    assert "it is decided already" in shown(response).lower()
-    assert "Keep the old one" not in shown(response)
+    assert "the review is decided already" in shown(response).lower()
+    assert "Keep the old fact" not in shown(response)
     assert statuses() == {CLAIM: "active", NEW_CLAIM: "retracted"}
 
 

@@ -39,8 +39,8 @@ def save(client: Client, fact: Fact, **edits: Any) -> Any:
     return client.post(url, form_values(client.get(url)) | edits, follow=True)
 
 
-def do(client: Client, fact: Fact, deed: str, **data: Any) -> Any:
-    return client.post(page_url("fact", fact.pk), {"deed": deed, **data}, follow=True)
+def do(client: Client, fact: Fact, action: str, **data: Any) -> Any:
+    return client.post(page_url("fact", fact.pk), {"action": action, **data}, follow=True)
 
 
 def last_entry() -> AuditEntry:
@@ -136,7 +136,9 @@ def test_what_is_superseded_and_believed_may_be_rejected_and_no_more(staff: Clie
 
     page = shown(staff.get(page_url("fact", fact.pk)))
 
-    offered = [deed for deed in ("supersede", "promote", "retract", "reject") if f'name="deed" value="{deed}"' in page]
+    offered = [
+        name for name in ("supersede", "globalize", "retract", "reject") if f'name="action" value="{name}"' in page
+    ]
     assert offered == ["retract", "reject"]
     do(staff, fact, "reject")
     assert stored(fact).status == "rejected"
@@ -206,15 +208,15 @@ def test_selected_facts_are_rejected_and_others_told(staff: Client, owner: Owner
     response = choose(staff, list_url("fact"), "reject_selected", fact.pk, other.pk)
 
     assert (stored(fact).status, stored(other).status) == ("rejected", "retracted")
-    assert "Rejected: 1." in shown(response)
-    assert "the fact is retracted, and not believed" in shown(response)
+    assert "Rejected 1 fact." in shown(response)
+    assert "The fact is retracted, and not believed" in shown(response)
 
 
 def test_a_fact_is_promoted_with_a_reason(staff: Client, account: Account) -> None:
     owner = Owner(account_id=account.id, user_id="ana", agent_id="assistant", channel="garden")
     fact = know(owner)
 
-    do(staff, fact, "promote", reason="Holds everywhere.")
+    do(staff, fact, "globalize", reason="Holds everywhere.")
 
     copy: Any = Fact.objects.get(channel="_global")
     page = shown(staff.get(page_url("fact", copy.pk)))
@@ -231,12 +233,12 @@ def test_what_is_believed_no_longer_is_not_corrected(staff: Client, fact: Fact) 
     assert "Supersede" not in shown(staff.get(page_url("fact", fact.pk)))
 
 
-def test_a_refused_deed_is_shown_as_it_was_typed(staff: Client, fact: Fact) -> None:
+def test_a_refused_action_is_shown_as_it_was_typed(staff: Client, fact: Fact) -> None:
     response = do(staff, fact, "supersede", claim="Ana lives in Rome.", confidence="7", temporal="current")
 
     page = shown(response)
     assert "Ana lives in Rome." in page
-    assert '<details class="deed" open>' in page
+    assert '<details class="object-action" open>' in page
     assert stored(fact).status == "active"
 
 

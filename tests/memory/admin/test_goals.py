@@ -33,8 +33,8 @@ def outline(branches: Any) -> list[Any]:
     return [(branch.text, outline(branch.children)) if branch.children else branch.text for branch in branches]
 
 
-def do(client: Client, goal: Goal, deed: str, **data: Any) -> Any:
-    return client.post(page_url("goal", goal.pk), {"deed": deed, **data}, follow=True)
+def do(client: Client, goal: Goal, action: str, **data: Any) -> Any:
+    return client.post(page_url("goal", goal.pk), {"action": action, **data}, follow=True)
 
 
 def status_of(goal: Goal) -> str:
@@ -92,7 +92,7 @@ def test_nonsense_in_the_address_is_no_error(staff: Client, house: Any, query: d
 
 
 def test_there_are_no_trees_without_accounts(staff: Client) -> None:
-    assert "There are none" in shown(staff.get(tree_url()))
+    assert "There are no open goals" in shown(staff.get(tree_url()))
 
 
 def test_trees_come_in_pages(staff: Client, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_trees_come_in_pages(staff: Client, owner: Owner, monkeypatch: pytest.Mo
 
 
 def test_a_page_holds_so_many_goals(staff: Client, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(goal_trees, "MOST_GOALS", 3)
+    monkeypatch.setattr(goal_trees, "MAX_GOALS", 3)
     top = add(owner, "top")
     for number in range(5):
         add(owner, f"part {number}", parent_id=top.pk)
@@ -132,7 +132,7 @@ def test_a_goal_is_completed_and_frees_what_waited(staff: Client, house: Any) ->
 
     row: Any = Goal.objects.get(pk=house["walls"].pk)
     assert (row.status, row.result, status_of(house["roof"])) == ("completed", "They stand.", "active")
-    assert "What waited for it alone goes on: 1." in shown(response)
+    assert "Goals that are no longer blocked: 1." in shown(response)
     assert AuditEntry.objects.filter(actor="staff:chief", operation="complete").exists()
 
 
@@ -140,7 +140,7 @@ def test_a_goal_is_abandoned(staff: Client, house: Any) -> None:
     do(staff, house["house"], "abandon", result="Too dear.")
 
     assert status_of(house["house"]) == "abandoned"
-    assert "It is closed: abandoned" in shown(staff.get(page_url("goal", house["house"].pk)))
+    assert "The goal is closed: abandoned" in shown(staff.get(page_url("goal", house["house"].pk)))
 
 
 def test_a_goal_is_blocked_and_unblocked(staff: Client, owner: Owner, house: Any) -> None:
@@ -157,7 +157,7 @@ def test_what_cannot_be_is_refused_with_a_sentence_and_stays_as_it_was_typed(sta
     ring = do(staff, house["walls"], "block", by=house["roof"].pk)
     nonsense = do(staff, house["walls"], "block", by="that one")
 
-    assert "close a ring" in shown(ring)
+    assert "close a cycle" in shown(ring)
     assert "that one" in shown(nonsense)
     assert status_of(house["walls"]) == "active"
 
@@ -233,8 +233,8 @@ def test_an_expired_goal_is_deleted_and_frees_what_waited(staff: Client, house: 
 def test_a_page_shows_what_is_around_a_goal(staff: Client, house: Any) -> None:
     page = shown(staff.get(page_url("goal", house["walls"].pk)))
 
-    assert "Part of" in page
-    assert "In the way of" in page
+    assert "Parent" in page
+    assert "Blocks" in page
 
 
 def test_a_page_costs_as_many_queries_for_many_goals_as_for_few(staff: Client, owner: Owner, house: Any) -> None:

@@ -122,7 +122,7 @@ def test_more_votes_than_a_form_takes_have_a_list_of_their_own(staff: Client, le
     page = shown(staff.get(page_url("learning", learning.id)))
 
     assert "votes-TOTAL_FORMS" not in page
-    assert "The list of them" in page
+    assert "Votes on this learning" in page
 
 
 def test_a_learning_is_deleted_with_its_votes(staff: Client, learning: Learning) -> None:

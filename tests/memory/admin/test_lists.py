@@ -40,12 +40,12 @@ from memory.models import (
 from memory.owner import Owner
 from memory.services.contexts.snapshots import create_snapshot
 from memory.services.facts.review import open_review
-from memory.services.facts.tombstones import bury
+from memory.services.facts.tombstones import add_tombstone
 from memory.services.goals.plan import GoalDraft, add_goal
 from memory.services.profiles import ProfileChanges, update_profile
 from memory.services.strategies.learn import StrategyDraft, learn_strategy
 from memory.services.tools import InvocationDraft, record_invocations
-from memory_project.admin_lists import MOST_COUNTED, BoundedPaginator
+from memory_project.admin_lists import MAX_COUNTED, BoundedPaginator
 from memory_project.ids import uuid7
 from tests.memory import stories
 from tests.memory.admin.pages import list_url, page_url, queries_of, shown
@@ -188,7 +188,7 @@ def make_strategies(account: Account, numbers: range) -> None:
 def make_tombstones(account: Account, numbers: range) -> None:
     owner = Owner(account_id=account.id, agent_id="assistant")
     for number in numbers:
-        bury(owner, f"claim {number}", [], now=NOW)
+        add_tombstone(owner, f"claim {number}", [], now=NOW)
 
 
 def make_goals(account: Account, numbers: range) -> None:
@@ -294,6 +294,7 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("app", "model"), MODELS)
 def test_a_list_takes_as_many_queries_for_many_rows_as_for_few(
     staff: Client, account: Account, app: str, model: str
@@ -378,7 +379,7 @@ def test_a_long_list_is_counted_to_a_limit_only(account: Account) -> None:
         paginator = BoundedPaginator(rows, 50)
         paginator.count  # noqa: B018 - asks the database
 
-    assert f"LIMIT {MOST_COUNTED + 1}" in captured[0]["sql"]
+    assert f"LIMIT {MAX_COUNTED + 1}" in captured[0]["sql"]
     assert not paginator.is_bounded
 
 

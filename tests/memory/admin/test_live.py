@@ -12,7 +12,7 @@ from memory.models import Account, AuditEntry
 from memory.owner import Owner
 from memory.tiers.working import WorkingMemory, stored_fields
 from memory_project import redis
-from memory_project.redis import Place
+from memory_project.redis import ConversationRef
 from tests.memory.admin.pages import page_url, shown
 
 CONVERSATION = "a/b {c} %2F é <script>alert(1)</script>"
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.usefixtures("empty_redis")
 
 
 @pytest.fixture
-def place(account: Account) -> Place:
-    return Place(account_id=account.id, conversation_id=CONVERSATION)
+def place(account: Account) -> ConversationRef:
+    return ConversationRef(account_id=account.id, conversation_id=CONVERSATION)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def memory(owner: Owner, empty_redis: None) -> WorkingMemory:
 
 
 @pytest.fixture
-def ledger(place: Place, empty_redis: None) -> Place:
+def ledger(place: ConversationRef, empty_redis: None) -> ConversationRef:
     store.mark(place, "episode:1", "injected")
     return place
 
@@ -44,16 +44,16 @@ def conversation_url(model: str, account_id: object) -> str:
     return page_url(model, account_id, "conversation")
 
 
-def send(client: Client, model: str, place: Place, **data: Any) -> Any:
+def send(client: Client, model: str, place: ConversationRef, **data: Any) -> Any:
     url = f"{conversation_url(model, place.account_id)}?{urlencode({'conversation': place.conversation_id})}"
     return client.post(url, data, follow=True)
 
 
-def look(client: Client, model: str, place: Place, **query: str) -> Any:
+def look(client: Client, model: str, place: ConversationRef, **query: str) -> Any:
     return client.get(conversation_url(model, place.account_id), {"conversation": place.conversation_id} | query)
 
 
-def names(place: Place) -> dict[tuple[str, str], str]:
+def names(place: ConversationRef) -> dict[tuple[str, str], str]:
     return {(field.agent_id, field.name): field.json for field in stored_fields(place)}
 
 
@@ -95,10 +95,10 @@ def test_another_account_lists_nothing_of_it(staff: Client, stranger: Account) -
 
 
 @pytest.mark.usefixtures("memory")
-def test_fields_are_shown_escaped_with_their_writers(staff: Client, place: Place) -> None:
+def test_fields_are_shown_escaped_with_their_writers(staff: Client, place: ConversationRef) -> None:
     page = look(staff, WORKING, place)
 
-    assert [(row.field.agent_id, row.field.name) for row in page.context["rows"]] == [
+    assert [(row.writer, row.name) for row in page.context["rows"]] == [
         ("assistant", "n"),
         ("assistant", "scratchpad"),
     ]
@@ -107,7 +107,7 @@ def test_fields_are_shown_escaped_with_their_writers(staff: Client, place: Place
 
 
 @pytest.mark.usefixtures("memory")
-def test_a_field_is_corrected_for_its_writer_and_audited(staff: Client, place: Place) -> None:
+def test_a_field_is_corrected_for_its_writer_and_audited(staff: Client, place: ConversationRef) -> None:
     send(staff, WORKING, place, action="save", agent="assistant", name="n", value='{"a": [1, "1", null]}')
 
     assert names(place)["assistant", "n"] == '{"a":[1,"1",null]}'
@@ -117,14 +117,14 @@ def test_a_field_is_corrected_for_its_writer_and_audited(staff: Client, place: P
 
 
 @pytest.mark.parametrize("value", ["null", "[]", '""', "false", "0", "1.0", '"123"', "123"])
-def test_any_json_value_may_be_set(staff: Client, place: Place, value: str) -> None:
+def test_any_json_value_may_be_set(staff: Client, place: ConversationRef, value: str) -> None:
     send(staff, WORKING, place, action="add", agent="", name="field", value=value)
 
     assert names(place) == {("", "field"): value}
 
 
 @pytest.mark.parametrize("value", ["", "{", "NaN", '"\\u0000"', '"\\ud800"', "[" * 100_000, "1e999", "not json"])
-def test_what_is_no_json_is_refused_and_stays_in_the_box(staff: Client, place: Place, value: str) -> None:
+def test_what_is_no_json_is_refused_and_stays_in_the_box(staff: Client, place: ConversationRef, value: str) -> None:
     page = send(staff, WORKING, place, action="add", agent="", name="field", value=value)
 
     assert page.status_code == 200
@@ -132,22 +132,22 @@ def test_what_is_no_json_is_refused_and_stays_in_the_box(staff: Client, place: P
     assert (names(place), AuditEntry.objects.count()) == ({}, 0)
 
 
-def test_a_field_far_over_the_limit_is_refused_with_the_sizes(staff: Client, place: Place) -> None:
+def test_a_field_far_over_the_limit_is_refused_with_the_sizes(staff: Client, place: ConversationRef) -> None:
     page = send(staff, WORKING, place, action="add", agent="", name="field", value=f'"{"x" * 300_000}"')
 
     assert "nothing was stored" in shown(page)
     assert (names(place), AuditEntry.objects.count()) == ({}, 0)
 
 
-def test_a_field_over_the_limit_is_stored_with_a_warning(staff: Client, place: Place) -> None:
+def test_a_field_over_the_limit_is_stored_with_a_warning(staff: Client, place: ConversationRef) -> None:
     page = send(staff, WORKING, place, action="add", agent="", name="field", value=f'"{"x" * 70_000}"')
 
-    assert "it was stored all the same" in shown(page)
+    assert "the write was stored nevertheless" in shown(page)
     assert AuditEntry.objects.count() == len(names(place)) == 1
 
 
 @pytest.mark.usefixtures("memory")
-def test_a_field_is_deleted_and_then_all(staff: Client, place: Place) -> None:
+def test_a_field_is_deleted_and_then_all(staff: Client, place: ConversationRef) -> None:
     send(staff, WORKING, place, action="delete", agent="assistant", name="n")
     left = set(names(place))
     send(staff, WORKING, place, action="clear")
@@ -156,16 +156,16 @@ def test_a_field_is_deleted_and_then_all(staff: Client, place: Place) -> None:
     assert last_entry().operation == "clear"
 
 
-def test_many_fields_are_narrowed_by_name(staff: Client, place: Place) -> None:
+def test_many_fields_are_narrowed_by_name(staff: Client, place: ConversationRef) -> None:
     WorkingMemory(Owner(account_id=place.account_id)).set(CONVERSATION, {f"field {n}": n for n in range(250)})
 
     whole, narrow = look(staff, WORKING, place), look(staff, WORKING, place, named="field 249")
 
     assert "100 of 250 are shown" in shown(whole)
-    assert [row.field.name for row in narrow.context["rows"]] == ["field 249"]
+    assert [row.name for row in narrow.context["rows"]] == ["field 249"]
 
 
-def test_an_item_is_marked_once_and_evicted(staff: Client, ledger: Place) -> None:
+def test_an_item_is_marked_once_and_evicted(staff: Client, ledger: ConversationRef) -> None:
     again = send(staff, LEDGER, ledger, action="add", item_key="episode:1", value="other")
     send(staff, LEDGER, ledger, action="add", item_key="episode:2", value="injected")
     send(staff, LEDGER, ledger, action="evict", item_key="episode:1")
@@ -176,7 +176,7 @@ def test_an_item_is_marked_once_and_evicted(staff: Client, ledger: Place) -> Non
 
 
 @pytest.mark.parametrize("item_key", ["", "x" * 301, "a\x00b"])
-def test_what_is_no_item_key_is_refused(staff: Client, ledger: Place, item_key: str) -> None:
+def test_what_is_no_item_key_is_refused(staff: Client, ledger: ConversationRef, item_key: str) -> None:
     page = send(staff, LEDGER, ledger, action="add", item_key=item_key, value="injected")
 
     assert "Nothing was changed" in shown(page)
@@ -184,14 +184,14 @@ def test_what_is_no_item_key_is_refused(staff: Client, ledger: Place, item_key: 
 
 
 @pytest.mark.parametrize("model", [WORKING, LEDGER])
-def test_pages_need_permission_to_look(newcomer: Client, place: Place, model: str) -> None:
+def test_pages_need_permission_to_look(newcomer: Client, place: ConversationRef, model: str) -> None:
     assert newcomer.get(page_url(model, place.account_id)).status_code == 403
     assert look(newcomer, model, place).status_code == 403
     assert send(newcomer, model, place, action="clear").status_code == 403
 
 
 @pytest.mark.usefixtures("memory")
-def test_who_may_only_look_changes_nothing(newcomer: Client, place: Place) -> None:
+def test_who_may_only_look_changes_nothing(newcomer: Client, place: ConversationRef) -> None:
     looker = User.objects.get(username="newcomer")
     looker.user_permissions.add(Permission.objects.get(codename="view_workingmemoryaccount"))
 
@@ -204,7 +204,7 @@ def test_who_may_only_look_changes_nothing(newcomer: Client, place: Place) -> No
 
 
 @pytest.mark.usefixtures("memory")
-def test_a_form_from_elsewhere_is_refused(chief: User, place: Place) -> None:
+def test_a_form_from_elsewhere_is_refused(chief: User, place: ConversationRef) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(chief)
 
@@ -222,14 +222,14 @@ def test_nonsense_in_the_address_is_no_error(staff: Client, account: Account, mo
 
 
 @pytest.mark.parametrize("model", [WORKING, LEDGER])
-def test_an_account_or_action_that_is_not_there_is_404(staff: Client, place: Place, model: str) -> None:
+def test_an_account_or_action_that_is_not_there_is_404(staff: Client, place: ConversationRef, model: str) -> None:
     assert staff.get(page_url(model, "nonsense")).status_code == 404
     assert send(staff, model, place, action="explode").status_code == 404
 
 
 @pytest.mark.parametrize("model", [WORKING, LEDGER])
 def test_without_redis_a_page_says_so(
-    staff: Client, place: Place, model: str, settings: Any, request: pytest.FixtureRequest
+    staff: Client, place: ConversationRef, model: str, settings: Any, request: pytest.FixtureRequest
 ) -> None:
     settings.REDIS_URL = "unix:///nowhere/valkey.sock"
     forget_clients()
@@ -242,7 +242,7 @@ def test_without_redis_a_page_says_so(
     ]
 
     assert [page.status_code for page in pages] == [503, 503, 503]
-    assert all("which gives no answer" in shown(page) for page in pages)
+    assert all("which does not answer" in shown(page) for page in pages)
     assert not AuditEntry.objects.exists()
 
 

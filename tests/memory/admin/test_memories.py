@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from memory.models import Account, AuditEntry, EpisodicMemory, Memory, Vector
 from memory.owner import Owner
 from memory.retrieval.queries import Query
-from memory.services.memories.store import OwnVector
+from memory.services.memories.store import ClientVector
 from memory.services.recall.recall import RecallRequest, recall
 from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
 from tests.memory.episodes import MODEL, NOW, direction, draft, store
@@ -81,7 +81,7 @@ def test_two_people_on_one_page_do_not_overwrite_each_other(staff: Client, episo
 
     response = staff.post(url, seen | {"salience": "0.1"}, follow=True)
 
-    assert "somebody else has changed it" in shown(response)
+    assert "changed in the meantime" in shown(response)
     assert Memory.objects.get().salience == 0.9
 
 
@@ -153,7 +153,7 @@ def test_marks_are_actions_of_the_list(staff: Client, episode: EpisodicMemory, a
 def test_what_staff_bury_no_recall_finds_until_they_undo_it(
     staff: Client, owner: Owner, episode: EpisodicMemory, mark: str, undo: str
 ) -> None:
-    asked = RecallRequest(query=Query(text=episode.text), own=OwnVector(model=MODEL, vector=direction(0.0)))
+    asked = RecallRequest(query=Query(text=episode.text), own=ClientVector(model=MODEL, vector=direction(0.0)))
 
     choose(staff, list_url("memory"), mark, episode.id)
     hidden = recall(owner, asked, now=NOW).results
@@ -178,7 +178,7 @@ def test_deleting_asks_first_and_then_audits(staff: Client, episode: EpisodicMem
     question = shown(staff.get(page_url(model, episode.id, "delete")))
     staff.post(page_url(model, episode.id, "delete"), {"post": "yes"})
 
-    assert "and their vectors and links" in question
+    assert "Their vectors and links are deleted too" in question
     assert not Memory.objects.exists()
     assert not EpisodicMemory.objects.exists()
     assert AuditEntry.objects.order_by("-id")[0].operation == "delete"

@@ -8,14 +8,14 @@ from xml.etree import ElementTree
 import pytest
 from django.template.loader import render_to_string
 
-from memory.admin.neighbourhoods import HEIGHT, MOST_EDGES, MOST_NODES, WIDTH, Edge, Node, draw
+from memory.admin.neighbourhoods import HEIGHT, MAX_EDGES, MAX_NODES, WIDTH, Edge, Node, render_neighbourhood
 from tests.memory.admin.chats import HOSTILE
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def node(number: int, *, depth: int = 1, kind: str = "entity", text: str = "") -> Node:
-    return Node(id=UUID(int=number), kind=kind, sort="person", text=text or f"node {number}", depth=depth)
+    return Node(id=UUID(int=number), kind=kind, type="person", text=text or f"node {number}", depth=depth)
 
 
 def edge(source: int, target: int, type: str = "KNOWS") -> Edge:  # noqa: A002
@@ -29,7 +29,7 @@ def star(count: int) -> tuple[list[Node], list[Edge]]:
 
 def render(nodes: list[Node], edges: list[Edge]) -> ElementTree.Element:
     """Parsed as XML, which would refuse what is not escaped."""
-    text = render_to_string("admin/memory/entity/neighbourhood.svg", {"drawing": draw(nodes, edges)})
+    text = render_to_string("admin/memory/entity/neighbourhood.svg", {"drawing": render_neighbourhood(nodes, edges)})
     return ElementTree.fromstring(text.strip())
 
 
@@ -37,18 +37,18 @@ def render(nodes: list[Node], edges: list[Edge]) -> ElementTree.Element:
 def test_nodes_stand_apart_and_within_the_picture(count: int) -> None:
     nodes, edges = star(count)
 
-    spots = draw(nodes, edges).spots
+    marks = render_neighbourhood(nodes, edges).nodes
 
-    assert all(10 <= spot.x <= WIDTH - 10 and 10 <= spot.label_y <= HEIGHT - 5 for spot in spots)
-    assert all(math.dist((a.x, a.y), (b.x, b.y)) > 20 for a, b in combinations(spots, 2))
+    assert all(10 <= mark.x <= WIDTH - 10 and 10 <= mark.label_y <= HEIGHT - 5 for mark in marks)
+    assert all(math.dist((a.x, a.y), (b.x, b.y)) > 20 for a, b in combinations(marks, 2))
 
 
 def test_the_further_away_the_further_out() -> None:
     nodes = [node(0, depth=0), node(1), node(2, depth=2), node(3, depth=3)]
 
-    spots = draw(nodes, [edge(0, 1), edge(1, 2), edge(2, 3)]).spots
+    marks = render_neighbourhood(nodes, [edge(0, 1), edge(1, 2), edge(2, 3)]).nodes
 
-    distances = [math.dist((spot.x, spot.y), (spots[0].x, spots[0].y)) for spot in spots]
+    distances = [math.dist((mark.x, mark.y), (marks[0].x, marks[0].y)) for mark in marks]
     assert distances[0] < distances[1] < min(distances[2:])
 
 
@@ -56,24 +56,26 @@ def test_nodes_stand_near_those_that_they_are_linked_to() -> None:
     nodes = [node(0, depth=0), *(node(number) for number in range(1, 5)), *(node(n, depth=2) for n in range(5, 9))]
     edges = [edge(0, number) for number in range(1, 5)] + [edge(number, number + 4) for number in (3, 1, 4, 2)]
 
-    spots = {spot.id.int: spot for spot in draw(nodes, edges).spots}
+    marks = {mark.id.int: mark for mark in render_neighbourhood(nodes, edges).nodes}
 
     for number in range(1, 5):
-        inner, outer = (math.atan2(spots[n].y - spots[0].y, spots[n].x - spots[0].x) for n in (number, number + 4))
+        inner, outer = (math.atan2(marks[n].y - marks[0].y, marks[n].x - marks[0].x) for n in (number, number + 4))
         assert math.cos(inner - outer) > 0.7
 
 
 def test_a_picture_holds_so_much_and_says_that_there_is_more() -> None:
     nodes, edges = star(100)
 
-    drawing = draw(nodes, edges)
+    drawing = render_neighbourhood(nodes, edges)
 
-    assert (len(drawing.spots), drawing.is_cut) == (MOST_NODES, True)
-    assert len(drawing.lines) <= MOST_EDGES
+    assert (len(drawing.nodes), drawing.is_cut) == (MAX_NODES, True)
+    assert len(drawing.lines) <= MAX_EDGES
 
 
 def test_types_of_one_pair_share_a_line_and_links_to_what_is_not_drawn_have_none() -> None:
-    drawing = draw([node(0, depth=0), node(1)], [edge(0, 1), edge(0, 1, "WORKS_FOR"), edge(1, 0), edge(1, 7)])
+    drawing = render_neighbourhood(
+        [node(0, depth=0), node(1)], [edge(0, 1), edge(0, 1, "WORKS_FOR"), edge(1, 0), edge(1, 7)]
+    )
 
     assert [line.label for line in drawing.lines] == ["KNOWS, WORKS_FOR", "KNOWS"]
 
@@ -82,7 +84,7 @@ def test_it_is_described_to_who_does_not_see_it() -> None:
     svg = render([node(0, depth=0, text="Ana"), node(1, text="Ben")], [edge(0, 1)])
 
     told = {part.get("id"): part.text for part in svg if part.tag in (f"{SVG}title", f"{SVG}desc")}
-    assert list(told.values()) == ["What is near Ana", "1 memories near it, 1 links between them. Ana KNOWS Ben"]
+    assert list(told.values()) == ["Links around Ana", "Memories nearby: 1. Links between them: 1. Ana KNOWS Ben"]
     assert svg.get("aria-labelledby") == " ".join(map(str, told))
 
 
@@ -90,7 +92,7 @@ def test_every_node_leads_to_its_page() -> None:
     svg = render([node(0, depth=0), node(1, kind="fact"), node(2, kind="goal")], [edge(0, 1), edge(0, 2)])
 
     urls = [link.get("href", "").split("/")[3] for link in svg.iter(f"{SVG}a")]
-    assert urls == ["entity", "fact", "memory"]
+    assert urls == ["entity", "fact", "goal"]
 
 
 def test_names_are_text_whatever_they_are() -> None:

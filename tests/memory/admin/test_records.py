@@ -74,7 +74,7 @@ def test_links_of_the_services_own_are_not_made_by_hand(staff: Client, ends: lis
 
     assert list(Link.objects.values_list("type", flat=True)) == ["KNOWS"]
     for response in (added, edited):
-        assert f"{type_} is the service&#x27;s own" in response.content.decode()
+        assert f"Links of the type {type_} are made by the service" in response.content.decode()
 
 
 def test_links_of_the_services_own_stay_what_they_are(staff: Client, ends: list[Any]) -> None:

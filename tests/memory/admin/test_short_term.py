@@ -89,7 +89,7 @@ def test_what_the_agent_wrote_meanwhile_is_not_overwritten(
 
     page = staff.post(page_url(MODEL, entry.id), values | {"memory_value": '"mine"'})
 
-    assert "it was written since the page was opened" in shown(page)
+    assert "The entry was written since it was read" in shown(page)
     assert page.context["adminform"].form["memory_value"].value() == '"mine"'
     assert AgentShortTermMemory.objects.get().memory_value == "the agent's"
 
@@ -97,7 +97,7 @@ def test_what_the_agent_wrote_meanwhile_is_not_overwritten(
 def test_an_expired_entry_is_marked_and_not_changed(staff: Client, expired: AgentShortTermMemory) -> None:
     page = shown(staff.get(page_url(MODEL, expired.id)))
 
-    assert "expired, unreadable; to be cleaned up" in page
+    assert "expired; to be deleted" in page
     assert "<textarea" not in page
     assert staff.post(page_url(MODEL, expired.id), {"memory_value": "1"}).status_code == 403
 
@@ -109,7 +109,7 @@ def test_an_entry_whose_key_was_written_again_is_shown_as_waiting(staff: Client,
     rows = staff.get(list_url(MODEL, state="waiting")).context["cl"].result_list
 
     assert [row.id for row in rows] == [waiting.id]
-    assert "its key was written again; waits for promotion" in shown(staff.get(page_url(MODEL, waiting.id)))
+    assert "expired, key written again; waiting for promotion" in shown(staff.get(page_url(MODEL, waiting.id)))
     staff.post(page_url(MODEL, waiting.id, "delete"), {"post": "yes"})
     assert AgentShortTermMemory.objects.get() == live
 
@@ -153,7 +153,7 @@ def test_selected_entries_are_refreshed_unless_they_expired(
     entry.refresh_from_db()
     assert entry.expires_at > now() + timedelta(minutes=59)
     assert AgentShortTermMemory.objects.get(id=expired.id).expires_at == expired.expires_at
-    assert "Expired, and not brought back: 1." in shown(page)
+    assert "Not refreshed, since they have expired: 1 " in shown(page)
 
 
 def test_entries_are_deleted_expired_or_not(

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from memory.admin.restore_previews import MOST_SHOWN
+from memory.admin.snapshots import MAX_STEPS_SHOWN
 from memory.models import AuditEntry, ContextEntry, ContextEntryVersion, ContextSnapshot, PersistentContext
 from memory.owner import Owner
 from memory.services.contexts.entries import boost_importance, remove_entry
@@ -82,13 +82,13 @@ def test_none_is_taken_of_an_archived_context(staff: Client, context: Persistent
 
     page = staff.post(add_url(MODEL), {"context": context.id, "name": "x"})
 
-    assert "Not saved: the context is archived" in shown(page)
+    assert "Not saved. The context is archived" in shown(page)
 
 
 def test_a_page_shows_what_restoring_would_change(staff: Client, snapshot: ContextSnapshot) -> None:
     response = page_of(staff, snapshot)
 
-    assert names(response) == {"Changed": ["pump", "tank"], "Brought back": ["hose"], "Archived": ["valve"]}
+    assert names(response) == {"Changed": ["pump", "tank"], "Unarchived": ["hose"], "Archived": ["valve"]}
     assert "The pump is <del>new</del>." in shown(response)
     assert "The pump is <ins>old</ins>." in shown(response)
     assert "importance 0.75 → 0.5" in shown(response)
@@ -111,7 +111,7 @@ def test_a_value_that_changed_alone_is_shown(staff: Client, owner: Owner, contex
 
     page = shown(page_of(staff, taken))
 
-    assert "The text stays; its value differs." in page
+    assert "Only the value differs. The text is the same." in page
     assert "<ins>1</ins>" in page
 
 
@@ -133,13 +133,13 @@ def test_what_differs_far_into_a_long_text_is_told(staff: Client, owner: Owner, 
     taken = create_snapshot(owner, context.id, name="", now=NOW)
     rewrite(owner, long, "x " * 20_000 + "y")
 
-    assert "They differ further on." in shown(page_of(staff, taken))
+    assert "The first difference is beyond what is compared here." in shown(page_of(staff, taken))
 
 
 def test_what_cannot_come_back_is_counted(staff: Client, snapshot: ContextSnapshot) -> None:
     ContextSnapshot.objects.update(entry_count=7)
 
-    assert "3: cannot come back" in shown(page_of(staff, snapshot))
+    assert "3. These entries cannot be restored" in shown(page_of(staff, snapshot))
 
 
 def test_a_snapshot_is_restored_and_audited(
@@ -149,11 +149,11 @@ def test_a_snapshot_is_restored_and_audited(
 
     texts = {text for _, text, *_ in held(context)}
     assert texts == {f"The {name} is old." for name in ("pump", "tank", "hose", "lid")}
-    assert "Restored: 2 changed, 1 brought back, 1 archived, 1 as they were." in shown(page)
+    assert "Restored: 2 changed, 1 unarchived, 1 archived, 1 unchanged." in shown(page)
     assert "there is nothing to restore" in shown(page)
     assert last_entry("restore").actor == "staff:chief"
     assert ContextEntryVersion.objects.order_by("-number")[0].editor == "staff:chief"
-    assert "1 brought back" in shown(staff.get(page_url(MODEL, snapshot.id, "history")))
+    assert "1 unarchived" in shown(staff.get(page_url(MODEL, snapshot.id, "history")))
 
 
 def test_restoring_says_what_was_done_not_what_the_page_said(
@@ -162,14 +162,14 @@ def test_restoring_says_what_was_done_not_what_the_page_said(
     page_of(staff, snapshot)
     keep(owner, context, entry("later"))
 
-    assert "2 changed, 1 brought back, 2 archived" in shown(restore(staff, snapshot))
+    assert "2 changed, 1 unarchived, 2 archived" in shown(restore(staff, snapshot))
 
 
 def test_restoring_twice_changes_nothing_more(staff: Client, snapshot: ContextSnapshot) -> None:
     restore(staff, snapshot)
     versions = ContextEntryVersion.objects.count()
 
-    assert "Restored: nothing had to change, 4 as they were." in shown(restore(staff, snapshot))
+    assert "Restored: nothing had to change, 4 unchanged." in shown(restore(staff, snapshot))
     assert ContextEntryVersion.objects.count() == versions
 
 
@@ -177,7 +177,7 @@ def test_nothing_is_restored_in_an_archived_context(staff: Client, snapshot: Con
     PersistentContext.objects.update(archived=True)
 
     assert "Restore this snapshot" not in shown(page_of(staff, snapshot))
-    assert "Not restored: the context is archived" in shown(restore(staff, snapshot))
+    assert "Nothing was restored. The context is archived" in shown(restore(staff, snapshot))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_snapshot_is_deleted_and_entries_stay(staff: Client, snapshot: Context
     question = shown(staff.get(page_url(MODEL, snapshot.id, "delete")))
     staff.post(page_url(MODEL, snapshot.id, "delete"), {"post": "yes"})
 
-    assert "its entries stay as they are" in question
+    assert "Its entries stay as they are" in question
     assert not ContextSnapshot.objects.exists()
     assert ContextEntry.objects.count() == 5
     assert last_entry("delete_snapshot").actor == "staff:chief"
@@ -224,14 +224,14 @@ def test_a_snapshot_of_an_archived_context_stays_and_staff_are_told_why(
     alone = staff.post(page_url(MODEL, snapshot.id, "delete"), {"post": "yes"}, follow=True)
     selected = choose(staff, list_url(MODEL), "delete_selected", snapshot.id, post="yes")
 
-    assert all("the context is archived" in shown(page) for page in (alone, selected))
+    assert all("The context is archived" in shown(page) for page in (alone, selected))
     assert ContextSnapshot.objects.exists()
 
 
 def test_a_page_costs_as_many_queries_for_many_entries_as_for_few(staff: Client, owner: Owner) -> None:
     counts = []
 
-    for name, count in (("few", 2), ("many", MOST_SHOWN + 20)):
+    for name, count in (("few", 2), ("many", MAX_STEPS_SHOWN + 20)):
         context = context_of(owner, name)
         rows = keep(owner, context, *[entry(f"entry {number}") for number in range(count)])
         taken = create_snapshot(owner, context.id, name="s", now=NOW)
@@ -244,8 +244,8 @@ def test_a_page_costs_as_many_queries_for_many_entries_as_for_few(staff: Client,
         counts.append(len(captured))
 
     assert counts[0] == counts[1] <= 10
-    assert len(page.context["sections"][0].steps) == MOST_SHOWN
-    assert "and 19 more" in shown(page)
+    assert len(page.context["sections"][0].steps) == MAX_STEPS_SHOWN
+    assert "19 more are not shown." in shown(page)
 
 
 def test_whatever_entries_and_snapshots_say_is_shown_as_text(staff: Client, owner: Owner) -> None:

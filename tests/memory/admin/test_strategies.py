@@ -9,7 +9,7 @@ from django.test import Client
 from memory.models import Account, AuditEntry, Strategy, StrategyTool, StrategyUse, Vector
 from memory.owner import Owner
 from memory.services.embedding.embed import embed_texts
-from memory.services.memories.store import OwnVector
+from memory.services.memories.store import ClientVector
 from memory.services.strategies.learn import StrategyDraft, learn_strategy
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import form_values, list_url, page_url, queries_of, shown
@@ -19,7 +19,7 @@ TEXT = "Read the log before you guess."
 
 
 def learn(owner: Owner, text: str = TEXT, **fields: Any) -> Strategy:
-    own = OwnVector(model=MODEL, vector=direction(0.1))
+    own = ClientVector(model=MODEL, vector=direction(0.1))
     draft = StrategyDraft(description=text, own=own, **{"tool_sequence": ["read", "search"], **fields})
     return learn_strategy(owner, draft, embedded=NOTHING, now=datetime.now(UTC))
 
@@ -60,7 +60,7 @@ def test_a_strategy_is_not_made_the_same_as_another(staff: Client, owner: Owner,
 
     response = save(staff, strategy, description="Ask first.")
 
-    assert "there is such a strategy already" in shown(response)
+    assert "An equal strategy exists already" in shown(response)
     assert sorted(Strategy.objects.values_list("description", flat=True)) == ["Ask first.", TEXT]
 
 
@@ -75,8 +75,8 @@ def test_its_tools_follow_from_its_sequence(staff: Client, strategy: Strategy) -
 def test_uses_are_counted_on_its_page_and_audited(staff: Client, strategy: Strategy) -> None:
     url = page_url("strategy", strategy.pk)
 
-    staff.post(url, {"deed": "worked"})
-    staff.post(url, {"deed": "did_not_work"})
+    staff.post(url, {"action": "worked"})
+    staff.post(url, {"action": "did_not_work"})
 
     assert (stored().success_count, stored().failure_count) == (2, 1)
     assert StrategyUse.objects.count() == 3
@@ -126,9 +126,9 @@ def test_who_may_only_look_counts_nothing(newcomer: Client, strategy: Strategy) 
     allow("newcomer", "view_strategy")
 
     assert newcomer.get(page_url("strategy", strategy.pk)).status_code == 200
-    assert newcomer.post(page_url("strategy", strategy.pk), {"deed": "worked"}).status_code == 403
+    assert newcomer.post(page_url("strategy", strategy.pk), {"action": "worked"}).status_code == 403
     assert stored().success_count == 1
 
 
 def test_an_unknown_deed_is_none(staff: Client, strategy: Strategy) -> None:
-    assert staff.post(page_url("strategy", strategy.pk), {"deed": "dance"}).status_code == 404
+    assert staff.post(page_url("strategy", strategy.pk), {"action": "dance"}).status_code == 404

@@ -68,7 +68,7 @@ def test_what_no_key_opens_is_said_to_be_unreadable(staff: Client, owner: Owner)
     page = staff.get(page_url("toolinvocation", row.pk))
 
     assert page.status_code == 200
-    assert "It cannot be read" in shown(page)
+    assert "This cannot be decrypted" in shown(page)
     assert staff.get(list_url("toolinvocation")).status_code == 200
 
 
@@ -76,7 +76,7 @@ def test_without_any_key_a_page_says_so(staff: Client, owner: Owner, settings: S
     row = use(owner)
     settings.ENCRYPTION_KEYS = []
 
-    assert "It cannot be read" in shown(staff.get(page_url("toolinvocation", row.pk)))
+    assert "This cannot be decrypted" in shown(staff.get(page_url("toolinvocation", row.pk)))
 
 
 def test_a_use_leads_to_its_tool_and_into_the_transcript(staff: Client, owner: Owner) -> None:

@@ -10,13 +10,13 @@ from memory.owner import Owner
 from tests.memory.admin.chats import allow
 from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
 from tests.memory.goals import aim
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.stories import merge, whole_slots
 
 
 @pytest.fixture
 def record(owner: Owner) -> TurnRecord:
-    return put_record(owner, slots=whole_slots(), goal_id=aim(owner).pk, metadata={"run": 7}).record
+    return add_record(owner, slots=whole_slots(), goal_id=aim(owner).pk, metadata={"run": 7}).record
 
 
 def slot_of(record: TurnRecord, slot: str) -> Any:
@@ -40,7 +40,7 @@ def test_a_record_opens_as_a_card_with_what_it_is_tied_to(staff: Client, record:
 def test_a_record_is_found_by_what_its_slots_say(
     staff: Client, account: Account, owner: Owner, record: TurnRecord, words: str
 ) -> None:
-    put_record(Owner(account_id=account.id, agent_id="critic"), "elsewhere")
+    add_record(Owner(account_id=account.id, agent_id="critic"), "elsewhere")
 
     assert listed(staff, q=words) == [record.pk]
     assert listed(staff, q=f"{words} nowhere") == []
@@ -49,7 +49,7 @@ def test_a_record_is_found_by_what_its_slots_say(
 def test_a_list_is_narrowed_to_a_conversation_a_status_and_a_level(
     staff: Client, owner: Owner, record: TurnRecord
 ) -> None:
-    failed = put_record(owner, "chat-2", slots=whole_slots(status="failed")).record
+    failed = add_record(owner, "chat-2", slots=whole_slots(status="failed")).record
 
     assert listed(staff, log=record.log_id) == [record.pk]
     assert listed(staff, status__exact="failed") == [failed.pk]

@@ -104,7 +104,7 @@ def test_without_redis_nothing_is_corrected(
 
     page = save(staff, spoken, text="[taken out]")
 
-    assert "Redis gives no answer" in shown(page)
+    assert "Redis does not answer" in shown(page)
     assert Turn.objects.get().text == "The code is 4711."
 
 
@@ -112,8 +112,8 @@ def test_a_page_says_that_a_summary_may_still_tell_of_the_turn(staff: Client, sp
     before = shown(staff.get(page_url("turn", spoken.pk)))
     Conversation.objects.update(summarized_count=1)
 
-    assert "a summary may still say" not in before
-    assert "a summary may still say" in shown(staff.get(page_url("turn", spoken.pk)))
+    assert "a summary may still repeat it" not in before
+    assert "a summary may still repeat it" in shown(staff.get(page_url("turn", spoken.pk)))
 
 
 def test_the_speaker_is_corrected_too(staff: Client, spoken: Turn) -> None:
@@ -124,7 +124,7 @@ def test_the_speaker_is_corrected_too(staff: Client, spoken: Turn) -> None:
 
 @pytest.mark.parametrize(("mark", "column"), [("archive", "archived"), ("quarantine", "quarantined")])
 def test_a_turn_is_marked_on_its_page(staff: Client, spoken: Turn, mark: str, column: str) -> None:
-    page = staff.post(page_url("turn", spoken.pk), {"mark": mark}, follow=True)
+    page = staff.post(page_url("turn", spoken.pk), {"action": mark}, follow=True)
 
     assert getattr(Turn.objects.get(), column)
     assert not Vector.objects.get().live
@@ -133,14 +133,14 @@ def test_a_turn_is_marked_on_its_page(staff: Client, spoken: Turn, mark: str, co
 
 
 def test_a_mark_nobody_knows_is_404(staff: Client, spoken: Turn) -> None:
-    assert staff.post(page_url("turn", spoken.pk), {"mark": "explode"}).status_code == 404
+    assert staff.post(page_url("turn", spoken.pk), {"action": "explode"}).status_code == 404
 
 
 def test_who_may_only_look_changes_nothing(newcomer: Client, spoken: Turn) -> None:
     allow("newcomer", "view_turn")
 
     looked = newcomer.get(page_url("turn", spoken.pk))
-    marked = newcomer.post(page_url("turn", spoken.pk), {"mark": "archive"})
+    marked = newcomer.post(page_url("turn", spoken.pk), {"action": "archive"})
     saved = newcomer.post(page_url("turn", spoken.pk), {"text": "x", "seen_version": "1"})
 
     assert [page.status_code for page in (looked, marked, saved)] == [200, 403, 403]
@@ -150,7 +150,7 @@ def test_who_may_only_look_changes_nothing(newcomer: Client, spoken: Turn) -> No
 
 def test_nobody_opens_a_turn_without_permission(newcomer: Client, spoken: Turn) -> None:
     assert newcomer.get(page_url("turn", spoken.pk)).status_code == 403
-    assert newcomer.post(page_url("turn", spoken.pk), {"mark": "archive"}).status_code == 403
+    assert newcomer.post(page_url("turn", spoken.pk), {"action": "archive"}).status_code == 403
 
 
 def test_a_turn_that_is_not_there_leads_back(staff: Client) -> None:

@@ -81,4 +81,4 @@ def test_usage_is_edited_by_nobody(staff: Client, usage: list[ModelUsage]) -> No
 def test_a_list_says_its_sums(staff: Client) -> None:
     page = shown(staff.get(list_url("modelusage")))
 
-    assert "In all: calls 30 (2 failed); tokens 3,000 in, 0 out; cost 1.75000000." in page
+    assert "Total: calls 30 (2 failed); tokens 3,000 in, 0 out; cost 1.75000000." in page

@@ -11,13 +11,13 @@ from memory.owner import Owner
 from tests.memory.admin.chats import allow
 from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
 from tests.memory.goals import aim
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.stories import archive, merge, whole_slots
 
 
 @pytest.fixture
 def records(owner: Owner) -> list[TurnRecord]:
-    return [put_record(owner, slots=whole_slots(f"pump {number}")).record for number in range(5)]
+    return [add_record(owner, slots=whole_slots(f"pump {number}")).record for number in range(5)]
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_its_turns_come_in_pages(staff: Client, episode: WorkEpisode, monkeypatc
 def test_a_page_costs_as_many_queries_for_many_turns_as_for_few(
     staff: Client, owner: Owner, episode: WorkEpisode
 ) -> None:
-    few = merge(owner, None, [put_record(owner, "short", slots=whole_slots()).record])
+    few = merge(owner, None, [add_record(owner, "short", slots=whole_slots()).record])
 
     costs = [queries_of(staff, page_url("workepisode", each.pk)) for each in (few, episode)]
 

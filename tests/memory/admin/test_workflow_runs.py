@@ -68,8 +68,8 @@ def test_selected_runs_are_ended(staff: Client, owner: Owner, run: WorkflowRun) 
 
     run.refresh_from_db()
     assert run.status == "completed"
-    assert "Ended: 1." in shown(page)
-    assert "Not all: the run has ended, and ends once." in shown(page)
+    assert "Ended 1 workflow run." in shown(page)
+    assert "Some rows were not changed. The run has ended: its status cannot be changed any more." in shown(page)
 
 
 def test_a_run_is_begun_for_an_agent(staff: Client, account: Account) -> None:
@@ -87,7 +87,7 @@ def test_a_run_that_is_there_already_is_refused_with_a_sentence(
 ) -> None:
     page = staff.post(add_url("workflowrun"), {"account": account.id, "workflow_run_id": "harvest", "agents": "dan"})
 
-    assert "there is a workflow run of this id" in shown(page)
+    assert "The account already has a workflow run with this id" in shown(page)
     assert page.context["adminform"].form["agents"].value() == "dan"
 
 

@@ -1,4 +1,4 @@
-"""Asking for `/contexts/{id}/entries` as a client does."""
+"""Requests of `/contexts/{id}/entries`, as clients send them."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from tests.api_client import ServiceClient
 
 
 def new_context(client: ServiceClient) -> str:
-    """Its id."""
+    """Create a context and return its id."""
     return str(client.post("/contexts", {"name": "notes"}).json()["id"])
 
 
@@ -15,6 +15,6 @@ def keep(client: ServiceClient, context: str, content: str = "The roof leaks", *
 
 
 def listed(client: ServiceClient, context: str, query: str = "") -> list[str]:
-    """The contents of the first page."""
+    """Return the contents of the first page."""
     answer = client.get(f"/contexts/{context}/entries{query}").json()
     return [entry["content"] for entry in answer["results"]]

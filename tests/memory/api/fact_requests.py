@@ -1,4 +1,4 @@
-"""Requests of `/facts`, as `assistant` makes them."""
+"""Requests of `/facts`, as `assistant` sends them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`/contexts/{id}/access-log`: what agents read and wrote over HTTP, for who manages the context."""
+"""`/contexts/{id}/access-log`: reads and writes of agents over HTTP, for managers of the context."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from memory.maintenance import Batch, write_access_log
 from memory.models import Account, ContextAccessLog, Memory, PersistentContext
 from memory.owner import Owner
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
-from memory.tiers.access_log import UNTOLD
+from memory.tiers.access_log import UNREPORTED
 from tests.api_client import ServiceClient
 from tests.memory.contexts import context_of, entry, keep
 from tests.redis_elsewhere import redis_away
@@ -27,9 +27,9 @@ pytestmark = [
 
 @pytest.fixture
 def context(owner: Owner) -> Iterator[PersistentContext]:
-    UNTOLD.take()
+    UNREPORTED.pop_all()
     yield context_of(owner)
-    UNTOLD.take()
+    UNREPORTED.pop_all()
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_a_read_costs_one_round_trip_however_many_entries_it_is_of(
         assert len([command for command in commands if "access:log" in command]) == 1
 
 
-def test_with_redis_away_reads_are_answered_and_told_later(
+def test_reads_are_answered_without_redis_and_logged_later(
     api: ServiceClient, context: PersistentContext, entry_ids: list[str]
 ) -> None:
     with redis_away():
@@ -142,7 +142,7 @@ def test_with_redis_away_reads_are_answered_and_told_later(
     assert Memory.objects.get(id=entry_ids[0]).access_count == 1
 
 
-def test_a_full_stream_is_told(
+def test_a_full_stream_is_reported(
     api: ServiceClient, context: PersistentContext, entry_ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "ACCESS_LOG_LINES", 4)
@@ -154,7 +154,7 @@ def test_a_full_stream_is_told(
     assert len(log_of(api, context, "?action=read")) == 4
 
 
-def test_metrics_tell_what_waits_and_what_is_lost(
+def test_metrics_count_waiting_and_lost_lines(
     api: ServiceClient, entry_ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = figure("memory_access_log_lost_lines_total")

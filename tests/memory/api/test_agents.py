@@ -1,4 +1,4 @@
-"""`/agents`: who remembers."""
+"""`/agents`: the agents of an account."""
 
 from memory.models import AuditEntry
 from tests.api_client import ServiceClient, segment
@@ -15,7 +15,7 @@ def test_an_agent_is_made_with_a_description_and_found_by_its_id(api: ServiceCli
     assert AuditEntry.objects.filter(memory_type="agent", operation="create").count() == 1
 
 
-def test_an_agents_id_may_hold_a_slash_and_a_percent_sign(api: ServiceClient) -> None:
+def test_an_agent_id_may_have_a_slash_and_a_percent_sign(api: ServiceClient) -> None:
     api.post("/agents", {"agent_id": "north/50%2F é"})
 
     found = api.get(f"/agents/{segment('north/50%2F é')}")

@@ -1,4 +1,4 @@
-"""`/audit-log`: the account's entries, newest first, of the days that were asked for."""
+"""`/audit-log`: the account's entries of the days asked for, latest first."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -10,11 +10,11 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from memory.api.audit_log import narrowed
+from memory.api.audit_log import filter_audit_entries
 from memory.models import Account, AuditEntry
 from memory.owner import Owner
 from memory.services.accounts.register import issue_key
-from memory.services.audit.log import entries_of
+from memory.services.audit import audit_entries
 from tests.api_client import ServiceClient
 from tests.memory.audits import entered, told_reads
 
@@ -145,7 +145,7 @@ def test_reads_of_no_memory_and_those_refused_are_not_there(api: ServiceClient, 
     assert told_reads() == []
 
 
-def test_what_a_service_tells_is_there_once(api: ServiceClient, account: Account) -> None:
+def test_what_a_service_records_is_there_once(api: ServiceClient, account: Account) -> None:
     fact_id = learn(api)
     Account.objects.filter(id=account.id).update(audit_level="reads")
 
@@ -202,7 +202,7 @@ def test_what_it_does_not_know_is_refused(api: ServiceClient, query: str) -> Non
 def test_days_that_were_not_asked_for_are_not_looked_at(account: Account) -> None:
     for days in range(0, 40, 10):
         entered(account, hours_ago(24 * days))
-    rows = narrowed(entries_of(Owner(account_id=account.id)), {}).order_by("-timestamp", "-id")[:50]
+    rows = filter_audit_entries(audit_entries(Owner(account_id=account.id)), {}).order_by("-timestamp", "-id")[:50]
 
     with connection.cursor() as cursor:
         sql, params = rows.query.sql_with_params()

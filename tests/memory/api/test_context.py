@@ -1,4 +1,4 @@
-"""`POST /context`: the memory node. Working memory and the most similar past conversations, as one system message."""
+"""`POST /context`: working memory and the most similar past conversations, as one system message."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from memory.services.prompt_context.layout import NOTICE
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.tiers.working import WorkingMemory
 from memory.tokens import estimate_tokens
-from memory_project.redis import Place
+from memory_project.redis import ConversationRef
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.hostile import HOSTILE_TEXTS
@@ -31,8 +31,8 @@ def client(api_key: str, embedding_server: EmbeddingServer) -> ServiceClient:
 
 
 @pytest.fixture
-def place(account: Account) -> Place:
-    return Place(account_id=account.id, conversation_id="now")
+def ledger_key(account: Account) -> ConversationRef:
+    return ConversationRef(account_id=account.id, conversation_id="now")
 
 
 def remember(owner: Owner, *summaries: str) -> list[str]:
@@ -78,9 +78,7 @@ def test_the_documented_layout(client: ServiceClient, owner: Owner, embedding_se
     )
 
 
-def test_the_three_most_similar_episodes_come_first_and_the_others_are_evidence(
-    client: ServiceClient, owner: Owner
-) -> None:
+def test_the_three_nearest_episodes_come_first_and_the_others_are_evidence(client: ServiceClient, owner: Owner) -> None:
     remember(owner, "the boiler", "the roof", "the garden", "the cellar")
 
     answer = gather(client)
@@ -97,11 +95,11 @@ def test_with_nothing_to_say_it_is_empty(client: ServiceClient) -> None:
     assert gather(client) == {"context": "", "items": [], "tokens": 0, "degraded": []}
 
 
-def test_what_the_ledger_holds_is_left_out_on_request_and_the_next_takes_its_place(
-    client: ServiceClient, owner: Owner, place: Place
+def test_items_in_the_ledger_are_left_out_on_request_and_replaced_by_the_next(
+    client: ServiceClient, owner: Owner, ledger_key: ConversationRef
 ) -> None:
     keys = remember(owner, "the boiler", "the roof", "the garden", "the cellar")
-    ledger.mark(place, keys[0])
+    ledger.mark(ledger_key, keys[0])
 
     shown = [item["item_key"] for item in gather(client, suppress_injected=True)["items"]]
 
@@ -109,22 +107,24 @@ def test_what_the_ledger_holds_is_left_out_on_request_and_the_next_takes_its_pla
     assert keys[0] in [item["item_key"] for item in gather(client)["items"]]
 
 
-def test_a_ledger_may_hold_keys_that_name_no_episode(client: ServiceClient, owner: Owner, place: Place) -> None:
+def test_a_ledger_may_have_keys_that_are_no_episode(
+    client: ServiceClient, owner: Owner, ledger_key: ConversationRef
+) -> None:
     keys = remember(owner, "the boiler")
     for key in ("episode:not-a-uuid", "episode:", "skill:boilers"):
-        ledger.mark(place, key)
+        ledger.mark(ledger_key, key)
 
     assert [item["item_key"] for item in gather(client, suppress_injected=True)["items"]] == keys
 
 
-def test_it_marks_nothing_unless_asked_to(client: ServiceClient, owner: Owner, place: Place) -> None:
+def test_it_marks_nothing_unless_asked_to(client: ServiceClient, owner: Owner, ledger_key: ConversationRef) -> None:
     keys = remember(owner, "the boiler")
 
     gather(client)
-    before = ledger.get_all(place)
+    before = ledger.get_all(ledger_key)
     gather(client, mark_injected=True)
 
-    assert (before, list(ledger.get_all(place))) == ({}, keys)
+    assert (before, list(ledger.get_all(ledger_key))) == ({}, keys)
 
 
 def test_marking_needs_the_scope_write(account: Account, embedding_server: EmbeddingServer) -> None:
@@ -241,7 +241,7 @@ def test_no_other_budget_than_a_sensible_number(client: ServiceClient, max_token
 
 
 @pytest.mark.parametrize("moment", ["as_of", "known_at"])
-def test_no_moment_to_come(client: ServiceClient, moment: str) -> None:
+def test_a_time_in_the_future_is_refused(client: ServiceClient, moment: str) -> None:
     refused = client.post("/context", {**ASKED, moment: "9999-12-31T23:59:59Z"})
 
     assert (refused.status_code, list(refused.json()["errors"])) == (400, [moment])

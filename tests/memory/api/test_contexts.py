@@ -1,4 +1,4 @@
-"""`/contexts`: made, found, changed, archived and shared, each answer with its ETag."""
+"""`/contexts`: create, find, change, archive and share, each answer with its ETag."""
 
 from typing import Any
 from uuid import UUID

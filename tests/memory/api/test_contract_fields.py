@@ -1,4 +1,4 @@
-"""Fields: each takes its own type as JSON has it, and a list is measured before anything in it is looked at."""
+"""Fields: each accepts its own JSON type only, and a list is measured before its elements are checked."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ import pytest
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
 
-from memory_project.http.serializers import MOST_NAMED, BoundedList, Flag, StrictSerializer, Text, WholeNumber
+from memory_project.http.serializers import MAX_NAMED_ERRORS, BoundedList, Flag, StrictSerializer, Text, WholeNumber
 from tests.api_client import ServiceClient
 
 EPISODE = {"agent_id": "planner", "conversation_id": "c", "summary": "We chose the second plan."}
 
 
 class Counting(Text):
-    """Counts what it is asked about."""
+    """A text field that counts its checks."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -72,7 +72,7 @@ def test_a_list_names_only_the_first_of_its_mistakes() -> None:
         field.run_validation(["fine", *([5] * 999)])
 
     mistakes: Any = refused.value.detail
-    assert list(mistakes) == list(range(1, MOST_NAMED + 1))
+    assert list(mistakes) == list(range(1, MAX_NAMED_ERRORS + 1))
     assert mistakes[1] == [ErrorDetail("Not a valid string.", code="invalid")]
 
 

@@ -1,5 +1,7 @@
-"""Every operation of the OpenAPI document with whatever the document allows, and what it does not: never a 500, and
-answers as they are described."""
+"""Generated requests for every operation of the OpenAPI document, valid and invalid.
+
+No answer is a 500, and all answers are as the document describes them.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from memory_project.http.paths import keep_separators
+from memory_project.http.paths import keep_encoded_slashes
 from tests.openapi import read_document
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +29,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 
 @pytest.fixture(autouse=True)
 def kept_connection() -> Iterator[None]:
-    """A request closes old connections, and this test's is one: Django's own test client keeps it as well."""
+    """Keep the test's connection, which a request would close as an old one. Django's own test client keeps it too."""
     signals.request_started.disconnect(close_old_connections)
     signals.request_finished.disconnect(close_old_connections)
     yield
@@ -37,7 +39,7 @@ def kept_connection() -> Iterator[None]:
 
 document = schemathesis.openapi.from_dict(read_document())
 # not the project's own module, which names a folder for the counters of all processes in the environment
-document.app = keep_separators(get_wsgi_application())
+document.app = keep_encoded_slashes(get_wsgi_application())
 
 
 @document.parametrize()

@@ -1,4 +1,4 @@
-"""Stores that hang: they take every question and answer none. Nobody waits for them for long."""
+"""Stores that hang: they accept every request and answer none. No client waits long."""
 
 import json
 import os
@@ -20,7 +20,7 @@ SOCKET_OF_POSTGRESQL = ".s.PGSQL.5432"
 # bounds in these tests are below twice the time that is allowed once, and else below that time
 REDIS_SECONDS = 2.0
 CHECK_SECONDS = 2.5
-"""Of a check of health, and of the figures of a store."""
+"""Timeouts of a health check, and of the figures of a store."""
 
 
 @pytest.fixture
@@ -62,6 +62,7 @@ def timed(ask: Callable[[], Answer]) -> tuple[Answer, float]:
     return ask(), time.monotonic() - begun
 
 
+@pytest.mark.slow
 def test_a_redis_that_hangs_is_waited_for_once(web: WebServer, key: str, valkey: Valve) -> None:
     def ask() -> Answer:
         return web.request("GET", "/api/v1/working-memory/c", key=key)
@@ -79,6 +80,7 @@ def test_a_redis_that_hangs_is_waited_for_once(web: WebServer, key: str, valkey:
     assert until(ask, 200).status == 200
 
 
+@pytest.mark.slow
 def test_ready_does_not_wait_for_a_redis_that_hangs(web: WebServer, valkey: Valve) -> None:
     with valkey.closed():
         ready, seconds = timed(lambda: web.request("GET", "/health/ready"))
@@ -88,6 +90,7 @@ def test_ready_does_not_wait_for_a_redis_that_hangs(web: WebServer, valkey: Valv
     assert seconds < 2 * CHECK_SECONDS - 0.1
 
 
+@pytest.mark.slow
 def test_ready_does_not_wait_for_a_postgresql_that_hangs(web: WebServer, postgresql: Valve) -> None:
     with postgresql.closed():
         # more often than there are threads: none of them may stay behind
@@ -103,6 +106,7 @@ def test_ready_does_not_wait_for_a_postgresql_that_hangs(web: WebServer, postgre
     assert until(lambda: web.request("GET", "/health/ready"), 200).status == 200
 
 
+@pytest.mark.slow
 def test_metrics_do_not_wait_for_a_postgresql_that_hangs(web: WebServer, postgresql: Valve) -> None:
     with postgresql.closed():
         figures, seconds = timed(lambda: web.request("GET", "/metrics"))

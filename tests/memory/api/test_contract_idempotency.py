@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: sent again, answered the same, written once."""
+"""`Idempotency-Key`: a repeated request gets the same answer and writes once."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from django.utils import timezone
 from memory.models import Account, Agent, IdempotentRequest
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory_project.http.credentials import Credential
-from memory_project.http.idempotency import Attempt
+from memory_project.http.idempotency import IdempotentAttempt
 from tests.api_client import ServiceClient
 
 PLANNER = {"agent_id": "planner"}
@@ -99,7 +99,7 @@ def committed_key(transactional_db: None) -> str:
     return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
 
 
-def test_of_two_at_once_one_writes_and_the_other_is_told_to_wait(committed_key: str) -> None:
+def test_of_two_simultaneous_requests_one_writes_and_the_other_must_wait(committed_key: str) -> None:
     answers: list[int] = []
 
     def send() -> None:
@@ -129,7 +129,7 @@ WHERE datname = current_database() AND locktype = 'advisory' AND objsubid = 1 AN
 
 
 def wait_for_lock_holder() -> None:
-    """Until the first request holds its lock."""
+    """Wait until the first request has taken its lock."""
     give_up_at = time.monotonic() + 30
     with connection.cursor() as cursor:
         while time.monotonic() < give_up_at:
@@ -145,7 +145,7 @@ def test_a_write_that_did_not_commit_left_no_answer(account: Account) -> None:
     credential = Credential(
         key_id=issued.key.id, account_id=account.id, agent_id="", scopes=frozenset(), prefix="mem_x"
     )
-    attempt = Attempt(credential, request_hash="0" * 64, body_hash="1" * 64, now=timezone.now())
+    attempt = IdempotentAttempt(credential, request_hash="0" * 64, body_hash="1" * 64, now=timezone.now())
 
     with transaction.atomic():
         Agent.objects.create(account=account, agent_id="planner")

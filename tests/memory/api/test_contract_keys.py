@@ -1,4 +1,4 @@
-"""Keys: who is let in, what they may do, and how little it costs to find out."""
+"""API keys: which are valid, what they may do, and how little a check costs."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Stores that go down under the running service, and come back without its being restarted."""
+"""Stores that go down under the running service, and come back without a restart of it."""
 
 import json
 import os
@@ -25,7 +25,7 @@ NAME = f"outage-test-{os.getpid()}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """A store behind a link of its own: unlinked, and with its connections cut, it is down for who goes by the link."""
+    """A store behind a link of its own. Without the link and with its connections cut, it is down for users of it."""
 
     link: Path
     socket: Path
@@ -101,6 +101,7 @@ def test_postgresql_down_is_a_503_and_back_is_back(web: WebServer, key: str, pos
     assert until(lambda: web.request("GET", "/api/v1/agents", key=key), 200).status == 200
 
 
+@pytest.mark.slow
 def test_without_redis_messages_come_from_the_log_and_thoughts_are_a_503(
     web: WebServer, key: str, valkey: Store
 ) -> None:
@@ -115,7 +116,7 @@ def test_without_redis_messages_come_from_the_log_and_thoughts_are_a_503(
     assert (thoughts.status, json.loads(thoughts.body)["code"]) == (503, "redis_unavailable")
 
 
-def test_redis_down_is_told_and_back_is_back(web: WebServer, key: str, valkey: Store) -> None:
+def test_redis_down_is_reported_until_it_is_back(web: WebServer, key: str, valkey: Store) -> None:
     assert until(lambda: web.request("GET", "/health/ready"), 200).status == 200
 
     with valkey.down():

@@ -1,4 +1,4 @@
-"""Pages: every row once, in order, there and back."""
+"""Pages: every row once, in order, in both directions."""
 
 import base64
 import json
@@ -12,13 +12,13 @@ from django.db.models import Q, Value
 from rest_framework.serializers import ValidationError
 
 from memory.models import Account, Agent
-from memory_project.http.pagination import Position, Scored, beyond, decode_position
+from memory_project.http.pagination import CursorPosition, ScoreOrdering, decode_cursor, rows_beyond
 from tests.api_client import ServiceClient
 
 
 @pytest.fixture
 def agents(account: Account) -> list[str]:
-    """Seven agents, as the list orders them."""
+    """Create seven agents, in the order of the list."""
     made = [Agent.objects.create(account=account, agent_id=f"agent-{number}") for number in range(7)]
     return [agent.agent_id for agent in sorted(made, key=lambda agent: agent.id, reverse=True)]
 
@@ -27,7 +27,7 @@ def names(page: dict[str, Any]) -> list[str]:
     return [agent["agent_id"] for agent in page["results"]]
 
 
-def test_pages_hold_every_row_once_in_order(api: ServiceClient, agents: list[str]) -> None:
+def test_pages_have_every_row_once_in_order(api: ServiceClient, agents: list[str]) -> None:
     page = api.get("/agents?page_size=3").json()
     found = names(page)
 
@@ -73,26 +73,26 @@ def test_a_malformed_cursor_is_refused(api: ServiceClient, agents: list[str], cu
 
 
 def test_a_position_in_a_mixed_order_looks_along_every_column() -> None:
-    at = Position(values=(3, 7), backwards=False)
+    at = CursorPosition(values=(3, 7), backwards=False)
 
-    assert beyond(("-score", "id"), at) == Q(score__lt=3) | Q(score=3) & Q(id__gt=7)
+    assert rows_beyond(("-score", "id"), at) == Q(score__lt=3) | Q(score=3) & Q(id__gt=7)
 
 
 def test_a_position_reads_back_as_it_was(agents: list[str]) -> None:
     agent = Agent.objects.get(agent_id=agents[0])
-    at = Position(values=(datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC), agent.id), backwards=True)
+    at = CursorPosition(values=(datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC), agent.id), backwards=True)
 
-    assert decode_position(at.encode(), Agent.objects.all(), ["created_at", "id"]) == at
-
-
-SCORED = Scored(name="relevance", score=lambda moment: Value(0.5))
+    assert decode_cursor(at.encode(), Agent.objects.all(), ["created_at", "id"]) == at
 
 
-def test_a_position_in_an_order_of_scores_keeps_their_moment(agents: list[str]) -> None:
+SCORED = ScoreOrdering(name="relevance", score=lambda moment: Value(0.5))
+
+
+def test_a_position_in_an_order_of_scores_keeps_their_time(agents: list[str]) -> None:
     agent, moment = Agent.objects.get(agent_id=agents[0]), datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
-    at = Position(values=(0.1 + 0.2, agent.id), backwards=False, moment=moment)
+    at = CursorPosition(values=(0.1 + 0.2, agent.id), backwards=False, scored_at=moment)
 
-    assert decode_position(at.encode(), Agent.objects.all(), ["id"], scored=SCORED) == at
+    assert decode_cursor(at.encode(), Agent.objects.all(), ["id"], scored=SCORED) == at
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_a_position_in_an_order_of_scores_keeps_their_moment(agents: list[str]) 
     ],
     ids=str,
 )
-def test_a_cursor_without_a_moment_or_a_score_is_refused(plain: Any) -> None:
+def test_a_cursor_without_a_time_or_a_score_is_refused(plain: Any) -> None:
     # with an id behind it that would do
     whole = [*plain, str(UUID(int=1))] if isinstance(plain, list) else plain
     cursor = base64.urlsafe_b64encode(json.dumps(whole).encode()).decode()
 
     with pytest.raises(ValidationError):
-        decode_position(cursor, Agent.objects.all(), ["id"], scored=SCORED)
+        decode_cursor(cursor, Agent.objects.all(), ["id"], scored=SCORED)
 
 
 def path_of(url: str) -> str:

@@ -1,4 +1,4 @@
-"""Paths: ids of any characters, slashes above all, over real HTTP and as WSGI hands them over."""
+"""Paths: ids of any characters, especially slashes, over real HTTP and as WSGI passes them."""
 
 import json
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ import pytest
 
 from memory.models import Account, Agent
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
-from memory.tiers.base import NAME_LENGTH
-from memory_project.http.paths import ExternalIdConverter, external_path, path_info, raw_path_of
+from memory.tiers.base import MAX_NAME_CHARACTERS
+from memory_project.http.paths import ExternalIdConverter, decode_path_info, quote_path, read_raw_path
 from tests.api_client import ServiceClient, segment
 from tests.hostile import HOSTILE_SEGMENTS
 from tests.openapi import read_document
@@ -41,7 +41,7 @@ def web(transactional_db: None, shared_server: SharedServers) -> WebServer:
 
 @pytest.fixture
 def own_web(transactional_db: None) -> Iterator[WebServer]:
-    """For what is told of the server itself."""
+    """Start a server of its own, for what is measured of the server itself."""
     with serve() as server:
         yield server
 
@@ -113,6 +113,7 @@ def test_over_http_no_header_moves_the_service(web: WebServer, key: str, header:
     assert (moved.status, moved.body) == (plain.status, plain.body) == (200, plain.body)
 
 
+@pytest.mark.slow
 def test_over_http_a_large_body_costs_no_memory(own_web: WebServer, key: str) -> None:
     own_web.request("GET", "/api/v1/agents", key=key)
     [worker] = children_of(own_web.pid)
@@ -137,11 +138,12 @@ def children_of(pid: int) -> list[int]:
 
 
 def peak_mebibytes(pid: int) -> int:
-    """The most memory that the process ever had."""
+    """Return the most memory that the process ever had."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
 
+@pytest.mark.slow
 def test_over_http_processes_count_together_by_route(own_web: WebServer, key: str) -> None:
     own_web.request("GET", "/api/v1/agents/nobody", key=key)
 
@@ -180,19 +182,21 @@ KEYED = [
 
 @pytest.mark.parametrize("path", KEYED)
 def test_a_key_has_as_many_characters_in_a_path_as_in_a_tier(api: ServiceClient, path: str) -> None:
-    found, refused = (api.get(path.format(key="k" * length)) for length in (NAME_LENGTH, NAME_LENGTH + 1))
+    found, refused = (
+        api.get(path.format(key="k" * length)) for length in (MAX_NAME_CHARACTERS, MAX_NAME_CHARACTERS + 1)
+    )
 
     assert found.status_code in (400, 404, 405)
     assert found.json()["code"] != "invalid_id"
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_id")
-    assert refused.json()["detail"].startswith(f"a key has 1 to {NAME_LENGTH} characters")
+    assert refused.json()["detail"].endswith(f"1 to {MAX_NAME_CHARACTERS} characters without control characters.")
 
 
 def test_the_document_knows_how_long_ids_and_keys_are() -> None:
     parameters = read_document()["paths"]["/api/v1/agents/{agent_id}/working-memory/{key}"]["get"]["parameters"]
     longest = {given["name"]: given["schema"]["maxLength"] for given in parameters if given["in"] == "path"}
 
-    assert longest == {"agent_id": 100, "key": NAME_LENGTH}
+    assert longest == {"agent_id": 100, "key": MAX_NAME_CHARACTERS}
 
 
 def test_one_trailing_slash_is_accepted_and_an_empty_id_is_not(api: ServiceClient) -> None:
@@ -219,14 +223,14 @@ def test_a_path_that_leads_nowhere_is_a_problem(api: ServiceClient, path: str) -
     ],
 )
 def test_a_raw_path_is_decoded_except_for_the_two_escapes(raw: str, expected: str) -> None:
-    assert path_info(raw) == expected
+    assert decode_path_info(raw) == expected
 
 
 @pytest.mark.parametrize("text", STRANGE_IDS)
 def test_a_path_written_for_a_url_reads_back(text: str) -> None:
     django_path = f"/api/v1/agents/{ExternalIdConverter().to_url(text)}"
 
-    read_back = path_info(external_path(django_path)).encode("latin-1").decode()
+    read_back = decode_path_info(quote_path(django_path)).encode("latin-1").decode()
 
     assert ExternalIdConverter().to_python(read_back.rsplit("/", 1)[1]) == text
 
@@ -241,4 +245,4 @@ def test_a_path_written_for_a_url_reads_back(text: str) -> None:
     ],
 )
 def test_the_raw_path_is_the_servers_or_else_the_decoded_one(environ: dict[str, str], expected: str) -> None:
-    assert raw_path_of(environ) == expected
+    assert read_raw_path(environ) == expected

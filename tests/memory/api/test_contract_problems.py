@@ -1,4 +1,4 @@
-"""Problems and what surrounds every answer: request ids, parameters, methods, security headers, outages."""
+"""Problems, and what all answers share: request ids, parameters, methods, security headers, outages."""
 
 import json
 from uuid import UUID, uuid4
@@ -9,7 +9,7 @@ from django.db import OperationalError
 from django.test import Client
 
 from memory import errors
-from memory.api.problems import STATUS_OF, answer_problem
+from memory.api.problems import STATUS_OF, handle_api_exception
 from memory.models import Account
 from memory.services.accounts.register import READ_ONLY, issue_key
 from memory_project.http.problems import CONTENT_TYPE
@@ -46,7 +46,9 @@ def test_a_query_that_is_not_utf_8_is_refused(api: ServiceClient, query: str) ->
 
 
 def test_a_parameter_that_is_not_taken_is_named(api: ServiceClient) -> None:
-    assert api.get("/agents?colour=red").json()["errors"] == {"colour": ["no such parameter"]}
+    assert api.get("/agents?colour=red").json()["errors"] == {
+        "colour": ['There is no query parameter "colour" here. Allowed: cursor, page_size.']
+    }
 
 
 def test_a_parameter_on_a_post_is_refused_too(api: ServiceClient) -> None:
@@ -98,7 +100,7 @@ def test_every_error_of_the_service_has_a_status() -> None:
 def test_what_is_too_large_says_its_facts() -> None:
     exc = errors.TooLarge("too much", stored=True, size_bytes=7, limit_bytes=5)
 
-    answer = answer_problem(exc, {})
+    answer = handle_api_exception(exc, {})
 
     assert answer is not None
     assert answer.status_code == 413
@@ -117,14 +119,14 @@ def test_what_is_too_large_says_its_facts() -> None:
     ],
 )
 def test_a_store_that_is_down_is_a_503_that_names_it(exc: Exception, code: str) -> None:
-    answer = answer_problem(exc, {})
+    answer = handle_api_exception(exc, {})
 
     assert answer is not None
     assert (answer.status_code, json.loads(answer.content)["code"]) == (503, code)
 
 
-def test_a_mistake_of_ours_is_not_dressed_up() -> None:
-    assert answer_problem(ZeroDivisionError(), {}) is None
+def test_a_bug_of_ours_has_no_problem_details() -> None:
+    assert handle_api_exception(ZeroDivisionError(), {}) is None
 
 
 def test_pages_run_nothing_but_what_we_serve() -> None:
@@ -135,7 +137,7 @@ def test_pages_run_nothing_but_what_we_serve() -> None:
 
 
 @pytest.mark.urls("tests.broken_urls")
-def test_a_mistake_of_ours_is_a_problem_that_tells_nothing() -> None:
+def test_a_bug_of_ours_is_a_problem_without_details() -> None:
     answer = Client(raise_request_exception=False).get("/api/v1/broken")
 
     assert (answer.status_code, answer["Content-Type"]) == (500, CONTENT_TYPE)

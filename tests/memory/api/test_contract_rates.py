@@ -1,4 +1,4 @@
-"""Rates: what a key has left, and what it is told when that is nothing."""
+"""Rate limits: what a key has left, and the answer when nothing is left."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from tests.api_client import ServiceClient
 
 @pytest.fixture(autouse=True)
 def _fresh_rates(empty_redis: None) -> None:
-    KeyThrottle.asks_again_at = 0.0
+    KeyThrottle.retry_at = 0.0
 
 
 def test_every_answer_says_what_is_left(api: ServiceClient, settings: LazySettings) -> None:
@@ -23,7 +23,7 @@ def test_every_answer_says_what_is_left(api: ServiceClient, settings: LazySettin
     assert left == ["9", "8", "7"]
 
 
-def test_a_key_over_its_rate_is_told_when_to_come_back(api: ServiceClient, settings: LazySettings) -> None:
+def test_a_key_over_its_limit_gets_the_time_to_retry(api: ServiceClient, settings: LazySettings) -> None:
     settings.RATE_LIMIT_PER_MINUTE = 2
     statuses = [api.get("/agents").status_code for _request in range(2)]
 
@@ -71,7 +71,7 @@ def dead_redis(settings: LazySettings) -> Iterator[None]:
     yield
     redis.client.cache_clear()
     redis.script.cache_clear()
-    KeyThrottle.asks_again_at = 0.0
+    KeyThrottle.retry_at = 0.0
 
 
 @pytest.mark.usefixtures("dead_redis")

@@ -18,6 +18,7 @@ def test_the_document_is_valid_and_made_without_a_warning(tmp_path: Path) -> Non
     call_command("spectacular", "--validate", "--fail-on-warn", "--file", str(tmp_path / "schema.yaml"))
 
 
+@pytest.mark.slow
 def test_the_document_is_yaml_unless_json_is_asked_for() -> None:
     as_yaml, as_json = Client().get("/api/schema"), Client().get("/api/schema?format=json")
 

@@ -1,4 +1,4 @@
-"""Clients that send slowly or not at all: they may keep a thread for a while, not for good."""
+"""Clients that send slowly or not at all: they may keep a thread for a while, but not forever."""
 
 import http.client
 import socket
@@ -38,6 +38,7 @@ def connections(web: WebServer, count: int, data: bytes) -> Iterator[list[socket
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [HALF_A_HEAD, HALF_A_BODY + b"\r\n{"], ids=["half a head", "half a body"])
 def test_forty_connections_that_say_half_of_it_are_waited_for_once(web: WebServer, data: bytes) -> None:
     with connections(web, 40, data):
@@ -48,6 +49,7 @@ def test_forty_connections_that_say_half_of_it_are_waited_for_once(web: WebServe
     assert time.monotonic() - begun < DEADLINE_SECONDS + 8
 
 
+@pytest.mark.slow
 def test_a_body_that_drips_is_refused_when_its_time_is_over(web: WebServer, key: str) -> None:
     head = HALF_A_BODY + f"Authorization: Bearer {key}\r\n\r\n".encode()
 
@@ -59,6 +61,7 @@ def test_a_body_that_drips_is_refused_when_its_time_is_over(web: WebServer, key:
     assert not Agent.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_kept_may_rest_longer_than_a_request_may_take(web: WebServer) -> None:
     wire = http.client.HTTPConnection("127.0.0.1", web.port, timeout=10)
     with closing(wire):

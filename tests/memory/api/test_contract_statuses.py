@@ -1,4 +1,4 @@
-"""What routes answer besides success, and that the OpenAPI document says so."""
+"""Statuses other than success, which the OpenAPI document lists."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ UNFIT = [
     ("/pools/{pool}/cache/k", "/pools/{pool_id}/cache/{key}"),
     ("/memories/none?pool_id={board}", "/memories/{key}"),
 ]
-"""What is read, and the path in the document."""
+"""Requests that read, with the path in the document."""
 
 READ_ONLY = [
     ("/entries/{entry}", "/entries/{entry_id}"),
@@ -26,7 +26,7 @@ READ_ONLY = [
     ("/memories/k", "/memories/{key}"),
     ("/pools/{cache}/cache/k", "/pools/{pool_id}/cache/{key}"),
 ]
-"""What is deleted of what is archived or has ended, and the path in the document."""
+"""Deletions in archived or ended containers, with the path in the document."""
 
 VERSIONED = [
     ("/pools/{pool}", "/pools/{pool_id}"),
@@ -42,7 +42,7 @@ def declared(path: str, method: str) -> dict[str, Any]:
 
 @pytest.fixture
 def ids(bound_api: ServiceClient) -> Ids:
-    """A pool, a blackboard and a tool cache; the agent's own context with an entry and a snapshot."""
+    """Make a pool, a blackboard and a tool cache; the agent's own context with an entry and a snapshot."""
     api = bound_api
     api.post("/pools", {"pool_id": "pool", "data": {"text": "short"}})
     api.post("/workflow-runs", {"workflow_run_id": "run"})

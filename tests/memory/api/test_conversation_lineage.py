@@ -1,4 +1,4 @@
-"""`/conversations/{id}/lineage`: what a conversation resumes, and what resumes it, as far as the agent takes part."""
+"""`/conversations/{id}/lineage`: the conversations that one resumes and that resume it, among the agent's."""
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
@@ -6,12 +6,12 @@ from pytest_django import DjangoAssertNumQueries
 from memory.models import Conversation
 from memory.owner import Owner
 from memory.services.conversations import lineage as lineages
-from memory.services.conversations.lineage import conversation_lineage
+from memory.services.conversations.lineage import read_conversation_lineage
 from tests.api_client import ServiceClient
 
 pytestmark = pytest.mark.django_db
 
-Told = list[tuple[str, int]]
+LineageStep = list[tuple[str, int]]
 
 
 def begin(api: ServiceClient, conversation_id: str, continues: str = "", agent_id: str = "assistant") -> int:
@@ -20,26 +20,28 @@ def begin(api: ServiceClient, conversation_id: str, continues: str = "", agent_i
 
 
 def chain(api: ServiceClient) -> None:
-    """Monday, Tuesday, Wednesday; Thursday resumes Tuesday, too."""
+    """Create Monday to Wednesday, each resuming the one before; Thursday also resumes Tuesday."""
     for conversation_id, continues in (("mon", ""), ("tue", "mon"), ("wed", "tue"), ("thu", "tue")):
         assert begin(api, conversation_id, continues) == 201
 
 
-def told(api: ServiceClient, conversation_id: str, agent_id: str = "assistant") -> tuple[Told, Told]:
+def lineage_of(
+    api: ServiceClient, conversation_id: str, agent_id: str = "assistant"
+) -> tuple[LineageStep, LineageStep]:
     answer = api.get(f"/conversations/{conversation_id}/lineage?agent_id={agent_id}").json()
     earlier, later = ([(each["conversation_id"], each["step"]) for each in answer[way]] for way in ("earlier", "later"))
     return earlier, later
 
 
-def test_both_ways_are_told(api: ServiceClient) -> None:
+def test_both_directions_are_listed(api: ServiceClient) -> None:
     chain(api)
 
-    assert told(api, "mon") == ([], [("tue", 1), ("wed", 2), ("thu", 2)])
-    assert told(api, "tue") == ([("mon", -1)], [("wed", 1), ("thu", 1)])
-    assert told(api, "thu") == ([("tue", -1), ("mon", -2)], [])
+    assert lineage_of(api, "mon") == ([], [("tue", 1), ("wed", 2), ("thu", 2)])
+    assert lineage_of(api, "tue") == ([("mon", -1)], [("wed", 1), ("thu", 1)])
+    assert lineage_of(api, "thu") == ([("tue", -1), ("mon", -2)], [])
 
 
-def test_each_is_told_with_its_title_and_outcome(api: ServiceClient, empty_redis: None) -> None:
+def test_each_has_its_title_and_outcome(api: ServiceClient, empty_redis: None) -> None:
     chain(api)
     api.patch("/conversations/mon", {"title": "Roses"})
     api.post("/conversations/mon/end", {"outcome": "success"})
@@ -60,8 +62,8 @@ def test_where_the_agent_takes_no_part_is_left_out(api: ServiceClient) -> None:
     begin(api, "wed")
     Conversation.objects.filter(conversation_id="wed").update(continues="tue-too")
 
-    assert told(api, "wed") == ([("tue", -2), ("mon", -3)], [])
-    assert told(api, "mon") == ([], [("tue", 1), ("wed", 3)])
+    assert lineage_of(api, "wed") == ([("tue", -2), ("mon", -3)], [])
+    assert lineage_of(api, "mon") == ([], [("tue", 1), ("wed", 3)])
     assert api.get("/conversations/tue-too/lineage?agent_id=assistant").status_code == 404
 
 
@@ -71,23 +73,23 @@ def test_a_ring_is_refused(api: ServiceClient) -> None:
     for continues in ("mon", "tue", "wed"):
         answer = api.patch("/conversations/mon", {"continues": continues})
         assert (answer.status_code, answer.json()["code"]) == (422, "unprocessable")
-    assert told(api, "mon")[0] == []
+    assert lineage_of(api, "mon")[0] == []
 
 
 def test_a_ring_that_should_not_be_ends(api: ServiceClient) -> None:
     chain(api)
     Conversation.objects.filter(conversation_id="mon").update(continues="wed")
 
-    earlier, later = told(api, "mon")
+    earlier, later = lineage_of(api, "mon")
 
     assert {name for name, _ in (*earlier, *later)} == {"tue", "wed", "thu"}
 
 
 def test_a_lineage_is_cut_at_its_bound(api: ServiceClient, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     chain(api)
-    monkeypatch.setattr(lineages, "MOST_CONVERSATIONS", 2)
+    monkeypatch.setattr(lineages, "MAX_CONVERSATIONS", 2)
 
-    forward, back = conversation_lineage(owner, "mon"), conversation_lineage(owner, "wed")
+    forward, back = read_conversation_lineage(owner, "mon"), read_conversation_lineage(owner, "wed")
 
     assert (len(forward.later), forward.truncated) == (2, True)
     assert (len(back.earlier), back.truncated) == (2, False)
@@ -106,4 +108,4 @@ def test_a_lineage_takes_three_statements(
 
     for conversation_id in ("mon", "wed"):
         with django_assert_num_queries(3):
-            conversation_lineage(owner, conversation_id)
+            read_conversation_lineage(owner, conversation_id)

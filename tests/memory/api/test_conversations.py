@@ -1,4 +1,4 @@
-"""`/conversations`: made, found, changed, summarized, saved and ended, and hidden from those that take no part."""
+"""`/conversations`: create, find, change, summarize, save and end; hidden from agents that take no part."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,7 +13,7 @@ from memory.models import Account, ApiKey, Conversation, JobRun
 from memory.owner import Owner
 from memory.services.accounts.register import READ_ONLY, issue_key
 from memory.tiers.working import WorkingMemory
-from memory_project.redis import Place
+from memory_project.redis import ConversationRef
 from tests.api_client import ServiceClient, segment
 from tests.memory.episodes import NOW
 from tests.memory.turns import say, talk, turn
@@ -269,7 +269,7 @@ def test_a_read_only_key_changes_nothing(account: Account, owner: Owner) -> None
 
 
 def test_the_end_clears_the_live_side(api: ServiceClient, owner: Owner) -> None:
-    place = Place(account_id=owner.account_id, conversation_id="c1")
+    place = ConversationRef(account_id=owner.account_id, conversation_id="c1")
     talk(owner, 2)
     api.post("/conversations/c1/thoughts", {"agent_id": "assistant", "thought": "hm"})
     WorkingMemory(owner).set("c1", {"scratchpad": "x"})
@@ -367,7 +367,7 @@ def test_asked_twice_with_one_idempotency_key_a_summary_is_queued_once(api: Serv
     assert JobRun.objects.count() == 1
 
 
-def test_what_is_parked_is_told_and_tried_again_when_asked_for(api: ServiceClient, owner: Owner) -> None:
+def test_parked_work_is_shown_and_tried_again_on_request(api: ServiceClient, owner: Owner) -> None:
     talk(owner, 3)
     parked: dict[str, Any] = {"summary_error": "request_refused", "summary_parked_at": NOW}
     parked |= {"extract_error": "IntegrityError", "extract_parked_at": NOW}
@@ -382,7 +382,7 @@ def test_what_is_parked_is_told_and_tried_again_when_asked_for(api: ServiceClien
     assert (after["summary"], after["extraction"], after["extract_error"]) == ("queued", "queued", "")
 
 
-def test_a_failing_summary_is_told(api: ServiceClient) -> None:
+def test_a_failing_summary_is_shown(api: ServiceClient) -> None:
     create(api, "c1")
     Conversation.objects.update(summary_error="provider_refused")
 

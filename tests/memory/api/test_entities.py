@@ -14,7 +14,6 @@ from memory.services.memories.correct import mark_memories
 from memory.services.memories.links import MENTIONS
 from tests.api_client import ServiceClient
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
-from tests.hostile import HostileBody, each_hostile_body
 from tests.memory.episodes import NOW
 from tests.memory.turns import say, turn
 
@@ -28,7 +27,7 @@ PERSON = {"agent_id": "assistant", "name": "Ana Lima", "type": "person"}
 
 @pytest.fixture(autouse=True)
 def _embedder(embedding_server: EmbeddingServer) -> None:
-    """Every text has its vector."""
+    """Start an embedding server, so that every text gets its vector."""
 
 
 def upsert(api: ServiceClient, name: str = "Ana Lima", **fields: Any) -> Any:
@@ -100,17 +99,6 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: d
     assert answer.status_code == 400
     assert set(answer.json()["errors"]) == set(change)
     assert not Entity.objects.exists()
-
-
-@each_hostile_body
-@pytest.mark.parametrize("path", ["/entities", "/entities/{}/merge", "/entities/{}/split"])
-def test_hostile_bodies_are_refused(api: ServiceClient, path: str, hostile: HostileBody) -> None:
-    path = path.format(id_of(api))
-
-    answer = api.generic("POST", path, hostile.body, content_type=hostile.content_type)
-
-    assert answer.status_code == hostile.status
-    assert Entity.objects.count() == 1
 
 
 def test_an_alias_of_another_is_a_conflict(api: ServiceClient) -> None:

@@ -1,4 +1,4 @@
-"""`/contexts/{id}/entries` and `/entries/{id}`: stored one by one or many at once, edited, weighed, removed."""
+"""`/contexts/{id}/entries` and `/entries/{id}`: store one or many, edit, change importance, remove."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ ENTRY: dict[str, Any] = {
 
 @pytest.fixture
 def api(bound_api: ServiceClient, embedding_server: EmbeddingServer) -> ServiceClient:
-    """Of the agent `assistant`, with an embedder at hand."""
+    """Return the client of the agent `assistant`, with an embedder."""
     return bound_api
 
 
@@ -165,7 +165,7 @@ def test_a_key_that_is_taken_takes_what_was_sent_beside_its_content(api: Service
     assert (answer.json()["version"], answer["ETag"]) == (1, '"2"')
 
 
-def test_an_edit_is_a_version_and_history_tells_who_made_it(api: ServiceClient, path: str) -> None:
+def test_an_edit_is_a_version_with_its_author(api: ServiceClient, path: str) -> None:
     edited = api.patch(path, {"content": "The roof is tight", "editor": "ana"}, HTTP_IF_MATCH='"1"')
     versions = api.get(f"{path}/versions").json()["results"]
 
@@ -184,7 +184,7 @@ def test_an_account_edits_under_its_keys_name(api_key: str, api: ServiceClient, 
     assert (version.content, version.value) == ("[1,2]", [1, 2])
 
 
-def test_whoever_is_named_as_editor_the_audit_log_has_who_acted(api: ServiceClient, path: str) -> None:
+def test_the_audit_log_has_the_actor_whoever_the_editor_is(api: ServiceClient, path: str) -> None:
     api.patch(path, {"content": "other", "editor": "somebody else"})
 
     entry = AuditEntry.objects.get(operation="update")
@@ -230,7 +230,7 @@ def test_importance_is_boosted_and_reduced(api: ServiceClient, path: str) -> Non
 
 
 @pytest.mark.parametrize("by", [0, -0.1, 1.01, "0.1", True, None, 1e308])
-def test_importance_moves_by_more_than_nothing_and_at_most_one(api: ServiceClient, path: str, by: Any) -> None:
+def test_importance_changes_by_more_than_zero_and_at_most_one(api: ServiceClient, path: str, by: Any) -> None:
     assert api.post(f"{path}/boost", {"by": by}).status_code == 400
     assert api.post(f"{path}/reduce", {"by": by}).status_code == 400
 

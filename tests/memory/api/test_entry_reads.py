@@ -1,4 +1,4 @@
-"""Entries as they are read: in lists by age or by relevance, in searches, and what that costs."""
+"""Reading entries: lists by age or relevance, searches, and their cost."""
 
 from datetime import timedelta
 from typing import Any
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
 @pytest.fixture
 def api(bound_api: ServiceClient, embedding_server: EmbeddingServer) -> ServiceClient:
-    """Of the agent `assistant`, with an embedder at hand."""
+    """Return the client of the agent `assistant`, with an embedder."""
     return bound_api
 
 
@@ -74,9 +74,7 @@ def path_of(url: str) -> str:
     return url.removeprefix("http://testserver")
 
 
-def test_pages_by_relevance_hold_every_entry_once_in_the_order_of_their_scores(
-    api: ServiceClient, context: str
-) -> None:
+def test_pages_by_relevance_have_every_entry_once_in_the_order_of_scores(api: ServiceClient, context: str) -> None:
     for number in range(12):
         # some of one score, and one that overtakes others as time goes by
         keep(api, context, f"number {number}", importance=(number % 4) / 4, confidence=(number % 3) / 2)
@@ -116,7 +114,7 @@ def test_history_comes_in_pages(api: ServiceClient, path: str) -> None:
     assert rest["next"] is None
 
 
-def test_a_search_finds_the_most_similar_first(api: ServiceClient, context: str) -> None:
+def test_a_search_ranks_by_similarity(api: ServiceClient, context: str) -> None:
     for content in ("The roof leaks", "Flour was ordered", "Ana called"):
         keep(api, context, content)
 

@@ -1,4 +1,4 @@
-"""`/episodic`: store a conversation's summary, search by meaning, list a conversation's."""
+"""`/episodic`: store summaries of conversations, search them by meaning, list those of a conversation."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def test_an_episode_is_stored_with_its_embedding(client: ServiceClient) -> None:
     assert Vector.objects.values_list("model", "width").get() == (MODEL, WIDTH)
 
 
-def test_a_search_finds_the_most_similar_first(client: ServiceClient) -> None:
+def test_a_search_ranks_by_similarity(client: ServiceClient) -> None:
     for summary in ("Asked about the weather", EPISODE["summary"], "Ordered flour"):
         store(client, summary=summary)
 
@@ -69,6 +69,7 @@ def test_only_the_agents_own_and_only_the_users_are_found(client: ServiceClient)
     assert found == ["the user's"]
 
 
+@pytest.mark.slow
 def test_a_dead_embedder_stores_the_row_pending_and_words_find_it(
     client: ServiceClient, embedding_server: EmbeddingServer
 ) -> None:

@@ -1,4 +1,4 @@
-"""Lists of facts: true at a time, as believed at a time, narrowed, page by page."""
+"""Lists of facts: true at a time, as believed at a time, filtered, page by page."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _embedder(embedding_server: EmbeddingServer) -> None:
-    """Every text has its vector."""
+    """Start an embedding server, so that every text gets its vector."""
 
 
 @pytest.fixture
 def learnt(api: ServiceClient) -> str:
-    """What `assistant` learnt."""
+    """Return the id of a fact that `assistant` learnt."""
     return str(learn(api).json()["id"])
 
 
@@ -49,7 +49,7 @@ def test_lists_are_of_what_was_believed_at_a_time(api: ServiceClient, learnt: st
     assert listed(api, known_at="2020-01-01T00:00:00Z") == []
 
 
-def test_lists_are_narrowed(api: ServiceClient) -> None:
+def test_lists_are_filtered(api: ServiceClient) -> None:
     ana, said = entity_of(api), said_by(api)
     learn(api, "of Ana", entities=[ana], source_turn_id=said)
     learn(api, "unsure", certainty="uncertain")

@@ -1,4 +1,4 @@
-"""`/facts`: learnt, read at any time, corrected, superseded, promoted, rejected; hidden from others."""
+"""`/facts`: learn, read as of any time, correct, supersede, promote, reject; hidden from others."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,6 @@ from memory.models import Account, AuditEntry, Fact, FactTombstone
 from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
-from tests.hostile import HostileBody, each_hostile_body
 from tests.memory.api.fact_requests import CLAIM, ME, MUNICH, act, correct, entity_of, learn, listed, read, said_by
 
 pytestmark = pytest.mark.django_db
@@ -18,12 +17,12 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _embedder(embedding_server: EmbeddingServer) -> None:
-    """Every text has its vector."""
+    """Start an embedding server, so that every text gets its vector."""
 
 
 @pytest.fixture
 def learnt(api: ServiceClient) -> str:
-    """What `assistant` learnt."""
+    """Return the id of a fact that `assistant` learnt."""
     return str(learn(api).json()["id"])
 
 
@@ -106,17 +105,6 @@ def test_what_ends_before_it_begins_is_refused(api: ServiceClient, learnt: str, 
         assert (answer.status_code, set(answer.json()["errors"])) == (400, {"valid_to"})
 
     assert read(api, learnt)["valid_to"] is None
-
-
-@each_hostile_body
-@pytest.mark.parametrize("action", ["", "/supersede", "/promote", "/reject"])
-def test_hostile_bodies_are_refused(api: ServiceClient, learnt: str, action: str, hostile: HostileBody) -> None:
-    path = f"/facts/{learnt}{action}" if action else "/facts"
-
-    answer = api.generic("POST", path, hostile.body, content_type=hostile.content_type)
-
-    assert answer.status_code == hostile.status
-    assert Fact.objects.count() == 1
 
 
 def test_entities_and_turns_of_others_are_refused_as_what_there_is_not(

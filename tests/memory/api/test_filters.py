@@ -1,4 +1,4 @@
-"""Filters of lists: a text is looked for as it is, blanks included, for that is how it was stored."""
+"""Filters of lists: a text is compared unchanged, spaces included, because that is how it was stored."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from tests.api_client import ServiceClient
 
 
 def text_filters() -> Iterator[tuple[str, CharFilter]]:
-    """Each with its name, such as `PoolFilter.task_id`."""
+    """Return every text filter by its name, such as `PoolFilter.task_id`."""
     for pattern in all_patterns():
         filters: Any = getattr(getattr(pattern.callback, "cls", None), "filterset_class", None)
         for name, found in getattr(filters, "base_filters", {}).items():
@@ -37,7 +37,7 @@ def test_no_filter_strips_blanks() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "pool_ids"), [("task", ["plain"]), ("%20task", ["blank"]), ("task%20", [])])
-def test_blanks_tell_one_task_from_another(api: ServiceClient, wanted: str, pool_ids: list[str]) -> None:
+def test_spaces_distinguish_tasks(api: ServiceClient, wanted: str, pool_ids: list[str]) -> None:
     for pool_id, task_id in [("plain", "task"), ("blank", " task")]:
         api.post("/pools", {"pool_id": pool_id, "pool_type": "task_scoped", "task_id": task_id})
 

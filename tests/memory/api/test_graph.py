@@ -1,4 +1,4 @@
-"""`/graph`: the neighbourhood of memories; bad queries refused; nothing of others'."""
+"""`/graph`: the neighbourhood of memories. Bad queries are refused, memories of others are hidden."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def ana(owner: Owner) -> Entity:
-    """A WORKS_FOR Acme, which is LOCATED_IN Rome, about which there is a goal."""
+    """Store: A WORKS_FOR Acme, which is LOCATED_IN Rome, about which there is a goal."""
     ana, acme, rome = (entity(owner, name) for name in ("Ana", "Acme", "Rome"))
     link(ana, acme, "WORKS_FOR", 0.5, since="May")
     link(acme, rome, "LOCATED_IN")

@@ -1,4 +1,4 @@
-"""Health and metrics: what they look at, and what they say."""
+"""Health and metrics: what they check, and what they answer."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -9,8 +9,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from memory.api.health import measure_lag
-from memory.api.metrics_rows import read_rows
+from memory.api.health import measure_background_lag
+from memory.api.metrics import postgresql_metrics
 from memory.maintenance import JOBS, Batch, measure
 from memory.models import Account, Conversation, JobRun
 from memory.owner import Owner
@@ -47,7 +47,7 @@ def test_ready_warns_of_a_job_that_nobody_takes() -> None:
 
     assert answer.status_code == 200
     assert answer.json()["lag"]["oldest_queued_job_seconds"] > 3_500
-    assert any("Runs of jobs wait for a worker" in warning for warning in answer.json()["warnings"])
+    assert any("Job runs waiting for a worker" in warning for warning in answer.json()["warnings"])
 
 
 @pytest.mark.django_db(transaction=True)
@@ -57,7 +57,7 @@ def test_ready_stays_in_service_with_what_redis_warns_of() -> None:
         answer = Client().get("/health/ready")
 
     assert answer.status_code == 200
-    assert any("Redis evicts by allkeys-lru" in warning for warning in answer.json()["warnings"])
+    assert any("Redis evicts keys (policy allkeys-lru)" in warning for warning in answer.json()["warnings"])
 
 
 @pytest.mark.django_db(transaction=True)
@@ -70,7 +70,7 @@ def test_ready_counts_the_conversations_that_wait_for_extraction() -> None:
 
 
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/metrics"])
-def test_whoever_writes_to_them_is_told_what_they_allow(path: str) -> None:
+def test_a_write_is_refused_with_the_allowed_methods(path: str) -> None:
     refused = Client(enforce_csrf_checks=True).post(path)
 
     assert (refused.status_code, refused["Allow"]) == (405, "GET, HEAD")
@@ -79,7 +79,7 @@ def test_whoever_writes_to_them_is_told_what_they_allow(path: str) -> None:
 @pytest.mark.django_db
 def test_what_lags_is_measured_in_three_statements(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     with django_assert_num_queries(3):
-        lag = measure_lag(timezone.now())
+        lag = measure_background_lag(timezone.now())
 
     assert lag == {
         "pending_embeddings": 0,
@@ -164,11 +164,11 @@ def test_a_scrape_has_as_many_statements_whatever_is_stored(
     measure.run(now=now, batch=Batch(size=10))
 
     with django_assert_num_queries(STATEMENTS):
-        read_rows(now)
+        postgresql_metrics(now)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_metrics_tell_what_was_sampled_and_how_long_ago(empty_redis: None) -> None:
+def test_metrics_have_samples_and_their_age(empty_redis: None) -> None:
     owner = Owner(account_id=Account.objects.create(name="workshop").id, agent_id="assistant")
     store(owner, draft("a"), draft("b"))
     measure.run(now=timezone.now() - timedelta(hours=1), batch=Batch(size=10))
@@ -182,7 +182,7 @@ def test_metrics_tell_what_was_sampled_and_how_long_ago(empty_redis: None) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-def test_metrics_tell_what_jobs_came_to_within_a_day() -> None:
+def test_metrics_have_the_job_runs_of_a_day() -> None:
     for _ in range(2):
         JobRun.objects.create(job="decay", status="completed", examined=10, changed=4, figures={"faded": 4})
     JobRun.objects.create(job="decay", status="completed", examined=10, figures={"faded": 10}, dry_run=True)
@@ -197,7 +197,7 @@ def test_metrics_tell_what_jobs_came_to_within_a_day() -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("just_migrated")
-def test_metrics_tell_of_each_alert_whether_it_is_on() -> None:
+def test_metrics_have_the_state_of_each_alert() -> None:
     JobRun.objects.create(job="embed", status="failed", requested_by="schedule", finished_at=timezone.now())
 
     figures = Client().get("/metrics").content.decode()
@@ -216,7 +216,7 @@ def test_metrics_say_that_redis_is_down(dead_redis: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_metrics_tell_how_long_recalls_took() -> None:
+def test_metrics_have_the_durations_of_recalls() -> None:
     for _ in range(100):
         measures.RECALL_SECONDS.observe(0.04)
 

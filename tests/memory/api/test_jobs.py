@@ -1,4 +1,4 @@
-"""`/jobs`: asking for runs, and looking at them."""
+"""`/jobs`: request runs, and read them."""
 
 from collections.abc import Callable
 
@@ -41,7 +41,7 @@ def test_a_run_asked_for_twice_under_one_key_is_one_run(api: ServiceClient) -> N
     assert JobRun.objects.count() == 1
 
 
-def test_a_worker_is_nudged_once_the_run_is_committed(
+def test_a_worker_is_notified_once_the_run_is_committed(
     api: ServiceClient, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     with django_capture_on_commit_callbacks() as callbacks:
@@ -71,7 +71,7 @@ def test_runs_are_listed_newest_first(api: ServiceClient) -> None:
     assert [run["job_id"] for run in listed["results"]] == asked[::-1]
 
 
-def test_a_list_is_narrowed_by_job_and_status(api: ServiceClient) -> None:
+def test_a_list_is_filtered_by_job_and_status(api: ServiceClient) -> None:
     for name in ("embed", "expire"):
         JobRun.objects.create(job=name)
         JobRun.objects.create(job=name, status="completed")

@@ -1,4 +1,4 @@
-"""Answers that are kept for repeated requests, once the account's policy of reasoning is lowered."""
+"""Answers recorded for repeated requests, after the account's reasoning policy was lowered."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ READS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def record(owner: Owner) -> TurnRecord:
-    """A turn of a goal, with a rationale."""
+    """Record a turn of a goal, with a rationale."""
     return thought(owner, rationale=RATIONALE, fields={"goal_id": aim(owner, "Have a garden.").id})
 
 
@@ -35,7 +35,7 @@ def post(api: ServiceClient, path: str, body: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("path", READS)
-def test_what_was_read_is_not_told_again_once_it_may_not_be(
+def test_a_recorded_answer_is_not_repeated_once_it_is_not_allowed(
     api: ServiceClient, owner: Owner, record: TurnRecord, path: str
 ) -> None:
     first = post(api, path, READS[path])

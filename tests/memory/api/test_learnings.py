@@ -12,7 +12,6 @@ from memory.scoring import wilson_lower_bound
 from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
-from tests.hostile import HostileBody, each_hostile_body
 
 pytestmark = pytest.mark.django_db
 
@@ -21,18 +20,18 @@ INSIGHT = "Ask for the permit before the survey."
 
 @pytest.fixture(autouse=True)
 def _embedder(embedding_server: EmbeddingServer) -> None:
-    """Every text has its vector."""
+    """Start an embedding server, so that every text gets its vector."""
 
 
 @pytest.fixture
 def crew(api: ServiceClient) -> str:
-    """A team of `assistant` and `colleague`."""
+    """Return the id of a team of `assistant` and `colleague`."""
     return team_of(api, "crew", "assistant", "colleague")
 
 
 @pytest.fixture
 def learnt(api: ServiceClient, crew: str) -> str:
-    """What `assistant` published."""
+    """Return the id of an insight that `assistant` published."""
     return str(publish(api, crew).json()["id"])
 
 
@@ -89,15 +88,6 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, crew: str
 
     assert answer.status_code == 400
     assert set(answer.json()["errors"]) == set(change)
-    assert not Learning.objects.exists()
-
-
-@each_hostile_body
-@pytest.mark.parametrize("path", ["/learnings", "/learnings/search"])
-def test_hostile_bodies_are_refused(api: ServiceClient, crew: str, path: str, hostile: HostileBody) -> None:
-    answer = api.generic("POST", path, hostile.body, content_type=hostile.content_type)
-
-    assert answer.status_code == hostile.status
     assert not Learning.objects.exists()
 
 
@@ -237,7 +227,7 @@ def test_its_publisher_removes_a_learning_and_others_do_not(api: ServiceClient, 
     assert insights(search(api)) == []
 
 
-def test_a_search_finds_the_most_similar_first_with_its_votes(api: ServiceClient, crew: str, learnt: str) -> None:
+def test_a_search_ranks_by_similarity_and_shows_votes(api: ServiceClient, crew: str, learnt: str) -> None:
     publish(api, crew, "Order flour on Mondays.")
     vote(api, learnt)
 
@@ -265,6 +255,7 @@ def test_a_search_out_of_bounds_is_refused(api: ServiceClient, change: dict[str,
     assert search(api, **change).status_code == 400
 
 
+@pytest.mark.slow
 def test_a_dead_embedder_stores_it_pending_and_words_find_it(
     api: ServiceClient, crew: str, embedding_server: EmbeddingServer
 ) -> None:

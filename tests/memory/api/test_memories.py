@@ -1,4 +1,4 @@
-"""`/memories`: one key, four tiers."""
+"""`/memories`: one key space over four tiers."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ PATH = "/memories/k"
 AGENT = "agent_id=assistant"
 
 
-def put(api: ServiceClient, value: Any, path: str = PATH, **body: Any) -> Any:
+def store_value(api: ServiceClient, value: Any, path: str = PATH, **body: Any) -> Any:
     answer = api.put(path, {"agent_id": "assistant", "value": value} | body)
     assert answer.status_code == 200, answer.content
     return answer.json()
 
 
 def tier_of(api: ServiceClient, query: str = "") -> str | None:
-    """Which tier answers; None where there is nothing."""
+    """Return the tier that answers; None if there is no value."""
     answer = api.get(f"{PATH}?{AGENT}{query}")
     assert answer.status_code in (200, 404), answer.content
     return answer.json()["tier"] if answer.status_code == 200 else None
@@ -37,14 +37,14 @@ def tiers_with(api: ServiceClient) -> list[str]:
 
 @pytest.fixture
 def planner_api(account: Account) -> ServiceClient:
-    """Another agent of the account."""
+    """Return the client of another agent of the account."""
     return ServiceClient(issue_key(account, scopes=READ_WRITE_OPERATE, agent_id="planner").secret)
 
 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("value", ["123", 123, 1.0, None, False, [], {"b": [{"a": None}], "a": "ä"}], ids=repr)
 def test_a_value_comes_back_exact_with_its_tier(api: ServiceClient, tier: str, value: Any) -> None:
-    stored = put(api, value, tier=tier)
+    stored = store_value(api, value, tier=tier)
 
     found = api.get(f"{PATH}?{AGENT}")
 
@@ -53,7 +53,7 @@ def test_a_value_comes_back_exact_with_its_tier(api: ServiceClient, tier: str, v
 
 
 def test_short_term_is_the_tier_unless_one_is_named(api: ServiceClient) -> None:
-    put(api, 1, session_id="s1", ttl_seconds=60, memory_type="reflection")
+    store_value(api, 1, session_id="s1", ttl_seconds=60, memory_type="reflection")
 
     entry = AgentShortTermMemory.objects.get()
     assert (entry.session_id, entry.ttl_seconds, entry.memory_type) == ("s1", 60, "reflection")
@@ -62,7 +62,7 @@ def test_short_term_is_the_tier_unless_one_is_named(api: ServiceClient) -> None:
 
 def test_deleting_deletes_everywhere_or_in_one_tier(api: ServiceClient) -> None:
     for tier in TIERS:
-        put(api, 1, tier=tier)
+        store_value(api, 1, tier=tier)
 
     assert api.delete(f"{PATH}?{AGENT}&tier=short_term").status_code == 204
     assert tiers_with(api) == ["working", "long_term", "shared"]
@@ -72,7 +72,7 @@ def test_deleting_deletes_everywhere_or_in_one_tier(api: ServiceClient) -> None:
 
 def test_a_pool_that_is_named_is_the_shared_tier(api: ServiceClient) -> None:
     api.post("/pools", {"pool_id": "board", "agent_id": "assistant"})
-    put(api, 1, tier="shared", pool_id="board")
+    store_value(api, 1, tier="shared", pool_id="board")
 
     assert [tier_of(api, "&pool_id=board"), tier_of(api)] == ["shared", None]
     assert MemoryPool.objects.get().data == {"k": 1}
@@ -81,7 +81,7 @@ def test_a_pool_that_is_named_is_the_shared_tier(api: ServiceClient) -> None:
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_key_may_have_two_hundred_characters_in_every_tier(api: ServiceClient, tier: str) -> None:
     path = f"/memories/{segment('愛' * 200)}"
-    put(api, 1, path, tier=tier)
+    store_value(api, 1, path, tier=tier)
 
     assert api.get(f"{path}?{AGENT}").json()["tier"] == tier
     assert api.delete(f"{path}?{AGENT}").status_code == 204
@@ -89,7 +89,7 @@ def test_a_key_may_have_two_hundred_characters_in_every_tier(api: ServiceClient,
 
 def test_a_key_may_be_any_id(api: ServiceClient) -> None:
     path = f"/memories/{segment('a/b~c %{}')}"
-    put(api, 1, path, tier="shared")
+    store_value(api, 1, path, tier="shared")
 
     assert api.get(f"{path}?{AGENT}").json()["key"] == "a/b~c %{}"
 
@@ -133,7 +133,7 @@ def test_what_the_tier_knows_nothing_of_is_refused(api: ServiceClient, body: dic
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_every_tier_is_written_to_from_within_a_session(api: ServiceClient, tier: str) -> None:
-    put(api, 1, tier=tier, session_id="s1")
+    store_value(api, 1, tier=tier, session_id="s1")
 
     assert tier_of(api, "&session_id=s1") == tier
 
@@ -178,7 +178,7 @@ def test_a_bound_key_is_its_agent_and_no_other(bound_api: ServiceClient) -> None
 
 def test_a_key_that_only_reads_reads_and_searches(api: ServiceClient, account: Account) -> None:
     reader = ServiceClient(issue_key(account, scopes=READ_ONLY, agent_id="assistant").secret)
-    put(api, 1)
+    store_value(api, 1)
 
     allowed = [reader.get(PATH), reader.get("/memories/stats"), reader.post("/memories/search", {"query": "x"})]
     writes = [reader.put(PATH, {"value": 2}), reader.delete(PATH)]
@@ -192,7 +192,7 @@ def test_another_agent_and_another_account_find_nothing_and_take_nothing(
     api: ServiceClient, planner_api: ServiceClient, stranger_api: ServiceClient
 ) -> None:
     for tier in TIERS:
-        put(api, "secret", tier=tier)
+        store_value(api, "secret", tier=tier)
 
     for other, agent in ((planner_api, "planner"), (stranger_api, "assistant")):
         read = other.get(f"{PATH}?agent_id={agent}", HTTP_X_REQUEST_ID="same")
@@ -205,7 +205,7 @@ def test_another_agent_and_another_account_find_nothing_and_take_nothing(
 
 def test_another_agents_pool_is_as_good_as_none(api: ServiceClient, planner_api: ServiceClient) -> None:
     api.post("/pools", {"pool_id": "own", "pool_type": "agent_private", "agent_id": "assistant"})
-    put(api, "secret", tier="shared", pool_id="own")
+    store_value(api, "secret", tier="shared", pool_id="own")
 
     assert planner_api.get(f"{PATH}?pool_id=own").status_code == 404
     assert planner_api.put(PATH, {"value": 1, "tier": "shared", "pool_id": "own"}).status_code == 404
@@ -213,8 +213,8 @@ def test_another_agents_pool_is_as_good_as_none(api: ServiceClient, planner_api:
 
 
 def test_long_term_values_are_found_by_meaning(api: ServiceClient) -> None:
-    put(api, "The keel broke.", "/memories/keel", tier="long_term")
-    put(api, {"mast": "stands"}, "/memories/mast", tier="long_term")
+    store_value(api, "The keel broke.", "/memories/keel", tier="long_term")
+    store_value(api, {"mast": "stands"}, "/memories/mast", tier="long_term")
 
     found = api.post("/memories/search", {"agent_id": "assistant", "query": "The keel broke.", "top_k": 1}).json()
 
@@ -226,7 +226,7 @@ def test_long_term_values_are_found_by_meaning(api: ServiceClient) -> None:
 
 
 def test_a_search_takes_a_vector_of_ones_own(api: ServiceClient) -> None:
-    put(api, "The keel broke.", tier="long_term")
+    store_value(api, "The keel broke.", tier="long_term")
     body = {"agent_id": "assistant", "query": "?", "query_embedding": vector_of("The keel broke.").tolist()}
 
     assert api.post("/memories/search", body).json()["results"][0]["similarity"] == pytest.approx(1, abs=1e-2)
@@ -238,10 +238,10 @@ def test_an_unclear_search_is_refused(api: ServiceClient, body: dict[str, Any]) 
     assert api.post("/memories/search", body | {"agent_id": "assistant"}).status_code == 400
 
 
-def test_a_search_without_the_embedder_goes_by_words_and_says_so(
+def test_a_search_without_the_embedder_uses_words_and_says_so(
     api: ServiceClient, embedding_server: EmbeddingServer
 ) -> None:
-    put(api, "The keel broke.", tier="long_term")
+    store_value(api, "The keel broke.", tier="long_term")
     embedding_server.fail()
 
     found = api.post("/memories/search", {"agent_id": "assistant", "query": "keel"}).json()
@@ -251,7 +251,7 @@ def test_a_search_without_the_embedder_goes_by_words_and_says_so(
 
 
 def test_what_was_read_three_times_is_consolidated_once(api: ServiceClient) -> None:
-    put(api, "The keel broke.", session_id="s1")
+    store_value(api, "The keel broke.", session_id="s1")
     for _ in range(3):
         tier_of(api, "&session_id=s1")
     body = {"agent_id": "assistant", "session_id": "s1"}
@@ -268,9 +268,9 @@ def test_consolidating_needs_a_session(api: ServiceClient) -> None:
     assert api.post("/memories/consolidate", {"agent_id": "assistant", "session_id": ""}).json()["promoted"] == 0
 
 
-def test_stats_tell_of_every_tier(api: ServiceClient) -> None:
-    put(api, 1, tier="working")
-    put(api, 1, tier="shared")
+def test_stats_have_every_tier(api: ServiceClient) -> None:
+    store_value(api, 1, tier="working")
+    store_value(api, 1, tier="shared")
     tier_of(api)
     tier_of(api, "&tier=long_term")
 
@@ -285,7 +285,7 @@ def test_stats_tell_of_every_tier(api: ServiceClient) -> None:
 def test_a_working_value_costs_no_statement_besides_the_key_and_two_commands(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    put(api, 1, tier="working")
+    store_value(api, 1, tier="working")
     tier_of(api)
 
     with django_assert_num_queries(1), counted_commands() as commands:
@@ -297,7 +297,7 @@ def test_a_working_value_costs_no_statement_besides_the_key_and_two_commands(
 def test_without_redis_reads_answer_503_and_not_from_a_slower_tier(
     api: ServiceClient, request: pytest.FixtureRequest
 ) -> None:
-    put(api, "stale")
+    store_value(api, "stale")
     request.getfixturevalue("dead_redis")
 
     assert api.get(f"{PATH}?{AGENT}").status_code == 503

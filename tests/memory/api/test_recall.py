@@ -10,7 +10,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory import conf
-from memory.api.views import ConcludedResponse
+from memory.api.views import FollowUpResponse
 from memory.models import Account, Memory
 from memory.owner import Owner
 from memory.services.accounts.register import READ_ONLY, issue_key
@@ -39,7 +39,7 @@ def texts(api: ServiceClient, query: str = "the boiler", **asked: Any) -> list[s
     return [result["text"] for result in ask(api, query, **asked)["results"]]
 
 
-def tell(api: ServiceClient, *contents: str, conversation_id: str = "c1", **fields: Any) -> None:
+def say_turns(api: ServiceClient, *contents: str, conversation_id: str = "c1", **fields: Any) -> None:
     turns = [{"role": "user", "content": content} | fields for content in contents]
     answer = api.post(f"/conversations/{conversation_id}/turns", {"agent_id": "assistant", "turns": turns})
     assert answer.status_code == 201, answer.content
@@ -62,7 +62,7 @@ def test_a_memory_is_shown_with_the_id_that_its_writing_answered(api: ServiceCli
 
 
 def test_memories_of_all_kinds_answer_and_kinds_narrow_them(api: ServiceClient) -> None:
-    tell(api, "The boiler is out.")
+    say_turns(api, "The boiler is out.")
     learn(api, "The boiler is in the cellar.")
     api.post("/goals", {"agent_id": "assistant", "description": "Mend the boiler."})
 
@@ -71,7 +71,7 @@ def test_memories_of_all_kinds_answer_and_kinds_narrow_them(api: ServiceClient) 
 
 
 def test_signals_are_shown_only_when_they_are_asked_for(api: ServiceClient) -> None:
-    tell(api, "The boiler is out.")
+    say_turns(api, "The boiler is out.")
 
     (plain,), (explained,) = ask(api)["results"], ask(api, explain=True)["results"]
 
@@ -97,7 +97,7 @@ def test_open_goals_and_the_profile_come_along(api: ServiceClient) -> None:
 
 
 def test_every_technique_says_what_it_took_and_brought(api: ServiceClient) -> None:
-    tell(api, "The boiler is out.")
+    say_turns(api, "The boiler is out.")
 
     metrics = {metric["technique"]: metric for metric in ask(api)["metrics"]}
 
@@ -107,7 +107,7 @@ def test_every_technique_says_what_it_took_and_brought(api: ServiceClient) -> No
 
 
 def test_techniques_are_chosen_by_name(api: ServiceClient) -> None:
-    tell(api, "The boiler is out.", "A cake.")
+    say_turns(api, "The boiler is out.", "A cake.")
 
     assert texts(api, techniques=["lexical"]) == ["The boiler is out."]
     assert set(texts(api, techniques=["-lexical"])) == {"The boiler is out.", "A cake."}
@@ -123,7 +123,7 @@ def test_techniques_are_chosen_by_name(api: ServiceClient) -> None:
     ],
     ids=["any time", "since", "until", "between"],
 )
-def test_times_filter_the_first_moment_inclusive(
+def test_times_filter_and_the_first_is_inclusive(
     api: ServiceClient, owner: Owner, asked: dict[str, Any], found: set[str]
 ) -> None:
     for days_ago, word in enumerate(("new", "middle", "old")):
@@ -132,14 +132,14 @@ def test_times_filter_the_first_moment_inclusive(
     assert set(texts(api, "old middle new", **asked)) == found
 
 
-def test_a_window_is_told_in_hours_from_now(api: ServiceClient, owner: Owner) -> None:
+def test_a_window_is_given_in_hours_before_now(api: ServiceClient, owner: Owner) -> None:
     say(owner, turn("The boiler, long ago.", timestamp=NOW - timedelta(days=900)))
-    tell(api, "The boiler, now.")
+    say_turns(api, "The boiler, now.")
 
     assert texts(api, time_window_hours=0.5) == ["The boiler, now."]
 
 
-def test_facts_are_those_of_the_moment_that_is_asked_about(api: ServiceClient, owner: Owner) -> None:
+def test_facts_are_those_of_the_time_asked_about(api: ServiceClient, owner: Owner) -> None:
     know(owner, "The boiler was old.", valid_from=day(-20), valid_to=day(-10), now=day(-20))
     know(owner, "The boiler is new.", valid_from=day(-10), now=day(-5))
 
@@ -163,7 +163,7 @@ def test_clocks_may_differ_by_five_minutes(api: ServiceClient) -> None:
 def test_times_at_the_ends_of_the_calendar_filter_like_others(
     api: ServiceClient, technique: str, bound: dict[str, str]
 ) -> None:
-    tell(api, "Ana mended the boiler.")
+    say_turns(api, "Ana mended the boiler.")
     api.post("/entities", {"agent_id": "assistant", "name": "Ana", "type": "person"})
     Memory.objects.update(pinned=True)
 
@@ -179,7 +179,7 @@ def test_facts_that_are_too_unsure_are_left_out(api: ServiceClient) -> None:
 
 
 def test_results_are_bounded_by_number_and_by_tokens(api: ServiceClient) -> None:
-    tell(api, "The boiler is out.", "boiler " * 200, "The boiler again.")
+    say_turns(api, "The boiler is out.", "boiler " * 200, "The boiler again.")
 
     assert len(texts(api, top_k=2)) == 2
     assert set(texts(api, max_tokens=20)) == {"The boiler is out.", "The boiler again."}
@@ -198,8 +198,8 @@ def test_what_the_ledger_holds_is_left_out_when_asked(api: ServiceClient) -> Non
 
 
 def test_scopes_filter_only_where_they_are_sent(api: ServiceClient) -> None:
-    tell(api, "The boiler here.", conversation_id="here")
-    tell(api, "The boiler there.", conversation_id="there")
+    say_turns(api, "The boiler here.", conversation_id="here")
+    say_turns(api, "The boiler there.", conversation_id="there")
 
     assert len(texts(api, conversation_id="here")) == 2
     assert texts(api, conversation_id="here", scopes=["session"]) == ["The boiler here."]
@@ -207,7 +207,7 @@ def test_scopes_filter_only_where_they_are_sent(api: ServiceClient) -> None:
 
 
 def test_a_vector_of_ones_own_finds_without_the_embedder(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
-    tell(api, "The boiler is out.", "A cake.")
+    say_turns(api, "The boiler is out.", "A cake.")
     embedding_server.fail()
 
     own = {"query_embedding": vector_of("A cake.").tolist(), "embedding_model": "served-model"}
@@ -221,8 +221,8 @@ def test_a_vector_of_ones_own_finds_without_the_embedder(api: ServiceClient, emb
 def test_without_the_embedder_words_find_and_the_answer_says_so(
     api: ServiceClient, embedding_server: EmbeddingServer
 ) -> None:
-    tell(api, "The boiler is out.")
-    tell(api, "A cake.", conversation_id="c2")
+    say_turns(api, "The boiler is out.")
+    say_turns(api, "A cake.", conversation_id="c2")
     embedding_server.fail()
 
     found = ask(api, "boiler?")
@@ -289,7 +289,7 @@ def test_what_follows_an_answer_follows_once_and_never_spoils_it(caplog: pytest.
         done.append("once")
         connection.cursor().execute("SELECT nonsense")
 
-    answer = ConcludedResponse({}, conclude=conclude)
+    answer = FollowUpResponse({}, follow_up=conclude)
     finished: list[Any] = []
     signals.request_finished.connect(lambda **_: finished.append(len(done)), weak=False, dispatch_uid="seen")
     answer.close()
@@ -297,7 +297,7 @@ def test_what_follows_an_answer_follows_once_and_never_spoils_it(caplog: pytest.
     signals.request_finished.disconnect(dispatch_uid="seen")
 
     assert (done, finished) == (["once"], [1, 1])
-    assert "what was to follow an answer failed" in caplog.text
+    assert "The work after a response failed" in caplog.text
 
 
 def test_a_key_that_may_only_read_recalls(api: ServiceClient, account: Account) -> None:
@@ -318,7 +318,7 @@ def test_recalls_count_as_retrieval(api: ServiceClient, settings: Settings) -> N
 def test_other_agents_other_users_and_strangers_find_nothing(
     api: ServiceClient, stranger_api: ServiceClient, owner: Owner
 ) -> None:
-    tell(api, "The boiler is out.")
+    say_turns(api, "The boiler is out.")
     learn(api, "The boiler is Ana's.", user_id="ana")
 
     assert texts(api, agent_id="planner") == texts(api, agent_id="planner", user_id="bob") == []

@@ -1,4 +1,4 @@
-"""`POST /recall`, asked badly or strangely: each with its status, none with a 500, none with what is another's."""
+"""`POST /recall` with invalid or strange requests: no answer is a 500, none has memories of others."""
 
 import time
 from typing import Any
@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.api_client import ServiceClient
-from tests.hostile import HOSTILE_BODIES, HostileBody
+from tests.properties import examples
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
 ASKED = {"agent_id": "assistant", "query": "the boiler"}
 
-MOST_CPU_SECONDS = 1.0
-"""Of this process; any regular expression that looks again and again takes longer."""
+MAX_CPU_SECONDS = 1.0
+"""CPU time of this process; a regular expression that backtracks again and again takes longer."""
 
 STRANGE_QUERIES = {
     "stop words only": "is it not the and of with",
@@ -107,7 +107,7 @@ CONTRADICTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def boiler(api: ServiceClient) -> ServiceClient:
-    """A client of an owner who has one memory."""
+    """Return a client of an owner who has one memory."""
     turns = {"agent_id": "assistant", "turns": [{"role": "user", "content": "The boiler is in the cellar."}]}
     assert api.post("/conversations/c1/turns", turns).status_code == 201
     return api
@@ -119,7 +119,7 @@ def test_whatever_a_question_is_made_of_it_is_answered_and_soon(boiler: ServiceC
 
     answer = boiler.post("/recall", ASKED | {"query": STRANGE_QUERIES[asked], "explain": True})
 
-    assert time.process_time() - began < MOST_CPU_SECONDS
+    assert time.process_time() - began < MAX_CPU_SECONDS
     assert answer.status_code == 200, answer.content
     assert [result["text"] for result in answer.json()["results"]] == ["The boiler is in the cellar."]
 
@@ -156,13 +156,6 @@ def test_who_chooses_how_questions_are_read_is_answered_by_all_that_finds(
 
     assert [result["text"] for result in found["results"]] == ["The boiler is in the cellar."]
     assert {metric["technique"] for metric in found["metrics"]} >= {"lexical", "vector", technique}
-
-
-@pytest.mark.parametrize("hostile", HOSTILE_BODIES, ids=lambda hostile: hostile.name)
-def test_hostile_bodies_are_refused(api: ServiceClient, hostile: HostileBody) -> None:
-    answer = api.generic("POST", "/recall", hostile.body, hostile.content_type)
-
-    assert answer.status_code == hostile.status
 
 
 @pytest.mark.parametrize(
@@ -222,7 +215,7 @@ def test_without_redis_all_but_the_ledger_is_there(boiler: ServiceClient, dead_r
     mode=st.sampled_from(["broad", "default", "deep"]),
     posture=st.sampled_from(["active_turn", "resume", "recovery", "audit"]),
 )
-@settings(max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(parent=examples(25, derandomize=True), suppress_health_check=list(HealthCheck))
 def test_whatever_is_asked_however_it_is_answered(boiler: ServiceClient, **asked: Any) -> None:
     answer = boiler.post("/recall", ASKED | asked)
 

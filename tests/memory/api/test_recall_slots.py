@@ -8,9 +8,9 @@ from memory.extraction.turn_slots import Action, Outcome, Point, Rationale, Reas
 from memory.models import Account, Kind
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.records.record import Recorded
+from memory.services.records.record import RecordedTurn
 from tests.api_client import ServiceClient
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.turns import say, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
@@ -22,11 +22,11 @@ REASONING = Reasoning(
 
 
 @pytest.fixture(autouse=True)
-def recorded(owner: Owner) -> Recorded:
-    """A structured turn, and a message beside it, of the boiler."""
+def recorded(owner: Owner) -> RecordedTurn:
+    """Store a structured turn about the boiler, and a message next to it."""
     say(owner, turn("What about the boiler?"))
     action, outcome = Action(text="Emptied the boiler."), Outcome(status="succeeded", text="The boiler is dry.")
-    return put_record(owner, "c1", slots=Slots(reasoning=REASONING, action=action, outcome=outcome))
+    return add_record(owner, "c1", slots=Slots(reasoning=REASONING, action=action, outcome=outcome))
 
 
 def ask(api: ServiceClient, path: str = "/recall", **asked: Any) -> Any:
@@ -36,7 +36,7 @@ def ask(api: ServiceClient, path: str = "/recall", **asked: Any) -> Any:
     return answer.json()
 
 
-def test_slots_narrow_a_recall_and_are_told_with_their_record(api: ServiceClient, recorded: Recorded) -> None:
+def test_slots_filter_a_recall_and_have_their_record(api: ServiceClient, recorded: RecordedTurn) -> None:
     (result,) = ask(api, slots=["outcome"])["results"]
 
     assert (result["kind"], result["slot"], result["record_id"]) == ("turn_slot", "outcome", str(recorded.record.id))
@@ -49,7 +49,7 @@ def test_what_is_no_slot_says_so(api: ServiceClient) -> None:
     assert (result["slot"], result["record_id"]) == (None, None)
 
 
-def test_slots_narrow_the_evidence_of_a_context(api: ServiceClient, recorded: Recorded) -> None:
+def test_slots_narrow_the_evidence_of_a_context(api: ServiceClient, recorded: RecordedTurn) -> None:
     found = ask(api, "/context", slots=["action", "outcome"])
 
     assert {(item["slot"], item["record_id"]) for item in found["items"]} == {

@@ -1,4 +1,4 @@
-"""`POST /replay`: the smallest slice of what was done that answers, and no deeper than it may be told."""
+"""`POST /replay`: the smallest slice of past work that answers, without reasoning that is not allowed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +32,7 @@ def goal(owner: Owner) -> Goal:
 
 @pytest.fixture
 def record(owner: Owner, goal: Goal) -> TurnRecord:
-    """A turn of the goal whose reasoning is kept at every tier."""
+    """Record a turn of the goal, with reasoning of every tier."""
     allow(owner, "raw_trace")
     return thought(owner, trace=TRACE, rationale=RATIONALE, summary="Why not.", fields={"goal_id": goal.id})
 
@@ -43,7 +43,7 @@ def client(account: Account, *scopes: str, agent_id: str = "assistant") -> Servi
 
 @pytest.fixture
 def deep_api(account: Account) -> ServiceClient:
-    """Of a key that may replay raw traces."""
+    """Return the client of a key that may replay raw traces."""
     return client(account, ApiKey.Scope.READ, ApiKey.Scope.DEEP_REPLAY)
 
 
@@ -75,7 +75,7 @@ def test_a_goal_is_replayed_from_its_summaries(api: ServiceClient, goal: Goal, r
     assert (found["left_out"], found["degraded"]) == (0, [])
 
 
-def test_a_rationale_is_told_where_it_is_asked_for(api: ServiceClient, record: TurnRecord) -> None:
+def test_a_rationale_is_shown_on_request(api: ServiceClient, record: TurnRecord) -> None:
     found = ask(api, record_id=str(record.id), tier="structured_rationale")
 
     assert found["tier"] == "structured_rationale"
@@ -90,7 +90,7 @@ def test_a_decision_is_found_by_what_it_says(api: ServiceClient, record: TurnRec
     assert ask(api, decision="plant", conversation_id="chat-1")["pieces"] != []
 
 
-def test_raw_traces_are_told_to_keys_with_the_scope(deep_api: ServiceClient, record: TurnRecord) -> None:
+def test_raw_traces_are_shown_to_keys_with_the_scope(deep_api: ServiceClient, record: TurnRecord) -> None:
     found = ask(deep_api, record_id=str(record.id), **DEEP)
 
     assert ("reasoning_trace", "reasoning", "raw_trace") in kinds(found["pieces"])

@@ -1,4 +1,4 @@
-"""`POST /resume`: the packet that resumes work."""
+"""`POST /resume`: the resume packet."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,9 +11,9 @@ from memory.agent_memory import AgentMemory
 from memory.extraction.turn_slots import Action, Outcome, Slots
 from memory.models import Account, Memory
 from memory.owner import Owner
-from memory.services.resume.resume import ResumeRequest
+from memory.services.resume.read import ResumeRequest
 from tests.api_client import ServiceClient
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
@@ -29,7 +29,7 @@ def ask(api: ServiceClient, **asked: Any) -> Any:
     return answer.json()
 
 
-def tell(api: ServiceClient, *contents: str, conversation_id: str = "c1") -> None:
+def say_turns(api: ServiceClient, *contents: str, conversation_id: str = "c1") -> None:
     turns = [{"role": "user", "content": content} for content in contents]
     answer = api.post(f"/conversations/{conversation_id}/turns", {"agent_id": "assistant", "turns": turns})
     assert answer.status_code == 201, answer.content
@@ -49,10 +49,10 @@ def test_without_anything_the_packet_is_empty(api: ServiceClient) -> None:
     assert (found["last_outcome"], found["replay"]) == (None, None)
 
 
-def test_the_data_and_the_text_hold_the_same(api: ServiceClient) -> None:
+def test_the_data_and_the_text_say_the_same(api: ServiceClient) -> None:
     valve = aim(api, "Get a valve.")
     aim(api, deadline=(timezone.now() + timedelta(days=1)).isoformat(), blocked_by=[valve])
-    tell(api, "Never open the red tap.", "We go with the brass valve.", "I am waiting for a plumber called Ana.")
+    say_turns(api, "Never open the red tap.", "We go with the brass valve.", "I am waiting for a plumber called Ana.")
 
     found = ask(api)
 
@@ -67,7 +67,7 @@ def test_the_data_and_the_text_hold_the_same(api: ServiceClient) -> None:
 
 def test_the_last_outcome_names_its_record(api: ServiceClient, owner: Owner) -> None:
     done = Slots(action=Action(text="Turned it."), outcome=Outcome(status="failed", text="The tap broke off."))
-    recorded = put_record(owner, slots=done)
+    recorded = add_record(owner, slots=done)
 
     found = ask(api, conversation_id="chat-1")
 
@@ -78,7 +78,7 @@ def test_the_last_outcome_names_its_record(api: ServiceClient, owner: Owner) -> 
 def test_a_replay_comes_only_when_it_is_asked_for(api: ServiceClient, owner: Owner) -> None:
     goal_id = aim(api)
     done = Slots(action=Action(text="Turned the tap."), outcome=Outcome(status="failed", text="It broke off."))
-    put_record(owner, slots=done, goal_id=UUID(goal_id))
+    add_record(owner, slots=done, goal_id=UUID(goal_id))
 
     assert ask(api)["replay"] is None
     found = ask(api, replay=True)
@@ -88,7 +88,7 @@ def test_a_replay_comes_only_when_it_is_asked_for(api: ServiceClient, owner: Own
     assert "[Replay]\n- outcome: It broke off.\n" in found["text"]
 
 
-def test_goals_that_are_named_are_told_alone(api: ServiceClient) -> None:
+def test_only_the_named_goals_are_shown(api: ServiceClient) -> None:
     boiler, _roof = aim(api), aim(api, "Mend the roof.")
     assert [goal["id"] for goal in ask(api, goal_ids=[boiler])["goals"]] == [boiler]
 
@@ -110,20 +110,20 @@ def test_what_cannot_be_is_refused(api: ServiceClient, asked: dict[str, Any], st
 
 
 def test_a_stranger_resumes_nothing(api: ServiceClient, stranger_api: ServiceClient) -> None:
-    tell(api, "We go with the brass valve.")
+    say_turns(api, "We go with the brass valve.")
 
     assert stranger_api.post("/resume", {"agent_id": "assistant"}).json()["text"] == ""
     assert stranger_api.post("/resume", {"conversation_id": "c1"}).status_code == 404
 
 
 def test_reads_are_counted_after_the_answer(api: ServiceClient) -> None:
-    tell(api, "We go with the brass valve.")
+    say_turns(api, "We go with the brass valve.")
     ask(api)
     assert Memory.objects.get(text="We go with the brass valve.").access_count == 1
 
 
 def test_it_is_the_same_in_process(api: ServiceClient, account: Account) -> None:
-    tell(api, "We go with the brass valve.")
+    say_turns(api, "We go with the brass valve.")
 
     memory = AgentMemory.open(account.name, agent_id="assistant")
 

@@ -17,7 +17,7 @@ from memory.services.memories.correct import mark_memories
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.services.turns.store import TurnDraft
 from memory.tiers.session import SessionMemory
-from memory.tiers.session_stores import place_of
+from memory.tiers.session_stores import session_ref
 from memory_project import redis
 from tests.api_client import ServiceClient, segment
 from tests.embedding_server import EmbeddingServer
@@ -44,7 +44,7 @@ def remember(owner: Owner, *summaries: str, conversation_id: str = "before") -> 
 
 
 def of_sessions(commands: list[str]) -> list[str]:
-    """Without the count of the key's requests, which each of them begins with."""
+    """Leave out the count of the key's requests, with which each request begins."""
     return [command for command in commands if ":value:rate:" not in command]
 
 
@@ -77,9 +77,7 @@ def test_a_message_comes_as_it_was_sent(api: ServiceClient, owner: Owner) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_quarantined_turn_keeps_its_place_among_the_messages_and_says_nothing(
-    api: ServiceClient, owner: Owner
-) -> None:
+def test_a_quarantined_turn_keeps_its_index_without_its_text(api: ServiceClient, owner: Owner) -> None:
     body = {"role": "assistant", "name": "Ada", "content": "secret", "tool_calls": [CALL]}
     stored = say(owner, turn("What is it?"), TurnDraft(message=read_message(body)), turn("Go on."))
     messages(api)
@@ -222,7 +220,7 @@ def test_a_goal_of_another_shape_is_refused(api: ServiceClient, change: dict[str
 
 
 @pytest.mark.parametrize("value", ["123", 123, None, [], {"a": [True, 1.0, {}]}, False, 2**80])
-def test_a_value_comes_back_as_it_was_put(api: ServiceClient, value: Any) -> None:
+def test_a_value_comes_back_as_it_was_stored(api: ServiceClient, value: Any) -> None:
     put = api.put(f"{PATH}/values/k", {"value": value})
 
     said = {"key": "k", "value": value, "ttl_seconds": conf.SESSION_VALUE_TTL_SECONDS}
@@ -386,7 +384,7 @@ def test_a_saved_session_does_not_come_back_after_its_end(api: ServiceClient) ->
 def test_keys_lie_where_the_documents_say(api: ServiceClient) -> None:
     api.put(f"{PATH}/values/k", {"value": 1, "agent_id": "ana", "user_id": "zoe"})
 
-    session = SessionMemory(place_of(Conversation.objects.get()))
+    session = SessionMemory(session_ref(Conversation.objects.get()))
 
     assert session.get("k") == 1
     assert list(redis.client().scan_iter("account:*:working:zoe:_global:{c1}:context:k"))

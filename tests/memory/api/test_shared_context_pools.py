@@ -22,13 +22,13 @@ KeyOf = Callable[[str], ServiceClient]
 
 @pytest.fixture
 def key_of(account: Account) -> KeyOf:
-    """The client of an agent's own key."""
+    """Return the client of an agent's own key."""
     return lambda agent_id: ServiceClient(issue_key(account, scopes=READ_WRITE_OPERATE, agent_id=agent_id).secret)
 
 
 @pytest.fixture
 def assistant(bound_api: ServiceClient) -> ServiceClient:
-    """Has begun a run with `ana`, with a blackboard and a tool cache."""
+    """Return the client of `assistant`, which started a run with `ana`, a blackboard and a tool cache."""
     bound_api.post("/workflow-runs", {"workflow_run_id": RUN_ID, "agents": ["ana"]})
     bound_api.post(f"{RUN}/pools", {"pool_id": BOARD_ID, "pool_type": "blackboard"})
     bound_api.post(f"{RUN}/pools", {"pool_id": CACHE_ID, "pool_type": "tool_cache"})
@@ -236,7 +236,7 @@ def test_a_bound_key_acts_for_no_other_agent(assistant: ServiceClient) -> None:
         ("delete", "/pools/{cache}/cache/k", None),
     ],
 )
-def test_everybody_else_is_told_what_is_told_of_none(
+def test_others_get_the_answer_for_a_pool_that_does_not_exist(
     assistant: ServiceClient, key_of: KeyOf, stranger_api: ServiceClient, method: str, path: str, body: Any
 ) -> None:
     assistant.put(f"{CACHE}/k", {"value": "secret"})

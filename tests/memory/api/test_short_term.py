@@ -1,4 +1,4 @@
-"""`/short-term-memories`: what an agent keeps for some hours."""
+"""`/short-term-memories`: values that an agent keeps for some hours."""
 
 from datetime import timedelta
 from typing import Any
@@ -57,7 +57,7 @@ def test_posting_a_key_again_replaces_it(api: ServiceClient) -> None:
     assert (first["id"], second["memory_value"]) == (second["id"], 2)
 
 
-def test_lists_are_narrowed_and_count_no_access(api: ServiceClient) -> None:
+def test_lists_are_filtered_and_count_no_access(api: ServiceClient) -> None:
     keep(api, "plan", session_id="s1")
     keep(api, "note", session_id="s1", memory_type="observation")
     keep(api, "rest")
@@ -124,7 +124,7 @@ def test_a_value_that_is_too_large_is_refused_with_its_size(api: ServiceClient) 
 
     problem = answer.json()
     assert answer.status_code == 413
-    assert problem["detail"] == "the value has 65537 bytes, 65536 are allowed; nothing was stored"
+    assert problem["detail"] == "the value has 65537 bytes, but 65536 are allowed; nothing was stored"
     assert (problem["size_bytes"], problem["limit_bytes"], problem["stored"]) == (65_537, 65_536, False)
 
 

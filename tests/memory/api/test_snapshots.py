@@ -1,4 +1,4 @@
-"""`/contexts/{id}/snapshots`: taken, looked at, restored, deleted; and who may."""
+"""`/contexts/{id}/snapshots`: create, read, restore, delete; and who may."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ As = Callable[[str], ServiceClient]
 
 @pytest.fixture
 def as_agent(account: Account) -> As:
-    """The client of a key that is bound to this agent of the account."""
+    """Return the client of a key that is bound to this agent of the account."""
     return lambda agent_id: ServiceClient(issue_key(account, scopes=READ_WRITE_OPERATE, agent_id=agent_id).secret)
 
 
@@ -37,7 +37,7 @@ def entry_ids(owner: Owner, context: PersistentContext) -> list[str]:
 
 @pytest.fixture
 def url(api: ServiceClient, context: PersistentContext, entry_ids: list[str]) -> str:
-    """Of a snapshot with three entries."""
+    """Return the URL of a snapshot with three entries."""
     made = api.post(f"/contexts/{context.id}/snapshots", {"name": "friday", "agent_id": "assistant"})
     assert made.status_code == 201
     return f"/contexts/{context.id}/snapshots/{made.json()['id']}"
@@ -45,7 +45,7 @@ def url(api: ServiceClient, context: PersistentContext, entry_ids: list[str]) ->
 
 @pytest.fixture
 def edited(api: ServiceClient, context: PersistentContext, entry_ids: list[str], url: str) -> str:
-    """The snapshot's URL, after three changes."""
+    """Return the snapshot's URL, after three changes."""
     api.patch(f"/entries/{entry_ids[0]}", {"content": "after"})
     api.delete(f"/entries/{entry_ids[1]}")
     api.post(f"/contexts/{context.id}/entries", {"content": "new"})
@@ -73,7 +73,7 @@ def test_a_snapshot_is_taken_found_and_listed_newest_first(
     assert [row["id"] for row in listed] == [second["id"], found["id"]]
 
 
-def test_a_snapshot_tells_what_a_restore_would_do(api: ServiceClient, entry_ids: list[str], edited: str) -> None:
+def test_a_snapshot_shows_what_a_restore_would_do(api: ServiceClient, entry_ids: list[str], edited: str) -> None:
     preview = api.get(edited).json()["restore"]
 
     counts = {name: preview[name] for name in ("changed", "returned", "removed", "unchanged", "missing")}

@@ -1,4 +1,4 @@
-"""Another account's ids, on every route there is: the test reads the OpenAPI document and so grows with it."""
+"""Ids of another account, on every route. The test reads the OpenAPI document, and so grows with it."""
 
 import re
 from typing import Any
@@ -19,7 +19,7 @@ from tests.memory.episodes import NOW, draft, store
 from tests.memory.facts import know
 from tests.memory.graphs import entity, link
 from tests.memory.procedures import invoke, learn
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.turns import say, turn
 from tests.memory.work_episodes import merged
 from tests.openapi import Operation, operations
@@ -39,7 +39,7 @@ CHANCE = {
     r'"(access|read)_count":\d+': '"reads":0',
     r'"last_accessed_at":(null|"time")': '"last_accessed_at":"time"',
 }
-"""What differs between two answers that say the same."""
+"""Differences between two answers that mean the same."""
 
 BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/conversations/{conversation_id}/turns": {
@@ -52,22 +52,22 @@ BODIES: dict[str, dict[str, Any]] = {
     "PATCH /api/v1/entries/{entry_id}": {"content": "hello"},
     "POST /api/v1/learnings/{learning_id}/vote": {"agent_id": "planner", "helpful": True},
 }
-"""Where the least body that the document allows is refused whoever sends it."""
+"""Bodies for routes that always refuse the least body that the document allows."""
 
 QUERIES = {
     "DELETE /api/v1/agents/{agent_id}/working-memory/{key}/share": "?target_agent_id=x",
     "GET /api/v1/memories/{key}": "?agent_id={agent_id}",
     "DELETE /api/v1/memories/{key}": "?agent_id={agent_id}",
 }
-"""Where the query has something to say in any case."""
+"""Queries for routes that require one."""
 
 ASKED_IN = {"query", "task_description"}
-"""How bodies call what is searched for."""
+"""Names of the field that holds the text to search for."""
 
 SECRET_TURN = Slots(action=Action(text="secret"), outcome=Outcome(status="open", text="secret"))
 
 FIRST_VERSION = "00000001"
-"""Of any entry; spelt as nothing else in an answer is."""
+"""The first version of any entry, in a spelling that nothing else in an answer has."""
 
 Ids = dict[str, str]
 
@@ -76,9 +76,9 @@ Ids = dict[str, str]
 def real(
     api: ServiceClient, account: Account, owner: Owner, empty_redis: None, embedding_server: EmbeddingServer
 ) -> Ids:
-    """Ids of rows that the account has, by the path parameter that they fill.
+    """Create a row for each path parameter and return the ids by parameter.
 
-    Whoever adds a route with a new path parameter makes a row here, and an id that nobody has below.
+    A route with a new path parameter needs a row here, and an unknown id below.
     """
     api.post("/agents", {"agent_id": "planner", "description": "secret"})
     team = api.post("/teams", {"name": "crew"}).json()["id"]
@@ -110,9 +110,9 @@ def real(
     talk |= {"goal_id": goal, "user_id": "ana", "fact_id": str(know(owner, "secret").id)}
     talk |= {"invocation_id": str(invoke(owner, tool_input="secret", conversation_id="talk-1").id)}
     talk |= {"strategy_id": str(learn(owner, "secret").id)}
-    talk |= {"record_id": str(put_record(owner, "talk-1", slots=SECRET_TURN).record.id)}
+    talk |= {"record_id": str(add_record(owner, "talk-1", slots=SECRET_TURN).record.id)}
     talk |= {"artifact_id": str(kept_artifact(owner, "secret.md").id)}
-    talk |= {"episode_id": str(merged(owner, [put_record(owner, "talk-2").record], text="secret").id)}
+    talk |= {"episode_id": str(merged(owner, [add_record(owner, "talk-2").record], text="secret").id)}
     talk |= {"entity_id": str(entity(owner, "secret entity").id)}
     talk |= {"relationship_id": str(link(entity(owner, "secret"), entity(owner, "of secret")).id)}
     return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "memory_id": kept.json()["id"]} | talk
@@ -120,7 +120,7 @@ def real(
 
 @pytest.fixture
 def unknown() -> Ids:
-    """Ids that nobody has, as long as the real ones."""
+    """Return unknown ids of the same length as the real ones."""
     talk = {"conversation_id": "talk-9", "key": "basket", "pool_id": "wharf", "workflow_run_id": "run-9"}
     talk |= {"source_agent_id": "no-one", "learning_id": str(uuid4())}
     talk |= {"context_id": str(uuid4()), "snapshot_id": str(uuid4())}
@@ -156,7 +156,7 @@ def without_chance(text: str) -> str:
 
 
 def allowed(operation: Operation) -> set[int]:
-    """What a stranger may be answered: what it writes to a conversation, or as an agent, or of a user, is its own."""
+    """Return whether a stranger may get this answer: its writes to conversations, agents and users are its own."""
     own = (
         "/api/v1/conversations/",
         "/api/v1/agents/{agent_id}/working-memory",
@@ -187,7 +187,7 @@ def test_to_a_stranger_real_ids_are_no_different_from_unknown_ones(
 
 
 def searches() -> list[tuple[str, dict[str, Any]]]:
-    """Every search of no path's id, for what only the account knows, as one of its agents."""
+    """Return every search without an id in its path, for text that only the account knows."""
     asked = [(operation, set(operation.body or {}) & ASKED_IN) for operation in operations()]
     return [
         (operation.path, (operation.body or {}) | dict.fromkeys(words, "secret") | {"agent_id": "planner"})

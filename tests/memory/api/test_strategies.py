@@ -1,4 +1,4 @@
-"""`/strategies`: learn, list, find for a task, reinforce, remove; seen as knowledge is, hidden from other accounts."""
+"""`/strategies`: learn, list, find for a task, reinforce, remove; hidden from other accounts."""
 
 from typing import Any
 from uuid import uuid4
@@ -10,7 +10,6 @@ from memory.models import Account, Strategy, StrategyUse
 from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
-from tests.hostile import HostileBody, each_hostile_body
 
 pytestmark = pytest.mark.django_db
 
@@ -19,12 +18,12 @@ DESCRIPTION = "Search for it, then read the first hit."
 
 @pytest.fixture(autouse=True)
 def _embedder(embedding_server: EmbeddingServer) -> None:
-    """Every text has its vector."""
+    """Start an embedding server, so that every text gets its vector."""
 
 
 @pytest.fixture
 def learnt(api: ServiceClient) -> str:
-    """What `assistant` learnt."""
+    """Return the id of a strategy that `assistant` learnt."""
     return str(learn(api).json()["id"])
 
 
@@ -104,21 +103,12 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: d
     assert not Strategy.objects.exists()
 
 
-@each_hostile_body
-@pytest.mark.parametrize("path", ["/strategies", "/strategies/find"])
-def test_hostile_bodies_are_refused(api: ServiceClient, path: str, hostile: HostileBody) -> None:
-    answer = api.generic("POST", path, hostile.body, content_type=hostile.content_type)
-
-    assert answer.status_code == hostile.status
-    assert not Strategy.objects.exists()
-
-
 def test_a_conversation_that_there_is_not_is_no_source(api: ServiceClient, learnt: str) -> None:
     assert learn(api, "another", conversation_id="none").status_code == 422
     assert reinforce(api, learnt, conversation_id="none").status_code == 422
 
 
-def test_lists_are_newest_first_and_narrowed_on_demand(api: ServiceClient) -> None:
+def test_lists_are_newest_first_and_filtered(api: ServiceClient) -> None:
     learn(api, "plain", success=False)
     learn(api, "typed", task_type="look up", tool_sequence=["read", "search", "read"])
     learn(api, "on the web", channel="web", success=True)
@@ -174,6 +164,7 @@ def test_a_vector_of_ones_own_is_searched_by(
     assert wide.status_code == 422
 
 
+@pytest.mark.slow
 def test_without_the_embedder_words_are_searched_and_the_answer_says_so(
     api: ServiceClient, embedding_server: EmbeddingServer
 ) -> None:

@@ -1,4 +1,4 @@
-"""`/teams`: who shares, and who is in."""
+"""`/teams`: teams and their members."""
 
 from uuid import uuid4
 

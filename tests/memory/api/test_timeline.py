@@ -1,4 +1,4 @@
-"""`/timeline`: pages of what is remembered, narrowed as asked, hidden from others; nonsense is refused by name."""
+"""`/timeline`: pages of memories by time, filtered, hidden from others; invalid parameters are named."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 from memory.agent_memory import AgentMemory
 from memory.models import Kind, Memory
 from memory.owner import Owner
-from memory.retrieval.timeline import Stretch
+from memory.retrieval.timeline import TimelineFilter
 from tests.api_client import ServiceClient
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW, draft, store
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 MINE = "/timeline?agent_id=assistant"
 
 
-def told(api: ServiceClient, query: str = "") -> list[str]:
+def listed(api: ServiceClient, query: str = "") -> list[str]:
     answer = api.get(f"{MINE}{query}")
     assert answer.status_code == 200, answer.json()
     return [row["summary"] for row in answer.json()["results"]]
@@ -30,7 +30,7 @@ def told(api: ServiceClient, query: str = "") -> list[str]:
 
 @pytest.fixture
 def past(owner: Owner) -> None:
-    """A turn, an episode, a strategy, a fact and an entry, an hour after each other."""
+    """Store a turn, an episode, a strategy, a fact and an entry, an hour apart."""
     say(owner, turn("turn"), now=NOW - timedelta(hours=4))
     store(owner, draft("episode"), now=NOW - timedelta(hours=3))
     learn(owner, "strategy")
@@ -40,14 +40,16 @@ def past(owner: Owner) -> None:
 
 
 @pytest.mark.usefixtures("past")
-def test_it_tells_all_kinds_newest_first(api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_all_kinds_are_listed_newest_first(
+    api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     api.get(MINE)  # the key is noted as used
 
     with django_assert_num_queries(2):
         row = api.get(MINE).json()["results"][0]
 
-    assert told(api) == ["entry", "fact", "strategy", "episode", "turn"]
-    assert told(api, "&ordering=event_time") == ["turn", "episode", "strategy", "fact", "entry"]
+    assert listed(api) == ["entry", "fact", "strategy", "episode", "turn"]
+    assert listed(api, "&ordering=event_time") == ["turn", "episode", "strategy", "fact", "entry"]
     said: dict[str, Any] = {"memory_type": "context_entry", "summary": "entry", "truncated": False, "importance": 0.75}
     said |= {"access_count": 0, "last_accessed": None, "channel": "_global", "archived": False, "user_id": ""}
     said |= {"metadata": {"page": 3}, "conversation_id": "", "agent_id": "assistant"}
@@ -72,15 +74,15 @@ def test_it_tells_all_kinds_newest_first(api: ServiceClient, django_assert_num_q
         ("&user_id=ana&memory_type=fact,episode", ["fact", "episode"]),
     ],
 )
-def test_it_is_narrowed(api: ServiceClient, query: str, expected: list[str]) -> None:
-    assert told(api, query) == expected
+def test_it_is_filtered(api: ServiceClient, query: str, expected: list[str]) -> None:
+    assert listed(api, query) == expected
 
 
 @pytest.mark.parametrize("ordering", ["event_time", "-event_time"])
 def test_pages_neither_skip_nor_repeat_either_way(owner: Owner, api: ServiceClient, ordering: str) -> None:
     say(owner, *[turn(f"turn {number}") for number in range(5)])
     store(owner, draft("episode"))
-    everything = told(api, f"&ordering={ordering}")
+    everything = listed(api, f"&ordering={ordering}")
     url, seen, pages = f"{MINE}&ordering={ordering}&page_size=2", [], []
 
     while url:
@@ -118,7 +120,7 @@ def test_nonsense_is_refused_by_name(api: ServiceClient, query: str, field: str)
 
 
 @pytest.mark.usefixtures("past")
-def test_others_are_told_nothing(
+def test_others_see_nothing(
     owner: Owner, api: ServiceClient, bound_api: ServiceClient, stranger_api: ServiceClient
 ) -> None:
     assert [len(api.get(url).json()["results"]) for url in ("/timeline", "/timeline?agent_id=colleague")] == [5, 0]
@@ -128,7 +130,7 @@ def test_others_are_told_nothing(
 
 @pytest.mark.usefixtures("past")
 def test_the_same_in_process(owner: Owner) -> None:
-    semantic = Stretch(kinds=[Kind.FACT, Kind.CONTEXT_ENTRY])
+    semantic = TimelineFilter(kinds=[Kind.FACT, Kind.CONTEXT_ENTRY])
     [latest] = AgentMemory(owner).timeline(semantic, limit=1)
     [before] = AgentMemory(owner).timeline(semantic, limit=1, beyond=(latest.event_time, latest.id))
 

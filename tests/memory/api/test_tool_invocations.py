@@ -1,4 +1,4 @@
-"""`/tool-invocations`: recorded one by one or in bulk, read by who takes part, hidden from everybody else."""
+"""`/tool-invocations`: record one or many, read by agents that take part, hidden from others."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,15 +12,15 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory.models import AuditEntry, IdempotentRequest, Tool, ToolInvocation
-from memory.services.tools import LARGEST_VALUE_BYTES
+from memory.services.tools import MAX_VALUE_BYTES
 from tests.api_client import ServiceClient
-from tests.hostile import HOSTILE_IDS, HostileBody, each_hostile_body
+from tests.hostile import HOSTILE_IDS
 from tests.memory.procedures import everything_stored
 
 pytestmark = pytest.mark.django_db
 
 CALL = {"agent_id": "assistant", "conversation_id": "c1", "tool_name": "search"}
-SAID = {
+CALL_TIME = {
     "tool_input": {"query": "mat"},
     "tool_output": None,
     "success": False,
@@ -45,17 +45,17 @@ def listed(api: ServiceClient, query: str = "") -> list[str]:
 
 
 def test_a_call_is_recorded_and_read_again(api: ServiceClient) -> None:
-    recorded = record(api, user_id="ana", channel="web", **SAID)
+    recorded = record(api, user_id="ana", channel="web", **CALL_TIME)
     read = api.get(f"/tool-invocations/{recorded.json()['id']}?agent_id=assistant")
 
     assert recorded.status_code == 201
     assert read.status_code == 200
     whose = {"user_id": "ana", "channel": "web", "sealed": False}
-    assert read.json() | CALL | SAID | whose == read.json()
+    assert read.json() | CALL | CALL_TIME | whose == read.json()
     assert read.json() == recorded.json() | {name: read.json()[name] for name in (*SEALED, "sealed")}
 
 
-def test_the_least_that_is_said_is_a_tool_and_a_conversation(api: ServiceClient) -> None:
+def test_a_tool_and_a_conversation_are_required(api: ServiceClient) -> None:
     recorded = record(api).json()
     read = api.get(f"/tool-invocations/{recorded['id']}").json()
 
@@ -95,21 +95,12 @@ def test_what_is_no_id_is_refused(api: ServiceClient, field: str, wrong: object)
     assert not Tool.objects.exists()
 
 
-@each_hostile_body
-@pytest.mark.parametrize("path", ["/tool-invocations", "/tool-invocations/bulk"])
-def test_hostile_bodies_are_refused(api: ServiceClient, path: str, hostile: HostileBody) -> None:
-    answer = api.generic("POST", path, hostile.body, content_type=hostile.content_type)
-
-    assert answer.status_code == hostile.status
-    assert not ToolInvocation.objects.exists()
-
-
 @pytest.mark.parametrize("field", ["tool_input", "tool_output", "error_message"])
 def test_a_value_that_is_too_large_is_refused_with_its_size(api: ServiceClient, field: str) -> None:
-    answer = record(api, **{field: "x" * (LARGEST_VALUE_BYTES - 1)})
+    answer = record(api, **{field: "x" * (MAX_VALUE_BYTES - 1)})
 
     assert answer.status_code == 413
-    assert answer.json()["size_bytes"] == answer.json()["limit_bytes"] + 1 == LARGEST_VALUE_BYTES + 1
+    assert answer.json()["size_bytes"] == answer.json()["limit_bytes"] + 1 == MAX_VALUE_BYTES + 1
     assert answer.json()["stored"] is False
     assert not ToolInvocation.objects.exists()
 
@@ -143,7 +134,7 @@ def test_the_same_request_sent_twice_is_counted_once(api: ServiceClient) -> None
 
 @pytest.mark.parametrize(
     ("status", "more"),
-    [(201, {}), (400, {"latency_ms": -1}), (413, {"tool_input": [SECRET, "x" * LARGEST_VALUE_BYTES]})],
+    [(201, {}), (400, {"latency_ms": -1}), (413, {"tool_input": [SECRET, "x" * MAX_VALUE_BYTES]})],
 )
 def test_an_answer_that_is_kept_holds_nothing_that_is_sealed(
     api: ServiceClient, status: int, more: dict[str, Any]
@@ -160,7 +151,7 @@ def test_an_answer_that_is_kept_holds_nothing_that_is_sealed(
 
 
 def test_lists_leave_out_what_is_sealed_and_do_not_read_it(api: ServiceClient) -> None:
-    recorded = record(api, **SAID).json()
+    recorded = record(api, **CALL_TIME).json()
 
     with CaptureQueriesContext(connection) as captured:
         page = api.get("/tool-invocations").json()
@@ -170,7 +161,7 @@ def test_lists_leave_out_what_is_sealed_and_do_not_read_it(api: ServiceClient) -
     assert not [query for query in captured if "tool_input" in query["sql"]]
 
 
-def test_lists_are_of_the_last_first_and_narrowed_on_demand(api: ServiceClient) -> None:
+def test_lists_are_latest_first_and_filtered(api: ServiceClient) -> None:
     now = timezone.now()
     record(api, tool_name="old", timestamp=(now - timedelta(days=2)).isoformat(), success=True)
     record(api, tool_name="other", conversation_id="c2", channel="web", success=False)
@@ -215,7 +206,7 @@ def test_other_agents_and_accounts_see_nothing(
 
 
 def test_a_row_whose_key_is_lost_is_answered_and_says_so(api: ServiceClient, settings: Settings) -> None:
-    recorded = record(api, **SAID).json()
+    recorded = record(api, **CALL_TIME).json()
     told = api.get(f"/tool-invocations/{recorded['id']}").json()
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
 

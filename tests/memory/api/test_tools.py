@@ -1,4 +1,4 @@
-"""`/tools`: how often tools were called, how often they worked, how long they took; of what the agent takes part in."""
+"""`/tools`: calls, successes and durations by tool, of conversations in which the agent takes part."""
 
 from typing import Any
 
@@ -15,21 +15,21 @@ def record(api: ServiceClient, tool_name: str = "search", **fields: Any) -> None
     assert api.post("/tool-invocations", body).status_code == 201
 
 
-def told(api: ServiceClient, query: str = "") -> list[dict[str, Any]]:
+def listed(api: ServiceClient, query: str = "") -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = api.get(f"/tools{query}").json()["results"]
     return rows
 
 
 def counted(api: ServiceClient, query: str = "") -> list[tuple[Any, ...]]:
     names = ("tool_name", "task_type", "channel", "usage_count")
-    return [tuple(row[name] for name in names) for row in told(api, query)]
+    return [tuple(row[name] for name in names) for row in listed(api, query)]
 
 
 def test_each_tool_is_summed_up(api: ServiceClient) -> None:
     for latency_ms, success in ((10, True), (20, True), (30, False)):
         record(api, latency_ms=latency_ms, success=success, timestamp="2026-05-04T12:00:00Z")
 
-    assert told(api) == [
+    assert listed(api) == [
         {
             "tool_name": "search",
             "task_type": None,
@@ -45,14 +45,14 @@ def test_each_tool_is_summed_up(api: ServiceClient) -> None:
     ]
 
 
-def test_of_what_nobody_said_there_is_nothing_to_tell(api: ServiceClient) -> None:
+def test_unknown_values_are_null(api: ServiceClient) -> None:
     record(api)
 
-    [row] = told(api)
+    [row] = listed(api)
     assert (row["success_rate"], row["latency_p50_ms"], row["latency_p95_ms"]) == (None, None, None)
 
 
-def test_task_types_channels_and_times_narrow_it_and_tell_it_apart(api: ServiceClient) -> None:
+def test_task_types_channels_and_times_filter_and_group(api: ServiceClient) -> None:
     record(api, "read")
     record(api, task_type="look up", timestamp="2026-05-04T12:00:00Z")
     record(api, task_type="look up", channel="web")
@@ -103,8 +103,8 @@ def test_it_is_one_statement_whatever_there_is(
 ) -> None:
     for number in range(3):
         record(api, f"tool {number}")
-    told(api)
+    listed(api)
 
     # the key, the page
     with django_assert_num_queries(2):
-        told(api, "?by=task_type_and_channel")
+        listed(api, "?by=task_type_and_channel")

@@ -1,4 +1,4 @@
-"""`/turn-records`: told whole or slot by slot, read by who takes part, listed, erased."""
+"""`/turn-records`: store as a whole or by slot, read by agents that take part, list, delete."""
 
 from typing import Any
 from uuid import uuid4
@@ -36,7 +36,7 @@ TRACE = {"tier": "raw_trace", "text": f"Hm, {SECRET}? No.", "summary": "Water ea
 
 @pytest.fixture(autouse=True)
 def _embedder(embedding_server: EmbeddingServer) -> None:
-    """A server that answers at once."""
+    """Start a server that answers immediately."""
 
 
 def post(api: ServiceClient, **fields: Any) -> Any:
@@ -86,7 +86,7 @@ def test_what_a_write_answers_holds_no_texts(api: ServiceClient) -> None:
     assert [set(slot) & {"text", "data"} for slot in posted.json()["slots"]] == [set()] * 4
 
 
-def test_a_turn_is_told_slot_by_slot(api: ServiceClient) -> None:
+def test_a_turn_is_stored_slot_by_slot(api: ServiceClient) -> None:
     opened = api.post("/turn-records", {"agent_id": "assistant", "conversation_id": "chat-1"})
     path = f"/turn-records/{opened.json()['id']}/slots"
     for slot in ("observation", "reasoning", "action", "outcome"):
@@ -139,7 +139,7 @@ def test_a_conversation_has_its_records_in_order(api: ServiceClient) -> None:
     assert api.get("/conversations/chat-9/turn-records?agent_id=assistant").status_code == 404
 
 
-def test_lists_are_of_the_latest_first_and_narrowed_on_demand(api: ServiceClient) -> None:
+def test_lists_are_latest_first_and_filtered(api: ServiceClient) -> None:
     goal = api.post("/goals", {"agent_id": "assistant", "description": "roses"}).json()["id"]
     post(api, timestamp="2026-05-04T12:00:00Z", goal_id=goal)
     post(api, timestamp="2026-05-03T12:00:00Z", outcome={"status": "failed"})
@@ -152,7 +152,7 @@ def test_lists_are_of_the_latest_first_and_narrowed_on_demand(api: ServiceClient
     assert numbers(api, "&level=1") == []
 
 
-def test_what_a_turn_names_is_told_with_it(api: ServiceClient) -> None:
+def test_a_turn_is_read_with_its_references(api: ServiceClient) -> None:
     use = {"agent_id": "assistant", "conversation_id": "chat-1", "tool_name": "hose"}
     used = api.post("/tool-invocations", use).json()["id"]
     fact = api.post("/facts", {"agent_id": "assistant", "claim": "Roses drink at night."}).json()["id"]
@@ -224,7 +224,7 @@ def test_a_trace_is_in_no_answer_and_nowhere_in_plain_text(
     assert SECRET not in answers.decode() + everything_stored() + caplog.text
 
 
-def test_a_rationale_is_not_told_any_more_once_the_policy_forbids_it(api: ServiceClient) -> None:
+def test_a_rationale_is_hidden_once_the_policy_forbids_it(api: ServiceClient) -> None:
     record_id = post(api, client_id="t1").json()["id"]
     allow("decision_summary")
 

@@ -1,4 +1,4 @@
-"""`/conversations/{id}/turns` as NDJSON: bodies of any length, stored whole or not at all."""
+"""`/conversations/{id}/turns` as NDJSON: bodies of any length, stored as a whole or not at all."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ from memory import conf
 from memory.models import Account, Conversation, JobRun, Turn
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory_project.http.problems import Problem
-from memory_project.http.streams import disk_space, lines_of, write_array
+from memory_project.http.streams import report_full_disk, split_body_lines, write_json_array
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.hostile import HOSTILE_BODIES, HostileBody
@@ -52,7 +52,7 @@ def stream(client: ServiceClient, body: bytes, target: str = FOR_AGENT, **header
 
 
 def placed(answer: Any) -> list[dict[str, Any]]:
-    """The turns of a streamed answer, which is read, and so closed."""
+    """Return the turns of a streamed answer. Reading it closes it."""
     turns: list[dict[str, Any]] = json.loads(answer.getvalue())["turns"]
     return turns
 
@@ -208,12 +208,12 @@ def test_other_resources_take_no_streams(client: ServiceClient) -> None:
     ],
 )
 def test_lines_are_the_same_however_they_arrive(pieces: list[bytes], lines: list[bytes]) -> None:
-    assert list(lines_of(pieces, limit_bytes=10)) == lines
+    assert list(split_body_lines(pieces, limit_bytes=10)) == lines
 
 
 def test_a_full_disk_is_a_problem_of_ours() -> None:
-    with pytest.raises(Problem) as refused, disk_space(), Path("/dev/full").open("wb", buffering=0) as disk:
-        write_array(disk, "turns", [])
+    with pytest.raises(Problem) as refused, report_full_disk(), Path("/dev/full").open("wb", buffering=0) as disk:
+        write_json_array(disk, "turns", [])
 
     assert (refused.value.details.status, refused.value.details.code) == (503, "no_space")
 
@@ -221,7 +221,7 @@ def test_a_full_disk_is_a_problem_of_ours() -> None:
 def test_an_answer_of_nothing_is_an_empty_array() -> None:
     target = BytesIO()
 
-    write_array(target, "turns", [])
+    write_json_array(target, "turns", [])
 
     assert json.load(target) == {"turns": []}
 
@@ -229,7 +229,7 @@ def test_an_answer_of_nothing_is_an_empty_array() -> None:
 # over real HTTP
 
 PAUSE_SECONDS = 1
-"""How long a client may say nothing in these tests."""
+"""Seconds that a client may pause in these tests."""
 
 
 @pytest.fixture
@@ -239,7 +239,7 @@ def web(transactional_db: None, empty_redis: None, shared_server: SharedServers)
 
 @pytest.fixture
 def own_web(transactional_db: None, empty_redis: None) -> Iterator[WebServer]:
-    """For what is told of the server itself."""
+    """Start a server of its own, for what is measured of the server itself."""
     with serve({"MEMORY_CLIENT_TIMEOUT_SECONDS": str(PAUSE_SECONDS)}) as server:
         # the first request loads the whole API, for seconds on a busy machine, while its client's second runs
         assert server.request("GET", "/api/v1/agents").status == 401
@@ -252,7 +252,7 @@ def key(transactional_db: None) -> str:
 
 
 def upload(web: WebServer, key: str, body: Any, *, length: int | None, timeout_seconds: int = 60) -> tuple[int, bytes]:
-    """Send a body in pieces: of a length, or chunked."""
+    """Send a body in pieces, with a length or chunked."""
     wire = http.client.HTTPConnection("127.0.0.1", web.port, timeout=timeout_seconds)
     headers = {"Authorization": f"Bearer {key}", "Content-Type": NDJSON}
     headers |= {"Transfer-Encoding": "chunked"} if length is None else {"Content-Length": str(length)}
@@ -263,7 +263,7 @@ def upload(web: WebServer, key: str, body: Any, *, length: int | None, timeout_s
 
 
 class Peak:
-    """The most memory that a process's children hold while the block runs, in bytes."""
+    """Maximum memory of a process's children while the block runs, in bytes."""
 
     def __init__(self, pid: int) -> None:
         self.bytes = 0
@@ -289,6 +289,7 @@ class Peak:
         return sum(int(Path(f"/proc/{child}/statm").read_text().split()[1]) * 4_096 for child in children)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_chunked", [True, False], ids=["chunked", "of a length"])
@@ -315,6 +316,7 @@ def slowly(pieces: Iterable[bytes], *, pause_seconds: float) -> Iterator[bytes]:
         time.sleep(pause_seconds)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_chunked", [True, False], ids=["chunked", "of a length"])
 def test_who_sends_slowly_but_steadily_is_heard_to_the_end(
@@ -334,7 +336,7 @@ def test_who_sends_slowly_but_steadily_is_heard_to_the_end(
 
 
 def begin(web: WebServer, key: str, framing: str, data: bytes) -> socket.socket:
-    """A connection that has sent so much of a request."""
+    """Open a connection that has sent so much of a request."""
     head = f"POST /api/v1{FOR_AGENT} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n"
     wire = socket.create_connection(("127.0.0.1", web.port), timeout=20)
     wire.sendall(f"{head}Content-Type: {NDJSON}\r\n{framing}\r\n\r\n".encode() + data)
@@ -366,9 +368,10 @@ def test_who_stalls_is_cut_off_and_nothing_stored(web: WebServer, key: str, fram
     assert not Conversation.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_streams_leave_half_of_the_threads_to_others(transactional_db: None, empty_redis: None, key: str) -> None:
-    """The server of these tests has four."""
+    """The server of these tests has four threads."""
     # the stalled ones are not cut off before the third has come
     with serve({"MEMORY_CLIENT_TIMEOUT_SECONDS": "60"}) as server, ExitStack() as wires:
 
@@ -402,6 +405,7 @@ def test_who_vanishes_midway_stores_nothing(web: WebServer, key: str, framing: s
     assert not Conversation.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("chunk", [b"zz\r\n", b"5;=\r\nab", b"2\r\nabcd\r\n", b"-1\r\n"], ids=repr)
 def test_a_chunk_that_is_none_is_refused(web: WebServer, key: str, chunk: bytes) -> None:

@@ -1,4 +1,4 @@
-"""`/conversations/{id}/turns` in JSON: append to the log, read it page by page."""
+"""`/conversations/{id}/turns` in JSON: append to the log, and read it page by page."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -204,7 +204,7 @@ def test_the_log_is_read_in_pages_first_turn_first(client: ServiceClient) -> Non
         ("&after_index=2", []),
     ],
 )
-def test_the_log_is_narrowed(client: ServiceClient, query: str, found: list[str]) -> None:
+def test_the_log_is_filtered(client: ServiceClient, query: str, found: list[str]) -> None:
     roles = {"early": "user", "middle": "assistant", "late": "user"}
     said = [
         turn(text, role=role, timestamp=f"2026-05-0{day}T00:00:00Z")
@@ -281,7 +281,7 @@ def test_a_turn_costs_a_fixed_number_of_round_trips_to_redis(client: ServiceClie
 
 
 def trips(commands: list[str]) -> int:
-    """What goes between MULTI and EXEC goes at once."""
+    """Count round trips; commands between MULTI and EXEC share one."""
     return sum(not command.startswith(("MULTI", "SET ")) for command in commands)
 
 
@@ -297,7 +297,7 @@ def key(transactional_db: None) -> str:
 
 
 def append(web: WebServer, key: str, client: int, count: int) -> list[int]:
-    """Indexes that one client got for its turns, one request each."""
+    """Append turns, one per request, and return their indexes."""
     indexes = []
     for number in range(count):
         body = {"agent_id": f"agent-{client}", "turns": [turn(f"{client} says {number}")]}

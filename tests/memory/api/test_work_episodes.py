@@ -1,4 +1,4 @@
-"""`/work-episodes`: listed, read, expanded; hidden from who takes no part."""
+"""`/work-episodes`: list, read, expand; hidden from agents that take no part."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from memory.models import Account, WorkEpisode
 from memory.owner import Owner
 from tests.api_client import ServiceClient
 from tests.memory.goals import aim
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.work_episodes import DATA, TEXT, archived, merged
 
 pytestmark = pytest.mark.django_db
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 def episode_of(owner: Owner, conversation_id: str = "chat-1", **fields: Any) -> WorkEpisode:
     goal = fields.pop("goal_id", None)
-    return merged(owner, [put_record(owner, conversation_id, goal_id=goal).record], **fields)
+    return merged(owner, [add_record(owner, conversation_id, goal_id=goal).record], **fields)
 
 
 def listed(api: ServiceClient, query: str = "") -> list[str]:
@@ -84,7 +84,7 @@ def test_a_level_that_is_none_of_slots_is_refused(api: ServiceClient, owner: Own
     assert api.get(f"/work-episodes/{episode_of(owner).id}?expand=2").status_code == 400
 
 
-def test_what_the_account_does_not_allow_is_not_told(api: ServiceClient, owner: Owner) -> None:
+def test_what_the_account_does_not_allow_is_hidden(api: ServiceClient, owner: Owner) -> None:
     episode = episode_of(owner)
     Account.objects.filter(id=owner.account_id).update(reasoning_tier="none")
 

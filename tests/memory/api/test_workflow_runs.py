@@ -1,4 +1,4 @@
-"""`/workflow-runs`: begun, listed, ended, and hidden from who has no part in them."""
+"""`/workflow-runs`: start, list, end; hidden from agents without a part in them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,13 +15,13 @@ RUN = f"/workflow-runs/{segment(RUN_ID)}"
 
 @pytest.fixture
 def key_of(account: Account) -> Callable[[str], ServiceClient]:
-    """The client of an agent's own key."""
+    """Return the client of an agent's own key."""
     return lambda agent_id: ServiceClient(issue_key(account, scopes=READ_WRITE_OPERATE, agent_id=agent_id).secret)
 
 
 @pytest.fixture
 def run(bound_api: ServiceClient) -> Any:
-    """Begun by `assistant`, with `ana` in it."""
+    """Start a run as `assistant`, with `ana` in it."""
     body = {"workflow_run_id": RUN_ID, "workflow": "nightly", "agents": ["ana"], "metadata": {"step": 1}}
     return bound_api.post("/workflow-runs", body).json()
 
@@ -125,7 +125,7 @@ def test_a_bound_key_acts_for_no_other_agent(bound_api: ServiceClient, run: Any)
 
 
 @pytest.mark.parametrize("method", ["get", "patch"])
-def test_who_has_no_part_in_it_is_told_what_is_told_of_none(
+def test_agents_without_a_part_get_the_answer_for_a_run_that_does_not_exist(
     key_of: Callable[[str], ServiceClient], stranger_api: ServiceClient, run: Any, method: str
 ) -> None:
     for client in (key_of("zoe"), stranger_api):

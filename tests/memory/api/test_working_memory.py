@@ -1,4 +1,4 @@
-"""`/working-memory/{conversation_id}`: the tier over HTTP, its sizes in the answers, its agents behind their keys."""
+"""`/working-memory/{conversation_id}`: fields, sizes in the answers, and agents behind their keys."""
 
 import json
 from collections.abc import Callable
@@ -18,14 +18,14 @@ PATH = "/working-memory/c1"
 LIMIT = conf.WORKING_MEMORY_LIMIT_BYTES
 
 
-def put(api: ServiceClient, data: Any, **acting: str) -> Any:
+def store_fields(api: ServiceClient, data: Any, **acting: str) -> Any:
     return api.put(PATH, {"data": data, **acting})
 
 
 def test_a_write_merges_and_answers_its_size(api: ServiceClient) -> None:
-    put(api, {"one": 1})
+    store_fields(api, {"one": 1})
 
-    answer = put(api, {"two": "2"})
+    answer = store_fields(api, {"two": "2"})
 
     assert answer.status_code == 200
     assert answer.json().pop("memory_bytes") > 0
@@ -38,7 +38,7 @@ def test_a_write_merges_and_answers_its_size(api: ServiceClient) -> None:
 def test_types_come_back_as_they_were_written(api: ServiceClient) -> None:
     data = {"a": "123", "b": 123, "c": None, "d": {"e": [True, 1.0, {}]}, "ü/ä": -0.0, "big": 2**80}
 
-    put(api, data)
+    store_fields(api, data)
 
     assert json.dumps(api.get(PATH).json(), sort_keys=True) == json.dumps(data, sort_keys=True)
 
@@ -50,7 +50,7 @@ def test_an_unknown_conversation_is_an_empty_object(api: ServiceClient) -> None:
 
 
 def test_a_strangers_conversation_looks_like_an_unknown_one(api: ServiceClient, stranger_api: ServiceClient) -> None:
-    put(api, {"secret": 1})
+    store_fields(api, {"secret": 1})
 
     theirs = stranger_api.get(PATH)
     stranger_api.delete(PATH)
@@ -59,7 +59,7 @@ def test_a_strangers_conversation_looks_like_an_unknown_one(api: ServiceClient, 
     assert api.get(PATH).json() == {"secret": 1}
 
 
-def test_ids_may_hold_slashes(api: ServiceClient) -> None:
+def test_ids_may_have_slashes(api: ServiceClient) -> None:
     path = f"/working-memory/{segment('a/b {c} ü')}"
 
     api.put(path, {"data": {"n": 1}})
@@ -68,7 +68,7 @@ def test_ids_may_hold_slashes(api: ServiceClient) -> None:
 
 
 def test_fields_are_deleted_by_name(api: ServiceClient) -> None:
-    put(api, {"one": 1, "two": 2})
+    store_fields(api, {"one": 1, "two": 2})
 
     answer = api.delete(PATH, {"fields": ["one", "unknown"]})
 
@@ -77,7 +77,7 @@ def test_fields_are_deleted_by_name(api: ServiceClient) -> None:
 
 
 def test_without_a_body_everything_is_deleted(api: ServiceClient) -> None:
-    put(api, {"one": 1, "two": 2})
+    store_fields(api, {"one": 1, "two": 2})
 
     assert api.delete(PATH).status_code == 204
 
@@ -89,7 +89,7 @@ def test_without_a_body_everything_is_deleted(api: ServiceClient) -> None:
     [{"fields": []}, {"fields": None}, {}, {"fields": "one"}, {"fields": [1]}, {"fields": [""]}, {"field": ["one"]}],
 )
 def test_a_deletion_that_is_not_clear_deletes_nothing(api: ServiceClient, body: Any) -> None:
-    put(api, {"one": 1})
+    store_fields(api, {"one": 1})
 
     answer = api.delete(PATH, body)
 
@@ -145,8 +145,8 @@ def test_unknown_parameters_are_refused(api: ServiceClient) -> None:
     assert api.get(f"{PATH}?agent=ana").status_code == 400
 
 
-def test_over_the_limit_it_is_stored_and_told(api: ServiceClient) -> None:
-    answer = put(api, {"f": "x" * LIMIT})
+def test_over_the_limit_it_is_stored_and_reported(api: ServiceClient) -> None:
+    answer = store_fields(api, {"f": "x" * LIMIT})
 
     assert answer.status_code == 413
     assert answer.json() | {"stored": True, "size_bytes": LIMIT + 3, "limit_bytes": LIMIT} == answer.json()
@@ -156,9 +156,9 @@ def test_over_the_limit_it_is_stored_and_told(api: ServiceClient) -> None:
 
 @pytest.mark.parametrize("before", [0, 3 * LIMIT])
 def test_over_four_times_the_limit_nothing_is_stored(api: ServiceClient, before: int) -> None:
-    put(api, {"f": "x" * before})
+    store_fields(api, {"f": "x" * before})
 
-    answer = put(api, {"g": "x" * (4 * LIMIT - before), "f2": 1})
+    answer = store_fields(api, {"g": "x" * (4 * LIMIT - before), "f2": 1})
 
     assert answer.status_code == 413
     assert (answer.json()["stored"], answer.json()["code"]) == (False, "too_large")
@@ -166,16 +166,16 @@ def test_over_four_times_the_limit_nothing_is_stored(api: ServiceClient, before:
 
 
 def test_agents_do_not_see_each_others_fields(api: ServiceClient) -> None:
-    put(api, {"whose": "account"})
-    put(api, {"whose": "ana"}, agent_id="ana")
+    store_fields(api, {"whose": "account"})
+    store_fields(api, {"whose": "ana"}, agent_id="ana")
 
     assert api.get(f"{PATH}?agent_id=ana").json() == {"whose": "ana"}
     assert api.get(f"{PATH}?agent_id=ben").json() == {"whose": "account"}
 
 
 def test_an_agent_deletes_its_own(api: ServiceClient) -> None:
-    put(api, {"whose": "account"})
-    put(api, {"whose": "ana", "more": 1}, agent_id="ana")
+    store_fields(api, {"whose": "account"})
+    store_fields(api, {"whose": "ana", "more": 1}, agent_id="ana")
 
     api.delete(f"{PATH}?agent_id=ana", {"fields": ["whose"]})
 
@@ -183,7 +183,7 @@ def test_an_agent_deletes_its_own(api: ServiceClient) -> None:
 
 
 def test_a_bound_key_acts_for_its_agent(api: ServiceClient, bound_api: ServiceClient) -> None:
-    put(bound_api, {"whose": "assistant"})
+    store_fields(bound_api, {"whose": "assistant"})
 
     assert api.get(f"{PATH}?agent_id=assistant").json() == {"whose": "assistant"}
     assert api.get(f"{PATH}?agent_id=ben").json() == {}
@@ -192,7 +192,7 @@ def test_a_bound_key_acts_for_its_agent(api: ServiceClient, bound_api: ServiceCl
 def test_a_bound_key_is_refused_another_agents_id(bound_api: ServiceClient) -> None:
     answers = [
         bound_api.get(f"{PATH}?agent_id=ben"),
-        put(bound_api, {"a": 1}, agent_id="ben"),
+        store_fields(bound_api, {"a": 1}, agent_id="ben"),
         bound_api.delete(f"{PATH}?agent_id=ben"),
     ]
 
@@ -202,7 +202,7 @@ def test_a_bound_key_is_refused_another_agents_id(bound_api: ServiceClient) -> N
 def test_a_read_only_key_may_not_write(account: Account, client_for: Callable[[str], ServiceClient]) -> None:
     reader = client_for(issue_key(account, scopes=(ApiKey.Scope.READ,)).secret)
 
-    assert put(reader, {"a": 1}).status_code == 403
+    assert store_fields(reader, {"a": 1}).status_code == 403
     assert reader.delete(PATH).status_code == 403
     assert reader.get(PATH).status_code == 200
 
@@ -210,14 +210,14 @@ def test_a_read_only_key_may_not_write(account: Account, client_for: Callable[[s
 def test_a_call_asks_postgresql_for_the_key_and_nothing_else(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    put(api, {"a": 1})
+    store_fields(api, {"a": 1})
 
     with django_assert_num_queries(2):
-        put(api, {"b": 2})
+        store_fields(api, {"b": 2})
         api.get(PATH)
 
 
-def test_without_a_key_nothing_is_told() -> None:
+def test_without_a_key_nothing_is_shown() -> None:
     assert ServiceClient().get(PATH).status_code == 401
 
 
@@ -227,8 +227,8 @@ def test_an_agent_comes_to_be_with_its_first_write(
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
-        put(api, {"a": 1}, agent_id="newcomer")
+        store_fields(api, {"a": 1}, agent_id="newcomer")
 
     assert [agent["agent_id"] for agent in api.get("/agents").json()["results"]] == ["newcomer"]
     with django_assert_num_queries(1), django_capture_on_commit_callbacks(execute=True):
-        put(api, {"b": 2}, agent_id="newcomer")
+        store_fields(api, {"b": 2}, agent_id="newcomer")

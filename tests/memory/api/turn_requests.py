@@ -1,4 +1,4 @@
-"""Asking for `/conversations/{id}/turns` as a client does."""
+"""Requests of `/conversations/{id}/turns`, as clients send them."""
 
 from typing import Any
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from memory.extraction.archives import Entry, read_archive
+from memory.extraction.archives import ArchiveEntry, read_archive
 from memory.extraction.imported import BadLine, ImportedConversation, Item
 from memory.owner import Owner
 
@@ -26,7 +26,7 @@ def stream_of(content: bytes) -> io.BufferedReader:
     return io.BufferedReader(io.BytesIO(content))
 
 
-def read_all(read_chat: Callable[[Entry, Owner], Any], *chats: Any) -> list[Item]:
+def read_all(read_chat: Callable[[ArchiveEntry, Owner], Any], *chats: Any) -> list[Item]:
     """What a reader makes of these chats."""
     return list(read_archive(stream_of(json.dumps(chats).encode()), lambda entry: read_chat(entry, OWNER)))
 

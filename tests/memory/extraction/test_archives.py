@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.extraction.archives import DamagedArchive, Entry, Room, bounded_chunks, read_archive, split_array
+from memory.extraction.archives import ArchiveEntry, DamagedArchive, Room, bounded_chunks, read_archive, split_array
 from memory.extraction.imported import BadLine, Item, NothingSaid
 from tests.memory.extraction.archived import stream_of, zipped
 
@@ -23,7 +23,7 @@ OBJECTS = st.lists(
 )
 
 
-def note(entry: Entry) -> NothingSaid:
+def note(entry: ArchiveEntry) -> NothingSaid:
     """A reader that says which entries it was given."""
     return NothingSaid(number=int(entry.value["n"]))
 

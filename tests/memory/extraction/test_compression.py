@@ -1,7 +1,7 @@
 """Texts of work in fewer words: chatter goes, facts, refusals, errors and calls stay."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.errors import ProviderReplyInvalid
@@ -11,6 +11,7 @@ from memory.extraction.survivors import facts_in
 from memory.providers.language_models import Usage
 from memory.tokens import estimate_tokens
 from tests.language_model_server import LanguageModelServer, failing, writing
+from tests.properties import examples
 
 CHATTER = "Great question! Let me walk you through the things that I looked at along the way. Hope this helps."
 WORK = (
@@ -55,7 +56,7 @@ def test_a_short_text_stays_as_it_is() -> None:
 
 
 @given(text=SENTENCES)
-@settings(max_examples=60)
+@examples(60)
 def test_no_fact_of_any_text_is_lost_and_none_grows(text: str) -> None:
     short = shorten_text(text)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.extraction.grounding import Ground, fold, is_named, is_told, word_stems
+from memory.extraction.grounding import Ground, fold, is_grounded, is_named, word_stems
 from memory.extraction.wording import beyond_stance, is_name, is_text
 
 
@@ -58,14 +58,14 @@ def test_a_part_of_a_word_is_no_name(name: str, text: str) -> None:
     ],
 )
 def test_a_claim_is_told_where_a_third_of_its_words_are(claim: str, text: str, told: bool) -> None:
-    assert is_told(claim, word_stems(text)) is told
+    assert is_grounded(claim, word_stems(text)) is told
 
 
 @given(st.text(st.characters(exclude_categories=()), min_size=1))
 def test_every_text_tells_itself_if_it_has_words(text: str) -> None:
     stems = word_stems(text)
 
-    assert is_told(text, stems) or stems <= {"user", "assi"}
+    assert is_grounded(text, stems) or stems <= {"user", "assi"}
 
 
 @given(st.text(st.characters(exclude_categories=())))

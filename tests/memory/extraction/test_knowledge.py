@@ -26,7 +26,7 @@ from memory.extraction.knowledge import (
 from memory.identity import normalize_name
 from memory.models.facts import Certainty, Temporal
 from memory.models.links import STRUCTURAL_TYPES
-from memory.scoring import CONFIDENCE_OF
+from memory.scoring import CONFIDENCE_BY_CERTAINTY
 
 NOON = datetime(2024, 3, 4, 12, tzinfo=UTC)
 TEXTS = {
@@ -383,7 +383,7 @@ def keeps_the_rules(extraction: Extraction) -> None:
     for relationship in extraction.relationships:
         assert re.fullmatch("[A-Z][A-Z0-9_]{0,49}", relationship.type)
         assert relationship.type not in STRUCTURAL_TYPES
-        assert relationship.certainty in CONFIDENCE_OF
+        assert relationship.certainty in CONFIDENCE_BY_CERTAINTY
         assert relationship.source != relationship.target
         assert {relationship.source, relationship.target} <= names
     for preference in extraction.preferences:
@@ -406,7 +406,7 @@ def entities_keep_the_rules(extraction: Extraction) -> set[str]:
 def facts_keep_the_rules(extraction: Extraction, names: set[str]) -> None:
     numbers = {known.number for known in KNOWN}
     for each in extraction.facts:
-        assert each.certainty in CONFIDENCE_OF
+        assert each.certainty in CONFIDENCE_BY_CERTAINTY
         assert each.temporal in Temporal.values
         assert set(each.entities) <= names
         assert {*each.contradicts, *each.corrects} <= numbers

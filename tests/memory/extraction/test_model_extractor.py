@@ -133,8 +133,8 @@ def test_the_shape_names_the_choices_and_bounds_the_answer(language_model_server
     asked = language_model_server.requests[0]
     shapes = asked["response_format"]["json_schema"]["schema"]["$defs"]
     assert asked["max_tokens"] == ANSWER_TOKENS
-    assert shapes["FactAnswer"]["properties"]["certainty"]["enum"] == ["explicit", "implied", "inferred", "uncertain"]
-    assert shapes["FactAnswer"]["properties"]["temporal"]["enum"] == ["current", "past", "future"]
+    assert shapes["FactReply"]["properties"]["certainty"]["enum"] == ["explicit", "implied", "inferred", "uncertain"]
+    assert shapes["FactReply"]["properties"]["temporal"]["enum"] == ["current", "past", "future"]
     assert all(set(shape["required"]) == set(shape["properties"]) for shape in shapes.values())
 
 

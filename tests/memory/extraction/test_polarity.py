@@ -1,10 +1,11 @@
 """A sentence that denies something does not tell it."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.extraction.work_notes import NoteKind, kind_of, status_of
+from tests.properties import examples
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_what_is_denied_is_no_decision_and_no_blocker(sentence: str, kind: NoteK
 WORDS = ["no", "not", "never", "nothing", "error", "done", "yet", "until", "f(", ") ->", "!!", "403", ":", ",", "."]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.text(max_size=200) | st.lists(st.sampled_from(WORDS), max_size=200).map(" ".join))
 def test_any_text_has_a_kind_or_none(text: str) -> None:
     assert kind_of(text) in (None, *NoteKind)

@@ -8,7 +8,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.extraction import rules
@@ -19,6 +19,7 @@ from memory.extraction.rules.patterns import RULES
 from tests.hostile import HOSTILE_BODIES, HOSTILE_IDS
 from tests.memory.extraction.injections import INJECTIONS, KNOWN, Injection
 from tests.memory.extraction.spoken import claims, extracted, only, said, turn
+from tests.properties import examples
 
 
 @pytest.mark.parametrize(
@@ -309,7 +310,7 @@ def test_hostile_texts_raise_nothing(text: str) -> None:
 
 
 @given(st.lists(st.text(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join), max_size=4))
-@settings(max_examples=150)
+@examples(150)
 def test_any_chunk_yields_only_what_its_turns_bear_out(texts: list[str]) -> None:
     turns = [turn(text, index=10 + number, speaker="Lena") for number, text in enumerate(texts)]
     chunk = Chunk(turns=turns)
@@ -370,6 +371,7 @@ def test_no_pattern_takes_long_over_any_sentence() -> None:
             assert time.thread_time() - began < 0.5, (name, word)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["I bought a car yesterday. ", "Rita Bell, ", '"', " ", "My friend Al and "])
 def test_a_megabyte_takes_bounded_time(text: str) -> None:
     began = time.monotonic()

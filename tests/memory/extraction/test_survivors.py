@@ -1,10 +1,11 @@
 """What may not be lost of a text is known by its form, and put back where it got lost."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory.extraction.survivors import facts_in, keeps_negations, with_survivors
+from tests.properties import examples
 
 PIECES = st.lists(
     st.sampled_from(
@@ -62,7 +63,7 @@ def test_a_text_that_lost_nothing_stays_as_it_is() -> None:
 
 @given(short=PIECES, original=PIECES)
 @example(short="", original='a"5 "x y" b"6')
-@settings(max_examples=150)
+@examples(150)
 def test_whatever_was_told_all_facts_of_the_original_stand_in_the_result(short: str, original: str) -> None:
     told = with_survivors(short, original)
 

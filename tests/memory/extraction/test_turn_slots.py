@@ -4,24 +4,24 @@ import json
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from memory.extraction.turn_slots import Action, Call, Outcome, Point, Rationale
+from tests.properties import examples
 
 POINTS = st.lists(st.builds(Point, what=st.text(min_size=1), why=st.text()), max_size=3)
 RATIONALES = st.builds(Rationale, decisions=POINTS, rejected=POINTS, blockers=POINTS)
 
 
-@hypothesis_settings(max_examples=50)
+@examples(50)
 @given(RATIONALES)
 def test_a_rationale_comes_back_from_its_json(rationale: Rationale) -> None:
     stored = json.loads(json.dumps(rationale.as_json()))
 
     again = Rationale.of_json(stored)
 
-    assert (again, again.tell(), again.summarize()) == (rationale, rationale.tell(), rationale.summarize())
-    assert rationale.is_empty == (rationale.tell() == "")
+    assert (again, again.format(), again.summarize()) == (rationale, rationale.format(), rationale.summarize())
+    assert rationale.is_empty == (rationale.format() == "")
 
 
 def test_a_rationale_is_told_point_by_point() -> None:
@@ -31,7 +31,7 @@ def test_a_rationale_is_told_point_by_point() -> None:
         blockers=[Point(what="the hose leaks")],
     )
 
-    assert rationale.tell().splitlines() == [
+    assert rationale.format().splitlines() == [
         "Decided: water at dawn (because the sun burns)",
         "Decided: mulch",
         "Rejected: water at noon",
@@ -67,13 +67,13 @@ def test_without_a_decision_what_is_in_the_way_is_the_summary(rationale: Rationa
     ids=lambda told: told if isinstance(told, str) else "",
 )
 def test_a_call_is_told_whole(call: Call, told: str) -> None:
-    assert call.tell() == told
+    assert call.format() == told
     assert Call(**call.as_json()) == call
 
 
 def test_an_action_is_told_by_its_text_and_its_calls() -> None:
-    assert Action(text="I look.", calls=[Call(tool="look"), Call(tool="dig")]).tell() == "I look.\nlook()\ndig()"
-    assert Action(calls=[Call(tool="look")]).tell() == "look()"
+    assert Action(text="I look.", calls=[Call(tool="look"), Call(tool="dig")]).format() == "I look.\nlook()\ndig()"
+    assert Action(calls=[Call(tool="look")]).format() == "look()"
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_an_action_is_told_by_its_text_and_its_calls() -> None:
     ids=lambda told: told if isinstance(told, str) else "",
 )
 def test_an_outcome_without_a_text_says_its_status(outcome: Outcome, told: str) -> None:
-    assert outcome.tell() == told
+    assert outcome.format() == told

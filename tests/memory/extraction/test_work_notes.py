@@ -1,7 +1,7 @@
 """Sentences of work are told apart by their forms."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.extraction.work_notes import (
@@ -13,6 +13,7 @@ from memory.extraction.work_notes import (
     leans_on_former,
     work_sentences,
 )
+from tests.properties import examples
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_of_a_long_text_the_beginning_and_the_end_are_looked_at() -> None:
 PIECES = ["we", "can't", "go", "until", "no,", "error", ".", "?", "!", "\n", "-"]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.text(max_size=300) | st.lists(st.sampled_from(PIECES)).map(" ".join))
 def test_notes_say_what_the_text_says(text: str) -> None:
     whole = " ".join(text.split())

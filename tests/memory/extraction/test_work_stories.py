@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.extraction.compression import shorten_passage
@@ -11,6 +11,7 @@ from memory.extraction.survivors import facts_in
 from memory.extraction.turn_slots import Point, Rationale
 from memory.extraction.work_stories import Step, WorkStory, archive_work, cut_steps, deeds_to_shorten, lay_out, net_work
 from memory.tokens import estimate_tokens
+from tests.properties import examples
 
 TEXTS = st.lists(st.sampled_from(["We decided on E1205", "never", "5 rows", "in `a b`.", "\n", "Goal: x"]), max_size=6)
 
@@ -96,7 +97,7 @@ def test_no_text_passes_for_a_line_of_the_episode() -> None:
 
 
 @given(outcomes=st.lists(TEXTS.map(" ".join), min_size=1, max_size=5), decided=TEXTS.map(" ".join))
-@settings(max_examples=40)
+@examples(40)
 def test_facts_of_outcomes_and_decisions_survive(outcomes: list[str], decided: str) -> None:
     steps = [step(number, outcome=outcome, action="It went on. " * 90) for number, outcome in enumerate(outcomes)]
 

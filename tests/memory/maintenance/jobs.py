@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Value
 from django.db.models.functions import Concat, Now
 
-from memory.maintenance import Batch, Job, Report, Run
+from memory.maintenance import Batch, BatchReport, Job, RunBatch
 from memory.models import Account, Agent, JobRun
 
 NOW = datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
@@ -27,10 +27,10 @@ def descriptions() -> dict[str, str]:
     return dict(Agent.objects.values_list("agent_id", "description"))
 
 
-def describing(before_commit: Callable[[Batch], object] = lambda batch: None) -> Run:
+def describing(before_commit: Callable[[Batch], object] = lambda batch: None) -> RunBatch:
     """The job's `run`; `before_commit` is called in the transaction of each batch, once its rows are changed."""
 
-    def run(*, now: datetime, batch: Batch) -> Report:
+    def run(*, now: datetime, batch: Batch) -> BatchReport:
         agents = Agent.objects.filter(agent_id__gt=batch.cursor).order_by("agent_id")
         if batch.account_id is not None:
             agents = agents.in_account(batch.account_id)
@@ -40,12 +40,12 @@ def describing(before_commit: Callable[[Batch], object] = lambda batch: None) ->
                 agents.filter(agent_id__in=names).update(description=Concat("description", Value("x")))
                 before_commit(batch)
         more = len(names) == batch.size
-        return Report(examined=len(names), changed=len(names), cursor=names[-1] if more else "")
+        return BatchReport(examined=len(names), changed=len(names), cursor=names[-1] if more else "")
 
     return run
 
 
-def describe_job(run: Run | None = None, *, every: timedelta | time = timedelta(minutes=1)) -> Job:
+def describe_job(run: RunBatch | None = None, *, every: timedelta | time = timedelta(minutes=1)) -> Job:
     """Two agents a batch."""
     return Job(name="describe", description="", run=run or describing(), every=every, batch_size=2)
 
@@ -57,7 +57,7 @@ def queue_run(account: Account | None = None, *, dry_run: bool = False) -> JobRu
 def running_run(*, lease: timedelta, cursor: str = "", attempts: int = 1) -> JobRun:
     """A run that some other worker claimed; a negative lease has run out."""
     run = JobRun.objects.create(job="describe", cursor=cursor, attempts=attempts - 1)
-    return run.take(leased_by="somebody else", lease=lease)
+    return run.begin(leased_by="somebody else", lease=lease)
 
 
 def steal(run: JobRun) -> None:

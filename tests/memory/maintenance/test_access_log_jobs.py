@@ -6,11 +6,11 @@ from uuid import uuid4
 import pytest
 
 from memory import conf
-from memory.maintenance import JOBS, Batch, Report
+from memory.maintenance import JOBS, Batch, BatchReport
 from memory.models import Account, ContextAccessLog, PersistentContext
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_reads, log_writes
-from memory.tiers.access_log import waiting
+from memory.tiers.access_log import count_waiting_access_lines
 from tests.memory.contexts import context_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
@@ -30,7 +30,7 @@ def read(owner: Owner, context: PersistentContext, count: int) -> None:
 
 def run(
     name: str, *, size: int = 100, cursor: str = "", dry_run: bool = False, account: Account | None = None
-) -> Report:
+) -> BatchReport:
     batch = Batch(size=size, cursor=cursor, dry_run=dry_run, account_id=account.id if account else None)
     return JOBS[name].run(now=NOW, batch=batch)
 
@@ -42,14 +42,14 @@ def test_lines_become_rows_in_batches(owner: Owner, context: PersistentContext) 
     second = run("write_access_log", size=2, cursor=first.cursor)
 
     assert ((first.changed, second.changed), second.cursor) == ((2, 1), "")
-    assert (ContextAccessLog.objects.count(), waiting()) == (3, 0)
+    assert (ContextAccessLog.objects.count(), count_waiting_access_lines()) == (3, 0)
 
 
 def test_a_dry_run_counts_and_moves_nothing(owner: Owner, context: PersistentContext) -> None:
     read(owner, context, 3)
 
-    assert run("write_access_log", dry_run=True) == Report(examined=3, changed=3)
-    assert (ContextAccessLog.objects.count(), waiting()) == (0, 3)
+    assert run("write_access_log", dry_run=True) == BatchReport(examined=3, changed=3)
+    assert (ContextAccessLog.objects.count(), count_waiting_access_lines()) == (0, 3)
 
 
 def test_a_run_of_an_account_writes_only_its_lines(owner: Owner, context: PersistentContext, stranger: Account) -> None:
@@ -57,8 +57,8 @@ def test_a_run_of_an_account_writes_only_its_lines(owner: Owner, context: Persis
     read(owner, context, 2)
     read(theirs, context_of(theirs), 1)
 
-    assert run("write_access_log", account=stranger) == Report(examined=1, changed=1)
-    assert waiting() == 2
+    assert run("write_access_log", account=stranger) == BatchReport(examined=1, changed=1)
+    assert count_waiting_access_lines() == 2
 
 
 def test_lines_past_their_retention_are_forgotten(owner: Owner, context: PersistentContext, stranger: Account) -> None:

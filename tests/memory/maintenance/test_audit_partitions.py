@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 
 from memory import conf
-from memory.audit import record
+from memory.audit import record_audit
 from memory.maintenance import JOBS, Batch
 from memory.maintenance.audit_partitions import run
 from memory.maintenance.runner import run_at_once
@@ -135,7 +135,7 @@ def test_what_a_killed_worker_detached_is_dropped_by_the_next_run(account: Accou
 def test_what_a_killed_worker_began_to_detach_is_dropped_by_the_next_run(account: Account, owner: Owner) -> None:
     name = partition_of(entered(account, PAST).id)
     with transaction.atomic(), ThreadPoolExecutor(1) as other:
-        record(owner, operation="store", memory_type="t")
+        record_audit(owner, operation="store", memory_type="t")
         begun = other.submit(over_own_connection, lambda: detach(name, "CONCURRENTLY"))
         wait_until_somebody_waits()
         with connection.cursor() as cursor:
@@ -160,12 +160,14 @@ def test_dropping_an_old_day_waits_for_writers_and_stops_none(account: Account, 
     entered(account, PAST)
     with ThreadPoolExecutor(2) as others:
         with transaction.atomic():
-            record(owner, operation="store", memory_type="t")
+            record_audit(owner, operation="store", memory_type="t")
             dropping = others.submit(over_own_connection, lambda: keep_partitions(now=now))
             wait_until_somebody_waits()
-            newcomer = others.submit(over_own_connection, lambda: record(owner, operation="delete", memory_type="t"))
+            newcomer = others.submit(
+                over_own_connection, lambda: record_audit(owner, operation="delete", memory_type="t")
+            )
             newcomer.result(PATIENCE_SECONDS)
-            record(owner, operation="update", memory_type="t")
+            record_audit(owner, operation="update", memory_type="t")
         done = dropping.result(PATIENCE_SECONDS)
 
     assert (done.status, done.figures) == ("completed", {"partitions_dropped": 1, "entries_dropped": 1})
@@ -179,7 +181,7 @@ def test_a_transaction_that_stays_open_leaves_the_old_day_to_the_next_run(
     monkeypatch.setattr("memory.maintenance.audit_partitions.LOCK_TIMEOUT", "100ms")
     entered(account, PAST)
     with transaction.atomic(), ThreadPoolExecutor(1) as other:
-        record(owner, operation="store", memory_type="t")
+        record_audit(owner, operation="store", memory_type="t")
         keeping = other.submit(over_own_connection, lambda: keep_partitions(now=datetime.now(UTC)))
         late = keeping.result(PATIENCE_SECONDS)
 
@@ -200,11 +202,11 @@ def test_within_a_transaction_an_old_day_in_use_is_left_as_well(
         with transaction.atomic():
             kept = keep_partitions(now=datetime.now(UTC))
             # which goes on
-            record(owner, operation="delete", memory_type="t")
+            record_audit(owner, operation="delete", memory_type="t")
             return kept
 
     with transaction.atomic(), ThreadPoolExecutor(1) as other:
-        record(owner, operation="store", memory_type="t")
+        record_audit(owner, operation="store", memory_type="t")
         late = other.submit(over_own_connection, keep_within_a_transaction).result(PATIENCE_SECONDS)
 
     done = keep_partitions(now=datetime.now(UTC))

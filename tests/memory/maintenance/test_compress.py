@@ -24,7 +24,7 @@ from tests.language_model_server import LanguageModelServer
 from tests.memory import compressed
 from tests.memory.compressed import LATER, MUCH_LATER, WEEK, episodes, levels, work
 from tests.memory.maintenance.workers import Worker, wait_until, worker_started
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 
 EVENING = "The lamps in the hall were lit, and it was a fine evening with a little wind from the sea."
 LEFT = Action(text="Went home.")
@@ -77,7 +77,7 @@ def test_where_the_model_is_down_episodes_are_archived_all_the_same(
 ) -> None:
     monkeypatch.setattr(conf, "COMPRESS_KEEP_RECORDS", 0)
     for _ in range(2):
-        put_record(owner, "short", slots=Slots(observation=Observation(text=EVENING), action=LEFT))
+        add_record(owner, "short", slots=Slots(observation=Observation(text=EVENING), action=LEFT))
     compressed.compress()
     work(owner, 25)
     language_model_server.fail(401)
@@ -115,6 +115,7 @@ def start_worker(stack: ExitStack, folder: Path, name: str) -> Worker:
     return stack.enter_context(worker_started(folder, name, **variables))
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("_empty_queue")
 def test_a_worker_killed_while_it_stores_leaves_nothing_half_stored_and_another_goes_on(

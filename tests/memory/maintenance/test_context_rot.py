@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory.maintenance import Batch, Report, context_rot
+from memory.maintenance import Batch, BatchReport, context_rot
 from memory.models import Account, AuditEntry, Memory
 from memory.owner import Owner
 from tests.memory.contexts import context_of, entry, keep
@@ -24,16 +24,16 @@ def entries(owner: Owner, stranger: Account) -> None:
     Memory.objects.update(updated_at=NOW)
 
 
-def reports(*, size: int = 3, account: Account | None = None, dry_run: bool = False) -> list[Report]:
+def reports(*, size: int = 3, account: Account | None = None, dry_run: bool = False) -> list[BatchReport]:
     """Of the batches of a whole run."""
-    account_id, found = account.id if account else None, [Report(examined=0, changed=0)]
+    account_id, found = account.id if account else None, [BatchReport(examined=0, changed=0)]
     while not found[1:] or found[-1].cursor:
         batch = Batch(size=size, cursor=found[-1].cursor, account_id=account_id, dry_run=dry_run)
         found.append(context_rot.run(now=DUE, batch=batch))
     return found[1:]
 
 
-def changes(found: list[Report]) -> tuple[int, int, int]:
+def changes(found: list[BatchReport]) -> tuple[int, int, int]:
     """Examined, changed, and entries archived by the figures."""
     archived = sum(report.figures.get("entries_archived", 0) for report in found)
     return sum(report.examined for report in found), sum(report.changed for report in found), archived

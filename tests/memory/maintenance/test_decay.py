@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory.maintenance import Batch, Report, decay
+from memory.maintenance import Batch, BatchReport, decay
 from memory.models import Account, Memory
 from memory.owner import Owner
 from tests.memory.entities import entities_of
@@ -33,16 +33,16 @@ def two_accounts(owner: Owner, stranger: Account) -> list[Owner]:
     return owners
 
 
-def reports(*, size: int = 2, account: Account | None = None, dry_run: bool = False) -> list[Report]:
+def reports(*, size: int = 2, account: Account | None = None, dry_run: bool = False) -> list[BatchReport]:
     """Of the batches of a whole run."""
-    account_id, found = account.id if account else None, [Report(examined=0, changed=0)]
+    account_id, found = account.id if account else None, [BatchReport(examined=0, changed=0)]
     while not found[1:] or found[-1].cursor:
         batch = Batch(size=size, cursor=found[-1].cursor, account_id=account_id, dry_run=dry_run)
         found.append(decay.run(now=DUE, batch=batch))
     return found[1:]
 
 
-def figures(found: list[Report]) -> Counter[str]:
+def figures(found: list[BatchReport]) -> Counter[str]:
     return sum((Counter(report.figures) for report in found), Counter())
 
 

@@ -15,9 +15,9 @@ from memory.maintenance.runner import run_at_once
 from memory.models import Account, JobRun, Kind, Link, Memory, Vector
 from memory.models.binary import binary_cursor
 from memory.owner import Owner
-from memory.services.duplicates.deduplicate import fresh_rows, nearest
-from memory.services.duplicates.texts import word_unworded
-from memory.services.memories.store import OwnVector, store_memories
+from memory.services.duplicates.deduplicate import DeduplicationBatch, find_similar_pairs, read_fresh_memories
+from memory.services.duplicates.texts import store_missing_hashes
+from memory.services.memories.store import ClientVector, store_memories
 from tests.memory.duplicates import live, merged, run
 from tests.memory.duplicates import test_model as test_model
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
@@ -172,23 +172,24 @@ def test_what_was_there_before_wordings_is_found(owner: Owner) -> None:
     assert (run_job(dry_run=True).changed, run_job().changed) == (0, 3)
 
 
+@pytest.mark.slow
 def test_a_search_looks_at_what_is_worded_alike_however_many_others_there_are(owner: Owner) -> None:
     """Of one agent, so that only the wordings tell them apart."""
     claims = [f"Room {number} is red." for number in range(3_000)] + ["Room 7 is really red."]
     rows = [Memory(kind=Kind.FACT, text=claim, event_time=NOW) for claim in claims]
-    own = {row.id: OwnVector(model=MODEL, vector=direction(0.0)) for row in rows}
+    own = {row.id: ClientVector(model=MODEL, vector=direction(0.0)) for row in rows}
     store_memories(owner, rows, embedded=NOTHING, own=own, now=NOW)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE memories, memory_vectors")
-    asked = fresh_rows(model=MODEL, since=None, after="", account_id=None, size=5)
+    asked = read_fresh_memories(DeduplicationBatch(now=NOW, since=None, size=5))
 
     with Sent() as sent:
-        nearest(asked, model=MODEL)
+        find_similar_pairs(asked)
 
     # itself and its vector when it is asked for, then itself again among those that are worded alike
     looked_at = rows_read(sent, of=("memories", "memory_vectors"), cursor_for=binary_cursor)
     assert looked_at <= 4 * len(asked)
 
     with Sent() as sent:
-        assert word_unworded(5, account_id=None) == 0
+        assert store_missing_hashes(5, account_id=None) == 0
     assert rows_read(sent, of=("memories",), cursor_for=connection.cursor) == 0

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memory import conf
-from memory.maintenance import Batch, Run
+from memory.maintenance import Batch, RunBatch
 from memory.maintenance.cleanup import forget_runs
 from memory.maintenance.expire import forget_answers
 from memory.models import Account, IdempotentRequest, JobRun
@@ -27,7 +27,7 @@ def keep_answers(account: Account, count: int, *, expires_at: datetime) -> None:
     )
 
 
-def run_to_the_end(run: Run, batch: Batch) -> list[int]:
+def run_to_the_end(run: RunBatch, batch: Batch) -> list[int]:
     """How many rows each batch changed."""
     report = run(now=NOW, batch=batch)
     changed = [report.changed]
@@ -70,7 +70,7 @@ def test_runs_that_finished_long_ago_are_forgotten() -> None:
         JobRun.objects.create(job="embed", status=status, finished_at=LONG_AGO)
     recent = JobRun.objects.create(job="embed", status="completed", finished_at=NOW - timedelta(days=1))
     queued = JobRun.objects.create(job="embed")
-    running = JobRun.objects.create(job="embed").take(leased_by="worker", lease=timedelta(minutes=1))
+    running = JobRun.objects.create(job="embed").begin(leased_by="worker", lease=timedelta(minutes=1))
 
     forget_runs(now=NOW, batch=Batch(size=10))
 

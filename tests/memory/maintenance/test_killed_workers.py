@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
-from memory.audit import compose, write_entry
+from memory.audit import build_audit_entry, write_audit_entry
 from memory.maintenance import JOBS, Batch
 from memory.maintenance.runner import run_at_once, run_waiting
 from memory.models import Account, AuditEntry, JobRun
@@ -72,6 +72,7 @@ def test_a_worker_killed_in_mid_batch_leaves_nothing_half_done_and_another_goes_
     assert (run.status, run.examined, run.attempts, run.error) == ("completed", 3, 2, "")
 
 
+@pytest.mark.slow
 def test_of_two_workers_one_runs_the_job_and_the_other_leaves_it(account: Account, tmp_path: Path) -> None:
     make_agents(account, "a")
     run = queue_run()
@@ -91,6 +92,7 @@ def test_of_two_workers_one_runs_the_job_and_the_other_leaves_it(account: Accoun
     assert descriptions() == {"a": "x"}
 
 
+@pytest.mark.slow
 def test_a_run_asked_for_over_http_is_done_by_a_worker(api: ServiceClient, tmp_path: Path) -> None:
     with worker_started(tmp_path, "worker"):
         job_id = api.post("/jobs/expire/run").json()["job_id"]
@@ -98,6 +100,7 @@ def test_a_run_asked_for_over_http_is_done_by_a_worker(api: ServiceClient, tmp_p
         wait_until(lambda: api.get(f"/jobs/{job_id}").json()["status"] == "completed")
 
 
+@pytest.mark.slow
 def test_a_run_whose_message_was_lost_is_found_by_the_sweep(tmp_path: Path) -> None:
     run = JobRun.objects.create(job="expire")
 
@@ -147,7 +150,9 @@ def test_an_entry_logged_while_its_partition_is_made_is_not_lost(account: Accoun
     def log_entries() -> None:
         while not stop.is_set():
             told: dict[str, Any] = {"id": uuid7(), "timestamp": NOW}
-            write_entry(compose(owner, operation="store", memory_type="t", affected_ids=[], **told), needed="writes")
+            write_audit_entry(
+                build_audit_entry(owner, operation="store", memory_type="t", affected_ids=[], **told), needed="writes"
+            )
             logged.append(told["id"])
 
     writers = [Thread(target=over_own_connection, args=[log_entries]) for _ in range(2)]

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import pytest
 
 from ledger import store
-from ledger.journal import has_every_ledger, pending
+from ledger.journal import count_pending_changes, has_every_ledger
 from ledger.models import Injection
-from memory.maintenance import Batch, Report, journal_injections, restore_ledgers
+from memory.maintenance import Batch, BatchReport, journal_injections, restore_ledgers
 from memory.models import Account
-from memory_project.redis import Place, client
+from memory_project.redis import ConversationRef, client
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
 
@@ -17,12 +17,12 @@ NOW = datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
 
 
 @pytest.fixture
-def place(account: Account) -> Place:
+def place(account: Account) -> ConversationRef:
     restore_ledgers.run(now=NOW, batch=Batch(size=1))
-    return Place(account_id=account.id, conversation_id="c1")
+    return ConversationRef(account_id=account.id, conversation_id="c1")
 
 
-def test_changes_become_rows_in_batches(place: Place) -> None:
+def test_changes_become_rows_in_batches(place: ConversationRef) -> None:
     store.mark_many(place, {"a": "1", "b": "1", "c": "1"})
 
     first = journal_injections.run(now=NOW, batch=Batch(size=2))
@@ -32,16 +32,16 @@ def test_changes_become_rows_in_batches(place: Place) -> None:
     assert Injection.objects.count() == 3
 
 
-def test_a_dry_run_counts_and_moves_nothing(place: Place) -> None:
+def test_a_dry_run_counts_and_moves_nothing(place: ConversationRef) -> None:
     store.mark_many(place, {"a": "1", "b": "1"})
 
     report = journal_injections.run(now=NOW, batch=Batch(size=5, dry_run=True))
 
-    assert report == Report(examined=2, changed=2)
-    assert (pending(), Injection.objects.count()) == (2, 0)
+    assert report == BatchReport(examined=2, changed=2)
+    assert (count_pending_changes(), Injection.objects.count()) == (2, 0)
 
 
-def test_lost_ledgers_come_back(place: Place) -> None:
+def test_lost_ledgers_come_back(place: ConversationRef) -> None:
     store.mark(place, "a")
     journal_injections.run(now=NOW, batch=Batch(size=5))
     client().flushdb()
@@ -51,13 +51,13 @@ def test_lost_ledgers_come_back(place: Place) -> None:
     changed = restore_ledgers.run(now=NOW, batch=Batch(size=1))
 
     assert was_left_alone
-    assert would_change == changed == Report(examined=1, changed=1)
+    assert would_change == changed == BatchReport(examined=1, changed=1)
     assert store.check(place, "a") == "injected"
 
 
-def test_nothing_lost_is_nothing_to_do(place: Place) -> None:
+def test_nothing_lost_is_nothing_to_do(place: ConversationRef) -> None:
     store.mark(place, "a")
     journal_injections.run(now=NOW, batch=Batch(size=5))
 
     for dry_run in (True, False):
-        assert restore_ledgers.run(now=NOW, batch=Batch(size=1, dry_run=dry_run)) == Report(examined=0, changed=0)
+        assert restore_ledgers.run(now=NOW, batch=Batch(size=1, dry_run=dry_run)) == BatchReport(examined=0, changed=0)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory import conf
-from memory.maintenance import JOBS, Batch, Report, runner
+from memory.maintenance import JOBS, Batch, BatchReport, runner
 from memory.maintenance.measure import run
 from memory.models import Account, Conversation, JobRun, Link, Memory, MetricSample
 from memory.owner import Owner
@@ -30,7 +30,7 @@ def figures(now: datetime) -> dict[str, float]:
     return {f"{sample.name} {sample.label}".strip(): sample.value for sample in take_samples(now)}
 
 
-def measure(now: datetime, *, dry_run: bool = False) -> Report:
+def measure(now: datetime, *, dry_run: bool = False) -> BatchReport:
     return run(now=now, batch=Batch(size=100, dry_run=dry_run))
 
 
@@ -103,7 +103,7 @@ def test_keys_of_working_memory_are_counted_and_no_others(account: Account) -> N
 
 
 def test_of_many_keys_a_part_is_looked_at(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "MOST_KEYS", 500)
+    monkeypatch.setattr(samples, "MAX_SCANNED_KEYS", 500)
     monkeypatch.setattr(samples, "SCAN_PAGE", 100)
     keys = keys_of(account, ["working"] * 1_000 + ["value"] * 1_000)
     redis.client().mset(dict.fromkeys(keys, "1"))

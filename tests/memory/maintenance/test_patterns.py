@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from memory.maintenance import Batch, Report, patterns
+from memory.maintenance import Batch, BatchReport, patterns
 from memory.models import Account, Conversation, Strategy
 from memory.owner import Owner
 from tests.memory.goals import aim, finish
@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "emb
 TASKS = ("Write the weekly report.", "Invite everybody to the party.", "Book a table for lunch.")
 
 
-def run_to_the_end(batch: Batch) -> list[Report]:
-    reports: list[Report] = []
+def run_to_the_end(batch: Batch) -> list[BatchReport]:
+    reports: list[BatchReport] = []
     while not reports or reports[-1].cursor:
         cursor = reports[-1].cursor if reports else ""
         reports.append(patterns.run(now=LATER, batch=replace(batch, cursor=cursor)))

@@ -9,7 +9,7 @@ from memory.maintenance.queue_unembedded import run
 from memory.models import Memory, Vector
 from memory.owner import Owner
 from memory.services.embedding.queue import embed_pending
-from memory.services.recall.search import find_episodes
+from memory.services.recall.search import search_episodes_by_text
 from tests.embedding_server import MODEL, EmbeddingServer
 from tests.memory.episodes import NOW, draft, store
 
@@ -32,9 +32,9 @@ def test_the_start_says_that_no_vector_is_of_the_configured_model() -> None:
 @pytest.mark.usefixtures("of_former_model")
 def test_queued_memories_are_found_by_words_and_then_by_meaning(owner: Owner) -> None:
     run(now=NOW, batch=BATCH)
-    meanwhile = find_episodes(owner, text="boiler", top_k=3, own=None, now=timezone.now())
+    meanwhile = search_episodes_by_text(owner, text="boiler", top_k=3, own=None, now=timezone.now())
     embed_pending(now=NOW, limit=10)
-    after = find_episodes(owner, text="boiler", top_k=3, own=None, now=timezone.now())
+    after = search_episodes_by_text(owner, text="boiler", top_k=3, own=None, now=timezone.now())
 
     assert ([hit.similarity for hit in meanwhile.hits], meanwhile.degraded) == ([None], ["embedding_pending"])
     assert (after.hits[0].similarity is not None, after.degraded) == (True, [])

@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from memory.maintenance import JOBS, Batch, Report, recall_statistics
+from memory.maintenance import JOBS, Batch, BatchReport, recall_statistics
 from memory.models import Account, Memory, TermCount
-from memory.models.writer import delete_memories
+from memory.models.writer import delete_memory_rows
 from memory.owner import Owner
-from memory.services.accounts.language import read_anew, set_language
+from memory.services.accounts.language import reindex_texts, set_language
 from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.words import RECOUNT, SUMS, found_by_words, read_rows
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 LONG = "w" * 300
 
 
-def fold(*, size: int = 3, **asked: Any) -> list[Report]:
+def fold(*, size: int = 3, **asked: Any) -> list[BatchReport]:
     """The reports of all batches of a run."""
     reports = [recall_statistics.run(now=NOW, batch=Batch(size=size, **asked))]
     while reports[-1].cursor:
@@ -43,7 +43,7 @@ def rows_of(account_id: UUID) -> dict[str, int]:
     return {term[6:]: list(terms).count(term) for term in terms}
 
 
-def total(reports: Sequence[Report]) -> int:
+def total(reports: Sequence[BatchReport]) -> int:
     return sum(report.changed for report in reports)
 
 
@@ -62,7 +62,7 @@ def test_each_term_has_one_row_in_the_end_and_the_same_sum(owner: Owner, size: i
 
 def test_what_comes_to_nothing_vanishes(owner: Owner) -> None:
     gone, archived, _ = store_each(owner, "pump seal", "roof", "bean")
-    delete_memories([gone])
+    delete_memory_rows([gone])
     Memory.objects.filter(id=archived).update(archived=True)
 
     fold()
@@ -71,7 +71,7 @@ def test_what_comes_to_nothing_vanishes(owner: Owner) -> None:
 
 
 def test_an_account_without_memories_has_no_statistics(owner: Owner) -> None:
-    delete_memories(store_each(owner, "pump seal", "roof"))
+    delete_memory_rows(store_each(owner, "pump seal", "roof"))
 
     fold()
 
@@ -95,7 +95,7 @@ def test_what_was_only_edited_or_read_anew_is_folded(owner: Owner) -> None:
     for text in ("pump bean", "seal bean", "pump seal"):
         Memory.objects.filter(id=edited).update(text=text)
     set_language(owner, "german")
-    reread = [batch.rows for batch in read_anew(owner, "german")]
+    reread = [batch.rows for batch in reindex_texts(owner, "german")]
 
     assert (reread, total(fold()) > 0) == ([2], True)
     assert set(rows_of(owner.account_id).values()) == {1}
@@ -171,7 +171,7 @@ def test_a_mark_that_is_gone_leaves_the_rest_to_the_next_run(owner: Owner) -> No
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_words_that_all_come_to_nothing_hold_nobody_up(owner: Owner, size: int) -> None:
-    delete_memories(store_each(owner, "bean pump", "roof seal pump"))
+    delete_memory_rows(store_each(owner, "bean pump", "roof seal pump"))
     store_each(owner, "zebra", "zebra")
 
     told = total(fold(size=size, dry_run=True))
@@ -202,7 +202,7 @@ def test_what_is_appended_while_others_fold_is_not_lost(owner: Owner) -> None:
         for place in range(15):
             [stored] = store_each(owner, f"pump word{number}x{place}")
             if place % 3 == 0:
-                delete_memories([stored])
+                delete_memory_rows([stored])
 
     def keep_folding(_number: int) -> None:
         together.wait(PATIENCE_SECONDS)

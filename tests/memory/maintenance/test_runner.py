@@ -10,7 +10,7 @@ from django.db import IntegrityError
 
 from memory import conf
 from memory.errors import Conflict, Unprocessable
-from memory.maintenance import Batch, Report
+from memory.maintenance import Batch, BatchReport
 from memory.maintenance.runner import run_at_once, run_waiting
 from memory.models import Account, JobRun
 from memory.models.jobs import SCHEDULE
@@ -171,11 +171,11 @@ def test_each_batch_is_told_the_time_at_which_it_begins(account: Account) -> Non
     times: list[datetime] = []
     minutes = count()
 
-    def ask_again_meanwhile(*, now: datetime, batch: Batch) -> Report:
+    def ask_again_meanwhile(*, now: datetime, batch: Batch) -> BatchReport:
         times.append(now)
         if len(times) == 1:
             queue_run()
-        return Report(examined=1, changed=1, cursor="" if batch.cursor else "half")
+        return BatchReport(examined=1, changed=1, cursor="" if batch.cursor else "half")
 
     queue_run()
     run_waiting(describe_job(ask_again_meanwhile), clock=lambda: NOW + timedelta(minutes=next(minutes)))
@@ -220,8 +220,8 @@ def test_an_error_of_our_own_is_kept_with_its_sentence(account: Account) -> None
 def test_a_job_that_gets_nowhere_fails_rather_than_turn_for_ever() -> None:
     run = queue_run()
 
-    def stand_still(*, now: datetime, batch: Batch) -> Report:
-        return Report(examined=1, changed=1, cursor="here")
+    def stand_still(*, now: datetime, batch: Batch) -> BatchReport:
+        return BatchReport(examined=1, changed=1, cursor="here")
 
     run_waiting(describe_job(stand_still), clock=clock)
 
@@ -251,7 +251,7 @@ def test_a_run_at_once_is_refused_while_another_is_on() -> None:
 
 def test_a_run_reports_each_of_its_batches(account: Account) -> None:
     make_agents(account, "abc")
-    reports: list[Report] = []
+    reports: list[BatchReport] = []
 
     run_at_once(describe_job(), JobRun(job="describe"), clock=clock, on_progress=reports.append)
 

@@ -125,6 +125,7 @@ def is_due() -> bool:
     return SUMMARIES.due_rows(timezone.now()).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("_empty_queue")
 def test_a_worker_killed_while_the_model_thinks_leaves_the_stretch_to_another(
@@ -158,6 +159,7 @@ def test_a_worker_killed_while_the_model_thinks_leaves_the_stretch_to_another(
     assert (conversation().summary_attempts, conversation().summary_lease_until) == (0, None)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("_empty_queue", "language_model_server")
 def test_a_worker_killed_while_it_stores_leaves_nothing_half_stored(owner: Owner, tmp_path: Path) -> None:

@@ -12,16 +12,16 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from memory import conf
-from memory.maintenance import JOBS, Batch, Report, vector_indexes
+from memory.maintenance import JOBS, Batch, BatchReport, vector_indexes
 from memory.maintenance.runner import run_at_once
 from memory.maintenance.vector_indexes import run
 from memory.models import Account, JobRun, Memory, Vector
 from memory.owner import Owner
 from memory.retrieval.queries import Mode
-from memory.retrieval.vectors import INDEX_PREFIX
+from memory.retrieval.retrievers.vector import INDEX_PREFIX
 from memory.services.embedding import account_indexes
-from memory.services.embedding.account_indexes import AccountVectors, find_changes
-from memory.services.embedding.vector_index import LOCK, Hnsw, create_statement, drop_indexes
+from memory.services.embedding.account_indexes import AccountVectors, find_index_changes
+from memory.services.embedding.vector_index import BUILD_LOCK_ID, Hnsw, create_statement, drop_indexes
 from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.memory.crowds import analyze
 from tests.memory.episodes import NOW
@@ -102,13 +102,13 @@ def test_each_model_and_account_gets_one_of_its_own_in_one_batch(shelf: Shelf, s
 def test_a_run_that_finds_nothing_to_do_says_so(shelf: Shelf) -> None:
     run(now=NOW, batch=BATCH)
 
-    assert run(now=NOW, batch=BATCH) == Report(examined=0, changed=0)
+    assert run(now=NOW, batch=BATCH) == BatchReport(examined=0, changed=0)
 
 
 @pytest.fixture
 def one_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is room for the index of one account."""
-    monkeypatch.setattr(account_indexes, "MOST_INDEXES", 1)
+    monkeypatch.setattr(account_indexes, "MAX_INDEXES", 1)
 
 
 @pytest.mark.usefixtures("one_index")
@@ -170,7 +170,7 @@ def test_what_a_killed_build_left_is_made_anew_or_goes_with_its_account(shelf: S
 
     assert invalid
     assert existing() == [vectors_of(shelf.owner).name_prefix]
-    assert find_changes() == []
+    assert find_index_changes() == []
 
 
 def leave_invalid(vectors: AccountVectors) -> None:
@@ -181,11 +181,11 @@ def leave_invalid(vectors: AccountVectors) -> None:
 
 def test_another_build_is_let_go_first(shelf: Shelf) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [BUILD_LOCK_ID])
         try:
             waited = run(now=NOW, batch=BATCH)
         finally:
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [BUILD_LOCK_ID])
 
     assert (waited.changed, waited.failed, existing()) == (0, 0, [])
 
@@ -213,7 +213,7 @@ def test_a_build_that_lost_its_lease_is_given_up_and_left_to_who_took_it_over(
 
     given_up = existing()
     run(now=NOW, batch=BATCH)
-    assert (given_up, len(existing()), find_changes()) == ([], 1, [])
+    assert (given_up, len(existing()), find_index_changes()) == ([], 1, [])
 
 
 def is_building() -> bool:
@@ -254,6 +254,7 @@ def large(owner: Owner) -> Iterator[Shelf]:
     drop_indexes(existing())
 
 
+@pytest.mark.slow
 def test_an_indexed_owner_is_answered_with_what_is_nearest(large: Shelf) -> None:
     [name], questions = existing(), Nested(WIDTH, seed=9).draw(QUESTIONS)
 

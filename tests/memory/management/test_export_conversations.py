@@ -12,8 +12,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pytest_django import Settings
 
@@ -22,15 +21,16 @@ from memory.extraction.imported import BadLine, canonical_time
 from memory.models import Account, Turn
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
-from memory.services.conversations.export import Exported, Selection, export_conversations
+from memory.services.conversations.export import ExportCounts, ExportSelection, export_conversations
 from memory.services.conversations.import_files import import_conversations
-from memory.services.conversations.lifecycle import Opening, create_conversation, end_conversation
+from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation, end_conversation
 from tests.memory.episodes import NOW
 from tests.memory.turns import say, talk, turn
+from tests.properties import examples
 
 pytestmark = pytest.mark.django_db
 
-SAMPLE = Path(__file__).parents[2] / "docs" / "sample" / "conversations.jsonl"
+SAMPLE = Path(__file__).parents[3] / "docs" / "sample" / "conversations.jsonl"
 LATER = NOW + timedelta(days=1_000)
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"b": 1, "a": 2}'}}
 
@@ -50,7 +50,7 @@ def load(account: Account, document: bytes) -> None:
 
 def export(account: Account, **selection: Any) -> bytes:
     written = io.BytesIO()
-    list(export_conversations(account.id, Selection(**selection), write=written.write))
+    list(export_conversations(account.id, ExportSelection(**selection), write=written.write))
     return written.getvalue()
 
 
@@ -111,7 +111,7 @@ def test_everything_that_the_format_knows_comes_back(account: Account, stranger:
 
 def test_a_conversation_of_several_agents_goes_out_and_in_again(account: Account, stranger: Account) -> None:
     first = Owner(account_id=account.id, agent_id="first", user_id="ana", channel="farm")
-    create_conversation(first, "c1", opening=Opening(title="Pumps", metadata={"n": 1}), now=NOW)
+    create_conversation(first, "c1", defaults=ConversationDefaults(title="Pumps", metadata={"n": 1}), now=NOW)
     for agent_id in ("first", "second", ""):
         say(Owner(account_id=account.id, agent_id=agent_id), turn(f"I am {agent_id}."), now=NOW)
     end_conversation(first, "c1", outcome="success", now=NOW)
@@ -148,7 +148,7 @@ def test_conversations_come_in_the_order_in_which_they_were_stored(account: Acco
 
 
 def test_a_conversation_in_which_nothing_was_said_is_left_out(account: Account, owner: Owner) -> None:
-    create_conversation(owner, "c1", opening=Opening(title="Nothing yet"), now=NOW)
+    create_conversation(owner, "c1", defaults=ConversationDefaults(title="Nothing yet"), now=NOW)
 
     assert export(account) == b""
 
@@ -181,9 +181,9 @@ def test_figures_are_those_of_what_was_written(account: Account, owner: Owner) -
     talk(owner, 3)
     written = io.BytesIO()
 
-    (figures,) = export_conversations(account.id, Selection(), write=written.write)
+    (figures,) = export_conversations(account.id, ExportSelection(), write=written.write)
 
-    assert figures == Exported(conversations=1, turns=3, size_bytes=len(written.getvalue()))
+    assert figures == ExportCounts(conversations=1, turns=3, size_bytes=len(written.getvalue()))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -191,7 +191,7 @@ def test_an_export_is_of_one_moment_and_in_pieces(account: Account, owner: Owner
     talk(owner, 2, conversation_id="c1")
     talk(owner, 2, conversation_id="c2")
     pieces: list[bytes] = []
-    steps = export_conversations(account.id, Selection(), write=pieces.append)
+    steps = export_conversations(account.id, ExportSelection(), write=pieces.append)
 
     next(steps)
     with connection.cursor() as cursor:
@@ -301,7 +301,7 @@ FILES = st.lists(conversations(), min_size=1, max_size=3, unique_by=lambda told:
 )
 
 
-@hypothesis_settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(parent=examples(60), suppress_health_check=list(HealthCheck))
 @given(FILES)
 def test_any_canonical_file_comes_back_byte_for_byte(files: list[dict[str, Any]]) -> None:
     one, other = (Account.objects.create(name=f"{number} {os.urandom(8).hex()}") for number in range(2))
@@ -385,7 +385,7 @@ def test_options_select(account: Account, owner: Owner) -> None:
 def test_a_conversation_that_is_not_there_is_an_error(account: Account, owner: Owner, tmp_path: Path) -> None:
     talk(owner, 1)
 
-    with pytest.raises(CommandError, match="not every conversation"):
+    with pytest.raises(CommandError, match="some of the conversations do not exist"):
         run(str(tmp_path / "backup.jsonl"), "--conversation=c1", "--conversation=lost")
 
     assert os.listdir(tmp_path) == []

@@ -24,8 +24,8 @@ from memory.providers.embeddings import embedding_provider
 from memory.retrieval.episodes import search_episodes
 from memory.retrieval.search import MemoryQuery
 from memory.services.conversations import import_files as imports
-from memory.services.conversations.import_files import Imported, draft_conversation, import_conversations
-from memory.services.conversations.lifecycle import Opening, create_conversation, find_conversation
+from memory.services.conversations.import_files import ImportCounts, draft_conversation, import_conversations
+from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation, find_conversation
 from memory.services.conversations.staff_edits import delete_conversation
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.services.summaries.summarize import latest_summary, summarize_due
@@ -292,14 +292,14 @@ def test_a_conversation_imported_again_after_it_was_deleted_has_an_episode_of_it
 def test_an_import_whose_episode_cannot_be_stored_is_a_bad_line(
     account: Account, owner: Owner, write_lines: WriteLines
 ) -> None:
-    row = create_conversation(owner, "c1", opening=Opening(), now=NOW)
+    row = create_conversation(owner, "c1", defaults=ConversationDefaults(), now=NOW)
     taken = EpisodeDraft(conversation_id="c1", summary="Taken.", identity=f"import:{row.id}:assistant")
     store_episodes(owner, drafts=[taken], embedded=NOTHING, now=NOW)
 
     figures, errors, _ = run(write_lines(conversation("c1")))
 
     assert (figures["imported"], figures["bad"]) == (0, 1)
-    assert errors.strip() == "line 1: conversation 'c1' has an episode of an import already"
+    assert errors.strip() == "line 1: conversation 'c1' has an imported episode already"
     assert not Turn.objects.exists()
 
 
@@ -337,7 +337,7 @@ def test_a_quicker_import_of_the_same_conversation_wins(account: Account, owner:
     talk(owner, 1)
 
     with pytest.raises(imports.StoredMeanwhile):
-        imports.store_conversation(owner, drafted, embedded=NOTHING, now=NOW)
+        imports.store_conversation(account.id, drafted, embedded=NOTHING, now=NOW)
 
     assert len(get_conversation(owner, "c1")) == 1
 
@@ -357,10 +357,9 @@ def test_a_longer_conversation_takes_no_more_queries(
     for number in (2, 200):
         told = replace(spoken(f"c{number}"), messages=spoken("c").messages * number)
         drafted = draft_conversation(told, now=NOW)
-        owner = imports.owner_of(account.id, told)
 
         with django_assert_num_queries(18):
-            imports.store_conversation(owner, drafted, embedded=NOTHING, now=NOW)
+            imports.store_conversation(account.id, drafted, embedded=NOTHING, now=NOW)
 
 
 def test_embedding_stops_when_its_time_is_over(account: Account, write_lines: WriteLines) -> None:
@@ -544,7 +543,7 @@ def test_what_was_stored_before_an_interruption_is_resumed_from(account: Account
 
     resumed = list(import_conversations(account.id, map(spoken, map(str, range(60))), now=NOW))
 
-    assert resumed == [Imported(already_there=50), Imported(imported=10, turns=10)]
+    assert resumed == [ImportCounts(already_there=50), ImportCounts(imported=10, turns=10)]
     assert EpisodicMemory.objects.filter(account=account).count() == 60
 
 
@@ -556,7 +555,7 @@ def test_a_failing_embedder_leaves_its_rows_for_the_embed_job(account: Account, 
 
     [figures] = import_conversations(account.id, [spoken("1")], now=NOW)
 
-    assert figures == Imported(imported=1, turns=1, pending=2)
+    assert figures == ImportCounts(imported=1, turns=1, pending=2)
 
 
 ARCHIVES = {

@@ -21,7 +21,7 @@ from memory.services.facts.supersede import reject_fact
 from memory.services.goals.plan import GoalDraft, add_goal, complete_goal
 from memory.services.operations.statistics import WaitingConversations, gather_statistics
 from memory_project import redis
-from memory_project.redis import Place
+from memory_project.redis import ConversationRef
 from tests.memory.entities import entity_of
 from tests.memory.episodes import MODEL, NOTHING, NOW, WIDTH, draft, store
 from tests.memory.facts import fact_draft, know
@@ -138,7 +138,7 @@ def test_the_number_of_queries_does_not_grow(
 
 def test_ledger_changes_that_are_not_yet_rows_are_counted(filled: Account) -> None:
     redis.client().set("ledger:epoch", "one")
-    ledger.mark(Place(account_id=filled.id, conversation_id="c1"), "skill:sql")
+    ledger.mark(ConversationRef(account_id=filled.id, conversation_id="c1"), "skill:sql")
 
     figures = run()["redis"]
 
@@ -195,7 +195,7 @@ def test_it_is_readable_too(filled: Account) -> None:
 
     for title in (
         "Alerts",
-        "Conversations are parked",
+        "Conversations parked",
         "Nothing sampled yet",
         "Memories",
         "Vectors",

@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from memory.models import ToolInvocation
 from memory.owner import Owner
-from memory.services.operations.reseal import BatchSize, rotate_tables, sealed_tables
+from memory.services.operations.reseal import BatchLimits, find_sealed_tables, rotate_tables
 from memory.services.tools import OpenedInvocation, open_invocation, sealed_invocations
 from memory_project.encryption import is_current, read_keys
 from memory_project.fields import SealedJSONField
@@ -137,7 +137,7 @@ def test_stopped_anywhere_another_run_goes_on(owner: Owner, settings: Settings) 
         invoke(owner, tool_input=number)
     settings.ENCRYPTION_KEYS = [NEW, OLD]
 
-    steps = rotate_tables(sealed_tables(), size=BatchSize(rows=2))
+    steps = rotate_tables(find_sealed_tables(), size=BatchLimits(rows=2))
     next(steps)
     steps.close()
 
@@ -151,7 +151,7 @@ def test_batches_go_through_all_rows_once(owner: Owner, settings: Settings) -> N
     invoke(owner)
     settings.ENCRYPTION_KEYS = [NEW, OLD]
 
-    batches = [batch.rotated.rows for batch in rotate_tables(sealed_tables(), size=BatchSize(rows=2))]
+    batches = [batch.rotated.rows for batch in rotate_tables(find_sealed_tables(), size=BatchLimits(rows=2))]
 
     assert batches == [2, 2, 1]
     assert all(map(is_current, sealed_bytes()))
@@ -169,7 +169,7 @@ def test_a_batch_has_so_many_bytes_or_a_single_row(
     assert {len(sealed) for column in ("tool_input", "tool_output") for sealed in sealed_bytes(column)} == {996}
     settings.ENCRYPTION_KEYS = [NEW, OLD]
 
-    steps = rotate_tables(sealed_tables(), size=BatchSize(bytes=most))
+    steps = rotate_tables(find_sealed_tables(), size=BatchLimits(bytes=most))
 
     assert [batch.rotated.rows for batch in steps] == batches
     assert rotate() == figures(current=8, rows=4)
@@ -180,7 +180,7 @@ def test_what_is_deleted_meanwhile_ends_no_rotation(owner: Owner, settings: Sett
         invoke(owner, tool_input=number)
     settings.ENCRYPTION_KEYS = [NEW, OLD]
 
-    for batch in rotate_tables(sealed_tables(), size=BatchSize(rows=1)):
+    for batch in rotate_tables(find_sealed_tables(), size=BatchLimits(rows=1)):
         ToolInvocation.objects.filter(id=batch.last).delete()
 
     assert not ToolInvocation.objects.exists()
@@ -194,7 +194,7 @@ def test_every_model_with_a_sealed_field_is_gone_through() -> None:
         if isinstance(field, SealedJSONField)
     }
 
-    found = {(table.name, column) for table in sealed_tables() for column in table.columns}
+    found = {(table.name, column) for table in find_sealed_tables() for column in table.columns}
 
     assert found == expected
     assert ("tool_invocations", "tool_input") in found
@@ -247,7 +247,7 @@ def test_it_runs_beside_who_writes_and_comes_to_an_end(owner: Owner, settings: S
         invoke(owner, tool_input=number)
     settings.ENCRYPTION_KEYS = [NEW, OLD]
 
-    for _ in rotate_tables(sealed_tables(), size=BatchSize(rows=2)):
+    for _ in rotate_tables(find_sealed_tables(), size=BatchLimits(rows=2)):
         do_beside(lambda: invoke(owner, tool_input="meanwhile"))
 
     settings.ENCRYPTION_KEYS = [NEW]
@@ -260,8 +260,8 @@ def test_two_at_once_seal_each_value_anew_once(owner: Owner, settings: Settings,
     settings.ENCRYPTION_KEYS = [NEW, OLD]
 
     with transaction.atomic():
-        [first] = rotate_tables(sealed_tables())
-        other: Future[Any] = start_beside(lambda: list(rotate_tables(sealed_tables())))
+        [first] = rotate_tables(find_sealed_tables())
+        other: Future[Any] = start_beside(lambda: list(rotate_tables(find_sealed_tables())))
 
     [second] = other.result(PATIENCE_SECONDS)
     assert (first.rotated.rotated, second.rotated.rotated, second.rotated.current) == (1, 0, 1)

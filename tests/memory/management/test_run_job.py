@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from memory.maintenance import JOBS
-from memory.maintenance.schedule import parse_time, tell_time
+from memory.maintenance.schedule import format_job_time, parse_job_time
 from memory.models import Account, JobRun
 
 pytestmark = pytest.mark.django_db
@@ -74,7 +74,7 @@ def test_a_run_can_be_narrowed_to_an_account(account: Account) -> None:
     ("arguments", "sentence"),
     [
         (("expire", "--account", "nobody"), "There is no account 'nobody'."),
-        (("wash_dishes",), "invalid choice: 'wash_dishes'"),
+        (("wash_dishes",), "there is no job 'wash_dishes'"),
         (("expire", "--now", "2030-01-01T00:00:00"), "is no time with a zone"),
         ((), "Which job"),
     ],
@@ -87,7 +87,7 @@ def test_what_cannot_be_run_is_refused_in_a_sentence(arguments: tuple[str, ...],
 
 
 def test_a_job_that_is_on_already_is_refused() -> None:
-    JobRun.objects.create(job="embed").take(leased_by="a worker", lease=timedelta(minutes=1))
+    JobRun.objects.create(job="embed").begin(leased_by="a worker", lease=timedelta(minutes=1))
 
     with pytest.raises(CommandError, match=r"^another run of embed is on\.$"):
         run_command("embed")
@@ -101,13 +101,13 @@ def test_the_list_names_every_job() -> None:
 def test_the_list_tells_when_jobs_run_as_the_setting_does() -> None:
     listed = {job["name"]: job["every"] for job in json.loads(run_command("--list", "--json"))}
 
-    assert {name: listed[name] for name in ("consolidate", "decay", "promote", "write_audit_reads")} == {
-        "consolidate": "every 15m",
+    assert {name: listed[name] for name in ("decay", "extract_knowledge", "globalize_facts", "write_audit_reads")} == {
+        "extract_knowledge": "every 15m",
         "decay": "daily at 03:15",
-        "promote": "every 1h",
+        "globalize_facts": "every 1h",
         "write_audit_reads": "every 15s",
     }
-    assert all(parse_time(job.name, tell_time(job.every)) == job.every for job in JOBS.values())
+    assert all(parse_job_time(job.name, format_job_time(job.every)) == job.every for job in JOBS.values())
 
 
 def test_the_help_says_what_the_exit_status_means(capsys: pytest.CaptureFixture[str]) -> None:

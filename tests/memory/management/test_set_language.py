@@ -13,7 +13,7 @@ from memory.errors import NotFound, Unprocessable
 from memory.models import Account, AuditEntry, Memory
 from memory.models.accounts import LANGUAGES
 from memory.owner import Owner
-from memory.services.accounts.language import count_in_others, read_anew, set_language
+from memory.services.accounts.language import count_other_languages, reindex_texts, set_language
 from memory_project.ids import uuid7
 from tests.beside import PATIENCE_SECONDS, Start, do_beside
 from tests.memory.episodes import draft, store
@@ -82,14 +82,14 @@ def test_a_dry_run_tells_and_changes_nothing(owner: Owner) -> None:
     assert run("german", "--dry-run") == told("german", was="english", rows=2, dry_run=True)
 
     assert Account.objects.get(name="workshop").language == "english"
-    assert count_in_others(owner, "german") == 2
+    assert count_other_languages(owner, "german") == 2
 
 
 def test_it_goes_on_where_it_was_killed(owner: Owner) -> None:
     store(owner, *(draft(f"{HOUSES} {number}") for number in range(5)))
     set_language(owner, "german")
-    list(islice(read_anew(owner, "german", size=2), 1))
-    assert count_in_others(owner, "german") == 3
+    list(islice(reindex_texts(owner, "german", size=2), 1))
+    assert count_other_languages(owner, "german") == 3
 
     assert run("german") == told("german", was="german", rows=3)
 
@@ -126,8 +126,8 @@ def test_people_are_told_in_a_sentence(owner: Owner) -> None:
 @pytest.mark.parametrize(
     ("language", "name", "said"),
     [
-        ("klingon", "workshop", "there is no language 'klingon': there are simple, arabic, "),
-        ("", "workshop", "there is no language ''"),
+        ("klingon", "workshop", "'klingon' is not a known language: use one of simple, arabic, "),
+        ("", "workshop", "'' is not a known language"),
         ("german", "nobody's", 'There is no account "nobody\'s".'),
     ],
 )
@@ -160,7 +160,7 @@ def test_who_corrects_a_row_meanwhile_loses_nothing(owner: Owner, start_beside: 
     rows = store(owner, draft(HOUSES), draft("another"))
     with transaction.atomic():
         Memory.objects.filter(id=rows[0].id).update(text="Das Boot am Ufer")
-        reading = start_beside(lambda: list(read_anew(owner, "german")))
+        reading = start_beside(lambda: list(reindex_texts(owner, "german")))
     reading.result(PATIENCE_SECONDS)
 
     assert set(Memory.objects.values_list("text", "language")) == {

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from memory import conf
 from memory.models import Account, AuditEntry, ReasoningTrace, TurnRecord
 from memory.owner import Owner
-from memory.services.records.reasoning import forget_traces
+from memory.services.records.reasoning import destroy_traces
 from tests.memory.reasonings import allow, thought
 
 pytestmark = pytest.mark.django_db
@@ -69,7 +69,7 @@ def test_a_dry_run_tells_and_changes_nothing(traced: list[TurnRecord]) -> None:
 def test_a_batch_that_is_gone_stays_so_and_the_rest_goes_with_the_next_run(
     owner: Owner, traced: list[TurnRecord]
 ) -> None:
-    next(forget_traces(owner, size=2))
+    next(destroy_traces(owner, size=2))
 
     assert ReasoningTrace.objects.count() == 1
     assert run("--forget-traces")["traces_forgotten"] == 1
@@ -101,7 +101,7 @@ def test_both_are_audited_without_a_word_of_the_traces(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--tier", "everything"], "no such tier"),
+        (["--tier", "everything"], "the tier must be one of"),
         (["--trace-tokens", "-1"], "0 to"),
         (["--trace-tokens", "1000001"], "0 to"),
     ],

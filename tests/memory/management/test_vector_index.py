@@ -17,16 +17,16 @@ from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.services.embedding import vector_index
 from memory.services.embedding.vector_index import (
-    LOCK,
+    BUILD_LOCK_ID,
     Hnsw,
-    Indexed,
+    IndexedVectors,
     IvfFlat,
     create_statement,
     drop_all_indexes,
-    names_of_indexes,
+    find_index_names,
     replace_index,
 )
-from memory.services.memories.store import OwnVector
+from memory.services.memories.store import ClientVector
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from tests.memory.episodes import NOW
 from tests.memory.vectors import INDEXED, MODEL, NOTHING, WIDTH, Clusters, fill
@@ -60,10 +60,11 @@ def test_a_new_index_replaces_the_former_one(few: Owner) -> None:
     latter = run("--method=ivfflat", "--lists=2")
 
     assert latter["dropped"] == [former["name"]]
-    assert names_of_indexes(INDEXED, valid=True) == [latter["name"]]
+    assert find_index_names(INDEXED, valid=True) == [latter["name"]]
     assert (latter["rows"], latter["width"], latter["method"]) == (120, WIDTH, "ivfflat")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [4, 16, 48])
 def test_a_graph_has_room_in_memory_while_it_is_built(few: Owner, monkeypatch: pytest.MonkeyPatch, m: int) -> None:
     """PostgreSQL would say so, and go on out of memory, several times as slowly."""
@@ -88,16 +89,16 @@ def test_what_a_killed_build_left_is_cleared_away(few: Owner) -> None:
     built = run("--method=hnsw")
 
     assert built["dropped"] == [left]
-    assert names_of_indexes(INDEXED, valid=False) == []
+    assert find_index_names(INDEXED, valid=False) == []
 
 
 def test_the_index_of_another_model_is_left_alone(few: Owner) -> None:
-    other = Indexed(model="other", width=WIDTH)
+    other = IndexedVectors(model="other", width=WIDTH)
     kept = run("--method=hnsw")
     call_command("vector_index", "--method=hnsw", stdout=io.StringIO())
 
-    assert names_of_indexes(INDEXED, valid=True) == [kept["name"]]
-    assert names_of_indexes(other, valid=True) == []
+    assert find_index_names(INDEXED, valid=True) == [kept["name"]]
+    assert find_index_names(other, valid=True) == []
     call_command("vector_index", "--drop", stdout=io.StringIO())
 
 
@@ -112,17 +113,17 @@ def test_ivfflat_is_refused_where_it_has_too_little_to_find_centroids_in(few: Ow
     with pytest.raises(CommandError, match=r"100 lists need at least 5,000 vectors .* there are 120"):
         run("--method=ivfflat")
 
-    assert names_of_indexes(INDEXED, valid=True) == []
+    assert find_index_names(INDEXED, valid=True) == []
 
 
 def test_a_second_build_at_once_is_one_sentence(few: Owner) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [BUILD_LOCK_ID])
         try:
             with pytest.raises(CommandError, match="being built or dropped already"):
                 run("--method=hnsw")
         finally:
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [BUILD_LOCK_ID])
 
 
 def test_a_model_that_nothing_is_of_is_refused(few: Owner) -> None:
@@ -131,7 +132,7 @@ def test_a_model_that_nothing_is_of_is_refused(few: Owner) -> None:
 
 
 def test_vectors_of_two_widths_ask_for_a_choice(few: Owner) -> None:
-    own = OwnVector(model=MODEL, vector=np.ones(3, dtype=np.float32))
+    own = ClientVector(model=MODEL, vector=np.ones(3, dtype=np.float32))
     draft = EpisodeDraft(conversation_id="", summary="narrow", own=own)
     store_episodes(few, drafts=[draft], embedded=NOTHING, now=NOW)
 

@@ -1,4 +1,4 @@
-"""Who may read and write what agents share: the rule in SQL, the rule in Python, and the rule as one would say it."""
+"""Access control of shared rows: the rule in SQL, the rule in Python, and a table of examples."""
 
 from collections.abc import Iterable
 from itertools import product
@@ -7,20 +7,21 @@ from uuid import UUID
 
 import pytest
 from django.db import IntegrityError, transaction
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.errors import Unprocessable
 from memory.models import AccessControl, Account, Level, MemoryPool, PersistentContext, Team, TeamMember, WorkflowRun
-from memory.models.access import MOST_GRANTS, SharedQuerySet, SharedRow
-from memory.models.pools import OF_WORKFLOWS
+from memory.models.access import MAX_GRANTS, SharedQuerySet, SharedRow
+from memory.models.pools import WORKFLOW_POOL_TYPES
 from memory.owner import Owner
 from tests.memory.pools import NOW, make_team
+from tests.properties import examples
 
 READ, WRITE = Level.READ, Level.WRITE
 
 AGENTS = ("ada", "bob", "cyd", "dan")
-"""Ada and Bob are of the crew, Bob and Cyd of the dock; Ada began the run, in which Cyd has a part. Dan has nothing."""
+"""Ada and Bob are in the crew, Bob and Cyd in the dock. Ada began the run, in which Cyd takes part. Dan is in none."""
 
 TEAMS = {"crew": ("ada", "bob"), "dock": ("bob", "cyd")}
 TYPES = ("shared", "agent_private", "team_shared", "task_scoped")
@@ -29,7 +30,7 @@ CONTEXT_SCOPES = ("agent", "account", "team", "global")
 
 
 class Shape(NamedTuple):
-    """What decides about one row."""
+    """The columns of a row that the rule reads."""
 
     scope: str
     pool_type: str = "shared"
@@ -49,19 +50,19 @@ agents = st.lists(st.sampled_from(AGENTS), max_size=3, unique=True).map(tuple)
 shapes = st.builds(
     Shape,
     scope=st.sampled_from(POOL_SCOPES),
-    pool_type=st.sampled_from([*TYPES, *OF_WORKFLOWS]),
+    pool_type=st.sampled_from([*TYPES, *WORKFLOW_POOL_TYPES]),
     team=st.sampled_from(["", *TEAMS]),
     agent_id=st.sampled_from(["", *AGENTS]),
     read=agents,
     write=agents,
     public_read=st.booleans(),
-).map(lambda shape: shape._replace(in_run=shape.pool_type in OF_WORKFLOWS))
+).map(lambda shape: shape._replace(in_run=shape.pool_type in WORKFLOW_POOL_TYPES))
 
-with_database = settings(max_examples=40)
+with_database = examples(40)
 
 
 class World:
-    """An account with teams and a run, beside another that has the same."""
+    """An account with teams and a run, and other accounts with the same."""
 
     def __init__(self, account: Account, *others: Account) -> None:
         self.account = account
@@ -104,7 +105,7 @@ class World:
         }
 
     def assert_agrees(self, rows: Iterable[SharedRow], queryset: SharedQuerySet[Any]) -> None:
-        """Agents of this account, and the account itself, find those rows of which Python says the same."""
+        """Assert that querysets and rows agree, for the agents of this account and the account itself."""
         for agent_id in ("", *AGENTS):
             owner, teams = Owner(account_id=self.account.id, agent_id=agent_id), self.team_ids(agent_id)
             readable = {row.pk for row in rows if row.accessible_by(agent_id, READ, team_ids=teams)}
@@ -122,6 +123,7 @@ def world(account: Account, stranger: Account) -> World:
 # SQL and Python
 
 
+@pytest.mark.slow
 def test_queryset_and_row_agree_for_every_pool(world: World) -> None:
     grants = [
         ((), (), False),
@@ -130,9 +132,9 @@ def test_queryset_and_row_agree_for_every_pool(world: World) -> None:
         (("bob",), ("cyd",), False),
         ((), (), True),
     ]
-    combinations = product(POOL_SCOPES, (*TYPES, *OF_WORKFLOWS), ("", *TEAMS), ("", "ada", "dan"), grants)
+    combinations = product(POOL_SCOPES, (*TYPES, *WORKFLOW_POOL_TYPES), ("", *TEAMS), ("", "ada", "dan"), grants)
     shapes = [
-        Shape(scope, pool_type, team, agent, pool_type in OF_WORKFLOWS, read, write, public)
+        Shape(scope, pool_type, team, agent, pool_type in WORKFLOW_POOL_TYPES, read, write, public)
         for scope, pool_type, team, agent, (read, write, public) in combinations
     ]
     world.others[0].store_pools(shapes)
@@ -166,7 +168,7 @@ def test_queryset_and_row_agree_for_contexts_with_any_grants(
 
 @given(shapes=st.lists(shapes, max_size=8))
 @with_database
-def test_only_who_owns_a_row_manages_it(world: World, shapes: list[Shape]) -> None:
+def test_only_the_owner_of_a_row_manages_it(world: World, shapes: list[Shape]) -> None:
     MemoryPool.objects.all().delete()
     pools = world.store_pools(shapes)
 
@@ -177,7 +179,7 @@ def test_only_who_owns_a_row_manages_it(world: World, shapes: list[Shape]) -> No
     assert set(MemoryPool.objects.managed_by(Owner(account_id=world.account.id))) == set(pools)
 
 
-def test_who_leaves_a_team_leaves_what_it_made_there_behind(world: World) -> None:
+def test_an_agent_that_leaves_a_team_no_longer_manages_its_rows_there(world: World) -> None:
     [pool] = world.store_pools([Shape("team", team="crew")])
     ada = Owner(account_id=world.account.id, agent_id="ada")
     assert MemoryPool.objects.managed_by(ada).exists()
@@ -189,7 +191,7 @@ def test_who_leaves_a_team_leaves_what_it_made_there_behind(world: World) -> Non
     assert not pool.accessible_by("ada", team_ids=())
 
 
-def test_a_team_that_is_dissolved_lets_nobody_in(world: World) -> None:
+def test_a_deleted_team_gives_no_access(world: World) -> None:
     [pool] = world.store_pools([Shape("team", team="crew")])
 
     Team.objects.filter(id=world.teams["crew"].id).delete()
@@ -199,7 +201,7 @@ def test_a_team_that_is_dissolved_lets_nobody_in(world: World) -> None:
     assert not MemoryPool.objects.visible_to(Owner(account_id=world.account.id, agent_id="bob")).exists()
 
 
-# the rule as one would say it
+# examples of the rule
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,7 @@ def test_a_team_that_is_dissolved_lets_nobody_in(world: World) -> None:
         (Shape("agent", "tool_cache", agent_id="", in_run=True), "", ""),
     ],
 )
-def test_who_reads_and_writes_a_pool(world: World, shape: Shape, readers: str, writers: str) -> None:
+def test_a_pool_has_these_readers_and_writers(world: World, shape: Shape, readers: str, writers: str) -> None:
     world.store_pools([shape])
 
     let_in = {agent: Owner(account_id=world.account.id, agent_id=agent) for agent in AGENTS}
@@ -253,7 +255,7 @@ def pool_of(control: AccessControl) -> MemoryPool:
 
 
 @given(controls, st.sampled_from(AGENTS), st.sampled_from(Level))
-def test_a_grant_lets_in_and_granted_twice_is_granted_once(control: AccessControl, agent: str, level: Level) -> None:
+def test_a_grant_gives_access_and_is_stored_once(control: AccessControl, agent: str, level: Level) -> None:
     granted = control.grant(agent, level)
 
     assert pool_of(granted).accessible_by(agent, level)
@@ -262,7 +264,7 @@ def test_a_grant_lets_in_and_granted_twice_is_granted_once(control: AccessContro
 
 
 @given(controls, st.sampled_from(AGENTS))
-def test_what_is_revoked_lets_nobody_in(control: AccessControl, agent: str) -> None:
+def test_a_revoked_grant_gives_no_access(control: AccessControl, agent: str) -> None:
     revoked = control.revoke(agent)
 
     assert not pool_of(revoked).accessible_by(agent, WRITE)
@@ -279,7 +281,7 @@ def test_revoking_write_leaves_the_grant_to_read(control: AccessControl, agent: 
 
 
 @given(controls, st.sampled_from(AGENTS), st.sampled_from(AGENTS), st.sampled_from(Level))
-def test_grants_of_one_agent_are_nothing_to_another(
+def test_grants_of_one_agent_do_not_affect_another(
     control: AccessControl, agent: str, other: str, level: Level
 ) -> None:
     if agent == other:
@@ -289,7 +291,7 @@ def test_grants_of_one_agent_are_nothing_to_another(
         assert changed.level_of(other) == control.level_of(other)
 
 
-def test_agents_are_sorted_and_named_once() -> None:
+def test_agents_are_sorted_without_duplicates() -> None:
     control = AccessControl.parse({"read": ["bob", "ada", "bob"]})
 
     assert control.model_dump() == {"read": ["ada", "bob"], "write": [], "public_read": False}
@@ -315,14 +317,14 @@ BROKEN: list[Any] = [
     "value",
     [*BROKEN, {"read": [""]}, {"read": ["x" * 101]}, {"write": ["a\0"]}, {"read": ["\n"]}],
 )
-def test_what_is_no_access_control_is_refused_without_quoting_it(value: Any) -> None:
-    with pytest.raises(Unprocessable, match=r"^this is no access control: look at [a-z_.0-9]+$"):
+def test_an_invalid_access_control_is_refused_without_quoting_it(value: Any) -> None:
+    with pytest.raises(Unprocessable, match=r"^the access control is not valid: check [a-z_.0-9]+$"):
         AccessControl.parse(value)
 
 
 @pytest.mark.parametrize("value", [*BROKEN, {}])
-def test_the_database_keeps_nothing_but_access_control(world: World, value: Any) -> None:
-    """Whole, at that: the rules in SQL read all of it."""
+def test_the_database_refuses_an_invalid_access_control(world: World, value: Any) -> None:
+    """All parts are checked, because the rules in SQL read all of them."""
     whole = {"read": [], "write": [], "public_read": False}
     stored = whole | value if isinstance(value, dict) and value else value
     rows = [
@@ -336,7 +338,7 @@ def test_the_database_keeps_nothing_but_access_control(world: World, value: Any)
 
 
 def test_one_grant_too_many_is_refused() -> None:
-    full = AccessControl(read=[str(number) for number in range(MOST_GRANTS)])
+    full = AccessControl(read=[str(number) for number in range(MAX_GRANTS)])
 
     assert full.grant("0", READ).read == sorted(full.read)
     with pytest.raises(Unprocessable):

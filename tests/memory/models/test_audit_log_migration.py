@@ -1,4 +1,4 @@
-"""The audit log's migration, over days that were partitions before it."""
+"""The migration of the audit log, with partitions of the previous version."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ def _come_back() -> Iterator[None]:
         cursor.execute("DROP TABLE IF EXISTS memory_audit_log_20200102, memory_audit_log_20200105")
 
 
-def test_days_of_the_version_before_keep_their_entries_and_cannot_be_truncated(account: Account) -> None:
+def test_partitions_of_the_previous_version_keep_their_entries_and_cannot_be_truncated(account: Account) -> None:
     entry = migrate_to("0014_time").get_model("memory", "AuditEntry").objects
     with connection.cursor() as cursor:
         cursor.execute(FORMER)

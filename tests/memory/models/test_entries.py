@@ -4,15 +4,16 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory.models import ContextEntry, Memory
 from memory.models.entries import effective_relevance
 from memory.owner import Owner
-from memory.services.contexts.versions import change_child
+from memory.services.contexts.versions import update_entry_row
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
+from tests.properties import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -20,12 +21,12 @@ SHARE = st.floats(0, 1, allow_subnormal=False)
 MOMENT = st.timedeltas(timedelta(days=-27_000), timedelta(days=27_000)).map(lambda away: NOW + away)
 WEIGHED = st.tuples(SHARE, SHARE, MOMENT, st.none() | MOMENT)
 LONG_AGO = NOW - timedelta(days=50_000)
-REUSED = settings(max_examples=60)
+REUSED = examples(60)
 
 
 def weigh(entries: list[ContextEntry], weights: list[tuple[float, float, datetime, datetime | None]]) -> None:
     for row, (importance, confidence, updated_at, last_accessed) in zip(entries, weights, strict=False):
-        change_child(row, importance=importance, confidence=confidence)
+        update_entry_row(row, importance=importance, confidence=confidence)
         Memory.objects.filter(id=row.id).update(updated_at=updated_at, last_accessed=last_accessed)
 
 
@@ -53,11 +54,11 @@ def test_sql_and_python_agree_on_scores_and_order(
 
     scores = [row.effective_relevance_score(now) for row in found]
     assert [row.score for row in found] == pytest.approx(scores, abs=1e-9)  # type: ignore[attr-defined]
-    # of equal scores either may come first: the last digit depends on who multiplies
+    # of equal scores either may come first: the last digit differs between Python and SQL
     assert all(before >= after - 1e-9 for before, after in pairwise(scores))
 
 
-def test_what_was_read_lately_counts_as_recent(rows: list[ContextEntry]) -> None:
+def test_a_recent_read_counts_as_recency(rows: list[ContextEntry]) -> None:
     stale, read = rows[:2]
     weigh([stale, read], [(0.5, 1.0, LONG_AGO, None), (0.5, 1.0, LONG_AGO, NOW)])
 

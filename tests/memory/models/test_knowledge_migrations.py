@@ -1,4 +1,4 @@
-"""The migrations of knowledge and recall, forward over data of the version before, and back again."""
+"""The migrations of knowledge and recall, forward over data of the previous version, and back."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from memory.services.embedding.embed import embed_texts
 from memory.services.entities.learn import EntityDraft, upsert_entity
 from memory.services.facts.learn import FactDraft, learn_fact
 from tests.memory.episodes import NOW
-from tests.memory.knowledge import tell
+from tests.memory.knowledge import say_sentences
 from tests.memory.procedures import learn
 from tests.memory.turns import say, turn
 
@@ -29,7 +29,7 @@ def migrate_forward() -> None:
 
 
 def migrate_to(name: str) -> Any:
-    """The models as they are there."""
+    """Migrate to a migration and return its models."""
     executor = MigrationExecutor(connection)
     executor.migrate([("memory", name)])
     return MigrationExecutor(connection).loader.project_state([("memory", name)]).apps
@@ -42,7 +42,7 @@ def _come_back() -> Iterator[None]:
 
 
 def know(owner: Owner) -> tuple[bool, bool]:
-    """Whether the fact, and the entity, are new."""
+    """Learn a fact and an entity, and return whether each of them is new."""
     nothing = embed_texts([])
     entity = upsert_entity(owner, EntityDraft(name="Ana", type="person"), embedded=nothing, now=NOW)
     fact = learn_fact(owner, FactDraft(claim="Ana sings", entity_ids=[entity.entity.id]), embedded=nothing, now=NOW)
@@ -64,8 +64,8 @@ def texts() -> list[tuple[str, str, int]]:
 
 @pytest.fixture
 def turns(owner: Owner) -> Sequence[Turn]:
-    """Those of the second of two conversations; knowledge and strategies stand beside them."""
-    tell(owner, "I live in Lisbon.")
+    """Store two conversations, knowledge and strategies, and return the turns of the second conversation."""
+    say_sentences(owner, "I live in Lisbon.")
     turns = say(owner, turn("a"), turn("b"), turn("c"), conversation_id="c2").turns
     know(owner)
     for description, pattern in SAID:
@@ -73,8 +73,9 @@ def turns(owner: Owner) -> Sequence[Turn]:
     return turns
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("turns")
-def test_texts_of_strategies_take_in_when_they_fit_and_leave_it_out_again() -> None:
+def test_texts_of_strategies_gain_the_pattern_and_lose_it_on_the_way_back() -> None:
     learnt = texts()
 
     migrate_to("0010_recall_words")
@@ -87,12 +88,10 @@ def test_texts_of_strategies_take_in_when_they_fit_and_leave_it_out_again() -> N
     assert [row.embed_after is not None for row in rows] == [True, True, True, False]
 
 
-def test_what_was_said_before_knowledge_comes_along_and_knowledge_can_be_learnt_after_going_back(
-    owner: Owner, turns: Sequence[Turn]
-) -> None:
+def test_turns_survive_the_migrations_of_knowledge_in_both_directions(owner: Owner, turns: Sequence[Turn]) -> None:
     child, parent, other = turns
     old = migrate_to(BEFORE)
-    # as staff could, before there were goals
+    # as staff could do before goals existed
     for target in (parent, other):
         old.get_model("memory", "Link").objects.create(
             account_id=owner.account_id, source_id=child.id, target_id=target.id, type="SUBGOAL_OF"

@@ -1,4 +1,4 @@
-"""What the migrations promise beyond Django's models, read from the catalogue."""
+"""Properties of the tables that Django's models do not declare, read from the catalogue."""
 
 import pytest
 from django.db import connection
@@ -43,7 +43,7 @@ def test_every_composite_index_starts_with_the_account() -> None:
             AND relation.relname ~ '^(memor|agent|team|api_key|conversation|job|idempotent|episodic|injection|ledger)'
     """)
 
-    # one vector a memory and model; queues are worked off in the order of time, whoever's the rows are
+    # exceptions: one vector per memory and model, and queues, which are in the order of time across accounts
     queues = {"memories.memory_to_embed", "conversations.conversation_to_extract"}
     exempt = {"memory_vectors.vector_once_a_model", "conversations.conversation_to_summarize", *queues}
     others = {name for name, column in ours if column != "account_id" and "_pkey" not in name}

@@ -1,4 +1,4 @@
-"""What the database itself promises of tiers, pools and contexts, whoever writes to it."""
+"""Constraints and triggers of the database for tiers, pools and contexts."""
 
 from typing import Any
 from uuid import uuid4
@@ -54,9 +54,7 @@ def test_an_entry_lives_in_a_context_of_its_own_account(owner: Owner, stranger: 
 @pytest.mark.parametrize(
     ("kind", "in_context"), [(Kind.FACT, True), (Kind.CONTEXT_ENTRY, False), (Kind.LEARNING, False)]
 )
-def test_entries_and_learnings_live_in_contexts_and_nothing_else_does(
-    owner: Owner, kind: Kind, in_context: bool
-) -> None:
+def test_only_entries_and_learnings_live_in_contexts(owner: Owner, kind: Kind, in_context: bool) -> None:
     context = context_of(owner) if in_context else None
 
     with pytest.raises(IntegrityError, match="memory_in_context_by_kind"):
@@ -68,14 +66,14 @@ def test_entries_and_learnings_live_in_contexts_and_nothing_else_does(
 @pytest.mark.parametrize(
     "change", [{"content": "x"}, {"number": 7}, {"editor": "x"}, {"value": 1}, {"created_at": NOW}], ids=str
 )
-def test_a_version_is_written_once(owner: Owner, change: dict[str, Any]) -> None:
+def test_a_version_never_changes(owner: Owner, change: dict[str, Any]) -> None:
     keep(owner, context_of(owner), entry("as it was"))
 
     with pytest.raises(IntegrityError, match="written once"):
         ContextEntryVersion.objects.update(**change)
 
 
-def test_a_posting_is_written_once(account: Account) -> None:
+def test_a_posting_never_changes(account: Account) -> None:
     run = WorkflowRun.objects.create(account=account, workflow_run_id="run", started_at=NOW)
     pool = MemoryPool.objects.create(account=account, pool_id="board", pool_type="blackboard", workflow_run=run)
     posting = BlackboardPosting.objects.create(account=account, pool=pool, position=0, content="first")
@@ -116,7 +114,7 @@ def test_a_vector_follows_its_entry_to_another_context(owner: Owner) -> None:
     assert Vector.objects.get(memory_id=row.id).context_id == other.id
 
 
-def test_a_context_takes_all_it_holds_along(owner: Owner) -> None:
+def test_deleting_a_context_deletes_everything_in_it(owner: Owner) -> None:
     context = context_of(owner)
     (row,) = keep(owner, context, entry("old", angle=0.1))
     rewrite(owner, row, "new")

@@ -1,4 +1,4 @@
-"""Who sees what: the wall between accounts, what is private to an agent, what contexts hold, and a user's knowledge."""
+"""Visibility: isolation of accounts, rows private to an agent, rows of contexts, and knowledge of users."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from memory.kinds import Audience, kinds_seen_by, spec_of
 from memory.models import (
     AccessControl,
     Account,
@@ -18,7 +19,6 @@ from memory.models import (
     TeamMember,
     Vector,
 )
-from memory.models.memory import AGENT_PRIVATE, OF_CONTEXTS, OF_CONVERSATIONS
 from memory.models.writer import insert_memories, insert_vectors
 from memory.owner import Owner
 from tests.memory.episodes import MODEL, direction
@@ -29,6 +29,7 @@ AGENTS = ("", "assistant", "colleague")
 USERS = ("", "ana", "ben")
 CONVERSATIONS = ("", "shared", "elsewhere")
 KINDS = (Kind.EPISODE, Kind.TURN, Kind.FACT)
+IN_CONTEXTS = kinds_seen_by(Audience.CONTEXT_READERS)
 TAKES_PART = {("assistant", "shared"), ("colleague", "shared"), ("colleague", "elsewhere")}
 
 
@@ -49,15 +50,15 @@ ROWS = [
 
 
 def is_visible(row: Row, *, account: str, agent_id: str, user_id: str) -> bool:
-    """The rule, as one would say it."""
+    """Return whether the owner sees the row, by the documented rule."""
     if row.account != account:
         return False
-    knowledge = row.kind not in AGENT_PRIVATE and row.kind not in OF_CONVERSATIONS
+    knowledge = spec_of(row.kind).audience is Audience.KNOWLEDGE
     if knowledge and user_id:
         return row.user_id in ("", user_id)
     if not agent_id:
         return True
-    if row.kind in OF_CONVERSATIONS:
+    if spec_of(row.kind).audience is Audience.PARTICIPANTS:
         return (agent_id, row.conversation_id) in TAKES_PART
     return row.agent_id == agent_id
 
@@ -69,10 +70,10 @@ def accounts(account: Account, stranger: Account) -> dict[str, Account]:
 
 @pytest.fixture
 def stored(accounts: dict[str, Account]) -> dict[str, Row]:
-    """Every combination, in both accounts, by the text that names it."""
+    """Store a memory for every combination, in both accounts, and return them by text."""
     for account, (agent, conversation) in product(accounts.values(), TAKES_PART):
         Participant.objects.create(account=account, agent_id=agent, conversation_id=conversation)
-    # a namesake elsewhere takes part in a conversation of the same name, which says nothing about here
+    # an agent of the same name in another account takes part in a conversation of the same id
     Participant.objects.create(account=accounts["strangers"], agent_id="assistant", conversation_id="elsewhere")
     rows = {str(number): row for number, row in enumerate(ROWS)}
     memories = [
@@ -96,7 +97,7 @@ def stored(accounts: dict[str, Account]) -> dict[str, Row]:
 
 
 @pytest.mark.parametrize(("agent_id", "user_id"), list(product(AGENTS, USERS)))
-def test_an_owner_sees_just_what_the_rule_says(
+def test_an_owner_sees_exactly_the_rows_of_the_rule(
     stored: dict[str, Row], accounts: dict[str, Account], agent_id: str, user_id: str
 ) -> None:
     owner = Owner(account_id=accounts["workshop"].id, agent_id=agent_id, user_id=user_id)
@@ -124,12 +125,12 @@ CONTEXTS: dict[str, dict[str, Any]] = {
     "writable": {"agent_id": "", "access_control": AccessControl(write=["assistant"]).model_dump()},
     "public": {"agent_id": "colleague", "access_control": AccessControl(public_read=True).model_dump()},
 }
-"""And two of teams, of which `assistant` is in the first; `colleague`, who made both, is in neither any more."""
+"""Further ones belong to two teams. `assistant` is in the first; `colleague` made both and is in neither any more."""
 
 
 @pytest.fixture
 def contexts(accounts: dict[str, Account]) -> list[PersistentContext]:
-    """In both accounts, each with a memory of each kind that lives in contexts, and its vector."""
+    """Create the contexts in both accounts, each with a memory of each kind that lives in contexts, and its vector."""
     made = []
     for account in accounts.values():
         ours, theirs = (Team.objects.create(account=account, name=name) for name in ("ours", "theirs"))
@@ -137,7 +138,7 @@ def contexts(accounts: dict[str, Account]) -> list[PersistentContext]:
         of_teams = {team.name: {"agent_id": "colleague", "scope": "team", "team": team} for team in (ours, theirs)}
         for name, columns in (CONTEXTS | of_teams).items():
             made.append(PersistentContext.objects.create(account=account, name=name, **columns))
-    for context, kind in product(made, sorted(OF_CONTEXTS)):
+    for context, kind in product(made, sorted(IN_CONTEXTS)):
         text = f"{kind} in {context.id}"
         row = Memory(
             account=context.account, kind=kind, context=context, identity=text, text=text, event_time=timezone.now()
@@ -148,7 +149,7 @@ def contexts(accounts: dict[str, Account]) -> list[PersistentContext]:
 
 
 @pytest.mark.parametrize(("agent_id", "user_id"), list(product(AGENTS, USERS)))
-def test_what_lives_in_a_context_is_seen_by_those_who_may_read_the_context(
+def test_memories_of_a_context_are_seen_by_agents_that_may_read_the_context(
     contexts: list[PersistentContext], accounts: dict[str, Account], agent_id: str, user_id: str
 ) -> None:
     owner = Owner(account_id=accounts["workshop"].id, agent_id=agent_id, user_id=user_id)
@@ -161,7 +162,7 @@ def test_what_lives_in_a_context_is_seen_by_those_who_may_read_the_context(
     ]
 
     for kinds in ([], [Kind.CONTEXT_ENTRY], [Kind.LEARNING], [Kind.LEARNING, Kind.FACT]):
-        wanted = {f"{kind} in {context_id}" for kind in OF_CONTEXTS & set(kinds or Kind) for context_id in readable}
+        wanted = {f"{kind} in {context_id}" for kind in set(kinds or Kind) & IN_CONTEXTS for context_id in readable}
         assert set(Memory.objects.visible_to(owner, *kinds).values_list("text", flat=True)) == wanted
         assert set(Vector.objects.visible_to(owner, *kinds).values_list("memory__text", flat=True)) == wanted
     assert len(readable) == {"": 11, "assistant": 8, "colleague": 5}[agent_id]

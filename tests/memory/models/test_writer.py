@@ -1,4 +1,4 @@
-"""The bulk writer: what a statement of arrays must not do to the values in them."""
+"""The bulk writer: arrays in a statement keep the values of their columns."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def test_a_text_too_long_for_its_column_is_refused_and_not_cut(owner: Owner) -> 
 
 
 @pytest.mark.parametrize("text", ["{a,b}", '"', "\\", "NULL", "'", "{}", ",", "a\nb", "\U0001f600"], ids=ascii)
-def test_texts_in_an_array_stay_what_they_are(owner: Owner, text: str) -> None:
+def test_texts_in_an_array_are_stored_unchanged(owner: Owner, text: str) -> None:
     say(owner, turn(text, client_id=text), turn("hello", metadata={text: [text, None, 1.5, {}]}))
 
     rows: Any = Turn.objects.order_by("index")
@@ -28,7 +28,7 @@ def test_texts_in_an_array_stay_what_they_are(owner: Owner, text: str) -> None:
     assert (first.text, second.metadata) == (text, {text: [text, None, 1.5, {}]})
 
 
-def test_columns_where_some_have_nothing_are_stored(owner: Owner) -> None:
+def test_columns_with_nulls_are_stored(owner: Owner) -> None:
     contents: list[Any] = ["hello", [{"type": "text", "text": "hello"}]]
 
     say(owner, *map(turn, contents))
@@ -37,7 +37,7 @@ def test_columns_where_some_have_nothing_are_stored(owner: Owner) -> None:
     assert [(row.content, row.payload is None) for row in rows] == [(contents[0], True), (contents[1], False)]
 
 
-def test_members_of_enumerations_may_stand_beside_texts(owner: Owner) -> None:
+def test_members_of_enumerations_may_be_mixed_with_texts(owner: Owner) -> None:
     say(owner, turn("hello", source="agent"), turn("hello", source=Kind.TURN))
 
     rows: Any = Turn.objects.order_by("index")
@@ -45,7 +45,7 @@ def test_members_of_enumerations_may_stand_beside_texts(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("hidden", ["archived", "quarantined", "buried"])
-def test_the_vector_of_what_searches_do_not_find_is_not_live(owner: Owner, hidden: str) -> None:
+def test_the_vector_of_a_hidden_memory_is_not_live(owner: Owner, hidden: str) -> None:
     [episode] = store(owner, draft("hidden"))
     Memory.objects.filter(id=episode.id).update(**{hidden: True})
 

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from memory.errors import ProviderReplyInvalid
 from memory.providers.digests import (
-    MOST_ITEMS,
+    MAX_ITEMS,
     Digest,
     ExtractiveDigester,
     ModelDigester,
-    Stretch,
+    TranscriptSegment,
     ask_for_digest,
+    cut_message,
+    format_message,
     how_many_fit,
-    latest,
-    pieces,
-    room_beside,
+    latest_items,
+    room_for_messages,
     summary_digester,
-    told_message,
 )
 from memory.providers.language_models import Usage, language_model
 from memory.providers.material import encode_line
@@ -52,15 +52,17 @@ def said(*contents: str, role: str = "user", name: str = "") -> list[Message]:
     return [Message(role=role, name=name, content=content) for content in contents]
 
 
-def stretch(messages: Sequence[Message], *, previous: Digest | None = None, tools: Sequence[str] = ()) -> Stretch:
-    return Stretch(messages=messages, previous=previous, tools=tools)
+def stretch(
+    messages: Sequence[Message], *, previous: Digest | None = None, tools: Sequence[str] = ()
+) -> TranscriptSegment:
+    return TranscriptSegment(messages=messages, previous=previous, tools=tools)
 
 
-def quote(given_stretch: Stretch, *, max_tokens: int = 200) -> Digest:
+def quote(given_stretch: TranscriptSegment, *, max_tokens: int = 200) -> Digest:
     return ExtractiveDigester().digest(given_stretch, max_tokens=max_tokens, meter=print, deadline_seconds=1)
 
 
-def ask(given_stretch: Stretch, usages: list[Usage] | None = None) -> Digest:
+def ask(given_stretch: TranscriptSegment, usages: list[Usage] | None = None) -> Digest:
     meter = ([] if usages is None else usages).append
     return summary_digester().digest(given_stretch, max_tokens=200, meter=meter, deadline_seconds=5)
 
@@ -142,13 +144,13 @@ def test_offline_what_only_machines_said_is_quoted() -> None:
         ((), ("a", "b"), ("a", "b")),
         (("a", "b"), ("c",), ("a", "b", "c")),
         (("a", "b"), ("A ",), ("b", "A ")),
-        (tuple(map(str, range(MOST_ITEMS))), ("new",), (*map(str, range(1, MOST_ITEMS)), "new")),
+        (tuple(map(str, range(MAX_ITEMS))), ("new",), (*map(str, range(1, MAX_ITEMS)), "new")),
     ],
 )
 def test_lists_keep_each_item_once_and_the_later_ones(
     before: tuple[str, ...], found: tuple[str, ...], kept: tuple[str, ...]
 ) -> None:
-    assert latest(before, found) == kept
+    assert latest_items(before, found) == kept
 
 
 def test_without_a_model_digests_are_extractive() -> None:
@@ -268,7 +270,7 @@ def test_a_line_says_what_was_said_in_one_line_without_markup(text: str) -> None
 
 def test_messages_are_shown_as_far_as_they_fit_and_one_always() -> None:
     messages = said(*["word " * 100] * 5)
-    size = estimate_tokens(told_message(messages[0]))
+    size = estimate_tokens(format_message(messages[0]))
 
     counts = [how_many_fit(messages, max_tokens=budget) for budget in (1, size, 3 * size - 1, 3 * size, 99 * size)]
 
@@ -282,13 +284,13 @@ def test_messages_are_shown_as_far_as_they_fit_and_one_always() -> None:
 def test_beside_the_digest_before_there_is_room_for_messages_half_of_it_always(
     previous: Digest | None, room: int
 ) -> None:
-    assert room_beside(previous, max_tokens=1_000) == room
+    assert room_for_messages(previous, max_tokens=1_000) == room
 
 
 @pytest.mark.parametrize("text", ["word " * 5_000, "x" * 20_000, "<" * 5_000, "字" * 5_000])
 def test_a_message_too_large_is_cut_into_pieces_that_fit(text: str) -> None:
-    found = list(pieces(Message(role="user", name="Ana", content=text), max_tokens=500))
+    found = list(cut_message(Message(role="user", name="Ana", content=text), max_tokens=500))
 
     assert "".join(piece.content for piece in found) == text
-    assert all(estimate_tokens(told_message(piece)) <= 500 for piece in found)
+    assert all(estimate_tokens(format_message(piece)) <= 500 for piece in found)
     assert {piece.name for piece in found} == {"Ana"}

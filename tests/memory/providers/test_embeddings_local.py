@@ -89,6 +89,7 @@ def test_a_text_has_the_same_vector_alone_and_among_longer_ones(minilm: LocalEmb
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_end_of_a_long_text_counts(minilm: LocalEmbeddings) -> None:
     filler = "The council discussed the budget for the harbour. " * 60
     guitar = minilm.embed(["A man is playing guitar"], deadline_seconds=None)[0]
@@ -254,6 +255,7 @@ def test_a_damaged_graph_is_built_anew(tmp_path: Path, damage: bytes | None) -> 
     np.testing.assert_array_equal(small(folder, tmp_path / "kept").embed(["a cat"], deadline_seconds=None), expected)
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_build_a_whole_graph(tmp_path: Path) -> None:
     folder = write_small_bert(tmp_path / "model")
 

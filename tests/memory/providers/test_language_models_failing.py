@@ -154,6 +154,7 @@ def test_past_the_deadline_nothing_is_asked_and_nothing_metered(server: Language
     assert (server.requests, usages) == ([], [])
 
 
+@pytest.mark.slow
 def test_mending_is_under_the_same_deadline(server: LanguageModelServer) -> None:
     server.answer_next(writing("Sure!"))
     # less than the time that a request has

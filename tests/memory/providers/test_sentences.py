@@ -42,6 +42,7 @@ def test_sentences_are_slices_of_the_text_and_lose_only_white_space(text: str) -
     assert "".join("".join(sentences).split()) == "".join(text.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [".", '."', '".', "a. ", "?!", "'", "a'", "。", "\n", "\u0301"])
 def test_hostile_repetition_costs_linear_time(unit: str) -> None:
     text = unit * 200_000 + "a"

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.providers.summaries import (
@@ -16,6 +16,7 @@ from memory.providers.summaries import (
     key_decisions,
 )
 from memory.tokens import estimate_tokens
+from tests.properties import examples
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=120)
 MESSAGES = st.lists(st.builds(Message, role=st.sampled_from(["user", "tool"]), name=ANY_TEXT, content=ANY_TEXT))
@@ -50,7 +51,7 @@ def test_a_summary_says_who_wrote_it() -> None:
     assert summarize(PUMP_TALK).source == "extractive"
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(MESSAGES, st.integers(min_value=1, max_value=300))
 def test_a_summary_keeps_its_budget_and_quotes_verbatim_whatever_is_said(
     messages: list[Message], max_tokens: int
@@ -169,6 +170,7 @@ def test_what_settles_or_takes_on_something_is_a_decision(sentence: str) -> None
     assert key_decisions(said(sentence, name="Ana")) == [f"Ana: {sentence}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sentence",
     [

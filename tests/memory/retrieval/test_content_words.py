@@ -6,16 +6,16 @@ import pytest
 
 from memory.models import Account
 from memory.owner import Owner
-from memory.retrieval.queries import LONGEST_QUERY
+from memory.retrieval.queries import MAX_QUERY_CHARACTERS
 from tests.memory.episodes import draft, store
-from tests.memory.words import orientation_for
+from tests.memory.words import analysis_for
 
 pytestmark = pytest.mark.django_db
 
 
 def content_of(owner: Owner, text: str, **asked: Any) -> set[str]:
     """The terms that are content, without the account's prefix."""
-    return {term.lexeme[6:] for term in orientation_for(owner, text, **asked).terms if term.is_content}
+    return {term.lexeme[6:] for term in analysis_for(owner, text, **asked).terms if term.is_content}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_whom_a_question_is_about_is_content_and_told_from_the_rest(
     text = "What does Ana Okafor paint?"
     store(owner, draft(text))
 
-    terms = orientation_for(owner, text, names=["Ana Okafor"], subjects=subjects).terms
+    terms = analysis_for(owner, text, names=["Ana Okafor"], subjects=subjects).terms
 
     assert {term.lexeme[6:] for term in terms if term.is_subject} == told
     assert {term.lexeme[6:] for term in terms if term.is_content} == {"ana", "okafor", "paint"}
@@ -81,7 +81,7 @@ def test_stop_words_of_names_and_of_expansions_are_no_content_either(owner: Owne
 def test_what_is_no_content_still_counts_among_words(owner: Owner) -> None:
     store(owner, draft("why does she paint"))
 
-    terms = orientation_for(owner, "why does she paint").terms
+    terms = analysis_for(owner, "why does she paint").terms
 
     assert {term.lexeme[6:] for term in terms if not term.is_content} == {"whi", "doe", "she"}
     assert {term.lexeme[6:] for term in terms if term.is_content} == {"paint"}
@@ -100,7 +100,7 @@ def test_stop_words_are_those_of_the_account_and_of_no_other(account: Account, o
 
 def test_a_question_without_blanks_is_read_as_fast_as_another(owner: Owner) -> None:
     """The parser takes the square of what a run is long: this one would take it minutes."""
-    run = "a@1" * (LONGEST_QUERY // 3)
+    run = "a@1" * (MAX_QUERY_CHARACTERS // 3)
     store(owner, draft("a 1"))
 
     assert content_of(owner, run) <= {"a", "1"}

@@ -16,9 +16,9 @@ from memory.retrieval.entries import search_entries
 from memory.retrieval.episodes import search_episodes
 from memory.services.accounts.register import add_member, create_team, remove_member
 from memory.services.contexts.entries import EntryDraft, remove_entry
-from memory.services.contexts.manage import Grant, archive_context, revoke_context, unarchive_context
+from memory.services.contexts.manage import ContextGrant, archive_context, revoke_context, unarchive_context
 from memory.services.contexts.search import EntryQuestion, find_entries
-from memory.services.memories.store import OwnVector
+from memory.services.memories.store import ClientVector
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import MODEL, NOW, direction, draft, query, store
 
@@ -33,7 +33,7 @@ def context(owner: Owner) -> PersistentContext:
 def found_by(owner: Owner, *contexts: PersistentContext, angle: float | None = 0.0, text: str = "leak") -> set[str]:
     """What clients find, which is what staff find."""
     ids = [context.id for context in contexts]
-    own = None if angle is None else OwnVector(model=MODEL, vector=direction(angle))
+    own = None if angle is None else ClientVector(model=MODEL, vector=direction(angle))
     recalled = find_entries(owner, EntryQuestion(text=text, own=own, contexts=ids), now=NOW)
     searched = search_entries(owner, replace(query(text, angle=angle), contexts=ids), now=NOW)
     found = {hit.content for hit in recalled.hits}
@@ -109,7 +109,7 @@ def test_nothing_is_found_after_a_grant_is_revoked(owner: Owner) -> None:
     keep(reader, context, entry("a leak", angle=0.1))
     assert found_by(reader) == {"a leak"}
 
-    revoke_context(owner, context.id, Grant(agent_id="reader"), expected=None, now=NOW)
+    revoke_context(owner, context.id, ContextGrant(agent_id="reader"), expected=None, now=NOW)
 
     # not even what it wrote itself
     assert found_by(reader) == found_by(reader, context) == found_by(reader, angle=None) == set()

@@ -9,11 +9,10 @@ import pytest
 from memory.models import Kind, Memory
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.queries import Posture, Window
-from memory.retrieval.ranking import PREFIX
+from memory.retrieval.queries import Posture, TimeWindow
+from memory.retrieval.ranking import FUSIONS, SIGNAL_PREFIX
 from memory.retrieval.ranking.signals import SIGNALS
 from memory.retrieval.scorers import SCORERS
-from memory.retrieval.techniques import FUSIONS
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.facts import know
@@ -49,13 +48,13 @@ def explain(owner: Owner, *further: str, techniques: tuple[str, ...] = BY_WORDS)
         techniques=(*techniques, *further),
         conversation_id="c1",
         posture=Posture.ACTIVE_TURN,
-        windows=[Window(since=NOW - timedelta(days=4), until=NOW - timedelta(days=2))],
+        windows=[TimeWindow(since=NOW - timedelta(days=4), until=NOW - timedelta(days=2))],
         speakers=["user"],
     )
 
 
 def ranked_sum(candidate: Candidate) -> float:
-    return sum(value for name, value in candidate.signals.items() if name.startswith(PREFIX))
+    return sum(value for name, value in candidate.signals.items() if name.startswith(SIGNAL_PREFIX))
 
 
 @pytest.mark.parametrize("fusion", [pytest.param(name, id=name) for name in FUSIONS])
@@ -70,7 +69,9 @@ def test_a_score_is_its_relevance_times_all_factors_in_its_signals(
     assert len(found) == 7
     assert found == sorted(found, key=lambda each: -each.score)
     for each in found:
-        factors = [value for name, value in each.signals.items() if name not in FOUND and not name.startswith(PREFIX)]
+        factors = [
+            value for name, value in each.signals.items() if name not in FOUND and not name.startswith(SIGNAL_PREFIX)
+        ]
         assert each.score == pytest.approx(each.signals["relevance"] * math.prod(factors), rel=1e-12)
 
 
@@ -81,12 +82,14 @@ def test_a_relevance_is_e_to_half_the_distance_from_the_best_sum_of_ranked_signa
     assert max(each.signals["relevance"] for each in found) == 1
     for each in found:
         assert 2 * math.log(each.signals["relevance"]) == pytest.approx(ranked_sum(each) - best, abs=1e-9)
-        assert {name.removeprefix(PREFIX) for name in each.signals if name.startswith(PREFIX)} <= set(SIGNALS)
+        assert {name.removeprefix(SIGNAL_PREFIX) for name in each.signals if name.startswith(SIGNAL_PREFIX)} <= set(
+            SIGNALS
+        )
 
 
 @pytest.mark.parametrize("fusion", ["standardized", "rrf"])
 def test_other_fusions_weigh_no_signals(told: Owner, fusion: str) -> None:
-    assert not any(name.startswith(PREFIX) for each in explain(told, fusion) for name in each.signals)
+    assert not any(name.startswith(SIGNAL_PREFIX) for each in explain(told, fusion) for name in each.signals)
 
 
 def test_every_scorer_that_had_something_to_say_is_in_the_signals(told: Owner) -> None:

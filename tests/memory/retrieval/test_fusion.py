@@ -6,14 +6,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.fusion import reciprocal_rank_fusion, standardized
 from memory.retrieval.plans import Fusion
-from memory.retrieval.techniques import FUSIONS
+from memory.retrieval.ranking import FUSIONS, fuse_standardized, reciprocal_rank_fusion
 from tests.memory.candidates import asking, found, numbers
+from tests.properties import examples
 
 ALL = [pytest.param(fuse, id=name) for name, fuse in FUSIONS.items()]
 # what differs by less than rounding can tell is not told apart
@@ -61,7 +61,7 @@ def fused(fuse: Fusion, *said: tuple[float, float | None]) -> list[float]:
 def test_standardized_is_e_to_half_the_distance_from_the_best_sum_of_deviations(
     said: Said, relevance: list[float]
 ) -> None:
-    assert fused(standardized, *said) == pytest.approx(relevance)
+    assert fused(fuse_standardized, *said) == pytest.approx(relevance)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_is_no_number_is_not_known(fuse: Fusion) -> None:
 
 
 @pytest.mark.parametrize("fuse", ALL)
-@settings(max_examples=50)
+@examples(50)
 @given(SAID)
 def test_relevance_is_from_0_to_1_and_in_the_signals(fuse: Fusion, said: Said) -> None:
     candidates = saying(said)
@@ -116,7 +116,7 @@ def test_relevance_is_from_0_to_1_and_in_the_signals(fuse: Fusion, said: Said) -
 
 
 @pytest.mark.parametrize("fuse", ALL)
-@settings(max_examples=50)
+@examples(50)
 @given(SAID, st.randoms(use_true_random=False))
 def test_the_order_of_candidates_does_not_matter(fuse: Fusion, said: Said, random: Random) -> None:
     shuffled = saying(said)
@@ -129,7 +129,7 @@ def test_the_order_of_candidates_does_not_matter(fuse: Fusion, said: Said, rando
 
 
 @pytest.mark.parametrize("fuse", ALL)
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(WORDS.map(lambda bm25: bm25 + 0.001), min_size=2, max_size=30), MEANING)
 def test_where_meaning_is_the_same_words_decide(fuse: Fusion, words: list[float], meaning: float | None) -> None:
     scores = fused(fuse, *((bm25, meaning) for bm25 in words))
@@ -139,7 +139,7 @@ def test_where_meaning_is_the_same_words_decide(fuse: Fusion, words: list[float]
 
 
 @pytest.mark.parametrize("fuse", ALL)
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(NEARNESS, min_size=2, max_size=30), WORDS)
 def test_where_words_are_the_same_meaning_decides(fuse: Fusion, meaning: list[float], words: float) -> None:
     scores = fused(fuse, *((words, similarity) for similarity in meaning))
@@ -152,18 +152,18 @@ def order(scores: list[float], values: list[float]) -> list[float]:
     return [value for _, value in sorted(zip(scores, values, strict=True))]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(SAID, st.floats(0, 100))
 def test_adding_the_same_to_all_words_changes_nothing(said: Said, more: float) -> None:
-    raised = fused(standardized, *((bm25 + more, similarity) for bm25, similarity in said))
+    raised = fused(fuse_standardized, *((bm25 + more, similarity) for bm25, similarity in said))
 
-    assert raised == pytest.approx(fused(standardized, *said), rel=1e-6)
+    assert raised == pytest.approx(fused(fuse_standardized, *said), rel=1e-6)
 
 
 def test_a_factor_moves_a_candidate_as_far_at_the_top_as_below() -> None:
     candidates = saying([(9, None), (8, None), (2, None), (1, None)])
 
-    standardized(candidates, asking())
+    fuse_standardized(candidates, asking())
     best, second, third, last = (each.score for each in candidates)
 
     assert best / second == pytest.approx(third / last)
@@ -198,6 +198,6 @@ def test_the_ways_in_which_it_was_found_are_told(fuse: Fusion, fields: dict[str,
 def test_equal_candidates_stay_as_they_are() -> None:
     candidates = saying([(1, 0.5)] * 3)
 
-    standardized(candidates, asking())
+    fuse_standardized(candidates, asking())
 
     assert numbers(candidates) == [1, 2, 3]

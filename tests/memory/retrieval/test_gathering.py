@@ -1,4 +1,4 @@
-"""Candidates of all recallers out of one statement: what filters let through, what each says, what came too late."""
+"""Candidates of all retrievers out of one statement: what filters let through, what each says, what came too late."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,30 +10,36 @@ from memory.models import Kind, Turn
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.providers.deadlines import Deadline
-from memory.retrieval.gathering import CANDIDATES_A_RESULT, LEAST_CANDIDATES, LEAST_OF_ONE, candidates_for, gather
-from memory.retrieval.orientation import orient
-from memory.retrieval.plans import Orientation, Recaller
-from memory.retrieval.queries import Query, Window
-from memory.retrieval.recallers import RECALLERS
+from memory.retrieval.gathering import (
+    CANDIDATES_PER_RESULT,
+    MIN_CANDIDATES,
+    MIN_CANDIDATES_OF_ONE,
+    candidate_limit,
+    gather_candidates,
+)
+from memory.retrieval.plans import QueryAnalysis, Retriever, VisibleRows
+from memory.retrieval.queries import Query, TimeWindow
+from memory.retrieval.query_analysis import analyze_query
+from memory.retrieval.retrievers import RETRIEVERS
 from memory.services.facts.supersede import correct_fact
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 from tests.memory.facts import day, know
-from tests.memory.gatherings import asked, found, gathered, moment
+from tests.memory.gatherings import asked, found, gathered, recall_context
 from tests.memory.graphs import link, node
 from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
 
-NOWHERE = Orientation()
-ALWAYS = Window(since=None, until=None)
+NO_ANALYSIS = QueryAnalysis()
+ALWAYS = TimeWindow(since=None, until=None)
 EVER = asked(windows=[ALWAYS])
 """Everything there is is of that time."""
 
 
 def everything(owner: Owner, **fields: Any) -> set[str]:
     """All that filters let through."""
-    return found(owner, replace(EVER, **fields), NOWHERE, "temporal")
+    return found(owner, replace(EVER, **fields), NO_ANALYSIS, "temporal")
 
 
 def test_a_memory_is_one_candidate_with_all_ways_that_found_it(
@@ -43,10 +49,10 @@ def test_a_memory_is_one_candidate_with_all_ways_that_found_it(
     link(boiler, node(owner, "beside"))
     insert_vectors(owner.account_id, model=MODEL, vectors=[(boiler.id, direction(0.5))])
     query = asked("boiler", angle=0.0, windows=[ALWAYS])
-    orientation = replace(orient(owner, query, moment(owner)), entities=[boiler.id])
+    analysis = replace(analyze_query(owner, query, recall_context(owner)), entities=[boiler.id])
 
     with django_assert_num_queries(1):
-        both = gathered(owner, query, orientation, *RECALLERS)
+        both = gathered(owner, query, analysis, *RETRIEVERS)
 
     first, second = sorted(both.candidates, key=lambda each: -len(each.ways))
     assert first.ways == {"lexical", "vector", "temporal", "graph", "pinned"}
@@ -62,7 +68,7 @@ def test_what_one_way_found_is_scored_by_words_and_by_meaning(owner: Owner) -> N
     insert_vectors(owner.account_id, model=MODEL, vectors=[(words.id, direction(1.0)), (meaning.id, direction(0.1))])
     query = asked("boiler", angle=0.0)
 
-    [only] = gathered(owner, query, orient(owner, query, moment(owner)), "lexical").candidates
+    [only] = gathered(owner, query, analyze_query(owner, query, recall_context(owner)), "lexical").candidates
 
     assert only.bm25 > 0
     assert only.similarity == pytest.approx(0.5403, abs=1e-3)
@@ -73,7 +79,7 @@ def test_candidates_tell_what_they_are(owner: Owner) -> None:
     Turn._base_manager.filter(pk=said.pk).update(name="Ana")
     fact = know(owner, confidence=0.7, valid_to=day(9))
 
-    candidates = {each.kind: each for each in gathered(owner, EVER, NOWHERE, "temporal").candidates}
+    candidates = {each.kind: each for each in gathered(owner, EVER, NO_ANALYSIS, "temporal").candidates}
 
     turned, known = candidates[Kind.TURN], candidates[Kind.FACT]
     assert (turned.id, turned.index, turned.role, turned.speaker) == (said.id, 0, "user", "Ana")
@@ -82,76 +88,82 @@ def test_candidates_tell_what_they_are(owner: Owner) -> None:
     assert (known.valid_from, known.valid_to, known.index) == (None, day(9), None)
 
 
-def test_metrics_tell_what_each_recaller_brought(owner: Owner) -> None:
+def test_metrics_tell_what_each_retriever_brought(owner: Owner) -> None:
     for number in range(3):
         node(owner, f"boiler {number}", pinned=number == 0)
     query = asked("boiler")
 
-    metrics = gathered(owner, query, orient(owner, query, moment(owner)), "lexical", "pinned").metrics
+    metrics = gathered(owner, query, analyze_query(owner, query, recall_context(owner)), "lexical", "pinned").metrics
 
     assert [(metric.technique, metric.results) for metric in metrics] == [("lexical", 3), ("pinned", 1)]
     assert all(metric.took_ms >= 0 for metric in metrics)
 
 
 def test_nothing_found_still_tells_its_metrics(owner: Owner) -> None:
-    none = gathered(owner, EVER, NOWHERE, "temporal", "pinned")
+    none = gathered(owner, EVER, NO_ANALYSIS, "temporal", "pinned")
 
     assert (none.candidates, none.dropped) == ([], [])
     assert [metric.results for metric in none.metrics] == [0, 0]
 
 
-@pytest.mark.parametrize(("top_k", "expected"), [(1, LEAST_OF_ONE), (50, 50 * CANDIDATES_A_RESULT)])
-def test_each_recaller_brings_three_times_what_is_wanted_and_twenty_at_least(
+@pytest.mark.parametrize(("top_k", "expected"), [(1, MIN_CANDIDATES_OF_ONE), (50, 50 * CANDIDATES_PER_RESULT)])
+def test_each_retriever_brings_three_times_what_is_wanted_and_twenty_at_least(
     owner: Owner, top_k: int, expected: int
 ) -> None:
     for number in range(expected + 3):
         node(owner, f"boiler {number}")
     query = asked("boiler", top_k=top_k)
 
-    assert len(gathered(owner, query, orient(owner, query, moment(owner)), "lexical").candidates) == expected
+    assert (
+        len(gathered(owner, query, analyze_query(owner, query, recall_context(owner)), "lexical").candidates)
+        == expected
+    )
 
 
 def test_where_words_and_meaning_are_weighed_against_each_other_a_hundred_are() -> None:
     both = asked("boiler", angle=0)
     ways = [(both, ["lexical", "vector"]), (asked("boiler"), ["lexical", "graph"]), (asked("boiler"), ["lexical"])]
 
-    least = [candidates_for(replace(query, top_k=1), names) for query, names in ways]
+    least = [candidate_limit(replace(query, top_k=1), names) for query, names in ways]
 
-    assert least == [LEAST_CANDIDATES, LEAST_CANDIDATES, LEAST_OF_ONE]
+    assert least == [MIN_CANDIDATES, MIN_CANDIDATES, MIN_CANDIDATES_OF_ONE]
 
 
 def test_once_the_deadline_has_passed_nothing_begins(owner: Owner) -> None:
     node(owner, "pinned", pinned=True)
-    late = moment(owner, deadline=Deadline.after(-1))
+    late = recall_context(owner, deadline=Deadline.after(-1))
 
-    none = gather(owner, EVER, NOWHERE, [RECALLERS["temporal"], RECALLERS["pinned"]], late)
+    none = gather_candidates(owner, EVER, NO_ANALYSIS, [RETRIEVERS["temporal"], RETRIEVERS["pinned"]], late)
 
     assert (none.candidates, none.dropped) == ([], ["temporal", "pinned"])
     assert [metric.results for metric in none.metrics] == [0, 0]
 
 
-@pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> Recaller:
-    """A recaller that takes all the time that is left, and finds what is called `found late`."""
-    recaller = Recaller(
-        name="slow",
-        serves=lambda _query, _orientation: True,
-        compose=lambda ground: (
-            f"""
+class SlowRetriever(Retriever):
+    """A retriever that takes all the remaining time, and finds memories with the text `found late`."""
+
+    name = "slow"
+
+    def to_sql(self, visible: VisibleRows) -> str:
+        return f"""
             SELECT memories.id FROM memories CROSS JOIN (SELECT pg_sleep(%(left_ms)s::float8 / 1000) OFFSET 0) AS slept
-            WHERE {ground.rows} AND text = 'found late'"""
-        ),
-    )
-    monkeypatch.setitem(RECALLERS, "slow", recaller)
-    return recaller
+            WHERE {visible.rows} AND text = 'found late'"""
 
 
-def test_a_recaller_that_takes_all_the_time_has_its_say_and_drops_those_after_it(owner: Owner, slow: Recaller) -> None:
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Retriever:
+    retriever = SlowRetriever()
+    monkeypatch.setitem(RETRIEVERS, "slow", retriever)
+    return retriever
+
+
+@pytest.mark.slow
+def test_a_retriever_that_takes_all_the_time_finishes_and_drops_later_ones(owner: Owner, slow: Retriever) -> None:
     node(owner, "found late")
     node(owner, "pinned", pinned=True)
-    soon = moment(owner, deadline=Deadline.after(2))
+    soon = recall_context(owner, deadline=Deadline.after(2))
 
-    some = gather(owner, EVER, NOWHERE, [slow, RECALLERS["temporal"], RECALLERS["pinned"]], soon)
+    some = gather_candidates(owner, EVER, NO_ANALYSIS, [slow, RETRIEVERS["temporal"], RETRIEVERS["pinned"]], soon)
 
     assert [each.text for each in some.candidates] == ["found late"]
     assert some.dropped == ["temporal", "pinned"]
@@ -219,7 +231,7 @@ def test_filters_let_through_by_meaning_what_they_let_through_by_time(
 
     query = asked(angle=0.0, windows=[ALWAYS], **fields)
 
-    assert found(owner, query, NOWHERE, name) == expected
+    assert found(owner, query, NO_ANALYSIS, name) == expected
 
 
 def test_contexts_narrow_to_what_is_in_them(owner: Owner) -> None:
@@ -241,7 +253,7 @@ def test_what_is_to_be_left_out_is_not_found(owner: Owner) -> None:
 def test_hostile_questions_and_rows_are_only_words(owner: Owner, text: str) -> None:
     start = node(owner, text, pinned=True)
     query = Query(text=text, windows=[ALWAYS], names=(text,), phrases=(text,), conversation_id=text)
-    orientation = replace(orient(owner, query, moment(owner)), entities=[start.id])
+    analysis = replace(analyze_query(owner, query, recall_context(owner)), entities=[start.id])
 
-    assert found(owner, query, orientation, *RECALLERS) == {text}
+    assert found(owner, query, analysis, *RETRIEVERS) == {text}
     assert everything(owner, types=(text,)) == set()

@@ -10,12 +10,12 @@ from memory.models import Kind, Memory
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.lexical import MOST_TERMS, NAME_WEIGHT
-from memory.retrieval.orientation import orient
-from memory.retrieval.plans import Orientation
+from memory.retrieval.plans import QueryAnalysis
 from memory.retrieval.queries import Query
+from memory.retrieval.query_analysis import analyze_query
+from memory.retrieval.retrievers.lexical import MAX_TERMS, NAME_WEIGHT
 from tests.memory.episodes import MODEL, direction
-from tests.memory.gatherings import asked, gathered, moment
+from tests.memory.gatherings import asked, gathered, recall_context
 from tests.memory.graphs import node
 from tests.memory.turns import say, turn
 
@@ -27,9 +27,9 @@ IN_BOTH = log(1 + 0.5 / 2.5)
 
 
 def candidates_of(owner: Owner, query: Query, *names: str) -> dict[str, Candidate]:
-    """By text; by words alone unless recallers are named."""
-    orientation = orient(owner, query, moment(owner))
-    return {each.text: each for each in gathered(owner, query, orientation, *(names or ("lexical",))).candidates}
+    """By text; by words alone unless retrievers are named."""
+    analysis = analyze_query(owner, query, recall_context(owner))
+    return {each.text: each for each in gathered(owner, query, analysis, *(names or ("lexical",))).candidates}
 
 
 def keep(owner: Owner, *texts: str) -> list[Memory]:
@@ -37,8 +37,8 @@ def keep(owner: Owner, *texts: str) -> list[Memory]:
     return [node(owner, text, token_count=4) for text in texts]
 
 
-def terms_held(candidate: Candidate, orientation: Orientation) -> set[str]:
-    return {term.lexeme[6:] for bit, term in enumerate(orientation.terms) if candidate.held >> bit & 1}
+def terms_held(candidate: Candidate, analysis: QueryAnalysis) -> set[str]:
+    return {term.lexeme[6:] for bit, term in enumerate(analysis.terms) if candidate.held >> bit & 1}
 
 
 def test_content_is_the_score_of_the_words_that_are_content(owner: Owner) -> None:
@@ -105,11 +105,11 @@ def test_each_phrase_that_it_holds_makes_all_of_its_words_count_once_more(
 def test_held_tells_the_terms_that_stand_in_it(owner: Owner) -> None:
     keep(owner, "a green lamp", "the cellar lamp", "green green cellar")
     query = asked("Is the green lamp in the cellar?")
-    orientation = orient(owner, query, moment(owner))
+    analysis = analyze_query(owner, query, recall_context(owner))
 
-    found = gathered(owner, query, orientation, "lexical").candidates
+    found = gathered(owner, query, analysis, "lexical").candidates
 
-    assert {each.text: terms_held(each, orientation) for each in found} == {
+    assert {each.text: terms_held(each, analysis) for each in found} == {
         "a green lamp": {"green", "lamp"},
         "the cellar lamp": {"the", "cellar", "lamp"},
         "green green cellar": {"green", "cellar"},
@@ -117,12 +117,12 @@ def test_held_tells_the_terms_that_stand_in_it(owner: Owner) -> None:
 
 
 def test_held_has_room_for_as_many_terms_as_a_question_has(owner: Owner) -> None:
-    words = [f"word{number:02}" for number in range(MOST_TERMS + 8)]
+    words = [f"word{number:02}" for number in range(MAX_TERMS + 8)]
     keep(owner, " ".join(words), words[0])
 
     found = candidates_of(owner, asked(" ".join(words)))
 
-    assert found[" ".join(words)].held == 2**MOST_TERMS - 1
+    assert found[" ".join(words)].held == 2**MAX_TERMS - 1
 
 
 def test_what_holds_no_word_of_the_question_has_neither(owner: Owner) -> None:

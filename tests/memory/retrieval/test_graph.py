@@ -7,17 +7,18 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from memory.errors import NotFound, Unprocessable
 from memory.models import Account, Fact, Kind, Memory, Participant
 from memory.owner import Owner
-from memory.retrieval.graph import Bounds, Graph, walk_graph
+from memory.retrieval.graph import Graph, WalkBounds, walk_graph
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
 from tests.memory.graphs import entity, link, node, store_node
+from tests.properties import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -26,10 +27,10 @@ TYPES = ("KNOWS", "PART_OF", "MENTIONS")
 
 
 def walk(
-    owner: Owner, *starts: Memory, depth: int = 1, types: Sequence[str] = (), bounds: Bounds | None = None
+    owner: Owner, *starts: Memory, depth: int = 1, types: Sequence[str] = (), bounds: WalkBounds | None = None
 ) -> Graph:
     return walk_graph(
-        owner, [start.id for start in starts], depth=depth, types=types, bounds=bounds or Bounds(), now=NOW
+        owner, [start.id for start in starts], depth=depth, types=types, bounds=bounds or WalkBounds(), now=NOW
     )
 
 
@@ -200,10 +201,10 @@ def test_of_too_many_links_the_weightiest_are_followed(owner: Owner) -> None:
     for weight in (0.1, 0.9, 0.5):
         link(hub, node(owner, str(weight)), weight=weight)
 
-    found = walk(owner, hub, bounds=Bounds(fan_out=2))
+    found = walk(owner, hub, bounds=WalkBounds(fan_out=2))
 
     assert (sorted(labels(found)), found.truncated) == (["0.5", "0.9", "hub"], True)
-    assert not walk(owner, hub, bounds=Bounds(fan_out=3)).truncated
+    assert not walk(owner, hub, bounds=WalkBounds(fan_out=3)).truncated
 
 
 def test_the_weightiest_of_both_directions_count_together(owner: Owner) -> None:
@@ -211,7 +212,7 @@ def test_the_weightiest_of_both_directions_count_together(owner: Owner) -> None:
     link(hub, node(owner, "out"), weight=0.9)
     link(node(owner, "in"), hub, weight=0.5)
 
-    assert labels(walk(owner, hub, bounds=Bounds(fan_out=1))) == ["hub", "out"]
+    assert labels(walk(owner, hub, bounds=WalkBounds(fan_out=1))) == ["hub", "out"]
 
 
 def test_a_graph_has_no_more_nodes_than_it_may(owner: Owner) -> None:
@@ -221,17 +222,17 @@ def test_a_graph_has_no_more_nodes_than_it_may(owner: Owner) -> None:
         link(a, b)
         link(b, node(owner, f"c {salience}", salience=salience))
 
-    cut_in_level, cut_between = (walk(owner, a, depth=2, bounds=Bounds(nodes=nodes)) for nodes in (3, 4))
+    cut_in_level, cut_between = (walk(owner, a, depth=2, bounds=WalkBounds(nodes=nodes)) for nodes in (3, 4))
 
     assert (labels(cut_in_level), cut_in_level.truncated) == (["a", "b 0.9", "b 0.5"], True)
     assert (labels(cut_between), cut_between.truncated) == (["a", "b 0.9", "b 0.5", "b 0.1"], True)
-    assert not walk(owner, a, depth=2, bounds=Bounds(nodes=7)).truncated
-    assert not walk(owner, a, depth=1, bounds=Bounds(nodes=4)).truncated
+    assert not walk(owner, a, depth=2, bounds=WalkBounds(nodes=7)).truncated
+    assert not walk(owner, a, depth=1, bounds=WalkBounds(nodes=4)).truncated
 
 
 def test_a_graph_begins_at_no_more_memories_than_it_may_have(owner: Owner) -> None:
     with pytest.raises(Unprocessable):
-        walk(owner, node(owner), node(owner), bounds=Bounds(nodes=1))
+        walk(owner, node(owner), node(owner), bounds=WalkBounds(nodes=1))
 
 
 def test_of_too_many_edges_the_weightiest_are_told(owner: Owner) -> None:
@@ -239,7 +240,7 @@ def test_of_too_many_edges_the_weightiest_are_told(owner: Owner) -> None:
     for number in range(11):
         link(a, b, f"TYPE_{number}", weight=number / 10)
 
-    found = walk(owner, a, bounds=Bounds(nodes=2))
+    found = walk(owner, a, bounds=WalkBounds(nodes=2))
 
     assert [edge.weight for edge in found.edges] == [number / 10 for number in range(10, 0, -1)]
     assert found.truncated
@@ -251,7 +252,7 @@ def test_invisible_neighbours_do_not_cost_the_visible_ones(owner: Owner) -> None
         link(hub, node(colleague), weight=0.9)
     link(hub, node(owner, "seen"), weight=0.1)
 
-    found = walk(owner, hub, bounds=Bounds(fan_out=1))
+    found = walk(owner, hub, bounds=WalkBounds(fan_out=1))
 
     assert (labels(found), found.truncated) == (["hub", "seen"], False)
 
@@ -262,7 +263,7 @@ def test_beyond_so_many_links_no_visible_one_is_looked_for_and_the_graph_says_so
         link(hub, node(colleague), weight=0.9)
     link(hub, node(owner, "seen"), weight=0.1)
 
-    found = walk(owner, hub, bounds=Bounds(fan_out=1))
+    found = walk(owner, hub, bounds=WalkBounds(fan_out=1))
 
     assert (labels(found), found.truncated) == (["hub"], True)
 
@@ -273,7 +274,7 @@ def test_links_of_other_types_do_not_cost_those_asked_for(owner: Owner) -> None:
         link(hub, node(owner), "MENTIONS", weight=0.9)
     link(hub, node(owner, "friend"), "KNOWS", weight=0.1)
 
-    found = walk(owner, hub, types=["KNOWS"], bounds=Bounds(fan_out=1))
+    found = walk(owner, hub, types=["KNOWS"], bounds=WalkBounds(fan_out=1))
 
     assert (labels(found), found.truncated) == (["hub", "friend"], False)
 
@@ -303,7 +304,7 @@ Step = tuple[UUID, UUID, float, str, UUID]
 
 
 def walk_naively(
-    links: Collection[Step], nodes: dict[UUID, float], starts: Sequence[UUID], depth: int, bounds: Bounds
+    links: Collection[Step], nodes: dict[UUID, float], starts: Sequence[UUID], depth: int, bounds: WalkBounds
 ) -> list[list[UUID]]:
     """The levels, breadth first, among nodes with their salience."""
     seen = set(starts)
@@ -321,16 +322,16 @@ def walk_naively(
     return [level for level in levels if level]
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(
     drawn=graphs,
     starts=st.sets(st.integers(0, NODES - 1), min_size=1, max_size=2).map(sorted),
     depth=st.integers(1, 3),
     types=st.sets(st.sampled_from(TYPES)).map(sorted),
-    bounds=st.sampled_from([Bounds(), Bounds(fan_out=2), Bounds(nodes=4), Bounds(nodes=3, fan_out=1)]),
+    bounds=st.sampled_from([WalkBounds(), WalkBounds(fan_out=2), WalkBounds(nodes=4), WalkBounds(nodes=3, fan_out=1)]),
 )
 def test_a_walk_equals_a_naive_one_over_any_graph(
-    owner: Owner, drawn: dict[str, Any], starts: list[int], depth: int, types: list[str], bounds: Bounds
+    owner: Owner, drawn: dict[str, Any], starts: list[int], depth: int, types: list[str], bounds: WalkBounds
 ) -> None:
     salience: list[float] = drawn["salience"]
     rows = [
@@ -356,5 +357,5 @@ def test_a_walk_equals_a_naive_one_over_any_graph(
     assert told == [(each, number) for number, level in enumerate(levels) for each in level]
     between = {each[4] for each in steps if {each[0], each[1]} <= {each.id for each in found.nodes}}
     assert {edge.id for edge in found.edges} == between or found.truncated
-    unbounded = walk_naively(steps, visible, [rows[number].id for number in starts], depth, Bounds())
+    unbounded = walk_naively(steps, visible, [rows[number].id for number in starts], depth, WalkBounds())
     assert found.truncated or levels == unbounded

@@ -7,7 +7,7 @@ import pytest
 from memory.models import Link
 from memory.models.binary import binary_cursor
 from memory.owner import Owner
-from memory.retrieval.graph import Bounds, Graph, walk_graph
+from memory.retrieval.graph import Graph, WalkBounds, walk_graph
 from tests.memory.episodes import NOW
 from tests.memory.gatherings import Sent, rows_read
 from tests.memory.graphs import HUB_LINKS, OTHER_LINKS, make_hub
@@ -15,7 +15,7 @@ from tests.memory.graphs import HUB_LINKS, OTHER_LINKS, make_hub
 pytestmark = pytest.mark.django_db
 
 TABLES = ("memory_links", "memories", "entities", "facts", "conversation_participants")
-BOUNDS = Bounds()
+BOUNDS = WalkBounds()
 
 
 def walk(owner: Owner, start: UUID, depth: int) -> Graph:
@@ -28,6 +28,7 @@ def rows_walked(owner: Owner, start: UUID, depth: int) -> float:
     return rows_read(sent, of=TABLES, cursor_for=binary_cursor)
 
 
+@pytest.mark.slow
 def test_walks_stay_bounded_however_large_a_hub_is(owner: Owner) -> None:
     hub, leaf = make_hub(owner)
     assert Link.objects.count() == HUB_LINKS + OTHER_LINKS

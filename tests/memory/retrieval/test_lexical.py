@@ -6,15 +6,15 @@ import pytest
 
 from memory.models import Account, Memory
 from memory.owner import Owner
-from memory.retrieval.lexical import MOST_MATCHES, MOST_SCORED, MOST_TERMS
 from memory.retrieval.queries import Query
+from memory.retrieval.retrievers.lexical import MAX_MATCHES, MAX_SCORED, MAX_TERMS
 from memory.services.recall.recall import RecallRequest, recall
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.words import (
+    analysis_for,
     count_terms,
     found_by_search,
     found_by_words,
-    orientation_for,
     prefixed,
     texts_by_words,
 )
@@ -79,17 +79,17 @@ def test_of_a_long_question_the_terms_that_say_most_count(owner: Owner) -> None:
     docs = {f"w{number:03}": 1 + number for number in range(100)}
     count_terms(owner.account_id, docs, docs=1_000, tokens=5_000)
 
-    terms = orientation_for(owner, " ".join([*reversed(docs), "unknown"])).terms
+    terms = analysis_for(owner, " ".join([*reversed(docs), "unknown"])).terms
 
-    assert [term.lexeme for term in terms] == [prefixed(owner.account_id, f"w{n:03}") for n in range(MOST_TERMS)]
+    assert [term.lexeme for term in terms] == [prefixed(owner.account_id, f"w{n:03}") for n in range(MAX_TERMS)]
     assert terms[2].weight == pytest.approx(log(1 + (1_000 - 3 + 0.5) / (3 + 0.5)))
 
 
 @pytest.mark.parametrize(
     ("counts", "selecting"),
     [
-        pytest.param({"aa": 10, "bb": MOST_MATCHES - 10, "cc": MOST_MATCHES}, ["aa", "bb"], id="as many as may be"),
-        pytest.param({"aa": 11, "bb": MOST_MATCHES - 10}, ["aa"], id="one too many"),
+        pytest.param({"aa": 10, "bb": MAX_MATCHES - 10, "cc": MAX_MATCHES}, ["aa", "bb"], id="as many as may be"),
+        pytest.param({"aa": 11, "bb": MAX_MATCHES - 10}, ["aa"], id="one too many"),
         pytest.param({"aa": 50_000, "bb": 60_000}, ["aa"], id="one at least"),
         pytest.param({"aa": 0, "bb": 3}, ["bb"], id="none that nothing holds"),
         pytest.param({"aa": 0}, [], id="none at all"),
@@ -98,7 +98,7 @@ def test_of_a_long_question_the_terms_that_say_most_count(owner: Owner) -> None:
 def test_the_most_selective_terms_select(owner: Owner, counts: dict[str, int], selecting: list[str]) -> None:
     count_terms(owner.account_id, counts, docs=100_000, tokens=500_000)
 
-    terms = orientation_for(owner, " ".join(counts)).terms
+    terms = analysis_for(owner, " ".join(counts)).terms
 
     expected = [prefixed(owner.account_id, term) for term in selecting]
     assert [term.lexeme for term in terms if term.selects] == expected
@@ -109,7 +109,7 @@ def test_the_most_selective_terms_select(owner: Owner, counts: dict[str, int], s
 def test_names_count_more_than_other_words_and_expansions_less(owner: Owner) -> None:
     count_terms(owner.account_id, {"weir": 20, "mill": 20, "dam": 20}, docs=1_000, tokens=5_000)
 
-    terms = orientation_for(owner, "weir mill", names=["Mill"], expansions=["dam weir"]).terms
+    terms = analysis_for(owner, "weir mill", names=["Mill"], expansions=["dam weir"]).terms
 
     assert {term.lexeme[6:]: term.weight for term in terms} == pytest.approx(
         {"mill": 5.832495, "weir": 3.888330, "dam": 1.944165}, abs=1e-6
@@ -138,9 +138,9 @@ def test_phrases_that_no_memory_holds_change_nothing(owner: Owner, phrase: str) 
 @pytest.mark.parametrize(
     ("counts", "degraded"),
     [
-        pytest.param({"pump": MOST_SCORED + 1, "seal": MOST_SCORED + 2}, ["common_words"], id="all common"),
-        pytest.param({"pump": MOST_SCORED}, [], id="as many as are scored"),
-        pytest.param({"pump": 9, "seal": MOST_SCORED + 1}, [], id="a rare one"),
+        pytest.param({"pump": MAX_SCORED + 1, "seal": MAX_SCORED + 2}, ["common_words"], id="all common"),
+        pytest.param({"pump": MAX_SCORED}, [], id="as many as are scored"),
+        pytest.param({"pump": 9, "seal": MAX_SCORED + 1}, [], id="a rare one"),
     ],
 )
 def test_who_asks_for_nothing_but_common_words_is_told_so(

@@ -6,14 +6,15 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import Kind
 from memory.providers.deadlines import Deadline
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.packing import JOINED, Passage, pack
+from memory.retrieval.packing import MAX_JOINED_GAP, ContextPassage, pack_passages
 from tests.memory.candidates import found
+from tests.properties import examples
 
 HEAD, GAP = 10, 2
 """What a passage costs besides its texts, a token a character."""
@@ -25,27 +26,27 @@ class Costs:
 
     counted: list[Candidate] = field(default_factory=list)
 
-    def head(self, _first: Candidate) -> int:
+    def head_tokens(self, _first: Candidate) -> int:
         return HEAD
 
-    def line(self, note: Candidate) -> int:
+    def line_tokens(self, note: Candidate) -> int:
         if note not in self.counted:
             self.counted.append(note)
         return len(note.text)
 
-    def between(self, before: Candidate, note: Candidate) -> int:
+    def gap_tokens(self, before: Candidate, note: Candidate) -> int:
         return GAP if (note.index or 0) - (before.index or 0) > 1 else 0
 
-    def least(self, note: Candidate) -> int:
+    def min_line_tokens(self, note: Candidate) -> int:
         return len(note.text) // 2
 
-    def knows(self, note: Candidate) -> bool:
+    def is_counted(self, note: Candidate) -> bool:
         return note in self.counted
 
 
 def price(notes: Sequence[Candidate]) -> int:
     costs = Costs()
-    return HEAD + sum(map(costs.line, notes)) + sum(costs.between(*pair) for pair in pairwise(notes))
+    return HEAD + sum(map(costs.line_tokens, notes)) + sum(costs.gap_tokens(*pair) for pair in pairwise(notes))
 
 
 def said(index: int, length: int = 5, *, conversation_id: str = "c1") -> Candidate:
@@ -58,12 +59,12 @@ def fact(number: int, length: int = 5) -> Candidate:
     return found(number, "x" * length, kind=Kind.FACT, conversation_id="")
 
 
-def indexes(passages: Sequence[Passage]) -> list[list[int | None]]:
+def indexes(passages: Sequence[ContextPassage]) -> list[list[int | None]]:
     return [[note.index for note in passage.notes] for passage in passages]
 
 
 def packed(evidence: Sequence[Candidate], *neighbours: Candidate, budget: int = 1_000, **kept: Any) -> Any:
-    return indexes(pack(evidence, neighbours, budget=budget, prices=Costs(), **kept).passages)
+    return indexes(pack_passages(evidence, neighbours, budget=budget, costs=Costs(), **kept).passages)
 
 
 def test_what_does_not_fit_makes_way_for_what_comes_after_it() -> None:
@@ -130,7 +131,7 @@ def test_a_kept_neighbour_stays_without_its_turn() -> None:
 def test_what_cannot_fit_is_not_even_counted() -> None:
     costs, long = Costs(), said(0, 1_000)
 
-    pack([long, said(10)], (), budget=50, prices=costs)
+    pack_passages([long, said(10)], (), budget=50, costs=costs)
 
     assert costs.counted == [said(10)]
 
@@ -139,7 +140,7 @@ def test_each_line_is_counted_once_however_many_join_it() -> None:
     costs = Costs()
     turns = [said(index) for index in range(30)]
 
-    packed = pack(turns, (), budget=1_000, prices=costs)
+    packed = pack_passages(turns, (), budget=1_000, costs=costs)
 
     assert indexes(packed.passages) == [list(range(30))]
     assert costs.counted == turns
@@ -149,10 +150,10 @@ def test_past_the_deadline_only_what_is_counted_already_goes_in() -> None:
     costs, known = Costs(counted=[said(0), said(20)]), [said(0), said(20)]
     late = Deadline(0.0)
 
-    packed = pack([known[0], said(10), known[1]], (), budget=1_000, prices=costs, deadline=late)
+    packed = pack_passages([known[0], said(10), known[1]], (), budget=1_000, costs=costs, deadline=late)
 
     assert (indexes(packed.passages), packed.is_late) == ([[0], [20]], True)
-    assert not pack(known, (), budget=1_000, prices=costs, deadline=late).is_late
+    assert not pack_passages(known, (), budget=1_000, costs=costs, deadline=late).is_late
 
 
 NOTES = st.lists(
@@ -163,25 +164,25 @@ NOTES = st.lists(
 
 
 @given(notes=NOTES, split=st.integers(0, 20), budget=st.integers(-5, 300))
-@settings(max_examples=150)
+@examples(150)
 def test_whatever_is_packed_keeps_to_its_budget_and_stands_once_and_in_order(
     notes: list[Candidate], split: int, budget: int
 ) -> None:
-    passages = pack(notes[:split], notes[split:], budget=budget, prices=Costs()).passages
+    passages = pack_passages(notes[:split], notes[split:], budget=budget, costs=Costs()).passages
 
     ids = [note.id for passage in passages for note in passage.notes]
     assert sum(price(passage.notes) for passage in passages) <= max(budget, 0)
     assert len(ids) == len(set(ids))
     for run in indexes(passages):
         steps = [after - before for before, after in pairwise(run)]  # type: ignore[operator]
-        assert all(1 <= step <= JOINED for step in steps)
+        assert all(1 <= step <= MAX_JOINED_GAP for step in steps)
 
 
 @given(notes=NOTES, budget=st.integers(0, 300))
-@settings(max_examples=100)
+@examples(100)
 def test_the_best_that_fits_alone_is_always_in(notes: list[Candidate], budget: int) -> None:
     fitting = [note for note in notes if price([note]) <= budget]
 
-    passages = pack(notes, (), budget=budget, prices=Costs()).passages
+    passages = pack_passages(notes, (), budget=budget, costs=Costs()).passages
 
     assert {note.id for note in fitting[:1]} <= {note.id for passage in passages for note in passage.notes}

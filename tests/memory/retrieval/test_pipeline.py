@@ -3,7 +3,7 @@
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import Kind
@@ -11,38 +11,46 @@ from memory.owner import Owner
 from memory.providers.deadlines import Deadline
 from memory.providers.rerankers import reranking_provider
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.fusion import standardized
-from memory.retrieval.pipeline import RERANKED, Run, best_first, keep_pinned, rerank, select
-from memory.retrieval.plans import Moment, Plan, Setting
+from memory.retrieval.pipeline import (
+    MAX_RERANKED,
+    RecallRun,
+    keep_pinned,
+    rerank_candidates,
+    select_candidates,
+    sort_best_first,
+)
+from memory.retrieval.plans import Plan, RecallContext, ScoringContext
 from memory.retrieval.queries import Query
+from memory.retrieval.ranking import fuse_standardized
 from memory.retrieval.selectors import SELECTORS
 from tests.memory.candidates import found, link, numbers, ranked
 from tests.memory.episodes import NOW
+from tests.properties import examples
 from tests.reranker_server import RerankerServer
 
 QUESTION = "where is the archive"
 
 
-def run_of(question: str = QUESTION, *, seconds: float | None = 5, plan: Plan | None = None) -> Run:
-    moment = Moment(owner=Owner(account_id=UUID(int=1)), now=NOW, deadline=Deadline.after(seconds))
-    return Run(plan=plan or Plan(fuse=standardized), moment=moment, query=Query(text=question))
+def run_of(question: str = QUESTION, *, seconds: float | None = 5, plan: Plan | None = None) -> RecallRun:
+    context = RecallContext(owner=Owner(account_id=UUID(int=1)), now=NOW, deadline=Deadline.after(seconds))
+    return RecallRun(plan=plan or Plan(fuse=fuse_standardized), context=context, query=Query(text=question))
 
 
-def reranked(run: Run, candidates: list[Candidate]) -> list[int]:
-    return numbers(rerank(run, candidates, reranking_provider()))
+def reranked(run: RecallRun, candidates: list[Candidate]) -> list[int]:
+    return numbers(rerank_candidates(run, candidates, reranking_provider()))
 
 
 def test_the_reranker_puts_the_best_in_its_order_and_leaves_the_rest_behind_them(
     reranker_server: RerankerServer,
 ) -> None:
-    candidates = ranked(*(1 / number for number in range(1, RERANKED + 3)))
+    candidates = ranked(*(1 / number for number in range(1, MAX_RERANKED + 3)))
     candidates[4].text, candidates[9].text = "the archive", "the archive is here"
     candidates[-1].text = QUESTION
 
     order = reranked(run_of(), candidates)
 
-    first = [10, 5, *(number for number in range(1, RERANKED + 1) if number not in (5, 10))]
-    assert order == [*first, RERANKED + 1, RERANKED + 2]
+    first = [10, 5, *(number for number in range(1, MAX_RERANKED + 1) if number not in (5, 10))]
+    assert order == [*first, MAX_RERANKED + 1, MAX_RERANKED + 2]
 
 
 def test_scores_stay_in_the_new_order_and_the_reranker_s_own_are_told(reranker_server: RerankerServer) -> None:
@@ -89,23 +97,23 @@ def test_without_a_question_there_is_nothing_to_rerank_by(reranker_server: Reran
 
 
 def test_a_plan_without_it_asks_no_reranker(reranker_server: RerankerServer) -> None:
-    run = run_of(plan=Plan(fuse=standardized, reranks=False))
+    run = run_of(plan=Plan(fuse=fuse_standardized, reranks=False))
 
     assert reranked(run, ranked(0.9, 0.8)) == [1, 2]
     assert reranker_server.requests == []
 
 
 def test_selectors_run_in_turn_and_are_timed() -> None:
-    def backwards(candidates: list[Candidate], _setting: Setting) -> list[Candidate]:
+    def backwards(candidates: list[Candidate], _setting: ScoringContext) -> list[Candidate]:
         return list(candidates)[::-1]
 
-    def first_two(candidates: list[Candidate], _setting: Setting) -> list[Candidate]:
+    def first_two(candidates: list[Candidate], _setting: ScoringContext) -> list[Candidate]:
         return list(candidates)[:2]
 
     selectors = {"backwards": backwards, "first_two": first_two}
-    run = run_of(plan=Plan(fuse=standardized, selectors=selectors))  # type: ignore[arg-type]  # lists are sequences
+    run = run_of(plan=Plan(fuse=fuse_standardized, selectors=selectors))  # type: ignore[arg-type]  # lists are sequences
 
-    assert numbers(select(run, ranked(0.9, 0.8, 0.7))) == [3, 2]
+    assert numbers(select_candidates(run, ranked(0.9, 0.8, 0.7))) == [3, 2]
     assert [(metric.technique, metric.results) for metric in run.metrics] == [("backwards", 3), ("first_two", 2)]
 
 
@@ -128,7 +136,7 @@ def test_the_last_ones_make_room_for_what_is_pinned(pinned: list[int], top_k: in
 
 
 @given(st.lists(st.booleans(), max_size=12), st.integers(1, 8))
-@settings(max_examples=60)
+@examples(60)
 def test_as_many_are_kept_as_were_asked_for_in_their_order(pinned: list[bool], top_k: int) -> None:
     candidates = [found(number, pinned=is_pinned) for number, is_pinned in enumerate(pinned)]
 
@@ -142,7 +150,12 @@ def test_as_many_are_kept_as_were_asked_for_in_their_order(pinned: list[bool], t
 def test_of_equals_the_newer_and_then_the_greater_id_comes_first() -> None:
     later = found(1, event_time=NOW.replace(year=2027), score=0.5)
 
-    assert numbers(best_first([found(2, score=0.5), found(3, score=0.5), later, found(4, score=0.6)])) == [4, 1, 3, 2]
+    assert numbers(sort_best_first([found(2, score=0.5), found(3, score=0.5), later, found(4, score=0.6)])) == [
+        4,
+        1,
+        3,
+        2,
+    ]
 
 
 def superseded_in_another_conversation() -> list[Candidate]:
@@ -152,9 +165,9 @@ def superseded_in_another_conversation() -> list[Candidate]:
 
 
 def selected(candidates: list[Candidate]) -> list[Candidate]:
-    run = run_of(plan=Plan(fuse=standardized, selectors=SELECTORS))
+    run = run_of(plan=Plan(fuse=fuse_standardized, selectors=SELECTORS))
     run.links = [link(9, "SUPERSEDES", 10)]
-    return select(run, candidates)
+    return select_candidates(run, candidates)
 
 
 def test_who_gives_way_to_another_conversation_does_not_give_way_to_what_it_superseded() -> None:
@@ -172,16 +185,16 @@ def test_what_is_pinned_does_not_drive_out_what_superseded_it(top_k: int) -> Non
 
 
 @given(st.lists(st.tuples(st.sampled_from(["c1", "c2"]), st.booleans()), min_size=2, max_size=14), st.integers(1, 12))
-@settings(max_examples=60)
+@examples(60)
 def test_no_selector_and_no_pin_undoes_lineage(drawn: list[tuple[str, bool]], top_k: int) -> None:
     candidates = [
         found(at, score=1 - at / 1_000, conversation_id=name, pinned=pinned, kind=Kind.FACT, status="superseded")
         for at, (name, pinned) in enumerate(drawn)
     ]
-    run = run_of(plan=Plan(fuse=standardized, selectors=SELECTORS))
+    run = run_of(plan=Plan(fuse=fuse_standardized, selectors=SELECTORS))
     run.links = [link(at + 1, "SUPERSEDES", at) for at in range(0, len(drawn) - 1, 2)]
 
-    order = numbers(keep_pinned(select(run, candidates), top_k))
+    order = numbers(keep_pinned(select_candidates(run, candidates), top_k))
 
     for at in order:
         if at % 2 == 0 and at + 1 < len(drawn):

@@ -10,15 +10,24 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import Kind
 from memory.retrieval.candidates import IS_NEAR, SHARES_WORDS, Candidate
-from memory.retrieval.ranking import PREFIX, WEIGHTS, Weights, learned, learnt_weights, rank_by, read_weights
+from memory.retrieval.ranking import (
+    SIGNAL_PREFIX,
+    WEIGHTS_FILE,
+    Weights,
+    fuse_learned,
+    learnt_weights,
+    rank_by_weights,
+    read_weights,
+)
 from memory.retrieval.ranking.signals import SIGNALS
 from tests.memory.candidates import asking, found, numbers
 from tests.memory.episodes import NOW
+from tests.properties import examples
 
 NOTHING = Weights(turns={}, others={})
 
@@ -37,12 +46,16 @@ def other(number: int, **fields: Any) -> Candidate:
 
 
 def ranked(by: Weights, *candidates: Candidate, **asked: Any) -> list[float]:
-    rank_by(by, candidates, asking(**asked))
+    rank_by_weights(by, candidates, asking(**asked))
     return [each.score for each in candidates]
 
 
 def parts_of(candidate: Candidate) -> dict[str, float]:
-    return {name.removeprefix(PREFIX): value for name, value in candidate.signals.items() if name.startswith(PREFIX)}
+    return {
+        name.removeprefix(SIGNAL_PREFIX): value
+        for name, value in candidate.signals.items()
+        if name.startswith(SIGNAL_PREFIX)
+    }
 
 
 @pytest.mark.parametrize(
@@ -86,7 +99,7 @@ def test_parts_are_weight_times_signal_and_those_of_nothing_are_not_told() -> No
 
 def test_no_candidates_are_none() -> None:
     assert ranked(weights(words=1.0)) == []
-    learned([], asking())
+    fuse_learned([], asking())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +110,7 @@ def test_one_candidate_is_the_best_there_is(by: Weights) -> None:
     assert ranked(by, other(1, similarity=None, bm25=0.0)) == [1]
 
 
-def test_what_recallers_say_of_it_is_told_beside() -> None:
+def test_what_retrievers_say_of_it_is_told_beside() -> None:
     near, far = turn(1, similarity=0.9, bm25=0.0, ways={"vector"}), turn(5, similarity=0.1, hops=2)
 
     ranked(weights(words=1.0), near, far)
@@ -146,24 +159,24 @@ def test_near_in_meaning_is_said_of_what_meaning_was_compared_by(subjects: list[
 
 
 def test_weights_of_signals_that_there_are_not_are_refused() -> None:
-    with pytest.raises(ValueError, match="no signal hue, pitch to weigh: there are words, content"):
+    with pytest.raises(ValueError, match=r"Not signals: hue, pitch\. Allowed: words, content"):
         Weights(turns={"words": 1.0, "pitch": 1.0}, others={"hue": 1.0})
 
 
 @pytest.mark.parametrize(
     ("told", "complaint"),
     [
-        ('{"turns": {"words": NaN}, "others": {}}', "the weight of words has to be a number from -1e"),
-        ('{"turns": {}, "others": {"covers": -Infinity}}', "the weight of covers has to be a number"),
-        ('{"turns": {"words": "1.0"}, "others": {}}', "the weight of words has to be a number"),
-        ('{"turns": {"words": true}, "others": {}}', "the weight of words has to be a number"),
-        ('{"turns": {"words": null}, "others": {}}', "the weight of words has to be a number"),
-        ('{"turns": {"words": 1e308}, "others": {}}', "the weight of words has to be a number"),
-        (f'{{"turns": {{"words": 1{"0" * 400}}}, "others": {{}}}}', "the weight of words has to be a number"),
-        ('{"turns": {"hue": 1.0}, "others": {}}', "there is no signal hue to weigh"),
-        ('{"turns": [], "others": {}}', '"turns" has to be an object'),
-        ('{"turns": {}}', '"others" has to be an object'),
-        ("[]", '"turns" has to be an object'),
+        ('{"turns": {"words": NaN}, "others": {}}', "The weight of words must be a number from -1e"),
+        ('{"turns": {}, "others": {"covers": -Infinity}}', "The weight of covers must be a number"),
+        ('{"turns": {"words": "1.0"}, "others": {}}', "The weight of words must be a number"),
+        ('{"turns": {"words": true}, "others": {}}', "The weight of words must be a number"),
+        ('{"turns": {"words": null}, "others": {}}', "The weight of words must be a number"),
+        ('{"turns": {"words": 1e308}, "others": {}}', "The weight of words must be a number"),
+        (f'{{"turns": {{"words": 1{"0" * 400}}}, "others": {{}}}}', "The weight of words must be a number"),
+        ('{"turns": {"hue": 1.0}, "others": {}}', "Not signals: hue"),
+        ('{"turns": [], "others": {}}', '"turns" must be an object'),
+        ('{"turns": {}}', '"others" must be an object'),
+        ("[]", '"turns" must be an object'),
         ("{", "Expecting property name"),
         (b"\xff", "can't decode byte 0xff"),
     ],
@@ -195,7 +208,7 @@ def test_only_signals_that_weigh_something_are_computed() -> None:
 
 
 def test_the_weights_that_were_learnt_are_those_in_the_file() -> None:
-    learnt = json.loads(WEIGHTS.read_text(encoding="utf-8"))
+    learnt = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
 
     assert learnt_weights() == Weights(turns=learnt["turns"], others=learnt["others"])
     assert all(math.isfinite(weight) for own in (learnt["turns"], learnt["others"]) for weight in own.values())
@@ -208,7 +221,7 @@ def test_the_learnt_ranker_prefers_what_says_more_of_everything() -> None:
     noted = [other(number, bm25=number, content=number, similarity=number / 10) for number in (9, 5, 1)]
 
     for candidates in (said, noted):
-        learned(candidates, asking())
+        fuse_learned(candidates, asking())
 
         assert numbers(sorted(candidates, key=lambda each: -each.score)) == [9, 5, 1]
 
@@ -234,7 +247,7 @@ def drawn(rows: Sequence[Any]) -> list[Candidate]:
     return made
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(ROWS, WEIGHED, WEIGHED)
 def test_every_relevance_follows_from_the_parts_that_are_told(rows: Any, turns: Any, others: Any) -> None:
     candidates = drawn(rows)
@@ -247,7 +260,7 @@ def test_every_relevance_follows_from_the_parts_that_are_told(rows: Any, turns: 
         assert each.score == pytest.approx(told, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(ROWS, WEIGHED, WEIGHED)
 def test_relevance_is_from_0_to_1_and_1_for_the_best(rows: Any, turns: Any, others: Any) -> None:
     candidates = drawn(rows)
@@ -260,7 +273,7 @@ def test_relevance_is_from_0_to_1_and_1_for_the_best(rows: Any, turns: Any, othe
     assert all(math.isfinite(part) for each in candidates for part in parts_of(each).values())
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(ROWS, WEIGHED, st.integers(0, 1_000))
 def test_the_order_in_which_candidates_come_changes_nothing(rows: Any, by: Any, seed: int) -> None:
     candidates, again = drawn(rows), drawn(rows)

@@ -4,24 +4,24 @@ from dataclasses import astuple
 
 import pytest
 
-from memory.retrieval.ranking import said
-from memory.retrieval.ranking.said import LONGEST_SAID, read_beginning, read_said
+from memory.retrieval.ranking import turns
+from memory.retrieval.ranking.turns import MAX_FEATURE_CHARACTERS, extract_features, turn_features
 
 NUMERALS = ("none", "one", "one two")
 """By how many there are."""
 
 
 def test_what_was_read_is_remembered_by_what_is_looked_at() -> None:
-    long = "kept once " * LONGEST_SAID
+    long = "kept once " * MAX_FEATURE_CHARACTERS
 
-    assert read_said(long) is read_said(f"{long} and more")
-    assert read_said(f"3 {long}") is not read_said(long)
+    assert turn_features(long) is turn_features(f"{long} and more")
+    assert turn_features(f"3 {long}") is not turn_features(long)
 
 
 def test_of_a_text_nothing_is_kept_but_a_digest_and_what_it_is_like() -> None:
-    read = read_said("I painted the cellar yesterday.")
+    read = turn_features("I painted the cellar yesterday.")
 
-    kept = said._read
+    kept = turns._cached_features
     assert any(read is each for each in kept.values())
     assert {(type(key), len(key)) for key in kept} == {(bytes, 16)}
     assert not any(b"cellar" in key for key in kept)
@@ -29,20 +29,20 @@ def test_of_a_text_nothing_is_kept_but_a_digest_and_what_it_is_like() -> None:
 
 
 def test_no_more_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(said, "_read", {})
-    monkeypatch.setattr(said, "MOST_KEPT", 3)
+    monkeypatch.setattr(turns, "_cached_features", {})
+    monkeypatch.setattr(turns, "MAX_CACHED_TEXTS", 3)
 
     for place in [*range(9), *range(9)]:
-        assert read_said(f"{'again ' * place}{NUMERALS[place % 3]}").numbers == place % 3
-        assert len(said._read) <= 3
+        assert turn_features(f"{'again ' * place}{NUMERALS[place % 3]}").numbers == place % 3
+        assert len(turns._cached_features) <= 3
 
 
 @pytest.mark.parametrize("text", ["", "\ud800", "I saw \udfff in Lisbon", "\0", "é", "🦀" * 700], ids=ascii)
 def test_any_text_has_a_digest(text: str) -> None:
-    assert read_said(text) == read_said(text) == read_beginning(text[:LONGEST_SAID])
+    assert turn_features(text) == turn_features(text) == extract_features(text[:MAX_FEATURE_CHARACTERS])
 
 
 def test_texts_that_differ_where_it_is_looked_at_are_told_apart() -> None:
-    filler = "x " * (LONGEST_SAID // 2 - 1)
+    filler = "x " * (MAX_FEATURE_CHARACTERS // 2 - 1)
 
-    assert [read_said(f"{filler}{number}").numbers for number in ("1", "x", "2 3")] == [1, 0, 1]
+    assert [turn_features(f"{filler}{number}").numbers for number in ("1", "x", "2 3")] == [1, 0, 1]

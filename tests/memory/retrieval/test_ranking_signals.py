@@ -9,18 +9,19 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.plans import Orientation, Setting, Term
-from memory.retrieval.queries import Window
-from memory.retrieval.ranking.said import read_said
-from memory.retrieval.ranking.signals import MOST_TOKENS, SIGNALS
-from memory.retrieval.ranking.tables import SITTING, make_table
+from memory.retrieval.plans import QueryAnalysis, ScoringContext, Term
+from memory.retrieval.queries import TimeWindow
+from memory.retrieval.ranking.signals import MAX_LENGTH_TOKENS, SIGNALS
+from memory.retrieval.ranking.tables import SESSION_GAP, make_table
+from memory.retrieval.ranking.turns import turn_features
 from tests.memory.candidates import asking, found
 from tests.memory.episodes import NOW
+from tests.properties import examples
 
 # of two values that differ by more than the least spread, the standard scores
 UP, DOWN = 1.0, -1.0
@@ -35,8 +36,8 @@ def no_turn(number: int, text: str = "", **fields: Any) -> Candidate:
     return found(number, text, **{"kind": Kind.FACT} | fields)
 
 
-def values(name: str, candidates: Sequence[Candidate], setting: Setting | None = None) -> list[float]:
-    computed = SIGNALS[name](make_table(candidates, setting or asking()))
+def values(name: str, candidates: Sequence[Candidate], context: ScoringContext | None = None) -> list[float]:
+    computed = SIGNALS[name](make_table(candidates, context or asking()))
     return [float(each) for each in computed]
 
 
@@ -82,7 +83,7 @@ def test_a_turn_replies_to_one_that_asks(asked: str, expected: list[float]) -> N
 
 
 def test_a_sitting_is_as_good_as_its_three_best_turns() -> None:
-    later = NOW + SITTING + timedelta(seconds=1)
+    later = NOW + SESSION_GAP + timedelta(seconds=1)
     first = [said(n, bm25=bm25) for n, bm25 in enumerate((9.0, 6.0, 3.0, 0.0))]
     second = [said(4, event_time=later, bm25=12.0)]
     candidates = [*first, *second, no_turn(9, bm25=9.0)]
@@ -106,8 +107,8 @@ TERMS = [
 LAMP, THE, CELLAR = 0b001, 0b010, 0b100
 
 
-def asked_for(terms: Sequence[Term]) -> Setting:
-    return replace(asking(), orientation=Orientation(terms=terms))
+def asked_for(terms: Sequence[Term]) -> ScoringContext:
+    return replace(asking(), analysis=QueryAnalysis(terms=terms))
 
 
 @pytest.mark.parametrize(
@@ -134,9 +135,9 @@ def test_content_that_is_covered_counts_by_weight_and_less_where_it_is_beside(
     ("tokens", "share"),
     [
         pytest.param(0, 1, id="of no length"),
-        pytest.param(MOST_TOKENS, 1, id="as long as is good"),
-        pytest.param(2 * MOST_TOKENS, 0.5, id="twice as long"),
-        pytest.param(100 * MOST_TOKENS, 0.01, id="a document"),
+        pytest.param(MAX_LENGTH_TOKENS, 1, id="as long as is good"),
+        pytest.param(2 * MAX_LENGTH_TOKENS, 0.5, id="twice as long"),
+        pytest.param(100 * MAX_LENGTH_TOKENS, 0.01, id="a document"),
     ],
 )
 def test_what_a_long_text_holds_covers_less_and_so_it_does_for_its_neighbours(tokens: int, share: float) -> None:
@@ -152,11 +153,11 @@ def test_what_a_long_text_holds_covers_less_and_so_it_does_for_its_neighbours(to
     [pytest.param("Cellar", [1.0, 0.0], id="who speaks"), pytest.param("Ana", [0.75, 0.25], id="who does not")],
 )
 def test_the_name_of_a_subject_who_speaks_is_nothing_to_cover(speaker: str, covered: list[float]) -> None:
-    setting = asking(subjects=["Cellar"])
+    context = asking(subjects=["Cellar"])
     terms = [*TERMS[:2], replace(TERMS[2], is_subject=True)]
     candidates = [said(0, held=LAMP, speaker=speaker), said(5, held=CELLAR)]
 
-    assert values("covers", candidates, replace(setting, orientation=Orientation(terms=terms))) == covered
+    assert values("covers", candidates, replace(context, analysis=QueryAnalysis(terms=terms))) == covered
 
 
 @pytest.mark.parametrize(
@@ -170,7 +171,7 @@ def test_quoted_is_the_share_of_phrases_that_stand_in_it(phrases: list[str], exp
     held = (2, 1, 0, 1) if phrases else (0, 0, 0, 0)
     candidates = [no_turn(n, quoted=count) if n == 3 else said(n, quoted=count) for n, count in enumerate(held)]
 
-    assert values("quoted", candidates, replace(asking(), orientation=Orientation(phrases=phrases))) == expected
+    assert values("quoted", candidates, replace(asking(), analysis=QueryAnalysis(phrases=phrases))) == expected
 
 
 @pytest.mark.parametrize("terms", [[], [TERMS[1]]], ids=["no words", "no content"])
@@ -201,7 +202,7 @@ def test_turns_of_the_one_who_is_named_are_told(names: list[str], expected: list
     assert values("said_by", candidates, asking(text="What now?", names=names)) == expected
 
 
-DAY = Window(since=NOW, until=NOW + timedelta(days=1))
+DAY = TimeWindow(since=NOW, until=NOW + timedelta(days=1))
 
 
 def test_what_is_of_the_time_asked_for_has_1_and_what_is_not_fades() -> None:
@@ -242,7 +243,7 @@ def test_a_fact_is_of_the_times_at_which_it_began_and_ended(begins: int | None, 
 def test_times_without_a_beginning_or_an_end_are_times(since: int | None, until: int | None, within: bool) -> None:
     opens, closes = (None if day is None else NOW + timedelta(days=day) for day in (since, until))
 
-    [near] = values("of_time", [said(0)], asking(windows=[Window(since=opens, until=closes)]))
+    [near] = values("of_time", [said(0)], asking(windows=[TimeWindow(since=opens, until=closes)]))
 
     assert 0 < near <= 1
     assert (near == 1) == within
@@ -301,7 +302,7 @@ def test_what_a_turn_tells_counts_as_far_as_it_is_about_what_is_asked(name: str,
     # standard scores of meaning and content: 1 and 1, -1 and 1, 1 and -1, -1 and -1
     found_so = [(0.9, 4.0), (0.1, 4.0), (0.9, 0.0), (0.1, 0.0)]
     candidates = [said(n, text, similarity=near, content=told) for n, (near, told) in enumerate(found_so)]
-    [plain] = {getattr(read_said(text), name)}
+    [plain] = {getattr(turn_features(text), name)}
 
     gates = [1 / (1 + exp(-2)), 0.5, 0.5, 1 / (1 + exp(2))] if is_gated else [1, 1, 1, 1]
 
@@ -314,7 +315,8 @@ def test_other_kinds_are_told_from_turns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "counted"), [(0, 0), (1, 1), (300, 300), (MOST_TOKENS, 500), (MOST_TOKENS + 1, 500), (10**6, 500)]
+    ("tokens", "counted"),
+    [(0, 0), (1, 1), (300, 300), (MAX_LENGTH_TOKENS, 500), (MAX_LENGTH_TOKENS + 1, 500), (10**6, 500)],
 )
 def test_length_is_the_logarithm_of_tokens_up_to_so_many(tokens: int, counted: int) -> None:
     assert values("length", [said(0, token_count=tokens)]) == pytest.approx([log1p(counted)])
@@ -345,7 +347,7 @@ TURNS = st.tuples(
 
 
 @pytest.mark.parametrize("name", SIGNALS)
-@settings(max_examples=15)
+@examples(15)
 @given(rows=st.lists(TURNS, max_size=10))
 def test_each_signal_is_one_finite_number_a_candidate_whatever_is_found(name: str, rows: Sequence[Any]) -> None:
     candidates = [

@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Query
-from memory.retrieval.ranking.speakers import Speakers, find_speakers
-from memory.retrieval.rewriters.words import LONGEST_READ
+from memory.retrieval.ranking.turns import Speakers, find_speakers
+from memory.retrieval.rewriters.words import MAX_READ_CHARACTERS
 from tests.memory.candidates import found
 from tests.memory.retrieval.rewriters.asking import rewritten
+from tests.properties import examples
 
 TALKING = ("Ana", "Rui Lima", "Rui Costa", "The Bot", "Will", "Duke of York", "Al")
 
@@ -66,7 +67,7 @@ def test_who_is_asked_about_goes_by_as_much_of_the_name_as_any_does(question: st
         pytest.param("what did i tell ana", {"ana"}, id="beside the user"),
         pytest.param("the king of the hill", set(), id="small words inside names"),
         pytest.param("What did ana paint?", set(), id="not where capitals could have told"),
-        pytest.param(f"{'x ' * (LONGEST_READ // 2)}ana", set(), id="no further than rules read"),
+        pytest.param(f"{'x ' * (MAX_READ_CHARACTERS // 2)}ana", set(), id="no further than rules read"),
     ],
 )
 def test_without_capitals_any_word_may_be_a_name(question: str, asked: set[str]) -> None:
@@ -123,7 +124,7 @@ SPEAKERS = st.lists(st.sampled_from(["", *TALKING, "水泵", "Ana de Souza", " "
 QUESTIONS = st.lists(st.sampled_from(["Ana", "rui", "Rui", "Lima", "de", "did", "'s", "and", "?"]), max_size=8)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(SPEAKERS, QUESTIONS.map(" ".join))
 def test_only_those_who_speak_are_asked_about_in_whatever_order_they_do(speakers: list[str], question: str) -> None:
     told, again = read(question, *speakers), read(question, *reversed(speakers))

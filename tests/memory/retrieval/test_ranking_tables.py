@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.ranking.tables import REACH, SITTING, Table, make_table
+from memory.retrieval.ranking.tables import REACH, SESSION_GAP, Table, make_table
 from tests.memory.candidates import asking, found
 from tests.memory.episodes import NOW
+from tests.properties import examples
 
 STEPS = [step for step in range(-REACH, REACH + 1) if step]
-LONG = SITTING + timedelta(seconds=1)
+LONG = SESSION_GAP + timedelta(seconds=1)
 
 
 def said(
@@ -38,7 +39,7 @@ def table_of(*candidates: Candidate, **asked: Any) -> Table:
 
 
 def sat_together(table: Table) -> list[int]:
-    return [int(each) for each in table.sittings]
+    return [int(each) for each in table.segments]
 
 
 def beside(table: Table) -> dict[tuple[int, int], int]:
@@ -47,7 +48,7 @@ def beside(table: Table) -> dict[tuple[int, int], int]:
     return {
         (number, step): numbers[row]
         for step in STEPS
-        for number, row in zip(numbers, table.beside[step].tolist(), strict=True)
+        for number, row in zip(numbers, table.adjacent[step].tolist(), strict=True)
         if row < table.size
     }
 
@@ -57,7 +58,7 @@ def beside(table: Table) -> dict[tuple[int, int], int]:
     [
         pytest.param([], [], id="nothing"),
         pytest.param([said(1, 0), said(2, 1)], [0, 0], id="one after the other"),
-        pytest.param([said(1, 0), said(2, 1, after=SITTING)], [0, 0], id="just short enough a silence"),
+        pytest.param([said(1, 0), said(2, 1, after=SESSION_GAP)], [0, 0], id="just short enough a silence"),
         pytest.param([said(1, 0), said(2, 1, after=LONG)], [0, 1], id="a longer one"),
         pytest.param([said(1, 0, after=LONG), said(2, 1)], [0, 1], id="times against their order"),
         pytest.param([said(2, 1, after=LONG), said(1, 0)], [1, 0], id="by their index, however they come"),
@@ -202,7 +203,7 @@ def drawn(rows: Sequence[Any]) -> list[Candidate]:
     return made
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(SAID, st.integers(0, 1_000))
 def test_candidates_in_another_order_make_the_same_table_in_that_order(rows: Sequence[Any], seed: int) -> None:
     candidates = drawn(rows)
@@ -210,13 +211,13 @@ def test_candidates_in_another_order_make_the_same_table_in_that_order(rows: Seq
     table, other = (table_of(*each, subjects=["Ana"]) for each in (candidates, mixed))
     at = [candidates.index(each) for each in mixed]
 
-    assert sat_together(other) == table.sittings[at].tolist()
+    assert sat_together(other) == table.segments[at].tolist()
     assert beside(other) == beside(table)
     for name in ("words", "content", "meaning"):
         assert getattr(other, name) == pytest.approx(getattr(table, name)[at], abs=1e-9)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(SAID)
 def test_what_conversations_are_called_does_not_matter(rows: Sequence[Any]) -> None:
     renamed = [({"c1": "z", "c2": "a"}[row[0][0]], row[0][1]) if row[0] else None for row in rows]
@@ -234,7 +235,7 @@ def partition(table: Table) -> set[frozenset[int]]:
     return {frozenset(row for row, each in enumerate(sittings) if each == one) for one in sittings if one >= 0}
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(SAID)
 def test_neighbours_are_mutual_and_sit_together(rows: Sequence[Any]) -> None:
     table = table_of(*drawn(rows))
@@ -242,4 +243,4 @@ def test_neighbours_are_mutual_and_sit_together(rows: Sequence[Any]) -> None:
     pairs = beside(table)
 
     assert all(pairs[later, -step] == number for (number, step), later in pairs.items())
-    assert all(table.sittings[one - 1] == table.sittings[other - 1] >= 0 for (one, _), other in pairs.items())
+    assert all(table.segments[one - 1] == table.segments[other - 1] >= 0 for (one, _), other in pairs.items())

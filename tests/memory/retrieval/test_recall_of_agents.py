@@ -14,9 +14,9 @@ from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Plan
 from memory.retrieval.queries import Query
-from memory.retrieval.ranking import PREFIX, Weights, rank_by
+from memory.retrieval.ranking import SIGNAL_PREFIX, Weights, rank_by_weights
 from memory.retrieval.techniques import choose_plan
-from memory.services.embedding.embed import Embedded, embed_texts
+from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.recall.recall import RecallRequest, recall
 from memory.services.turns.store import TurnDraft, store_turns
@@ -89,7 +89,7 @@ def message_of(who: str, content: str) -> ChatMessage:
     return read_message({"role": who, "content": content, **call})
 
 
-def embed(texts: Sequence[str]) -> Embedded:
+def embed(texts: Sequence[str]) -> EmbeddedTexts:
     embedded = embed_texts([text for text in texts if len(text) <= LONGEST_EMBEDDED], deadline_seconds=PATIENT_SECONDS)
     assert not embedded.error
     return embedded
@@ -115,8 +115,8 @@ def first(owner: Owner, text: str) -> str:
 def signalled(owner: Owner, signal: str, question: str) -> dict[str, float]:
     """What one signal, weighed 1 and alone, makes of each text; of those for which it has something to say."""
     weights = Weights(turns={signal: 1.0}, others={signal: 1.0})
-    found = ask(owner, question, plan=replace(choose_plan(), fuse=partial(rank_by, weights)))
-    return {each.text: each.signals[PREFIX + signal] for each in found if PREFIX + signal in each.signals}
+    found = ask(owner, question, plan=replace(choose_plan(), fuse=partial(rank_by_weights, weights)))
+    return {each.text: each.signals[SIGNAL_PREFIX + signal] for each in found if SIGNAL_PREFIX + signal in each.signals}
 
 
 REDIS = "Redis is the store we keep sessions and counters in; it is an in-memory key-value database."

@@ -13,17 +13,16 @@ from django.db import connection
 
 from memory.models import Account, Kind, Memory
 from memory.owner import Owner
-from memory.retrieval.gathering import gather
-from memory.retrieval.neighbours import read_neighbours
-from memory.retrieval.orientation import MOST_PENDING, orient
-from memory.retrieval.plans import Orientation
-from memory.retrieval.queries import Query, Scope, Window
-from memory.retrieval.recallers import RECALLERS
-from memory.retrieval.surroundings import read_links
-from memory.retrieval.vectors import expression_of_index, name_of_index
+from memory.retrieval.gathering import gather_candidates
+from memory.retrieval.lookups import read_adjacent_turns, read_links_between
+from memory.retrieval.plans import QueryAnalysis
+from memory.retrieval.queries import Query, Scope, TimeWindow
+from memory.retrieval.query_analysis import MAX_PENDING, analyze_query
+from memory.retrieval.retrievers import RETRIEVERS
+from memory.retrieval.retrievers.vector import index_expression, index_name
 from tests.memory.crowds import analyze, crowd, prefer_indexes
 from tests.memory.episodes import MODEL, NOW, WIDTH
-from tests.memory.gatherings import Sent, asked, explain, gathered, moment, steps_of
+from tests.memory.gatherings import Sent, asked, explain, gathered, recall_context, steps_of
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +30,7 @@ LARGE = frozenset(
     {"memories", "memory_vectors", "memory_links", "facts", "fact_versions", "turns", "memory_terms", "entity_names"}
 )
 OWN_ROWS, OTHER_ROWS = 4_000, 8_000
-WINDOW = Window(since=NOW - timedelta(hours=2), until=NOW)
+WINDOW = TimeWindow(since=NOW - timedelta(hours=2), until=NOW)
 QUESTION = asked(
     'What is word3 of "word3 word77" and Name 1003?',
     angle=0.3,
@@ -73,13 +72,14 @@ def owners_like(agent: Owner) -> Iterator[Owner]:
 
 def recall(owner: Owner, query: Query) -> int:
     """The statements of one, each with as much to do as it may have; the number of candidates."""
-    orientation = orient(owner, query, moment(owner))
-    gathered = gather(owner, query, orientation, list(RECALLERS.values()), moment(owner))
-    read_links(owner, [each.id for each in gathered.candidates])
-    read_neighbours(owner, gathered.candidates, query, now=NOW)
+    analysis = analyze_query(owner, query, recall_context(owner))
+    gathered = gather_candidates(owner, query, analysis, list(RETRIEVERS.values()), recall_context(owner))
+    read_links_between(owner, [each.id for each in gathered.candidates])
+    read_adjacent_turns(owner, gathered.candidates, query, now=NOW)
     return len(gathered.candidates)
 
 
+@pytest.mark.slow
 def test_filters_by_time_and_scope_are_conditions_on_vectors_themselves(account: Account, stranger: Account) -> None:
     _first, agent, *_ = crowd(account, rows=OWN_ROWS)
     crowd(stranger, rows=OTHER_ROWS)
@@ -89,7 +89,7 @@ def test_filters_by_time_and_scope_are_conditions_on_vectors_themselves(account:
 
     for owner, fields in product((agent, Owner(account_id=account.id)), FILTERS):
         with Sent() as sent:
-            found = gathered(owner, replace(QUESTION, **fields), Orientation(indexed_rows=OWN_ROWS), "vector")
+            found = gathered(owner, replace(QUESTION, **fields), QueryAnalysis(indexed_rows=OWN_ROWS), "vector")
         [(statement, parameters)] = sent.statements
         assert read_whole(statement, parameters) == set(), (owner, fields)
         assert rows_read(statement, parameters, of="memories") == len(found.candidates) > 10, (owner, fields)
@@ -97,8 +97,8 @@ def test_filters_by_time_and_scope_are_conditions_on_vectors_themselves(account:
 
 def index_vectors(account: Account) -> None:
     """As the job does it, without a transaction of its own."""
-    name = name_of_index(account.id, model=MODEL, width=WIDTH, is_nested=False)
-    indexed = expression_of_index(WIDTH, is_nested=False)
+    name = index_name(account.id, model=MODEL, width=WIDTH, is_nested=False)
+    indexed = index_expression(WIDTH, is_nested=False)
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute(
@@ -114,6 +114,7 @@ def rows_read(statement: str, parameters: Any, *, of: str) -> int:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_agent", [True, False])
 def test_what_others_have_waiting_is_looked_at_no_further_than_it_matters(account: Account, has_agent: bool) -> None:
     _first, agent, *_ = crowd(account, rows=OWN_ROWS)
@@ -123,12 +124,12 @@ def test_what_others_have_waiting_is_looked_at_no_further_than_it_matters(accoun
     owner = replace(agent if has_agent else Owner(account_id=account.id), user_id="ana")
 
     with Sent() as sent:
-        orientation = orient(owner, asked(), moment(owner))
+        analysis = analyze_query(owner, asked(), recall_context(owner))
 
     [(statement, parameters)] = sent.statements
-    assert not orientation.has_pending
+    assert not analysis.has_pending
     assert read_whole(statement, parameters) == set()
-    assert rows_read(statement, parameters, of="memories") <= 2 * MOST_PENDING
+    assert rows_read(statement, parameters, of="memories") <= 2 * MAX_PENDING
 
 
 def read_whole(statement: str, parameters: Any) -> set[str]:

@@ -16,12 +16,12 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.graph import walk_graph
 from memory.retrieval.queries import Query, Scope
 from memory.services.recall.recall import RecallRequest, recall
-from memory.services.records.record import Recorded
+from memory.services.records.record import RecordedTurn
 from tests.memory.episodes import MODEL, NOW, direction
 from tests.memory.goals import aim
 from tests.memory.graphs import store_node
 from tests.memory.recalls import BY_WORDS, found_by_words
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
@@ -47,10 +47,10 @@ def boiler_slots(tier: ReasoningTier = ReasoningTier.STRUCTURED_RATIONALE) -> Sl
 
 
 @pytest.fixture
-def told(owner: Owner) -> Recorded:
+def told(owner: Owner) -> RecordedTurn:
     """A structured turn, and a message beside it, of the boiler."""
     say(owner, turn("What about the boiler?"))
-    return put_record(owner, "c1", slots=boiler_slots())
+    return add_record(owner, "c1", slots=boiler_slots())
 
 
 def allow(owner: Owner, tier: ReasoningTier) -> None:
@@ -62,19 +62,19 @@ def slots_of(found: list[Candidate]) -> set[str]:
 
 
 @pytest.mark.parametrize("slot", SLOTS)
-def test_slots_are_found_by_slot(owner: Owner, told: Recorded, slot: str) -> None:
+def test_slots_are_found_by_slot(owner: Owner, told: RecordedTurn, slot: str) -> None:
     [found] = found_by_words(owner, "boiler", slots=[slot])
 
     assert (found.kind, found.slot, found.record_id) == (Kind.TURN_SLOT, slot, told.record.id)
 
 
-def test_several_slots_are_found_and_nothing_else(owner: Owner, told: Recorded) -> None:
+def test_several_slots_are_found_and_nothing_else(owner: Owner, told: RecordedTurn) -> None:
     found = found_by_words(owner, "boiler", slots=["action", "outcome"], kinds=[Kind.TURN, Kind.TURN_SLOT])
 
     assert {each.slot for each in found} == {"action", "outcome"}
 
 
-def test_slots_are_found_by_meaning_as_well(owner: Owner, told: Recorded) -> None:
+def test_slots_are_found_by_meaning_as_well(owner: Owner, told: RecordedTurn) -> None:
     insert_vectors(owner.account_id, model=MODEL, vectors=[(slot.id, direction(0)) for slot in told.slots])
     asked: dict[str, Any] = {"model": MODEL, "vector": direction(0.1), "slots": ["outcome"]}
 
@@ -83,7 +83,7 @@ def test_slots_are_found_by_meaning_as_well(owner: Owner, told: Recorded) -> Non
     assert [each.text for each in found] == ["The boiler is dry."]
 
 
-def test_without_slots_all_kinds_are_found_and_slots_say_which_they_are(owner: Owner, told: Recorded) -> None:
+def test_without_slots_all_kinds_are_found_and_slots_say_which_they_are(owner: Owner, told: RecordedTurn) -> None:
     found = found_by_words(owner, "boiler")
 
     assert slots_of(found) == set(TurnSlot.Slot.values)
@@ -109,7 +109,7 @@ def test_slots_are_refused_where_nothing_can_have_them(owner: Owner, fields: dic
 def test_no_reasoning_is_found_that_tells_more_than_the_account_allows_now(
     owner: Owner, stored: ReasoningTier, allowed: ReasoningTier
 ) -> None:
-    record = put_record(owner, "c1", slots=boiler_slots(stored))
+    record = add_record(owner, "c1", slots=boiler_slots(stored))
     insert_vectors(owner.account_id, model=MODEL, vectors=[(slot.id, direction(0)) for slot in record.slots])
     allow(owner, allowed)
     is_told = stored != ReasoningTier.NONE and not is_deeper(stored, allowed)
@@ -128,7 +128,7 @@ def at(angle: float) -> dict[str, Any]:
 def test_a_work_episode_is_found_where_the_account_allows_what_it_tells(
     owner: Owner, told: ReasoningTier, allowed: ReasoningTier
 ) -> None:
-    record = put_record(owner, "c1").record
+    record = add_record(owner, "c1").record
     episode = WorkEpisode(kind=Kind.WORK_EPISODE, text="boiler work", log=record.log, tier=told.value)
     episode.first_number, episode.last_number, episode.conversation_id = 0, 0, "c1"
     store_node(owner, episode)
@@ -137,20 +137,20 @@ def test_a_work_episode_is_found_where_the_account_allows_what_it_tells(
     assert bool(found_by_words(owner, "boiler")) == (not is_deeper(told, allowed))
 
 
-def test_what_is_allowed_again_is_found_again(owner: Owner, told: Recorded) -> None:
+def test_what_is_allowed_again_is_found_again(owner: Owner, told: RecordedTurn) -> None:
     for tier, is_found in ((ReasoningTier.NONE, False), (ReasoningTier.RAW_TRACE, True)):
         allow(owner, tier)
 
         assert bool(found_by_words(owner, "siphon", slots=["reasoning"])) == is_found
 
 
-def test_another_accounts_policy_is_its_own(owner: Owner, stranger: Account, told: Recorded) -> None:
+def test_another_accounts_policy_is_its_own(owner: Owner, stranger: Account, told: RecordedTurn) -> None:
     Account.objects.filter(id=stranger.id).update(reasoning_tier=ReasoningTier.NONE.value)
 
     assert found_by_words(owner, "siphon", slots=["reasoning"])
 
 
-def test_a_pinned_reasoning_is_told_no_further_than_is_allowed(owner: Owner, told: Recorded) -> None:
+def test_a_pinned_reasoning_is_told_no_further_than_is_allowed(owner: Owner, told: RecordedTurn) -> None:
     TurnSlot.objects.filter(record_id=told.record.id).update(pinned=True)
     allow(owner, ReasoningTier.NONE)
 
@@ -160,7 +160,7 @@ def test_a_pinned_reasoning_is_told_no_further_than_is_allowed(owner: Owner, tol
 @pytest.mark.parametrize("allowed", TIERS)
 def test_a_walk_over_links_shows_no_reasoning_that_is_not_allowed(owner: Owner, allowed: ReasoningTier) -> None:
     goal = aim(owner, "Mend it.")
-    put_record(owner, "c1", slots=boiler_slots(), goal_id=goal.id)
+    add_record(owner, "c1", slots=boiler_slots(), goal_id=goal.id)
     allow(owner, allowed)
 
     labels = {node.label for node in walk_graph(owner, [goal.id], depth=1, now=NOW).nodes}
@@ -170,14 +170,14 @@ def test_a_walk_over_links_shows_no_reasoning_that_is_not_allowed(owner: Owner, 
     assert "The boiler is dry." in labels
 
 
-def test_archived_levels_of_a_slot_are_not_found(owner: Owner, told: Recorded) -> None:
+def test_archived_levels_of_a_slot_are_not_found(owner: Owner, told: RecordedTurn) -> None:
     TurnSlot.objects.filter(record_id=told.record.id, slot="outcome").update(archived=True)
 
     assert slots_of(found_by_words(owner, "boiler")) == {"observation", "reasoning", "action"}
 
 
 def test_a_recall_of_slots_takes_two_statements(
-    owner: Owner, told: Recorded, django_assert_num_queries: DjangoAssertNumQueries
+    owner: Owner, told: RecordedTurn, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     found_by_words(owner, "boiler", conversation_id="c1", slots=["outcome"])
 
@@ -187,8 +187,8 @@ def test_a_recall_of_slots_takes_two_statements(
 
 def test_slots_of_an_open_goal_count_for_more(owner: Owner) -> None:
     goal = aim(owner, "Mend the heating.")
-    put_record(owner, "c1", slots=boiler_slots(), goal_id=goal.id)
-    put_record(owner, "c1", slots=boiler_slots())
+    add_record(owner, "c1", slots=boiler_slots(), goal_id=goal.id)
+    add_record(owner, "c1", slots=boiler_slots())
 
     of_goal, other = found_by_words(owner, "dry", slots=["outcome"])
 

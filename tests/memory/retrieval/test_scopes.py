@@ -14,23 +14,23 @@ from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.orientation import orient
-from memory.retrieval.plans import Orientation
+from memory.retrieval.plans import QueryAnalysis
 from memory.retrieval.queries import Posture, Query, Scope
-from memory.retrieval.scopes import MEMBERS, Place, check_scopes
-from memory.services.conversations.lifecycle import Opening, create_conversation
+from memory.retrieval.query_analysis import analyze_query
+from memory.retrieval.scopes import SCOPE_TESTS, SearchScope, check_scopes
+from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import MODEL, NOW, direction
-from tests.memory.gatherings import asked, gathered, moment
+from tests.memory.gatherings import asked, gathered, recall_context
 from tests.memory.graphs import node, store_node
 from tests.memory.learnings import learn, team_of
 from tests.memory.recalls import found_by_words
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.turns import say, turn
 
 SCOPES = [pytest.param(scope, id=scope.value) for scope in Scope]
 HERE, BEFORE, LONG_BEFORE, ELSEWHERE = "c1", "c0", "c00", "c9"
-PLACE = Place.of(Query(text="", conversation_id=HERE), Orientation(), user_id="ana")
+PLACE = SearchScope.of(Query(text="", conversation_id=HERE), QueryAnalysis(), user_id="ana")
 COLUMNS = ("conversation_id", "channel", "user_id")
 PLAIN = (Kind.ENTITY, Kind.STRATEGY, Kind.GOAL, Kind.ARTIFACT, Kind.EPISODE, Kind.TURN_SLOT, Kind.WORK_EPISODE)
 
@@ -46,7 +46,7 @@ def resumed(owner: Owner) -> None:
     """The conversation at hand resumes one that resumes another; a further one is of something else."""
     before = ""
     for conversation_id in (LONG_BEFORE, BEFORE, HERE):
-        create_conversation(owner, conversation_id, opening=Opening(continues=before), now=NOW)
+        create_conversation(owner, conversation_id, defaults=ConversationDefaults(continues=before), now=NOW)
         before = conversation_id
 
 
@@ -62,7 +62,7 @@ def memories_everywhere(owner: Owner, resumed: None) -> None:
         own = dict(zip(COLUMNS, of_fact, strict=True))
         store_node(owner, Fact(kind=Kind.FACT, text=f"boiler fact {of_fact}", recorded_at=NOW, **own))
     for conversation_id, channel in ((HERE, "_global"), (BEFORE, "_global"), (ELSEWHERE, "_global"), ("g", "garden")):
-        put_record(replace(owner, channel=channel), conversation_id, slots=boiler_slots())
+        add_record(replace(owner, channel=channel), conversation_id, slots=boiler_slots())
     keep(owner, context_of(owner), entry("boiler entry"))
     learn(owner, team_of(owner).id, "boiler learning")
 
@@ -76,10 +76,10 @@ def boiler_slots() -> Slots:
     )
 
 
-def place_of(reader: Owner) -> Place:
+def place_of(reader: Owner) -> SearchScope:
     """Where the conversation at hand is."""
     query = Query(text="", conversation_id=HERE)
-    return Place.of(query, orient(reader, query, moment(reader)), user_id=reader.user_id)
+    return SearchScope.of(query, analyze_query(reader, query, recall_context(reader)), user_id=reader.user_id)
 
 
 def ids(candidates: list[Candidate]) -> set[UUID]:
@@ -95,7 +95,7 @@ def test_what_a_scope_lets_through_is_what_it_prefers(reader: Owner) -> None:
     for scope in Scope:
         within = found_by_words(reader, "boiler", conversation_id=HERE, scopes=[scope])
 
-        assert ids(within) == ids([each for each in everything if MEMBERS[scope](each, place)]), scope
+        assert ids(within) == ids([each for each in everything if SCOPE_TESTS[scope](each, place)]), scope
         assert 0 < len(within) < len(everything), scope
 
 
@@ -146,7 +146,7 @@ def test_a_scope_holds_the_same_whether_memories_or_vectors_are_searched(reader:
     query = asked("boiler", angle=0.1, **fields)
 
     by_words, by_meaning = (
-        gathered(reader, query, orient(reader, query, moment(reader)), name).candidates
+        gathered(reader, query, analyze_query(reader, query, recall_context(reader)), name).candidates
         for name in ("lexical", "vector")
     )
 
@@ -210,7 +210,7 @@ def test_without_a_conversation_and_scopes_nothing_is_preferred(reader: Owner, p
 def test_scopes_without_a_conversation_are_preferred_as_they_were_sent(reader: Owner) -> None:
     found = found_by_words(reader, "boiler", scopes=[Scope.PROFILE, Scope.WORKSPACE])
 
-    of_user = [each for each in found if MEMBERS[Scope.PROFILE](each, PLACE)]
+    of_user = [each for each in found if SCOPE_TESTS[Scope.PROFILE](each, PLACE)]
     assert {each.signals["scope"] for each in of_user} == {1.3}
     assert {each.signals["scope"] for each in found if each not in of_user} == {1.2}
 
@@ -227,14 +227,14 @@ def test_a_conversation_that_there_is_not_prefers_none_of_its_scopes(reader: Own
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        pytest.param({"scopes": [Scope.SESSION]}, "of a conversation", id="session of none"),
-        pytest.param({"scopes": [Scope.WORKSPACE, Scope.TURN]}, "of a conversation", id="turn of none"),
-        pytest.param({"scopes": [Scope.LINEAGE]}, "of a conversation", id="lineage of none"),
-        pytest.param({"scopes": [Scope.PROFILE]}, "of a user", id="profile of nobody"),
+        pytest.param({"scopes": [Scope.SESSION]}, "need a conversation", id="session of none"),
+        pytest.param({"scopes": [Scope.WORKSPACE, Scope.TURN]}, "need a conversation", id="turn of none"),
+        pytest.param({"scopes": [Scope.LINEAGE]}, "need a conversation", id="lineage of none"),
+        pytest.param({"scopes": [Scope.PROFILE]}, "needs a user", id="profile of nobody"),
         pytest.param(
-            {"scopes": [Scope.TURN], "kinds": [Kind.FACT], "conversation_id": HERE}, "none of the scopes", id="no turns"
+            {"scopes": [Scope.TURN], "kinds": [Kind.FACT], "conversation_id": HERE}, "None of the scopes", id="no turns"
         ),
-        pytest.param({"scopes": [Scope.WORKSPACE], "kinds": [Kind.EPISODE]}, "none of the scopes", id="no knowledge"),
+        pytest.param({"scopes": [Scope.WORKSPACE], "kinds": [Kind.EPISODE]}, "None of the scopes", id="no knowledge"),
     ],
 )
 def test_scopes_that_nothing_can_be_in_are_refused(fields: dict[str, Any], reason: str) -> None:

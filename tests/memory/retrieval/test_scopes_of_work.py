@@ -11,14 +11,14 @@ from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Posture, Scope
-from memory.services.conversations.lifecycle import Opening, create_conversation
+from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim
 from tests.memory.graphs import link, node, store_node
 from tests.memory.learnings import learn, team_of
 from tests.memory.recalls import found_by_words
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
@@ -30,7 +30,7 @@ HERE, BEFORE, THEIRS = "c1", "c0", "theirs"
 def resumed(owner: Owner) -> None:
     """The conversation at hand resumes another one."""
     for conversation_id, continues in ((BEFORE, ""), (HERE, BEFORE)):
-        create_conversation(owner, conversation_id, opening=Opening(continues=continues), now=NOW)
+        create_conversation(owner, conversation_id, defaults=ConversationDefaults(continues=continues), now=NOW)
 
 
 def reasoned(text: str = "use a siphon for the boiler") -> Slots:
@@ -60,9 +60,9 @@ def test_a_turn_holds_the_request_and_what_tools_answered_since(owner: Owner) ->
 
 
 def test_a_turn_holds_the_slots_of_work_in_progress(owner: Owner) -> None:
-    put_record(owner, HERE, slots=worked("boiler done"))
-    put_record(owner, HERE, slots=Slots(observation=Observation(text="boiler drips"), action=Action(text="boiler off")))
-    put_record(owner, BEFORE, slots=Slots(observation=Observation(text="boiler dripped")))
+    add_record(owner, HERE, slots=worked("boiler done"))
+    add_record(owner, HERE, slots=Slots(observation=Observation(text="boiler drips"), action=Action(text="boiler off")))
+    add_record(owner, BEFORE, slots=Slots(observation=Observation(text="boiler dripped")))
 
     assert within(owner, Scope.TURN) == {"boiler drips", "boiler off"}
 
@@ -70,7 +70,7 @@ def test_a_turn_holds_the_slots_of_work_in_progress(owner: Owner) -> None:
 def test_a_session_holds_the_details_of_the_conversation(owner: Owner) -> None:
     for conversation_id in (BEFORE, HERE):
         say(owner, turn(f"boiler said in {conversation_id}"), conversation_id=conversation_id)
-        put_record(owner, conversation_id, slots=worked(f"boiler result of {conversation_id}"))
+        add_record(owner, conversation_id, slots=worked(f"boiler result of {conversation_id}"))
 
     assert within(owner, Scope.SESSION) == {
         *("boiler said in c1", "boiler result of c1", "Worked: boiler result of c1"),
@@ -78,10 +78,10 @@ def test_a_session_holds_the_details_of_the_conversation(owner: Owner) -> None:
 
 
 def test_a_lineage_holds_decisions_blockers_and_next_steps_of_what_is_resumed(owner: Owner) -> None:
-    put_record(owner, BEFORE, slots=reasoned())
-    put_record(owner, BEFORE, slots=worked("the boiler is to be filled next", status="open"))
+    add_record(owner, BEFORE, slots=reasoned())
+    add_record(owner, BEFORE, slots=worked("the boiler is to be filled next", status="open"))
     node(owner, "boiler work so far", kind=Kind.WORK_EPISODE, conversation_id=BEFORE)
-    put_record(owner, HERE, slots=worked("boiler result of now"))
+    add_record(owner, HERE, slots=worked("boiler result of now"))
 
     assert within(owner, Scope.LINEAGE) == {
         "Decided: use a siphon for the boiler\nBlocked by: the boiler valve is not delivered",
@@ -91,8 +91,8 @@ def test_a_lineage_holds_decisions_blockers_and_next_steps_of_what_is_resumed(ow
 
 def test_a_workspace_holds_decisions_rules_and_artifacts_of_the_project(owner: Owner) -> None:
     project = replace(owner, channel="house")
-    put_record(project, "of the project", slots=reasoned("drain the boiler"))
-    put_record(owner, "of no project", slots=reasoned("fill the boiler"))
+    add_record(project, "of the project", slots=reasoned("drain the boiler"))
+    add_record(owner, "of no project", slots=reasoned("fill the boiler"))
     keep(owner, context_of(owner), entry("boiler rule"))
     learn(owner, team_of(owner).id, "boiler learning")
     aim(owner, "boiler goal")
@@ -126,7 +126,7 @@ def test_an_active_turn_finds_outcomes_of_its_session_first_and_a_resume_those_o
     owner: Owner, posture: Posture, first: str
 ) -> None:
     for conversation_id in (BEFORE, HERE):
-        put_record(owner, conversation_id, slots=worked("The boiler leaks."))
+        add_record(owner, conversation_id, slots=worked("The boiler leaks."))
 
     found = found_by_words(owner, "boiler", conversation_id=HERE, posture=posture, slots=["outcome"])
 
@@ -135,8 +135,8 @@ def test_an_active_turn_finds_outcomes_of_its_session_first_and_a_resume_those_o
 
 
 def test_what_was_resumed_of_strangers_stays_behind_the_wall(owner: Owner, account: Account) -> None:
-    create_conversation(owner, "further", opening=Opening(continues=BEFORE), now=NOW)
-    put_record(owner, BEFORE, slots=reasoned())
+    create_conversation(owner, "further", defaults=ConversationDefaults(continues=BEFORE), now=NOW)
+    add_record(owner, BEFORE, slots=reasoned())
     colleague = replace(owner, agent_id="colleague")
     Participant.objects.create(account=account, agent_id="colleague", conversation_id=HERE)
 

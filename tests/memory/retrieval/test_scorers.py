@@ -5,18 +5,19 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.kinds import spec_of
 from memory.models import Kind
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.plans import LinkBetween, Orientation, Setting
-from memory.retrieval.queries import Posture, Query, Window
+from memory.retrieval.plans import LinkBetween, QueryAnalysis, ScoringContext
+from memory.retrieval.queries import Posture, Query, TimeWindow
 from memory.retrieval.scorers import SCORERS
-from memory.retrieval.scorers.kind_weight import KIND_WEIGHTS
 from tests.memory.candidates import asking, factor_of, found, goals
 from tests.memory.episodes import NOW
+from tests.properties import examples
 
 NAMES = [pytest.param(name, id=name) for name in SCORERS]
 LEAST, MOST = 0.5, 1.5
@@ -55,21 +56,24 @@ LINKS = st.builds(
 )
 
 
-FULL = Setting(
+FULL = ScoringContext(
     owner=Owner(account_id=UUID(int=1), user_id="ana"),
     query=Query(
         text="anything",
         conversation_id="c1",
         posture=Posture.RESUME,
-        windows=[Window(since=NOW - timedelta(days=9), until=NOW), Window(since=None, until=NOW - timedelta(days=90))],
+        windows=[
+            TimeWindow(since=NOW - timedelta(days=9), until=NOW),
+            TimeWindow(since=None, until=NOW - timedelta(days=90)),
+        ],
         speakers=["Ana", "user"],
     ),
-    orientation=Orientation(entities=[UUID(int=1)], lineage=["c0"], first_of_turn=5, goals=goals(2, 3)),
+    analysis=QueryAnalysis(entities=[UUID(int=1)], lineage=["c0"], first_of_turn=5, goals=goals(2, 3)),
     now=NOW,
 )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(CANDIDATES, st.lists(LINKS, max_size=6))
 def test_every_factor_stays_within_bounds_and_the_score_is_their_product(
     candidate: Candidate, links: list[LinkBetween]
@@ -102,7 +106,7 @@ def test_no_candidates_are_nothing_to_do(name: str) -> None:
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.value) for kind in Kind])
 def test_every_kind_has_its_weight(kind: Kind) -> None:
-    assert KIND_WEIGHTS[kind] in {0.3, 0.25, 0.2, 0.15}
+    assert spec_of(kind).recall_weight in {0.3, 0.25, 0.2, 0.15}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +125,7 @@ def test_kinds_are_weighed_as_documented(kind: Kind, factor: float) -> None:
     assert factor_of("kind_weight", asking(), kind=kind) == pytest.approx(factor)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(SHARES, SHARES)
 def test_more_salience_never_scores_lower(salience: float, other: float) -> None:
     less, more = sorted((salience, other))

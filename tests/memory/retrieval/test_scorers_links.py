@@ -9,20 +9,20 @@ import pytest
 from memory.models import Kind
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.plans import LinkBetween, Orientation, Setting
+from memory.retrieval.plans import LinkBetween, QueryAnalysis, ScoringContext
 from memory.retrieval.scorers import SCORERS
 from tests.memory.candidates import asking, found, goals, link
 
 
-def scored(name: str, setting: Setting, *candidates: Candidate) -> dict[int, float]:
+def scored(name: str, context: ScoringContext, *candidates: Candidate) -> dict[int, float]:
     """The factor of each candidate, by its number."""
-    SCORERS[name](candidates, setting)
+    SCORERS[name](candidates, context)
     return {each.id.int: each.signals.get(name, 1.0) for each in candidates}
 
 
-def at_work(*links: LinkBetween, conversation_id: str = "") -> Setting:
+def at_work(*links: LinkBetween, conversation_id: str = "") -> ScoringContext:
     """Goals 1 and 2 are open, 1 is the more urgent one."""
-    return replace(asking(*links, conversation_id=conversation_id), orientation=Orientation(goals=goals(1, 2)))
+    return replace(asking(*links, conversation_id=conversation_id), analysis=QueryAnalysis(goals=goals(1, 2)))
 
 
 @pytest.mark.parametrize(
@@ -113,16 +113,16 @@ def test_links_to_what_the_question_names_count_by_their_number(
     fields: dict[str, Any], links: list[LinkBetween], factor: float, reasons: list[str]
 ) -> None:
     owner = Owner(account_id=UUID(int=1), user_id="ana")
-    setting = replace(asking(*links), owner=owner, orientation=Orientation(entities=[UUID(int=5)]))
+    context = replace(asking(*links), owner=owner, analysis=QueryAnalysis(entities=[UUID(int=5)]))
     candidate, own = found(9, **fields), found(6, kind=Kind.FACT, user_id="ana")
 
-    assert scored("relationship", setting, candidate, own)[9] == pytest.approx(factor)
+    assert scored("relationship", context, candidate, own)[9] == pytest.approx(factor)
     assert candidate.reasons == reasons
 
 
 def test_what_the_question_names_is_named() -> None:
     entity = found(5, kind=Kind.ENTITY)
-    setting = replace(asking(), orientation=Orientation(entities=[UUID(int=5)]))
+    context = replace(asking(), analysis=QueryAnalysis(entities=[UUID(int=5)]))
 
-    assert scored("relationship", setting, entity) == {5: 1.3}
+    assert scored("relationship", context, entity) == {5: 1.3}
     assert entity.reasons == ["named in the question"]

@@ -4,17 +4,18 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import Kind
-from memory.retrieval.queries import Window
+from memory.retrieval.queries import TimeWindow
 from memory.retrieval.scorers import SCORERS
 from tests.memory.candidates import asking, factor_of, found
 from tests.memory.episodes import NOW
 from tests.memory.facts import day
+from tests.properties import examples
 
-TENTH_TO_TWENTIETH = Window(since=day(-10), until=day(-2))
+TENTH_TO_TWENTIETH = TimeWindow(since=day(-10), until=day(-2))
 
 
 @pytest.mark.parametrize(("temporal", "factor"), [("current", 1.2), ("past", 0.7), ("future", 1.0), ("", 1.0)])
@@ -26,12 +27,14 @@ def test_what_is_so_now_comes_before_what_was(temporal: str, factor: float) -> N
     ("asked", "factor"),
     [
         pytest.param({"as_of": day(-100)}, 1.0, id="as of then"),
-        pytest.param({"windows": [Window(since=day(-9), until=day(-2))]}, 1.0, id="a time that is over"),
-        pytest.param({"windows": [Window(since=day(-9), until=NOW)]}, 1.0, id="a time that is just over"),
-        pytest.param({"windows": [Window(since=day(-9), until=day(1))]}, 0.7, id="a time that lasts"),
-        pytest.param({"windows": [Window(since=day(-9), until=None)]}, 0.7, id="a time without end"),
+        pytest.param({"windows": [TimeWindow(since=day(-9), until=day(-2))]}, 1.0, id="a time that is over"),
+        pytest.param({"windows": [TimeWindow(since=day(-9), until=NOW)]}, 1.0, id="a time that is just over"),
+        pytest.param({"windows": [TimeWindow(since=day(-9), until=day(1))]}, 0.7, id="a time that lasts"),
+        pytest.param({"windows": [TimeWindow(since=day(-9), until=None)]}, 0.7, id="a time without end"),
         pytest.param(
-            {"windows": [Window(since=day(-9), until=day(-8)), Window(since=day(-1), until=day(1))]}, 0.7, id="one each"
+            {"windows": [TimeWindow(since=day(-9), until=day(-8)), TimeWindow(since=day(-1), until=day(1))]},
+            0.7,
+            id="one each",
         ),
     ],
 )
@@ -114,17 +117,17 @@ def test_a_fact_is_of_the_time_in_which_it_was_true(
     ("windows", "factor"),
     [
         pytest.param([], 1.0, id="none"),
-        pytest.param([Window(since=None, until=None)], 1.3, id="all of time"),
-        pytest.param([Window(since=day(1), until=None)], 1.15, id="from a day later on"),
-        pytest.param([Window(since=None, until=day(-2))], 1.075, id="until two days before"),
-        pytest.param([TENTH_TO_TWENTIETH, Window(since=day(-1), until=day(1))], 1.3, id="the nearest of two"),
+        pytest.param([TimeWindow(since=None, until=None)], 1.3, id="all of time"),
+        pytest.param([TimeWindow(since=day(1), until=None)], 1.15, id="from a day later on"),
+        pytest.param([TimeWindow(since=None, until=day(-2))], 1.075, id="until two days before"),
+        pytest.param([TENTH_TO_TWENTIETH, TimeWindow(since=day(-1), until=day(1))], 1.3, id="the nearest of two"),
     ],
 )
-def test_windows_may_be_open_or_many(windows: list[Window], factor: float) -> None:
+def test_windows_may_be_open_or_many(windows: list[TimeWindow], factor: float) -> None:
     assert factor_of("window", asking(windows=windows), event_time=NOW) == pytest.approx(factor)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.floats(0, 500), st.floats(0, 500))
 def test_what_is_nearer_to_the_time_asked_about_never_counts_less(days: float, other: float) -> None:
     nearer, farther = sorted((days, other))

@@ -1,12 +1,13 @@
 """Diversity: one conversation leaves places to others that are nearly as good, and to no others."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.selectors.diversity import diversity
+from memory.retrieval.selectors import diversify_conversations
 from tests.memory.candidates import asking, found, numbers, ranked
+from tests.properties import examples
 
 TEN = (0.98, 0.97, 0.96, 0.95, 0.94, 0.93, 0.92, 0.91, 0.90, 0.89)
 
@@ -29,11 +30,11 @@ def with_others(*scores: float, conversation_id: str = "c2") -> list[Candidate]:
 def test_beyond_eight_of_ten_a_conversation_waits_for_what_is_nearly_as_good(
     others: list[float], order: list[int]
 ) -> None:
-    assert numbers(diversity(with_others(*others), asking(top_k=10))) == order
+    assert numbers(diversify_conversations(with_others(*others), asking(top_k=10))) == order
 
 
 def test_who_gave_way_has_no_greater_score_than_whom_it_gave_way_to() -> None:
-    ordered = diversity(with_others(0.85), asking(top_k=10))
+    ordered = diversify_conversations(with_others(0.85), asking(top_k=10))
 
     assert [each.score for each in ordered] == sorted((each.score for each in ordered), reverse=True)
     assert ordered[9].signals["diversity"] == pytest.approx(0.85 / 0.90)
@@ -41,7 +42,7 @@ def test_who_gave_way_has_no_greater_score_than_whom_it_gave_way_to() -> None:
 
 
 def test_the_active_conversation_may_take_all_places() -> None:
-    ordered = diversity(with_others(0.89), asking(top_k=10, conversation_id="c1"))
+    ordered = diversify_conversations(with_others(0.89), asking(top_k=10, conversation_id="c1"))
 
     assert numbers(ordered) == [*range(1, 12)]
 
@@ -49,23 +50,23 @@ def test_the_active_conversation_may_take_all_places() -> None:
 def test_what_is_of_no_conversation_neither_waits_nor_counts() -> None:
     facts = ranked(*TEN, conversation_id="")
 
-    assert diversity([*facts, *with_others(0.5)[10:]], asking(top_k=10))[:10] == facts
+    assert diversify_conversations([*facts, *with_others(0.5)[10:]], asking(top_k=10))[:10] == facts
 
 
 def test_a_few_results_are_left_alone() -> None:
     candidates = with_others(0.89)
 
-    assert diversity(candidates, asking(top_k=4))[:4] == candidates[:4]
+    assert diversify_conversations(candidates, asking(top_k=4))[:4] == candidates[:4]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "c1", "c2", "c3"]), st.floats(0, 2)), max_size=30), st.integers(1, 12))
-@settings(max_examples=80)
+@examples(80)
 def test_nobody_is_lost_and_a_conversation_keeps_its_order(drawn: list[tuple[str, float]], top_k: int) -> None:
     drawn.sort(key=lambda each: -each[1])
     candidates = [found(at, score=score, conversation_id=name) for at, (name, score) in enumerate(drawn)]
     of = {candidate.id.int: candidate.conversation_id for candidate in candidates}
 
-    ordered = numbers(diversity(candidates, asking(top_k=top_k)))
+    ordered = numbers(diversify_conversations(candidates, asking(top_k=top_k)))
 
     assert sorted(ordered) == numbers(candidates)
     for conversation in set(of.values()):

@@ -5,14 +5,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.selectors.duplicates import FEWEST_COMPARED, duplicates
+from memory.retrieval.selectors import MIN_COMPARED, join_duplicates
 from tests.memory.candidates import asking, found, numbers
 from tests.memory.episodes import NOW
+from tests.properties import examples
 
 WORDS = (
     "pays",
@@ -35,11 +36,11 @@ TITLES = ("Actually", "Really", "Please", "Basically", "Yeah!", "Hi,", "Hey.", "
 NEGATIONS = ("not", "no longer", "never", "without", "no", "cannot", "nobody")
 
 sentences = st.lists(st.sampled_from(WORDS), min_size=2, max_size=7).map(" ".join)
-unchanging = settings(max_examples=60)
+unchanging = examples(60)
 
 
 def are_merged(one: str, other: str, **fields: Any) -> bool:
-    kept = duplicates([found(1, one), found(2, other, **fields)], asking())
+    kept = join_duplicates([found(1, one), found(2, other, **fields)], asking())
     return len(kept) == 1
 
 
@@ -130,12 +131,12 @@ def test_the_same_written_otherwise_is_always_merged(sentence: str, write: Any) 
 def test_nobody_is_lost_the_order_stays_and_twice_is_once(texts: list[str]) -> None:
     given_ones = [found(number, text) for number, text in enumerate(texts, start=1)]
 
-    once = duplicates(given_ones, asking())
+    once = join_duplicates(given_ones, asking())
 
     accounted = [each.int for first in once for each in (first.id, *first.also)]
     assert sorted(accounted) == numbers(given_ones)
     assert numbers(once) == sorted(numbers(once))
-    assert duplicates(once, asking()) == once
+    assert join_duplicates(once, asking()) == once
     assert all(first.also == sorted(first.also) for first in once)
 
 
@@ -171,34 +172,34 @@ def test_what_is_said_again_the_same_day_is_merged() -> None:
 def test_facts_are_merged_where_they_are_one_belief(fields: dict[str, Any], are_one: bool) -> None:
     one, other = (found(number, "Likes tea.", kind=Kind.FACT, **own) for number, own in ((1, {}), (2, fields)))
 
-    assert (len(duplicates([one, other], asking())) == 1) is are_one
+    assert (len(join_duplicates([one, other], asking())) == 1) is are_one
 
 
 @pytest.mark.parametrize("kind", [Kind.ENTITY, Kind.GOAL, Kind.CONTEXT_ENTRY, Kind.STRATEGY, Kind.ARTIFACT])
 def test_what_is_more_than_its_words_is_not_merged(kind: Kind) -> None:
     two = [found(1, "Ana", kind=kind), found(2, "Ana", kind=kind)]
 
-    assert duplicates(two, asking()) == two
+    assert join_duplicates(two, asking()) == two
 
 
 def test_the_copies_of_a_summary_that_agents_keep_are_merged() -> None:
     copies = [found(number, "They met.", kind=Kind.EPISODE, agent_id=f"agent {number}") for number in (1, 2)]
 
-    assert numbers(duplicates(copies, asking())) == [1]
+    assert numbers(join_duplicates(copies, asking())) == [1]
 
 
 def test_what_stands_for_something_pinned_counts_as_pinned() -> None:
-    first = duplicates([found(1, "Ana moved"), found(2, "Ana moved", pinned=True)], asking())[0]
+    first = join_duplicates([found(1, "Ana moved"), found(2, "Ana moved", pinned=True)], asking())[0]
 
     assert (first.id.int, first.pinned) == (1, True)
 
 
 def test_only_the_best_are_compared() -> None:
-    many: list[Candidate] = [found(number) for number in range(1, FEWEST_COMPARED + 1)]
+    many: list[Candidate] = [found(number) for number in range(1, MIN_COMPARED + 1)]
     late = [found(500, "Ana moved"), found(501, "Ana moved")]
 
-    assert duplicates([*many, *late], asking(top_k=10))[-2:] == late
-    assert len(duplicates([*many, *late], asking(top_k=200))) == FEWEST_COMPARED + 1
+    assert join_duplicates([*many, *late], asking(top_k=10))[-2:] == late
+    assert len(join_duplicates([*many, *late], asking(top_k=200))) == MIN_COMPARED + 1
 
 
 def test_long_texts_are_the_same_to_the_letter_only() -> None:

@@ -4,14 +4,15 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween
-from memory.retrieval.selectors.lineage import lineage
+from memory.retrieval.selectors import order_by_lineage
 from tests.memory.candidates import asking, found, link, numbers
+from tests.properties import examples
 
 
 def facts(count: int, **fields: Any) -> list[Candidate]:
@@ -39,13 +40,13 @@ def supersedes(new: int, old: int) -> LinkBetween:
     ],
 )
 def test_a_successor_comes_before_what_it_supersedes(links: list[LinkBetween], order: list[int]) -> None:
-    assert numbers(lineage(facts(4), asking(*links))) == order
+    assert numbers(order_by_lineage(facts(4), asking(*links))) == order
 
 
 def test_who_takes_a_place_has_its_score_and_says_why() -> None:
     old, _between, new = facts(3)
 
-    lineage([old, _between, new], asking(supersedes(3, 1)))
+    order_by_lineage([old, _between, new], asking(supersedes(3, 1)))
 
     assert new.score == old.score
     assert new.signals["lineage"] == pytest.approx(3.0)
@@ -56,26 +57,26 @@ def test_what_is_active_again_gives_way_to_nobody() -> None:
     active, superseded = facts(2)
     active.status = "active"
 
-    assert numbers(lineage([active, superseded], asking(supersedes(2, 1), supersedes(1, 2)))) == [1, 2]
+    assert numbers(order_by_lineage([active, superseded], asking(supersedes(2, 1), supersedes(1, 2)))) == [1, 2]
 
 
 @pytest.mark.parametrize("size", [2, 3, 300])
 def test_a_ring_ends_and_loses_nobody(size: int) -> None:
     ring = [supersedes(number, number % size + 1) for number in range(1, size + 1)]
 
-    assert sorted(numbers(lineage(facts(size), asking(*ring)))) == list(range(1, size + 1))
+    assert sorted(numbers(order_by_lineage(facts(size), asking(*ring)))) == list(range(1, size + 1))
 
 
 def test_a_chain_of_hundreds_is_put_in_order() -> None:
     chain = [supersedes(number + 1, number) for number in range(1, 600)]
 
-    assert numbers(lineage(facts(600), asking(*chain))) == list(range(600, 0, -1))
+    assert numbers(order_by_lineage(facts(600), asking(*chain))) == list(range(600, 0, -1))
 
 
 @given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda pair: pair[0] > pair[1]), max_size=12))
-@settings(max_examples=60)
+@examples(60)
 def test_in_whatever_lineage_nobody_outranks_a_successor(pairs: list[tuple[int, int]]) -> None:
-    ordered = lineage(facts(8), asking(*(supersedes(new, old) for new, old in pairs)))
+    ordered = order_by_lineage(facts(8), asking(*(supersedes(new, old) for new, old in pairs)))
 
     places = {number: place for place, number in enumerate(numbers(ordered))}
     assert sorted(places) == list(range(1, 9))
@@ -88,7 +89,7 @@ def test_of_a_fact_and_its_promoted_copy_the_better_one_stands_for_both(promoted
     one, other = facts(2, text="Ana lives in Berlin.")
     other.pinned = True
 
-    assert lineage([one, other], asking(promoted)) == [one]
+    assert order_by_lineage([one, other], asking(promoted)) == [one]
     assert one.also == [other.id]
     assert one.pinned
 
@@ -97,14 +98,14 @@ def test_a_copy_that_claims_something_else_by_now_stays() -> None:
     one, other = facts(2, text="Ana lives in Berlin.")
     other.text = "Ana lives in Bern."
 
-    assert lineage([one, other], asking(link(1, "PROMOTED_FROM", 2))) == [one, other]
+    assert order_by_lineage([one, other], asking(link(1, "PROMOTED_FROM", 2))) == [one, other]
 
 
 def test_what_supersedes_something_pinned_is_kept_with_it() -> None:
     old, _between, new, newest = facts(4)
     old.pinned = True
 
-    lineage([newest, new, _between, old], asking(supersedes(3, 1), supersedes(4, 3), supersedes(1, 4)))
+    order_by_lineage([newest, new, _between, old], asking(supersedes(3, 1), supersedes(4, 3), supersedes(1, 4)))
 
     assert [each.pinned for each in (old, _between, new, newest)] == [True, False, True, True]
 
@@ -113,4 +114,4 @@ def test_who_stands_for_a_successor_takes_its_place() -> None:
     old, _between, first = facts(3)
     first.also = [UUID(int=9)]
 
-    assert numbers(lineage([old, _between, first], asking(supersedes(9, 1)))) == [3, 1, 2]
+    assert numbers(order_by_lineage([old, _between, first], asking(supersedes(9, 1)))) == [3, 1, 2]

@@ -10,7 +10,7 @@ from memory.retrieval.plans import Plan
 from memory.retrieval.techniques import choose_plan
 
 REWRITERS = ["names", "self_query", "query_expansion", "hyde"]
-RECALLERS = ["lexical", "vector", "passage", "subgoals", "episodes", "temporal", "graph", "pinned"]
+RETRIEVERS = ["lexical", "vector", "passage", "subgoals", "episodes", "temporal", "graph", "pinned"]
 SCORERS = [
     *("kind_weight", "temporal_context", "salience", "recency", "window"),
     *("speaker", "scope", "active_work", "provenance", "relationship"),
@@ -21,7 +21,7 @@ SELECTORS = ["duplicates", "diversity", "lineage"]
 def names_of(plan: Plan) -> dict[str, object]:
     return {
         "rewriters": list(plan.rewriters),
-        "recallers": [recaller.name for recaller in plan.recallers],
+        "retrievers": [retriever.name for retriever in plan.retrievers],
         "fusion": plan.fusion,
         "scorers": list(plan.scorers),
         "selectors": list(plan.selectors),
@@ -35,7 +35,7 @@ def without(names: Sequence[str], *left_out: str) -> list[str]:
 
 EVERYTHING = {
     "rewriters": REWRITERS,
-    "recallers": RECALLERS,
+    "retrievers": RETRIEVERS,
     "fusion": "learned",
     "scorers": SCORERS,
     "selectors": SELECTORS,
@@ -45,12 +45,12 @@ EVERYTHING = {
 CHOICES: dict[tuple[str, ...], dict[str, object]] = {
     (): {},
     # named ones take the place of their own group, in the order in which they run
-    ("lexical",): {"recallers": ["lexical"]},
-    ("pinned", "lexical"): {"recallers": ["lexical", "pinned"]},
+    ("lexical",): {"retrievers": ["lexical"]},
+    ("pinned", "lexical"): {"retrievers": ["lexical", "pinned"]},
     ("names",): {"rewriters": ["names"]},
     ("hyde", "names"): {"rewriters": ["names", "hyde"]},
-    ("names", "graph"): {"rewriters": ["names"], "recallers": ["graph"]},
-    ("lexical", "passage"): {"recallers": ["lexical", "passage"]},
+    ("names", "graph"): {"rewriters": ["names"], "retrievers": ["graph"]},
+    ("lexical", "passage"): {"retrievers": ["lexical", "passage"]},
     ("rrf",): {"fusion": "rrf"},
     ("standardized",): {"fusion": "standardized"},
     ("learned",): {},
@@ -58,33 +58,33 @@ CHOICES: dict[tuple[str, ...], dict[str, object]] = {
     ("rrf", "standardized"): {"fusion": "standardized"},
     ("rrf", "standardized", "learned"): {},
     # the documents' names
-    ("hybrid",): {"recallers": ["lexical", "vector"], "fusion": "rrf"},
-    ("entity_centric",): {"recallers": ["graph"]},
-    ("hybrid", "entity_centric"): {"recallers": ["lexical", "vector", "graph"], "fusion": "rrf"},
-    ("hybrid", "standardized"): {"recallers": ["lexical", "vector"], "fusion": "standardized"},
+    ("hybrid",): {"retrievers": ["lexical", "vector"], "fusion": "rrf"},
+    ("entity_centric",): {"retrievers": ["graph"]},
+    ("hybrid", "entity_centric"): {"retrievers": ["lexical", "vector", "graph"], "fusion": "rrf"},
+    ("hybrid", "standardized"): {"retrievers": ["lexical", "vector"], "fusion": "standardized"},
     # naming what runs anyway leaves nothing out
     ("recency",): {},
     ("duplicates", "rerank"): {},
     # a minus leaves one out
-    ("-vector",): {"recallers": without(RECALLERS, "vector")},
+    ("-vector",): {"retrievers": without(RETRIEVERS, "vector")},
     ("-hyde", "-recency"): {"rewriters": without(REWRITERS, "hyde"), "scorers": without(SCORERS, "recency")},
     ("-duplicates",): {"selectors": ["diversity", "lineage"]},
     ("-rerank",): {"reranks": False},
-    ("-passage",): {"recallers": without(RECALLERS, "passage")},
+    ("-passage",): {"retrievers": without(RETRIEVERS, "passage")},
     ("-learned",): {"fusion": "standardized"},
     ("-learned", "-standardized"): {"fusion": "rrf"},
     ("-standardized",): {},
     ("-rrf",): {},
     # something has to tell the best: without any fusion it is the default one
     ("-learned", "-standardized", "-rrf"): {},
-    ("-hybrid",): {"recallers": without(RECALLERS, "lexical", "vector")},
-    ("-entity_centric",): {"recallers": without(RECALLERS, "graph")},
+    ("-hybrid",): {"retrievers": without(RETRIEVERS, "lexical", "vector")},
+    ("-entity_centric",): {"retrievers": without(RETRIEVERS, "graph")},
     # and has the last word, wherever it stands
-    ("-lexical", "hybrid"): {"recallers": ["vector"], "fusion": "rrf"},
-    ("lexical", "vector", "-vector"): {"recallers": ["lexical"]},
+    ("-lexical", "hybrid"): {"retrievers": ["vector"], "fusion": "rrf"},
+    ("lexical", "vector", "-vector"): {"retrievers": ["lexical"]},
     ("names", "-names"): {"rewriters": []},
     ("lexical", *(f"-{name}" for name in (*REWRITERS, *SCORERS, *SELECTORS, "rerank"))): {
-        "rewriters": [], "recallers": ["lexical"], "scorers": [], "selectors": [], "reranks": False,
+        "rewriters": [], "retrievers": ["lexical"], "scorers": [], "selectors": [], "reranks": False,
     },
 }  # fmt: skip
 
@@ -98,16 +98,16 @@ def test_a_request_changes_the_plan_by_names(names: tuple[str, ...], changes: di
     ("setting", "names", "changes"),
     [
         (("-hyde",), (), {"rewriters": without(REWRITERS, "hyde")}),
-        (("hybrid",), (), {"recallers": ["lexical", "vector"], "fusion": "rrf"}),
-        (("hybrid",), ("standardized",), {"recallers": ["lexical", "vector"], "fusion": "standardized"}),
+        (("hybrid",), (), {"retrievers": ["lexical", "vector"], "fusion": "rrf"}),
+        (("hybrid",), ("standardized",), {"retrievers": ["lexical", "vector"], "fusion": "standardized"}),
         (("standardized",), (), {"fusion": "standardized"}),
         (("standardized",), ("learned",), {}),
-        (("hybrid",), ("names",), {"rewriters": ["names"], "recallers": ["lexical", "vector"], "fusion": "rrf"}),
+        (("hybrid",), ("names",), {"rewriters": ["names"], "retrievers": ["lexical", "vector"], "fusion": "rrf"}),
         (("lexical", "-rerank"), ("-recency",), {
-            "recallers": ["lexical"], "scorers": without(SCORERS, "recency"), "reranks": False,
+            "retrievers": ["lexical"], "scorers": without(SCORERS, "recency"), "reranks": False,
         }),
         # a default, no wall: what it leaves out may be named
-        (("-vector", "-rerank"), ("vector", "rerank"), {"recallers": ["vector"]}),
+        (("-vector", "-rerank"), ("vector", "rerank"), {"retrievers": ["vector"]}),
     ],
     ids=str,
 )  # fmt: skip
@@ -121,12 +121,12 @@ def test_a_request_changes_what_the_setting_chose(
 
 @pytest.mark.parametrize("names", [("telepathy",), ("-telepathy",), ("--lexical",), ("",), ("-",), ("Lexical",)])
 def test_a_name_that_there_is_not_is_refused(names: tuple[str, ...]) -> None:
-    with pytest.raises(Unprocessable, match="there is no technique"):
+    with pytest.raises(Unprocessable, match="Not techniques"):
         choose_plan(names)
 
 
 NOTHING_LEFT = [
-    tuple(f"-{name}" for name in RECALLERS),
+    tuple(f"-{name}" for name in RETRIEVERS),
     ("lexical", "-lexical"),
     ("hybrid", "-lexical", "-vector"),
     # of contexts only: a recall would find nothing by it
@@ -138,14 +138,14 @@ NOTHING_LEFT = [
 
 
 @pytest.mark.parametrize("names", NOTHING_LEFT, ids=str)
-def test_a_plan_without_recallers_is_refused(names: tuple[str, ...]) -> None:
-    with pytest.raises(Unprocessable, match="no recaller is left"):
+def test_a_plan_without_retrievers_is_refused(names: tuple[str, ...]) -> None:
+    with pytest.raises(Unprocessable, match="No retriever is left"):
         choose_plan(names)
 
 
 @pytest.mark.parametrize("setting", NOTHING_LEFT, ids=str)
-def test_a_setting_without_recallers_is_refused(monkeypatch: pytest.MonkeyPatch, setting: tuple[str, ...]) -> None:
+def test_a_setting_without_retrievers_is_refused(monkeypatch: pytest.MonkeyPatch, setting: tuple[str, ...]) -> None:
     monkeypatch.setattr(conf, "RECALL_TECHNIQUES", setting)
 
-    with pytest.raises(Unprocessable, match="no recaller is left"):
+    with pytest.raises(Unprocessable, match="No retriever is left"):
         choose_plan()

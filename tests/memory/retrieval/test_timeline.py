@@ -12,7 +12,7 @@ from memory.models import Account, Kind, Memory, PersistentContext
 from memory.models.writer import insert_memories
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.retrieval.timeline import Remembered, Stretch, read_timeline
+from memory.retrieval.timeline import TimelineFilter, TimelineItem, read_timeline
 from memory.services.facts.supersede import retract_fact, supersede_fact
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.crowds import analyze, crowd
@@ -25,14 +25,14 @@ from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
 
-ANYTHING = Stretch()
+ANYTHING = TimelineFilter()
 
 
-def timeline(owner: Owner, stretch: Stretch = ANYTHING, **asked: Any) -> list[Remembered]:
+def timeline(owner: Owner, stretch: TimelineFilter = ANYTHING, **asked: Any) -> list[TimelineItem]:
     return list(read_timeline(owner, stretch, **{"limit": 100, "now": NOW, **asked}))
 
 
-def texts(owner: Owner, stretch: Stretch = ANYTHING, **asked: Any) -> list[str]:
+def texts(owner: Owner, stretch: TimelineFilter = ANYTHING, **asked: Any) -> list[str]:
     return [row.summary for row in timeline(owner, stretch, **asked)]
 
 
@@ -63,12 +63,15 @@ def test_a_stretch_narrows_it(owner: Owner) -> None:
     Memory.objects.filter(kind="goal").update(archived=True)
     since, until = NOW - timedelta(hours=4), NOW - timedelta(hours=3)
 
-    assert texts(owner, Stretch(since=since, until=until)) == ["They looked for the key."]
-    assert texts(owner, Stretch(kinds=[Kind.TURN, Kind.FACT])) == ["The key is under the mat.", "Where is the key?"]
-    assert texts(owner, Stretch(channel="garden")) == ["The key is under the mat."]
-    assert texts(owner, Stretch(conversation_id="c1")) == ["They looked for the key.", "Where is the key?"]
-    assert texts(owner, Stretch(archived=True)) == ["Find the key."]
-    assert len(texts(owner, Stretch(archived=None))) == 5
+    assert texts(owner, TimelineFilter(since=since, until=until)) == ["They looked for the key."]
+    assert texts(owner, TimelineFilter(kinds=[Kind.TURN, Kind.FACT])) == [
+        "The key is under the mat.",
+        "Where is the key?",
+    ]
+    assert texts(owner, TimelineFilter(channel="garden")) == ["The key is under the mat."]
+    assert texts(owner, TimelineFilter(conversation_id="c1")) == ["They looked for the key.", "Where is the key?"]
+    assert texts(owner, TimelineFilter(archived=True)) == ["Find the key."]
+    assert len(texts(owner, TimelineFilter(archived=None))) == 5
 
 
 def test_the_places_of_rows_begin_the_next_page(owner: Owner) -> None:
@@ -91,7 +94,7 @@ def test_what_may_not_be_read_is_not_told(owner: Owner, stranger: Account) -> No
         Memory.objects.filter(id=row.id).update(**state)
     Memory.objects.filter(kind="turn").update(buried=True)
 
-    told = texts(owner, Stretch(archived=None))
+    told = texts(owner, TimelineFilter(archived=None))
 
     assert "Where is the key?" in told
     assert not [text for text in told if text.startswith("hidden")]
@@ -115,7 +118,7 @@ def test_facts_are_those_that_are_believed(owner: Owner) -> None:
     )
     retract_fact(owner, know(owner, "Ana is a pilot.").id, now=NOW)
 
-    told = texts(owner, Stretch(archived=None), now=day(3))
+    told = texts(owner, TimelineFilter(archived=None), now=day(3))
 
     assert moved is not None
     assert sorted(told) == ["Ana lives in Berlin.", "Ana lives in Paris."]
@@ -126,7 +129,7 @@ def test_an_archived_context_puts_away_what_it_holds(owner: Owner) -> None:
     keep(owner, context, entry("Ask the neighbour."))
     PersistentContext.objects.filter(id=context.id).update(archived=True)
 
-    [row] = timeline(owner, Stretch(archived=True))
+    [row] = timeline(owner, TimelineFilter(archived=True))
 
     assert (row.summary, row.archived) == ("Ask the neighbour.", True)
     assert texts(owner) == []
@@ -140,7 +143,7 @@ def test_reasoning_is_told_as_far_as_the_account_allows(owner: Owner) -> None:
     allow(owner, ReasoningTier.NONE)
 
     assert before == 4
-    assert [text for text in texts(owner, Stretch(archived=None)) if "spring" in text] == []
+    assert [text for text in texts(owner, TimelineFilter(archived=None)) if "spring" in text] == []
     assert len(texts(owner)) == 3
 
 
@@ -153,13 +156,14 @@ def test_long_texts_are_cut_and_it_is_said(owner: Owner) -> None:
     assert [(row.summary, row.truncated) for row in rows] == [("x" * 500, False), ("y" * 500, True)]
 
 
-def scanned(owner: Owner, stretch: Stretch) -> float:
+def scanned(owner: Owner, stretch: TimelineFilter) -> float:
     """How many rows of memories a page of 50 looks at."""
     with Sent() as sent:
         assert len(timeline(owner, stretch, limit=50)) == 50
     return rows_read(sent, of=("memories",))
 
 
+@pytest.mark.slow
 def test_a_page_reads_no_more_than_pages_of_its_kinds(account: Account) -> None:
     agents = crowd(account, rows=6_000)
     context = context_of(agents[0])
@@ -173,5 +177,5 @@ def test_a_page_reads_no_more_than_pages_of_its_kinds(account: Account) -> None:
 
     # of each kind a page and one to look ahead, and the page that is told; agent-5 learnt nothing for days
     for owner, kinds in product((Owner(account_id=account.id), agents[0]), ([], [Kind.TURN], [Kind.CONTEXT_ENTRY])):
-        assert scanned(owner, Stretch(kinds=kinds)) <= (len(kinds or Kind) + 1) * 51, (owner, kinds)
-    assert scanned(agents[5], Stretch(kinds=learnt, archived=None)) <= (len(learnt) + 1) * 51
+        assert scanned(owner, TimelineFilter(kinds=kinds)) <= (len(kinds or Kind) + 1) * 51, (owner, kinds)
+    assert scanned(agents[5], TimelineFilter(kinds=learnt, archived=None)) <= (len(learnt) + 1) * 51

@@ -18,8 +18,8 @@ from memory.retrieval.search import MemoryQuery
 from memory.retrieval.turns import search_turns
 from memory.services.embedding.embed import embed_texts
 from memory.services.embedding.vector_index import Hnsw, drop_all_indexes
-from memory.services.memories.store import OwnVector
-from memory.services.recall.search import find_turns
+from memory.services.memories.store import ClientVector
+from memory.services.recall.search import search_turns_by_text
 from memory.services.turns.store import store_turns
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW, query
@@ -154,7 +154,7 @@ def test_what_was_stored_with_its_vector_is_found_by_meaning_at_once(
     embedded = embed_texts([draft.message.text for draft in drafts])
     store_turns(owner, "c1", drafts=drafts, embedded=embedded, now=NOW)
 
-    found = find_turns(owner, text="under the mat", top_k=1, time_window_hours=0.5, now=NOW)
+    found = search_turns_by_text(owner, text="under the mat", top_k=1, time_window_hours=0.5, now=NOW)
 
     assert [(hit.index, hit.text) for hit in found.hits] == [(1, "under the mat")]
     assert found.hits[0].similarity == pytest.approx(1, abs=1e-3)
@@ -165,7 +165,7 @@ def test_a_dead_embedder_is_admitted_to(owner: Owner, embedding_server: Embeddin
     embedding_server.fail(status=400)
     say(owner, turn("the boiler was repaired"))
 
-    found = find_turns(owner, text="boiler", top_k=3, now=NOW)
+    found = search_turns_by_text(owner, text="boiler", top_k=3, now=NOW)
 
     assert ([hit.text for hit in found.hits], found.hits[0].similarity) == (["the boiler was repaired"], None)
     assert found.degraded == ["embedder_unavailable", "embedding_pending"]
@@ -193,10 +193,11 @@ def crowd(no_index_left: None, account: Account) -> Account:
 
 
 def turn_at(vector: Embedding, minutes_ago: int) -> Any:
-    own = OwnVector(model=MODEL, vector=vector)
+    own = ClientVector(model=MODEL, vector=vector)
     return replace(turn("text", timestamp=NOW - timedelta(minutes=minutes_ago)), own=own)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_filter_never_costs_results_whichever_way_is_searched(crowd: Account) -> None:
     build(Hnsw())

@@ -13,8 +13,8 @@ from memory.models import Account, Kind, Memory, Participant, Vector
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.retrieval.queries import Mode, Query, Scope
-from memory.retrieval.vectors import expression_of_index, is_unsupported, least_seen, name_of_index
-from memory.services.memories.store import OwnVector
+from memory.retrieval.retrievers.vector import index_expression, index_name, is_unsupported, min_sample_hits
+from memory.services.memories.store import ClientVector
 from memory.services.recall.recall import RecallRequest, recall
 from tests.memory.crowds import analyze, crowd
 from tests.memory.episodes import NOW
@@ -166,7 +166,7 @@ def test_what_is_buried_is_not_found_though_it_gets_its_vector_afterwards(shelf:
 def test_who_asks_for_prefixes_that_mean_nothing_is_told_so(owner: Owner, model: str, degraded: list[str]) -> None:
     [question] = Nested(512, seed=9).draw(1)
     fill_shelf(owner, Nested(512).draw(10), model=model)
-    own = OwnVector(model=model, vector=question)
+    own = ClientVector(model=model, vector=question)
     request = RecallRequest(query=Query(text="", mode=Mode.BROAD), techniques=["vector", "-duplicates"], own=own)
 
     bundle = recall(owner, request, now=NOW)
@@ -186,6 +186,7 @@ def test_similarity_is_of_the_whole_vector_whatever_it_was_found_by(shelf: Shelf
     )
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_small_owner_beside_a_large_account_is_found_without_reading_tables_through(
     account: Account, owner: Owner
@@ -198,14 +199,14 @@ def test_a_small_owner_beside_a_large_account_is_found_without_reading_tables_th
 
 
 def test_an_index_is_over_the_prefix_only_where_that_means_something() -> None:
-    assert expression_of_index(1536, is_nested=True) == "(subvector(vector, 1, 256)::halfvec(256))"
-    assert expression_of_index(1536, is_nested=False) == "(vector::halfvec(1536))"
-    assert expression_of_index(128, is_nested=True) == "(vector::halfvec(128))"
+    assert index_expression(1536, is_nested=True) == "(subvector(vector, 1, 256)::halfvec(256))"
+    assert index_expression(1536, is_nested=False) == "(vector::halfvec(1536))"
+    assert index_expression(128, is_nested=True) == "(vector::halfvec(128))"
 
 
 def test_an_index_has_another_name_for_whatever_it_would_be_another_index_for(owner: Owner, stranger: Account) -> None:
     names = {
-        name_of_index(account_id, model=model, width=width, is_nested=is_nested)
+        index_name(account_id, model=model, width=width, is_nested=is_nested)
         for account_id in (owner.account_id, stranger.id)
         for model in ("one", "two")
         for width in (384, 512)
@@ -218,7 +219,7 @@ def test_an_index_has_another_name_for_whatever_it_would_be_another_index_for(ow
 
 @pytest.mark.parametrize(("indexed_rows", "seen"), [(2_500, 200), (5_000, 100), (25_000, 20), (1_000_000, 4)])
 def test_an_index_serves_who_sees_enough_of_it(indexed_rows: int, seen: int) -> None:
-    assert least_seen(indexed_rows) == seen
+    assert min_sample_hits(indexed_rows) == seen
 
 
 def test_only_broad_asks_for_prefixes_that_a_model_may_not_have() -> None:

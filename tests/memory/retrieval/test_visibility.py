@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
+from memory.kinds import Audience, spec_of
 from memory.models import Account, Kind, Memory, Participant, PersistentContext, Vector
-from memory.models.memory import OF_CONTEXTS, OF_CONVERSATIONS
 from memory.models.writer import insert_memories, insert_vectors
 from memory.owner import Owner
-from memory.retrieval.statements import Sql, bind_owner, numbered, shape_of
-from memory.retrieval.visibility import walls_of
+from memory.retrieval.statements import Sql, owner_params, owner_shape
+from memory.retrieval.visibility import visibility_filter
 from tests.memory.contexts import context_of
 from tests.memory.episodes import MODEL, NOW, direction
 
@@ -59,9 +59,9 @@ def places_in(account: Account) -> Iterator[tuple[Kind, dict[str, Any]]]:
     Participant.objects.create(account=account, agent_id="colleague", conversation_id="theirs")
     contexts = list(make_contexts(account))
     for kind in Kind:
-        if kind in OF_CONTEXTS:
+        if spec_of(kind).audience is Audience.CONTEXT_READERS:
             yield from ((kind, {"context_id": context.id}) for context in contexts)
-        elif kind in OF_CONVERSATIONS:
+        elif spec_of(kind).audience is Audience.PARTICIPANTS:
             yield from ((kind, {"conversation_id": name}) for name in ("ours", "theirs", "nobody's"))
         else:
             yield kind, {}
@@ -104,21 +104,24 @@ def expected_ids(owner: Owner, kinds: tuple[Kind, ...]) -> set[UUID]:
 
 
 def let_through(owner: Owner, kinds: tuple[Kind, ...], *, table: str, column: str) -> set[UUID]:
-    walls = walls_of(shape_of(owner), tuple(sorted(kinds)))
-    where = walls.rows if table == "memories" else walls.vectors
-    ctes = f"WITH {walls.ctes.removesuffix(',')}" if walls.ctes else ""
-    statement = numbered(Sql(text=f"{ctes} SELECT {column} FROM {table} WHERE {where}", parameters=walls.parameters))
-    _columns, rows = statement.read(bind_owner(owner, now=NOW))
+    visible = visibility_filter(owner_shape(owner), tuple(sorted(kinds)))
+    where = visible.rows if table == "memories" else visible.vectors
+    ctes = f"WITH {visible.ctes.removesuffix(',')}" if visible.ctes else ""
+    statement = Sql(text=f"{ctes} SELECT {column} FROM {table} WHERE {where}", parameters=visible.parameters).numbered()
+    _columns, rows = statement.read(owner_params(owner, now=NOW))
     return {memory_id for (memory_id,) in rows}
 
 
 @pytest.mark.usefixtures("crowd")
-def test_walls_with_another_mark_stand_beside_each_other(account: Account) -> None:
+def test_filters_with_different_marks_fit_into_one_statement(account: Account) -> None:
     owner = Owner(account_id=account.id, agent_id="assistant")
-    turns, everything = walls_of(shape_of(owner), ("turn",)), walls_of(shape_of(owner), (), mark="a")
+    turns, everything = (
+        visibility_filter(owner_shape(owner), ("turn",)),
+        visibility_filter(owner_shape(owner), (), mark="a"),
+    )
     both = f"WITH {everything.ctes.removesuffix(',')} SELECT id FROM memories WHERE {turns.rows} AND {everything.rows}"
-    statement = numbered(Sql(text=both, parameters={**everything.parameters, **turns.parameters}))
+    statement = Sql(text=both, parameters={**everything.parameters, **turns.parameters}).numbered()
 
-    _columns, rows = statement.read(bind_owner(owner, now=NOW))
+    _columns, rows = statement.read(owner_params(owner, now=NOW))
 
     assert {memory_id for (memory_id,) in rows} == expected_ids(owner, (Kind.TURN,))

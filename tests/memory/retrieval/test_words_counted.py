@@ -7,16 +7,17 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.maintenance import Batch, recall_statistics
 from memory.models import Account, Memory
-from memory.models.writer import delete_memories
+from memory.models.writer import delete_memory_rows
 from memory.owner import Owner
 from memory_project.ids import uuid7
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.words import RECOUNT, SUMS, Document, found_by_search, found_by_words, naive_bm25, read_rows
+from tests.properties import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +45,7 @@ def take_step(owners: Sequence[Owner], action: str, number: int, text: str) -> N
     elif action == "edit":
         Memory.objects.filter(id__in=chosen).update(text=text, token_count=number + 1)
     elif action == "delete":
-        delete_memories(chosen)
+        delete_memory_rows(chosen)
     else:
         Memory.objects.filter(id__in=chosen).update(**COLUMNS[action])
 
@@ -69,7 +70,7 @@ def check(owners: Sequence[Owner]) -> None:
 
 
 @given(corpus=st.lists(texts, min_size=1, max_size=6), history=st.lists(steps, min_size=1, max_size=5))
-@settings(max_examples=20)
+@examples(20)
 def test_words_score_as_by_a_plain_loop_whatever_happens(
     db: None, corpus: Sequence[str], history: Sequence[tuple[str, int, str]]
 ) -> None:

@@ -6,7 +6,7 @@ from django.db import connection
 from memory.models import Account
 from memory.owner import Owner
 from tests.memory.episodes import draft, store
-from tests.memory.words import found_by_search, orientation_for, texts_by_words
+from tests.memory.words import analysis_for, found_by_search, texts_by_words
 
 pytestmark = pytest.mark.django_db
 
@@ -99,7 +99,7 @@ def test_a_long_question_finds_by_its_best_words(owner: Owner) -> None:
     question = " ".join([*(f"word{number}" for number in range(1_000)), "the", "weir"])[-10_000:]
 
     assert texts_by_words(owner, question) == ["the pump at the weir"]
-    assert len(orientation_for(owner, question).terms) == 2
+    assert len(analysis_for(owner, question).terms) == 2
 
 
 def test_a_word_of_three_thousand_bytes_is_found_by_its_parts(owner: Owner) -> None:

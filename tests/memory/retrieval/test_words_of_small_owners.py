@@ -7,7 +7,7 @@ import pytest
 
 from memory.models import Account
 from memory.owner import Owner
-from memory.retrieval.lexical import MOST_MATCHES
+from memory.retrieval.retrievers.lexical import MAX_MATCHES
 from tests.memory.crowds import analyze, crowd
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.gatherings import Sent, explain, steps_of
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 def make_common(owner: Owner, *terms: str) -> None:
     """Have the account hold them so often that they select nothing beside others."""
-    count_terms(owner.account_id, dict.fromkeys(terms, MOST_MATCHES), docs=100_000, tokens=400_000)
+    count_terms(owner.account_id, dict.fromkeys(terms, MAX_MATCHES), docs=100_000, tokens=400_000)
 
 
 def test_a_small_agent_finds_by_words_that_are_common_elsewhere(owner: Owner) -> None:
@@ -47,6 +47,7 @@ def test_what_selects_is_among_what_all_words_find(owner: Owner) -> None:
     assert texts_by_words(owner, "weir pump") == ["weir pump", "weir", "pump"]
 
 
+@pytest.mark.slow
 def test_words_are_looked_for_by_indexes_and_common_ones_by_the_agents_rows(account: Account) -> None:
     agent = crowd(account, rows=6_000)[3]
     make_common(agent, "word1")

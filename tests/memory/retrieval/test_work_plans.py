@@ -14,13 +14,13 @@ from tests.memory.crowds import analyze, prefer_indexes
 from tests.memory.episodes import NOW
 from tests.memory.gatherings import Sent, explain, steps_of
 from tests.memory.goals import aim
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 
 pytestmark = pytest.mark.django_db
 
 LARGE = frozenset({"turn_records", "turn_slots", "memories"})
 OTHERS, RECORDS = 8, 300
-LINE = resume.Line(conversations=["long"], allowed=ReasoningTier.STRUCTURED_RATIONALE)
+LINE = resume.ResumedLineage(conversations=["long"], allowed=ReasoningTier.STRUCTURED_RATIONALE)
 
 # of every account a long conversation, each turn with what was done in it, the first ones long ago
 WORK = """
@@ -71,12 +71,12 @@ def blocked() -> Slots:
 
 
 def test_what_was_blocked_is_read_however_much_came_after(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resume, "MOST_RECORDS", 2)
-    first = put_record(owner, "long", slots=blocked()).record
+    monkeypatch.setattr(resume, "MAX_RECORDS", 2)
+    first = add_record(owner, "long", slots=blocked()).record
     for _ in range(4):
-        put_record(owner, "long")
+        add_record(owner, "long")
 
-    slots = resume.read_slots(owner, LINE, [], now=NOW)
+    slots = resume.read_resumed_slots(owner, LINE, [], now=NOW)
 
     assert {slot.number for slot in slots} == {0, 3, 4}
     assert slots[0].data["rationale"]["blockers"]
@@ -96,18 +96,18 @@ def read_whole(plan: dict[str, Any]) -> set[str]:
 def test_slots_of_a_packet_are_read_by_the_records_of_the_lineage(work: Owner) -> None:
     goal = aim(work)
     with Sent() as sent:
-        slots = resume.read_slots(work, LINE, [goal.id], now=NOW)
+        slots = resume.read_resumed_slots(work, LINE, [goal.id], now=NOW)
 
     assert read_whole(explain(*sent.statements[0])["Plan"]) == set()
     texts = [slot.text for slot in slots]
     # and the one that is open, however long ago
-    assert texts == ["Did 3", *(f"Did {number}" for number in range(RECORDS - resume.MOST_RECORDS, RECORDS))]
+    assert texts == ["Did 3", *(f"Did {number}" for number in range(RECORDS - resume.MAX_RECORDS, RECORDS))]
 
 
 def test_slots_of_a_replay_are_read_by_their_records(work: Owner) -> None:
-    records = replay.read_records(replay.records_seen(work), merged_too=True)
+    records = replay.read_replay_records(replay.visible_records(work), merged_too=True)
     with Sent() as sent:
-        slots = replay.read_slots(records, longest=100)
+        slots = replay.read_slots_of_records(records, max_tokens=100)
 
     [(statement, given)] = sent.statements
     with connection.cursor() as cursor:
@@ -115,4 +115,4 @@ def test_slots_of_a_replay_are_read_by_their_records(work: Owner) -> None:
         [[explained]] = cursor.fetchall()
     assert read_whole(explained[0]["Plan"]) == set()
     assert {record.id for record in records} == slots.keys()
-    assert len(slots) == replay.MOST_RECORDS
+    assert len(slots) == replay.MAX_RECORDS

@@ -1,4 +1,4 @@
-"""Lives through a story with the real services, minute by minute, as a runtime would."""
+"""Live through a story with the real services, minute by minute, as a runtime would."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,14 +10,15 @@ from memory.extraction.messages import read_message
 from memory.extraction.turn_slots import Action, Call, Observation, Outcome, Point, Rationale, Reasoning, Slots
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.artifacts.store import ArtifactDraft, complete_draft, keep_artifact
-from memory.services.conversations.lifecycle import Opening, create_conversation
-from memory.services.embedding.embed import Embedded
+from memory.services.artifacts.store import ArtifactDraft, complete_draft, store_artifact
+from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation
+from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.goals.plan import GoalDraft, add_goal, block_goal, complete_goal
 from memory.services.profiles import ProfileChanges, update_profile
 from memory.services.records.record import RecordDraft, prepare_record, record_turn
-from memory.services.resume.resume import ResumePacket, ResumeRequest, resume_work
+from memory.services.resume.read import ResumeRequest
+from memory.services.resume.resume import ResumePacket, resume_work
 from memory.services.strategies.learn import StrategyDraft, learn_strategy
 from memory.services.turns.store import TurnDraft, store_turns
 from tests.memory.scenarios.stories import Story
@@ -25,45 +26,45 @@ from tests.memory.scenarios.stories import Story
 BETWEEN_STEPS = timedelta(minutes=2)
 
 
-Embed = Callable[[Sequence[str]], Embedded]
+Embed = Callable[[Sequence[str]], EmbeddedTexts]
 
 
 def live_through(owner: Owner, story: Story, *, embed: Embed) -> Owner:
-    """Store all of it: what is known of the user, then conversation by conversation. As whom it was lived through."""
-    told = story.told
-    owner = replace(owner, agent_id=told["agent"], user_id=told["user"], channel=told["channel"])
-    began = moment(story.conversations[0])
-    update_profile(owner, owner.user_id, ProfileChanges(**told["profile"]), now=began)
+    """Store all of it, what is known of the user first; return the owner as whom it was lived through."""
+    data = story.data
+    owner = replace(owner, agent_id=data["agent"], user_id=data["user"], channel=data["channel"])
+    began = start_of(story.conversations[0])
+    update_profile(owner, owner.user_id, ProfileChanges(**data["profile"]), now=began)
     life = Life(owner, embed=embed, now=began)
     for conversation in story.conversations:
         life.talk(conversation)
-    for fact in told["facts"]:
+    for fact in data["facts"]:
         draft = FactDraft(claim=fact["claim"], conversation_id=fact["conversation"])
         learn_fact(owner, draft, embedded=embed([draft.claim]), now=began)
-    for strategy in told["strategies"]:
-        learn(owner, strategy, embed=embed, now=story.resumed_at)
+    for strategy in data["strategies"]:
+        learn_story_strategy(owner, strategy, embed=embed, now=story.resumed_at)
     return owner
 
 
-def moment(conversation: Mapping[str, Any]) -> datetime:
-    """When it began."""
+def start_of(conversation: Mapping[str, Any]) -> datetime:
+    """Return when the conversation began."""
     return datetime.fromisoformat(conversation["starts"])
 
 
-def learn(owner: Owner, told: Mapping[str, Any], *, embed: Embed, now: datetime) -> None:
+def learn_story_strategy(owner: Owner, strategy: Mapping[str, Any], *, embed: Embed, now: datetime) -> None:
     draft = StrategyDraft(
-        description=told["description"],
-        context_pattern=told["context_pattern"],
-        tool_sequence=told["tools"],
-        success=told["success"],
+        description=strategy["description"],
+        context_pattern=strategy["context_pattern"],
+        tool_sequence=strategy["tools"],
+        success=strategy["success"],
     )
     learn_strategy(owner, draft, embedded=embed([draft.text]), now=now)
 
 
 class Life:
-    """What a runtime knows while it works: the conversation that it is in, and its ids for goals and artifacts.
+    """The state of a runtime while it works: its conversation, and the ids of its goals and artifacts.
 
-    Turns are sent when something else happens, as runtimes do that send what one exchange came to.
+    Turns are sent when something else happens, like runtimes that send a whole exchange.
     """
 
     def __init__(self, owner: Owner, *, embed: Embed, now: datetime) -> None:
@@ -82,9 +83,9 @@ class Life:
 
     def talk(self, conversation: Mapping[str, Any]) -> None:
         self.conversation_id, self.turn_count = conversation["id"], 0
-        self.now = moment(conversation)
-        opening = Opening(continues=conversation.get("continues", ""))
-        create_conversation(self.owner, self.conversation_id, opening=opening, now=self.now)
+        self.now = start_of(conversation)
+        opening = ConversationDefaults(continues=conversation.get("continues", ""))
+        create_conversation(self.owner, self.conversation_id, defaults=opening, now=self.now)
         for step in conversation["log"]:
             self.now += BETWEEN_STEPS
             if isinstance(step, list):
@@ -107,13 +108,13 @@ class Life:
         self.unsent = []
 
     def record(self, step: Mapping[str, Any]) -> None:
-        told = step["record"]
+        record = step["record"]
         draft = RecordDraft(
-            slots=slots_of(told),
-            goal_id=self.goals[told["goal"]],
-            first_index=self.turn_count - told["of"],
+            slots=slots_of(record),
+            goal_id=self.goals[record["goal"]],
+            first_index=self.turn_count - record["of"],
             last_index=self.turn_count - 1,
-            produced=[self.artifacts[key] for key in told.get("produced", ())],
+            produced=[self.artifacts[key] for key in record.get("produced", ())],
         )
         prepared = prepare_record(self.owner, draft, now=self.now)
         embedded = self.embed(prepared.texts)
@@ -147,30 +148,32 @@ class Life:
             goal_id=self.goals[step["goal"]],
         )
         embedded = self.embed([complete_draft(self.owner, draft).text])
-        kept = keep_artifact(self.owner, draft, embedded=embedded, now=self.now)
+        kept = store_artifact(self.owner, draft, embedded=embedded, now=self.now)
         self.artifacts[step["artifact"]] = kept.artifact.id
 
 
-def slots_of(told: Mapping[str, Any]) -> Slots:
-    """The slots of a structured turn, as far as it tells them."""
-    points = {name: [Point(**point) for point in told.get(name, ())] for name in ("decisions", "rejected", "blockers")}
+def slots_of(record: Mapping[str, Any]) -> Slots:
+    """Return the slots of a structured turn that its record has."""
+    points = {
+        name: [Point(**point) for point in record.get(name, ())] for name in ("decisions", "rejected", "blockers")
+    }
     rationale = Rationale(**points)
     reasoning = Reasoning(tier=ReasoningTier.STRUCTURED_RATIONALE, rationale=rationale)
-    status, text = told["outcome"]
+    status, text = record["outcome"]
     return Slots(
-        observation=Observation(text=told["observation"]) if "observation" in told else None,
+        observation=Observation(text=record["observation"]) if "observation" in record else None,
         reasoning=None if rationale.is_empty else reasoning,
-        action=Action(text=told["action"], calls=[Call(**call) for call in told.get("calls", ())]),
+        action=Action(text=record["action"], calls=[Call(**call) for call in record.get("calls", ())]),
         outcome=Outcome(status=status, text=text),
     )
 
 
-def resume(owner: Owner, story: Story, *, max_tokens: int) -> ResumePacket:
-    """The packet that its successor asks for, in the conversation that the story names, or in a new one."""
-    asked = story.told["resume"]
+def resume_story(owner: Owner, story: Story, *, max_tokens: int) -> ResumePacket:
+    """Return the packet for the successor, in the conversation that the story names or a new one."""
+    asked = story.data["resume"]
     if "continue_as" in asked:
-        opening = Opening(continues=story.conversations[-1]["id"])
-        create_conversation(owner, asked["continue_as"], opening=opening, now=story.resumed_at)
+        opening = ConversationDefaults(continues=story.conversations[-1]["id"])
+        create_conversation(owner, asked["continue_as"], defaults=opening, now=story.resumed_at)
     conversation_id = asked.get("continue_as") or asked.get("conversation_id", "")
     request = ResumeRequest(conversation_id=conversation_id, max_tokens=max_tokens)
     return resume_work(owner, request, now=story.resumed_at)

@@ -1,4 +1,4 @@
-"""The stories: read from their files, and what of a checklist stands in a text."""
+"""Stories read from their files, and what of a checklist a text contains."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,47 +15,47 @@ NAMES = ("incident", "migration", "purchase", "refactoring", "research")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """One interrupted work, as its file tells it."""
+    """One interrupted work, with the data of its file."""
 
     name: str
-    told: Mapping[str, Any]
+    data: Mapping[str, Any]
 
     @property
     def resumed_at(self) -> datetime:
-        return datetime.fromisoformat(self.told["resumed_at"])
+        return datetime.fromisoformat(self.data["resumed_at"])
 
     @property
     def conversations(self) -> Sequence[Mapping[str, Any]]:
-        conversations: Sequence[Mapping[str, Any]] = self.told["conversations"]
+        conversations: Sequence[Mapping[str, Any]] = self.data["conversations"]
         return conversations
 
     @property
     def strategies(self) -> list[str]:
-        """The texts of those that fit the work."""
-        return [strategy_text(each["description"], each["context_pattern"]) for each in self.told["strategies"]]
+        """The texts of the strategies that fit the work."""
+        return [strategy_text(each["description"], each["context_pattern"]) for each in self.data["strategies"]]
 
     def turns(self) -> Iterator[str]:
-        """All turns of all conversations in order, as a log shows them."""
+        """Return all turns of all conversations in order, as a log shows them."""
         for conversation in self.conversations:
             for step in conversation["log"]:
                 if isinstance(step, list):
                     yield f"{step[0]}: {step[-1]}"
 
     def missing(self, text: str) -> list[str]:
-        """The items of the checklist that the text does not tell."""
+        """Return the items of the checklist that the text does not contain."""
         found = text.casefold()
         return [
             item["knows"]
-            for item in self.told["checklist"]
+            for item in self.data["checklist"]
             if not all(any(wording.casefold() in found for wording in wordings) for wordings in item["in"])
         ]
 
     def still_in_force(self, text: str) -> list[str]:
-        """Lines that tell what was taken back as if it held."""
+        """Return lines that state what was retracted as if it held."""
         return [
             line
             for line in text.splitlines()
-            for item in self.told["taken_back"]
+            for item in self.data["taken_back"]
             if item["old"].casefold() in line.casefold()
             and not any(word.casefold() in line.casefold() for word in item["told_with"])
         ]
@@ -64,4 +64,4 @@ class Story:
 @cache
 def read_story(name: str) -> Story:
     path = Path(__file__).with_name(f"{name}.json")
-    return Story(name=name, told=json.loads(path.read_text(encoding="utf-8")))
+    return Story(name=name, data=json.loads(path.read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""Profiles: changed by name, learnt with provenance, never over what was set by hand; made once by two at once."""
+"""Profiles: changed by name, learned with provenance, never over values set by hand, created once."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,9 +14,9 @@ from memory.owner import Owner
 from memory.services.profiles import (
     ProfileChanges,
     delete_profile,
+    find_profile,
     get_profile,
     learn_preferences,
-    look_up_profile,
     update_profile,
     write_profile,
 )
@@ -32,13 +32,13 @@ def update(owner: Owner, user_id: str = "ana", **changes: Any) -> UserProfile:
     return update_profile(owner, user_id, ProfileChanges(**changes), now=NOW)
 
 
-def said(hours: float = 0) -> dict[str, Any]:
-    """The provenance of something that was said then."""
+def provenance_at(hours: float = 0) -> dict[str, Any]:
+    """Return the provenance of something that was said at that time."""
     return {"fact_id": None, "turn_ids": ["t1"], "at": (NOW + timedelta(hours=hours)).isoformat()}
 
 
 def learn(owner: Owner, hours: float = 0, **preferences: Any) -> list[str]:
-    return learn_preferences(owner, "ana", preferences, provenance=said(hours), now=NOW)
+    return learn_preferences(owner, "ana", preferences, provenance=provenance_at(hours), now=NOW)
 
 
 def test_a_profile_is_the_same_for_all_agents_of_the_account(owner: Owner, stranger: Account) -> None:
@@ -46,7 +46,7 @@ def test_a_profile_is_the_same_for_all_agents_of_the_account(owner: Owner, stran
     theirs = Owner(account_id=stranger.id)
 
     assert get_profile(replace(owner, agent_id="colleague"), "ana").preferences == {"tea": "green"}
-    assert look_up_profile(theirs, "ana") is None
+    assert find_profile(theirs, "ana") is None
     with pytest.raises(NotFound):
         get_profile(theirs, "ana")
     with pytest.raises(NotFound):
@@ -62,7 +62,7 @@ def test_documents_are_changed_by_name_and_areas_whole(owner: Owner) -> None:
     assert (changed.version, UserProfile.objects.get().preferences) == (2, {"b": {"d": 3}})
 
 
-def test_who_writes_first_is_told_so(owner: Owner) -> None:
+def test_the_first_write_is_reported_as_new(owner: Owner) -> None:
     changes = ProfileChanges(metadata={"a": 1})
 
     first, again = (write_profile(owner, "ana", changes, now=NOW) for _ in range(2))
@@ -72,7 +72,7 @@ def test_who_writes_first_is_told_so(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("user_id", ["", "x" * 101, "a\0b", "\ud800"])
-def test_what_is_no_id_has_no_profile(owner: Owner, user_id: str) -> None:
+def test_an_invalid_user_id_has_no_profile(owner: Owner, user_id: str) -> None:
     with pytest.raises(Unprocessable):
         update(owner, user_id)
 
@@ -89,7 +89,9 @@ def test_what_is_no_id_has_no_profile(owner: Owner, user_id: str) -> None:
     ],
     ids=lambda given: str(given)[:30],
 )
-def test_what_cannot_be_stored_is_refused(owner: Owner, changes: dict[str, Any], error: type[Exception]) -> None:
+def test_values_that_cannot_be_stored_are_refused(
+    owner: Owner, changes: dict[str, Any], error: type[Exception]
+) -> None:
     with pytest.raises(error):
         update(owner, **changes)
     assert not UserProfile.objects.exists()
@@ -100,7 +102,7 @@ def test_what_cannot_be_stored_is_refused(owner: Owner, changes: dict[str, Any],
     assert get_profile(owner, "ana").version == before.version
 
 
-def test_a_version_that_there_is_not_is_stale(owner: Owner) -> None:
+def test_an_unknown_version_is_stale(owner: Owner) -> None:
     changes = ProfileChanges(metadata={"a": 1})
     with pytest.raises(StaleVersion):
         update_profile(owner, "ana", changes, expected=frozenset({"1"}), now=NOW)
@@ -113,14 +115,14 @@ def test_a_version_that_there_is_not_is_stale(owner: Owner) -> None:
     assert update_profile(owner, "ana", changes, expected=frozenset({"1"}), now=NOW).version == 2
 
 
-def test_what_is_learnt_has_its_provenance(owner: Owner) -> None:
+def test_a_learned_preference_has_its_provenance(owner: Owner) -> None:
     assert learn(owner, tea="green", milk=None) == ["tea"]
 
     profile = get_profile(owner, "ana")
-    assert (profile.preferences, profile.provenance) == ({"tea": "green"}, {"tea": said()})
+    assert (profile.preferences, profile.provenance) == ({"tea": "green"}, {"tea": provenance_at()})
 
 
-def test_what_was_set_by_hand_is_not_learnt_over(owner: Owner) -> None:
+def test_a_preference_set_by_hand_is_not_overwritten(owner: Owner) -> None:
     update(owner, preferences={"tea": "black"})
 
     assert learn(owner, tea="green", milk="oat") == ["milk"]
@@ -129,33 +131,33 @@ def test_what_was_set_by_hand_is_not_learnt_over(owner: Owner) -> None:
     assert (profile.preferences, set(profile.provenance)) == ({"tea": "black", "milk": "oat"}, {"milk"})
 
 
-def test_what_was_learnt_gives_way_to_what_was_said_later_and_to_the_hand(owner: Owner) -> None:
+def test_a_learned_preference_is_replaced_by_later_ones_and_by_hand(owner: Owner) -> None:
     learn(owner, tea="green")
 
     assert learn(owner, 1, tea="black") == ["tea"]
     assert learn(owner, 0.5, tea="white") == []
-    assert get_profile(owner, "ana").provenance == {"tea": said(1)}
+    assert get_profile(owner, "ana").provenance == {"tea": provenance_at(1)}
 
     by_hand = update(owner, preferences={"tea": "black"})
     assert (by_hand.provenance, learn(owner, 2, tea="white")) == ({}, [])
 
 
-def test_learning_the_same_again_changes_nothing(owner: Owner) -> None:
+def test_learning_an_equal_preference_changes_nothing(owner: Owner) -> None:
     learn(owner, tea="green")
     learn(owner, tea="green")
 
     assert get_profile(owner, "ana").version == 1
-    assert learn_preferences(owner, "bob", {}, provenance=said(), now=NOW) == []
-    assert look_up_profile(owner, "bob") is None
+    assert learn_preferences(owner, "bob", {}, provenance=provenance_at(), now=NOW) == []
+    assert find_profile(owner, "bob") is None
 
 
-def test_what_has_no_room_is_passed_over(owner: Owner) -> None:
+def test_a_preference_without_room_is_skipped(owner: Owner) -> None:
     update(owner, preferences={"a": "x" * 65_000})
 
     assert learn(owner, tea="y" * 1_000, milk="oat") == ["milk"]
 
 
-def test_a_removed_preference_takes_its_provenance_along(owner: Owner) -> None:
+def test_a_removed_preference_loses_its_provenance(owner: Owner) -> None:
     learn(owner, tea="green")
 
     changed = update(owner, preferences={"tea": None})
@@ -163,14 +165,14 @@ def test_a_removed_preference_takes_its_provenance_along(owner: Owner) -> None:
     assert (changed.preferences, changed.provenance) == ({}, {})
 
 
-def test_the_audit_log_tells_of_whom_and_not_what(owner: Owner) -> None:
+def test_the_audit_log_names_the_user_and_no_values(owner: Owner) -> None:
     update(owner, preferences={"tea": "green"})
     learn(owner, milk="oat")
     delete_profile(owner, "ana", now=NOW)
 
-    told = AuditEntry.objects.order_by("id").values_list("operation", "memory_type", "user_id", "agent_id")
+    entries = AuditEntry.objects.order_by("id").values_list("operation", "memory_type", "user_id", "agent_id")
 
-    assert list(told) == [(name, "profile", "ana", "assistant") for name in ("create", "update", "delete")]
+    assert list(entries) == [(name, "profile", "ana", "assistant") for name in ("create", "update", "delete")]
     assert not any("green" in str(entry.__dict__) for entry in AuditEntry.objects.all())
 
 
@@ -188,7 +190,7 @@ def test_profiles_cost_as_many_queries_as_stated(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_that_make_a_profile_at_once_make_one(owner: Owner, start_beside: Start) -> None:
+def test_concurrent_writers_create_one_profile(owner: Owner, start_beside: Start) -> None:
     with transaction.atomic():
         update(owner, preferences={"tea": "green"})
         other = start_beside(lambda: write_profile(owner, "ana", ProfileChanges(preferences={"milk": "oat"}), now=NOW))
@@ -199,7 +201,7 @@ def test_two_that_make_a_profile_at_once_make_one(owner: Owner, start_beside: St
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_set_by_hand_meanwhile_is_not_learnt_over(owner: Owner, start_beside: Start) -> None:
+def test_a_preference_set_by_hand_meanwhile_is_not_overwritten(owner: Owner, start_beside: Start) -> None:
     learn(owner, tea="green")
 
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""What those are told who see what agents share, and may not do with it what they ask for."""
+"""Tests of the messages for agents that see a shared row but may not do what they ask for."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,12 +15,12 @@ from tests.memory.episodes import NOW
 
 pytestmark = pytest.mark.django_db
 
-ONLY_OWNER = "only its owner, or a key that acts for the account, may do this"
+ONLY_OWNER = "only the owner of this {}, or an API key that acts for the account, may do this"
 
 
 @pytest.fixture(params=[Level.READ, Level.WRITE])
 def grants(request: pytest.FixtureRequest) -> AccessControl:
-    """Of another agent."""
+    """Grants of another agent."""
     return AccessControl().grant("planner", request.param)
 
 
@@ -32,7 +32,7 @@ def grants(request: pytest.FixtureRequest) -> AccessControl:
     ],
     ids=["archive", "access log"],
 )
-def test_who_reads_or_writes_a_context_is_told_who_manages_it(
+def test_readers_and_writers_of_a_context_learn_who_may_manage_it(
     owner: Owner, grants: AccessControl, act: Callable[..., object]
 ) -> None:
     context = create_context(owner, ContextDraft(name="notes", access_control=grants))
@@ -40,24 +40,28 @@ def test_who_reads_or_writes_a_context_is_told_who_manages_it(
     with pytest.raises(Forbidden) as refused:
         act(replace(owner, agent_id="planner"), context.id)
 
-    assert str(refused.value) == ONLY_OWNER
+    assert str(refused.value) == ONLY_OWNER.format("context")
 
 
-def test_who_reads_or_writes_a_pool_is_told_who_manages_it(owner: Owner, grants: AccessControl) -> None:
+def test_readers_and_writers_of_a_pool_learn_who_may_manage_it(owner: Owner, grants: AccessControl) -> None:
     pool = create_pool(owner, PoolDraft(access_control=grants), now=NOW)
 
     with pytest.raises(Forbidden) as refused:
         delete_pool(replace(owner, agent_id="planner"), pool.pool_id, expected=None, now=NOW)
 
-    assert str(refused.value) == ONLY_OWNER
+    assert str(refused.value) == ONLY_OWNER.format("pool")
 
 
-def test_who_only_reads_is_told_that_it_may_not_write(owner: Owner) -> None:
+def test_a_reader_learns_that_it_may_not_write(owner: Owner) -> None:
     reading, planner = AccessControl().grant("planner", Level.READ), replace(owner, agent_id="planner")
     context = create_context(owner, ContextDraft(name="notes", access_control=reading))
     pool = create_pool(owner, PoolDraft(access_control=reading), now=NOW)
 
-    with pytest.raises(Forbidden, match=r"^the agent may read this context, but not write to it$"):
+    with pytest.raises(
+        Forbidden, match=r"^the agent may read this context, but not write to it: ask its owner for write access$"
+    ):
         lock_context(planner, context.id)
-    with pytest.raises(Forbidden, match=r"^the agent may read this pool, but not write to it$"):
+    with pytest.raises(
+        Forbidden, match=r"^the agent may read this pool, but not write to it: ask its owner for write access$"
+    ):
         lock_pool(planner, pool.pool_id, now=NOW)

@@ -1,4 +1,4 @@
-"""Uses of tools: recorded and counted, sealed at rest, seen by who takes part, summed up."""
+"""Uses of tools: recorded and counted, sealed at rest, visible to participants, summed up."""
 
 import logging
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from memory.errors import NotFound, TooLarge, Unprocessable
 from memory.models import Account, Agent, AuditEntry, Conversation, Participant, Tool, ToolInvocation
 from memory.owner import Owner
 from memory.services.tools import (
-    LARGEST_NUMBER,
-    LARGEST_VALUE_BYTES,
+    MAX_INTEGER,
+    MAX_VALUE_BYTES,
     ensure_tools,
     find_invocation,
     get_tool_stats,
@@ -57,7 +57,7 @@ def stats(owner: Owner, **asked: Any) -> dict[str, int]:
     return {each.tool_name: each.usage_count for each in get_tool_stats(owner, now=NOW, **asked)}
 
 
-def test_a_use_is_recorded_with_all_that_was_said_of_it(owner: Owner) -> None:
+def test_a_use_is_recorded_with_all_given_values(owner: Owner) -> None:
     recorded = invoke(
         replace(owner, user_id="ana", channel="web"),
         tool_input={"query": "mat"},
@@ -80,14 +80,14 @@ def test_a_use_is_recorded_with_all_that_was_said_of_it(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "", 0, False, [], {}, "text", {"deep": [{"er": "ü\x00\ud800"}]}], ids=repr)
-def test_any_json_goes_in_and_comes_out_the_same(owner: Owner, value: object) -> None:
+def test_any_json_value_is_stored_and_returned_unchanged(owner: Owner, value: object) -> None:
     recorded = invoke(owner, tool_input=value, tool_output=value)
 
     opened = find_invocation(owner, recorded.id)
     assert (opened.tool_input, opened.tool_output) == (value, value)
 
 
-def test_a_use_makes_its_conversation_its_agent_and_its_tool(owner: Owner) -> None:
+def test_a_use_creates_its_conversation_agent_and_tool(owner: Owner) -> None:
     invoke(owner, "search", conversation_id="new")
 
     assert Conversation.objects.get().conversation_id == "new"
@@ -95,7 +95,7 @@ def test_a_use_makes_its_conversation_its_agent_and_its_tool(owner: Owner) -> No
     assert Tool.objects.get().name == "search"
 
 
-def test_who_uses_a_tool_in_a_conversation_takes_part_in_it(owner: Owner, colleague: Owner) -> None:
+def test_using_a_tool_in_a_conversation_joins_it(owner: Owner, colleague: Owner) -> None:
     invoke(owner, "search")
     assert tools_seen(colleague) == []
 
@@ -134,7 +134,7 @@ def test_accounts_have_tools_of_their_own(owner: Owner, stranger: Account) -> No
     assert list(Tool.objects.values_list("name", "usage_count")) == [("search", 1)] * 2
 
 
-def test_many_are_recorded_at_once_and_counted_by_tool(owner: Owner) -> None:
+def test_many_uses_are_recorded_together_and_counted_by_tool(owner: Owner) -> None:
     recorded = record_invocations(
         owner, [use("read", success=True), use("search", success=False), use("read", conversation_id="c2")], now=NOW
     )
@@ -154,7 +154,7 @@ def test_many_are_recorded_at_once_and_counted_by_tool(owner: Owner) -> None:
         {"conversation_id": ""},
         {"conversation_id": "x" * 101},
         {"latency_ms": -1},
-        {"latency_ms": LARGEST_NUMBER + 1},
+        {"latency_ms": MAX_INTEGER + 1},
         {"turn_index": -1},
         {"timestamp": NOW + timedelta(minutes=6)},
         {"timestamp": NOW.replace(tzinfo=None)},
@@ -163,7 +163,7 @@ def test_many_are_recorded_at_once_and_counted_by_tool(owner: Owner) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_kept_is_refused_with_all_that_came_with_it(owner: Owner, fields: dict[str, Any]) -> None:
+def test_an_invalid_use_is_refused_with_its_whole_batch(owner: Owner, fields: dict[str, Any]) -> None:
     with pytest.raises(Unprocessable):
         record_invocations(owner, [use("fine"), use(**fields)], now=NOW)
 
@@ -172,16 +172,16 @@ def test_what_cannot_be_kept_is_refused_with_all_that_came_with_it(owner: Owner,
 
 
 @pytest.mark.parametrize("column", ["tool_input", "tool_output", "error_message"])
-def test_a_value_may_be_so_large_and_no_larger(owner: Owner, column: str) -> None:
-    record_invocations(owner, [use(**{column: "x" * (LARGEST_VALUE_BYTES - 2)})], now=NOW)
+def test_values_have_a_maximum_size(owner: Owner, column: str) -> None:
+    record_invocations(owner, [use(**{column: "x" * (MAX_VALUE_BYTES - 2)})], now=NOW)
 
     with pytest.raises(TooLarge) as refused:
-        record_invocations(owner, [use(**{column: "x" * (LARGEST_VALUE_BYTES - 1)})], now=NOW)
+        record_invocations(owner, [use(**{column: "x" * (MAX_VALUE_BYTES - 1)})], now=NOW)
 
     assert refused.value.facts == {
         "stored": False,
-        "size_bytes": LARGEST_VALUE_BYTES + 1,
-        "limit_bytes": LARGEST_VALUE_BYTES,
+        "size_bytes": MAX_VALUE_BYTES + 1,
+        "limit_bytes": MAX_VALUE_BYTES,
     }
     assert ToolInvocation.objects.count() == 1
 
@@ -199,7 +199,7 @@ def test_no_plain_text_is_in_the_table(owner: Owner) -> None:
         assert SECRET.encode() not in sealed
 
 
-def test_nothing_sealed_is_told_in_the_audit_log_in_logs_or_in_errors(
+def test_sealed_values_appear_in_no_audit_log_log_or_error(
     owner: Owner, settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("memory.conf.AUDIT_LEVEL", "verbose")
@@ -209,8 +209,8 @@ def test_nothing_sealed_is_told_in_the_audit_log_in_logs_or_in_errors(
     with pytest.raises(Unprocessable) as refused:
         invoke(owner, tool_input={SECRET: object()})
 
-    told = [*map(str, AuditEntry.objects.values()), caplog.text, str(refused.value), repr(refused.value.__cause__)]
-    assert not any(SECRET in text for text in told)
+    texts = [*map(str, AuditEntry.objects.values()), caplog.text, str(refused.value), repr(refused.value.__cause__)]
+    assert not any(SECRET in text for text in texts)
 
 
 def test_recording_is_in_the_audit_log(owner: Owner) -> None:
@@ -220,7 +220,7 @@ def test_recording_is_in_the_audit_log(owner: Owner) -> None:
     assert (entry.operation, entry.affected_ids, entry.conversation_id) == ("store", [str(recorded.id)], "c1")
 
 
-def test_a_row_whose_key_is_lost_tells_the_rest_and_says_so(owner: Owner, settings: Settings) -> None:
+def test_an_invocation_whose_key_is_lost_is_reported_as_sealed(owner: Owner, settings: Settings) -> None:
     lost = invoke(owner, tool_input=SECRET, success=True, latency_ms=7)
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
 
@@ -230,7 +230,7 @@ def test_a_row_whose_key_is_lost_tells_the_rest_and_says_so(owner: Owner, settin
     assert (opened.invocation.success, opened.invocation.latency_ms) == (True, 7)
 
 
-def test_statistics_tell_counts_rates_and_latencies_by_tool(owner: Owner) -> None:
+def test_statistics_hold_counts_rates_and_latencies_by_tool(owner: Owner) -> None:
     for latency_ms, success in [(10, True), (20, True), (30, True), (40, False), (None, None)]:
         invoke(owner, "search", latency_ms=latency_ms, success=success)
     invoke(owner, "read")
@@ -244,7 +244,7 @@ def test_statistics_tell_counts_rates_and_latencies_by_tool(owner: Owner) -> Non
     assert (read.tool_name, read.success_rate, read.latency_p50_ms, read.latency_p95_ms) == ("read", None, None, None)
 
 
-def test_statistics_are_narrowed_by_task_type_channel_and_time(owner: Owner) -> None:
+def test_statistics_can_be_filtered_by_task_type_channel_and_time(owner: Owner) -> None:
     invoke(owner, "old", timestamp=NOW - timedelta(days=2))
     invoke(owner, "typed", task_type="look up")
     invoke(replace(owner, channel="web"), "on the web")
@@ -264,19 +264,19 @@ def test_statistics_are_narrowed_by_task_type_channel_and_time(owner: Owner) -> 
         (("channel", "task_type"), [("", "_global", 1), ("look up", "_global", 1), ("look up", "web", 1)]),
     ],
 )
-def test_statistics_are_told_apart_by_task_type_and_channel_on_demand(
+def test_statistics_can_be_grouped_by_task_type_and_channel(
     owner: Owner, by: Sequence[str], expected: list[tuple[str | None, str | None, int]]
 ) -> None:
     invoke(owner)
     invoke(owner, task_type="look up")
     invoke(replace(owner, channel="web"), task_type="look up")
 
-    told = get_tool_stats(owner, by=by, now=NOW)
+    stats_by_group = get_tool_stats(owner, by=by, now=NOW)
 
-    assert [(each.task_type, each.channel, each.usage_count) for each in told] == expected
+    assert [(each.task_type, each.channel, each.usage_count) for each in stats_by_group] == expected
 
 
-def test_tools_are_made_once_under_their_names(owner: Owner) -> None:
+def test_tools_are_created_once_by_name(owner: Owner) -> None:
     invoke(owner, "read")
 
     tools = ensure_tools(owner, ["read", "write", "write"])
@@ -291,8 +291,7 @@ def test_recording_and_reading_cost_as_many_queries_as_stated(
 ) -> None:
     recorded = invoke(owner)
 
-    # a savepoint and its end (a transaction in real life), the conversation, found and held, the tools, the rows, the
-    # audit log
+    # savepoint and release (in real life a transaction), the conversation, found and locked, tools, rows, audit log
     with django_assert_num_queries(7):
         invoke(owner)
     with django_assert_num_queries(7):

@@ -1,4 +1,4 @@
-"""The access log's stream: bounded, in one round trip, and honest about what it lost."""
+"""Tests of the access log's stream: bounded, one round trip, and exact about its losses."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from redis import RedisError
 from memory import conf
 from memory.owner import Owner
 from memory.tiers import access_log
-from memory.tiers.access_log import LOST_LINES, UNTOLD, Line
+from memory.tiers.access_log import LOST_LINES, UNREPORTED, AccessLine
 from tests.redis_elsewhere import redis_away
 from tests.round_trips import counted_commands
 
@@ -22,22 +22,22 @@ OWNER = Owner(account_id=uuid4(), agent_id="reader", actor="key:abc")
 
 
 @pytest.fixture(autouse=True)
-def _nothing_untold() -> Iterator[None]:
-    UNTOLD.take()
+def _no_unreported_losses() -> Iterator[None]:
+    UNREPORTED.pop_all()
     yield
-    UNTOLD.take()
+    UNREPORTED.pop_all()
 
 
 def read(*entry_ids: UUID, owner: Owner = OWNER, context_id: UUID = CONTEXT) -> None:
-    access_log.push(owner, [(context_id, entry_id) for entry_id in entry_ids], action="read", now=NOW)
+    access_log.push_access_lines(owner, [(context_id, entry_id) for entry_id in entry_ids], action="read", now=NOW)
 
 
-def lines(size: int = 100, *, after: str = "", account_id: UUID | None = None) -> list[Line]:
-    return access_log.next_lines(size, after=after, account_id=account_id)[0]
+def lines(size: int = 100, *, after: str = "", account_id: UUID | None = None) -> list[AccessLine]:
+    return access_log.read_access_lines(size, after=after, account_id=account_id)[0]
 
 
-def settled() -> list[tuple[UUID, UUID, int]]:
-    access_log.settle(NOW)
+def report_all() -> list[tuple[UUID, UUID, int]]:
+    access_log.report_losses(NOW)
     return [(line.account_id, line.context_id, line.count) for line in lines() if line.action == "lost"]
 
 
@@ -64,21 +64,21 @@ def test_all_lines_of_a_request_are_one_round_trip() -> None:
         read(*(uuid4() for _ in range(100)))
 
     assert len(commands) == 1
-    assert access_log.waiting() == 101
+    assert access_log.count_waiting_access_lines() == 101
 
 
 def test_lines_are_read_in_pages_and_deleted_afterwards() -> None:
     read(uuid4(), uuid4(), uuid4())
 
-    first, cursor = access_log.next_lines(2, after="", account_id=None)
-    access_log.forget(first)
-    rest, end = access_log.next_lines(2, after=cursor, account_id=None)
+    first, cursor = access_log.read_access_lines(2, after="", account_id=None)
+    access_log.delete_access_lines(first)
+    rest, end = access_log.read_access_lines(2, after=cursor, account_id=None)
 
     assert (len(first), len(rest), end) == (2, 1, "")
-    assert access_log.waiting() == 1
+    assert access_log.count_waiting_access_lines() == 1
 
 
-def test_another_accounts_lines_are_passed_over() -> None:
+def test_lines_of_other_accounts_are_skipped() -> None:
     other = Owner(account_id=uuid4())
     read(uuid4())
     read(uuid4(), owner=other)
@@ -93,24 +93,24 @@ def test_lines_without_room_are_counted_by_context(monkeypatch: pytest.MonkeyPat
     read(uuid4(), uuid4(), uuid4())
     read(uuid4(), uuid4(), context_id=elsewhere)
 
-    assert (access_log.waiting(), lost_so_far() - before) == (2, 3)
-    assert sorted(settled()) == sorted([(OWNER.account_id, CONTEXT, 1), (OWNER.account_id, elsewhere, 2)])
+    assert (access_log.count_waiting_access_lines(), lost_so_far() - before) == (2, 3)
+    assert sorted(report_all()) == sorted([(OWNER.account_id, CONTEXT, 1), (OWNER.account_id, elsewhere, 2)])
 
 
-def test_counts_are_settled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "ACCESS_LOG_LINES", 1)
     read(uuid4(), uuid4(), uuid4())
 
-    assert (access_log.count_settled(), access_log.count_settled(uuid4())) == (1, 0)
-    assert [access_log.settle(NOW) for _ in range(2)] == [1, 0]
-    assert settled() == [(OWNER.account_id, CONTEXT, 2)]
+    assert (access_log.count_loss_lines(), access_log.count_loss_lines(uuid4())) == (1, 0)
+    assert [access_log.report_losses(NOW) for _ in range(2)] == [1, 0]
+    assert report_all() == [(OWNER.account_id, CONTEXT, 2)]
 
 
-def test_lines_settled_together_have_ids_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_lines_have_different_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "ACCESS_LOG_LINES", 0)
     read(uuid4())
     read(uuid4(), context_id=uuid4())
-    access_log.settle(NOW)
+    access_log.report_losses(NOW)
 
     first, again = lines(), lines()
 
@@ -118,7 +118,7 @@ def test_lines_settled_together_have_ids_of_their_own(monkeypatch: pytest.Monkey
     assert len({line.id for line in first}) == 2
 
 
-def test_lines_that_redis_did_not_take_are_counted_here_and_told_later(caplog: pytest.LogCaptureFixture) -> None:
+def test_lines_that_redis_did_not_accept_are_counted_and_reported_later(caplog: pytest.LogCaptureFixture) -> None:
     before = lost_so_far()
     with redis_away():
         for _again in range(2):
@@ -128,21 +128,21 @@ def test_lines_that_redis_did_not_take_are_counted_here_and_told_later(caplog: p
 
     read(uuid4())
 
-    assert settled() == [(OWNER.account_id, CONTEXT, 4)]
-    assert not UNTOLD.take()
+    assert report_all() == [(OWNER.account_id, CONTEXT, 4)]
+    assert not UNREPORTED.pop_all()
 
 
-def test_a_warning_names_nobody(dead_redis: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_warning_contains_no_names(dead_redis: None, caplog: pytest.LogCaptureFixture) -> None:
     read(uuid4())
 
     assert "reader" not in caplog.text
     assert str(CONTEXT) not in caplog.text
 
 
-def test_a_count_that_could_not_be_told_either_is_kept(dead_redis: None) -> None:
+def test_a_count_that_could_not_be_sent_is_kept(dead_redis: None) -> None:
     read(uuid4())
     read(uuid4())
 
-    assert UNTOLD.take() == {f"{OWNER.account_id}:{CONTEXT}": 2}
+    assert UNREPORTED.pop_all() == {f"{OWNER.account_id}:{CONTEXT}": 2}
     with pytest.raises(RedisError):
-        access_log.waiting()
+        access_log.count_waiting_access_lines()

@@ -1,4 +1,4 @@
-"""Appending to an agent's working memory loses nothing and changes no number; and the documented names for values."""
+"""Tests of appending to an agent's working memory without loss, and of the documented names for values."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from memory import conf
@@ -14,8 +13,9 @@ from memory.errors import TooLarge, Unprocessable
 from memory.owner import Owner
 from memory.tiers.agent_working import WorkingMemoryService
 from memory_project.ids import uuid7
-from memory_project.redis import AgentPlace, agent_key, client
+from memory_project.redis import AgentMemoryRef, agent_key, client
 from tests.memory.tiers.test_working import texts, values
+from tests.properties import examples
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def exactly(value: Any) -> str:
 
 
 @given(stored=st.lists(values, max_size=3), appended=st.lists(values, min_size=1, max_size=3))
-@examples(max_examples=100)
+@examples(100)
 def test_elements_are_added_to_a_list_exactly(stored: list[Any], appended: list[Any]) -> None:
     memory = some_memory()
     memory.store("list", stored)
@@ -49,7 +49,7 @@ def test_elements_are_added_to_a_list_exactly(stored: list[Any], appended: list[
 
 
 @given(stored=texts, appended=st.lists(texts, min_size=1, max_size=3))
-@examples(max_examples=100)
+@examples(100)
 def test_text_is_joined_to_a_text_exactly(stored: str, appended: list[str]) -> None:
     memory = some_memory()
     memory.store("text", stored)
@@ -61,7 +61,7 @@ def test_text_is_joined_to_a_text_exactly(stored: str, appended: list[str]) -> N
 
 
 @pytest.mark.parametrize("value", ["123", 1.0, 10**30, None, [], {"a": []}])
-def test_where_nothing_is_a_list_begins(memory: WorkingMemoryService, value: Any) -> None:
+def test_appending_to_a_missing_value_starts_a_list(memory: WorkingMemoryService, value: Any) -> None:
     stored = memory.append("list", value)
 
     assert repr(stored.value) == repr(memory.retrieve("list")) == repr([value])
@@ -79,7 +79,7 @@ def test_the_expiry_stays(memory: WorkingMemoryService) -> None:
 
 
 @pytest.mark.parametrize("stored", [1, 1.5, True, None, {"a": 1}, {}])
-def test_to_another_value_nothing_is_appended(memory: WorkingMemoryService, stored: Any) -> None:
+def test_appending_to_other_values_is_refused(memory: WorkingMemoryService, stored: Any) -> None:
     memory.store("key", stored)
 
     with pytest.raises(Unprocessable):
@@ -89,7 +89,7 @@ def test_to_another_value_nothing_is_appended(memory: WorkingMemoryService, stor
 
 
 @pytest.mark.parametrize("appended", [1, None, ["x"], {"x": 1}])
-def test_to_a_text_only_text_is_appended(memory: WorkingMemoryService, appended: Any) -> None:
+def test_only_text_can_be_appended_to_a_text(memory: WorkingMemoryService, appended: Any) -> None:
     memory.store("key", "text")
 
     with pytest.raises(Unprocessable):
@@ -112,7 +112,7 @@ def test_the_limit_holds_after_appending(memory: WorkingMemoryService, stored: A
     assert memory.retrieve("key") == fits.value
 
 
-def test_two_that_append_at_once_lose_nothing(owner: Owner) -> None:
+def test_concurrent_appends_lose_nothing(owner: Owner) -> None:
     def append(writer: str) -> None:
         memory = WorkingMemoryService(owner)
         for number in range(100):
@@ -130,7 +130,7 @@ def test_two_that_append_at_once_lose_nothing(owner: Owner) -> None:
 
 def test_an_expired_list_is_not_appended_to(owner: Owner, memory: WorkingMemoryService) -> None:
     memory.store("list", ["old"])
-    client().delete(agent_key(AgentPlace(account_id=owner.account_id, agent_id="ana"), "memory", "list"))
+    client().delete(agent_key(AgentMemoryRef(account_id=owner.account_id, agent_id="ana"), "memory", "list"))
 
     memory.append("list", "new")
 
@@ -148,7 +148,7 @@ def test_task_state_and_results_and_tool_states_are_kept_apart(memory: WorkingMe
     assert (memory.get_tool_state("parse"), memory.get_tool_state("weigh")) == ({"open": True}, None)
 
 
-def test_a_conversation_is_stored_and_goes_on(memory: WorkingMemoryService) -> None:
+def test_a_conversation_is_stored_and_extended(memory: WorkingMemoryService) -> None:
     before = memory.get_conversation_context()
     memory.store_conversation_context([{"role": "user", "content": "Hello"}])
     memory.append_to_conversation({"role": "assistant", "content": "Good day"})
@@ -157,7 +157,7 @@ def test_a_conversation_is_stored_and_goes_on(memory: WorkingMemoryService) -> N
     assert [message["content"] for message in memory.get_conversation_context()] == ["Hello", "Good day"]
 
 
-def test_a_scratch_pad_is_stored_and_goes_on(memory: WorkingMemoryService) -> None:
+def test_a_scratch_pad_is_stored_and_extended(memory: WorkingMemoryService) -> None:
     before = memory.get_scratch_pad()
     memory.store_scratch_pad("Check the keel. ")
     memory.append_to_scratch_pad("Then the mast.")
@@ -166,14 +166,14 @@ def test_a_scratch_pad_is_stored_and_goes_on(memory: WorkingMemoryService) -> No
     assert memory.get_scratch_pad() == "Check the keel. Then the mast."
 
 
-def test_a_scratch_pad_may_begin_with_what_is_appended(memory: WorkingMemoryService) -> None:
+def test_appending_can_start_a_scratch_pad(memory: WorkingMemoryService) -> None:
     memory.append_to_scratch_pad("Check ")
     memory.append_to_scratch_pad("the keel.")
 
     assert memory.get_scratch_pad() == "Check the keel."
 
 
-def test_a_conversation_may_begin_with_what_is_appended(memory: WorkingMemoryService) -> None:
+def test_appending_can_start_a_conversation(memory: WorkingMemoryService) -> None:
     memory.append_to_conversation("Hello")
 
     assert memory.get_conversation_context() == ["Hello"]

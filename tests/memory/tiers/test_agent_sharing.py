@@ -1,4 +1,4 @@
-"""What an agent shares with another is read by that one alone, as it was, until it is taken back or expires."""
+"""Tests of sharing: only the target reads a shared value, unchanged, until it is taken back or expires."""
 
 import json
 import time
@@ -7,17 +7,17 @@ from uuid import UUID
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 
 from memory import conf
 from memory.errors import NotFound, TooLarge, Unprocessable
 from memory.owner import Owner
 from memory.tiers.agent_working import WorkingMemoryService
 from memory_project.ids import uuid7
-from memory_project.redis import AgentPlace, agent_key, client
+from memory_project.redis import AgentMemoryRef, agent_key, client
 from tests.memory.expiries import left_of
 from tests.memory.tiers.test_agent_working import HOSTILE_IDS, NARROWINGS
 from tests.memory.tiers.test_working import names, values
+from tests.properties import examples
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def memory_of(account_id: UUID, agent_id: str, **narrowing: str) -> WorkingMemor
 
 
 @given(key=names, value=values)
-@examples(max_examples=100)
-def test_what_is_shared_is_read_exactly(key: str, value: Any) -> None:
+@examples(100)
+def test_a_shared_value_is_read_exactly(key: str, value: Any) -> None:
     account_id = uuid7()
     memory_of(account_id, "ana").share_with_agent("ben", key, value)
 
@@ -60,14 +60,14 @@ def test_only_the_target_reads_it(account_id: UUID, ana: WorkingMemoryService, b
     assert [other.find_shared("ana", "key") for other in others] == [None, None, None]
 
 
-def test_it_goes_one_way(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
+def test_sharing_is_not_mutual(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
     ana.share_with_agent("ben", "key", 1)
 
     assert ana.find_shared("ben", "key") is None
     assert (ana.keys(), ben.keys()) == ([], [])
 
 
-def test_only_what_was_shared_is_read(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
+def test_only_shared_values_are_readable(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
     ana.store("shared", 1)
     ana.store("kept", 2)
 
@@ -76,7 +76,7 @@ def test_only_what_was_shared_is_read(ana: WorkingMemoryService, ben: WorkingMem
     assert (ben.retrieve_shared("ana", "shared"), ben.find_shared("ana", "kept")) == (1, None)
 
 
-def test_what_is_shared_is_a_copy(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
+def test_a_shared_value_is_a_copy(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
     ana.store("key", "as it was")
     ana.share_stored("ben", "key")
 
@@ -98,7 +98,7 @@ def test_sharing_again_replaces_it(ana: WorkingMemoryService, ben: WorkingMemory
     assert found.ttl_seconds in left_of(50)
 
 
-def test_taken_back_it_is_gone(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
+def test_a_share_that_was_taken_back_is_gone(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
     ana.share_with_agent("ben", "key", 1)
     ana.share_with_agent("carl", "key", 1)
 
@@ -108,7 +108,7 @@ def test_taken_back_it_is_gone(ana: WorkingMemoryService, ben: WorkingMemoryServ
     assert ana.take_back("carl", "key") is True
 
 
-def test_who_did_not_share_it_cannot_take_it_back(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
+def test_only_the_sharing_agent_can_take_a_share_back(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
     ana.share_with_agent("ben", "key", 1)
 
     assert (ben.take_back("ben", "key"), ben.take_back("ana", "key")) == (False, False)
@@ -116,11 +116,11 @@ def test_who_did_not_share_it_cannot_take_it_back(ana: WorkingMemoryService, ben
     assert ben.retrieve_shared("ana", "key") == 1
 
 
-def test_a_stored_value_is_shared_for_as_long_as_it_has_left(
+def test_a_stored_value_is_shared_for_its_remaining_life(
     account_id: UUID, ana: WorkingMemoryService, ben: WorkingMemoryService
 ) -> None:
     ana.store("key", 1, ttl_seconds=500)
-    client().pexpire(agent_key(AgentPlace(account_id=account_id, agent_id="ana"), "memory", "key"), 40_000)
+    client().pexpire(agent_key(AgentMemoryRef(account_id=account_id, agent_id="ana"), "memory", "key"), 40_000)
 
     shared = ana.share_stored("ben", "key")
 
@@ -152,7 +152,7 @@ def test_an_expired_share_is_gone(account_id: UUID, ana: WorkingMemoryService, b
 
 
 @pytest.mark.parametrize("narrowing", NARROWINGS, ids=str)
-def test_with_another_narrowing_it_is_not_read(account_id: UUID, narrowing: dict[str, str]) -> None:
+def test_a_share_is_not_readable_from_another_task(account_id: UUID, narrowing: dict[str, str]) -> None:
     memory_of(account_id, "ana", **narrowing).share_with_agent("ben", "key", "secret")
 
     read = [memory_of(account_id, "ben", **other).retrieve_shared("ana", "key") for other in NARROWINGS]
@@ -172,7 +172,7 @@ def test_hostile_ids_read_only_their_own(account_id: UUID) -> None:
         assert reader.find_shared("an", "key") is None
 
 
-def test_what_there_is_not_cannot_be_shared(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
+def test_a_missing_value_cannot_be_shared(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
     ana.share_with_agent("ben", "key", "from before")
 
     with pytest.raises(NotFound):
@@ -207,14 +207,14 @@ def test_a_large_value_is_not_shared(ana: WorkingMemoryService, ben: WorkingMemo
 def test_a_ttl_out_of_bounds_is_refused(ana: WorkingMemoryService, ttl_seconds: int) -> None:
     ana.store("key", 1)
 
-    with pytest.raises(ValueError, match=r"^ttl_seconds must be 1 to 604800$"):
+    with pytest.raises(ValueError, match=r"^ttl_seconds must be from 1 to 604800$"):
         ana.share_with_agent("ben", "key", 1, ttl_seconds)
-    with pytest.raises(ValueError, match=r"^ttl_seconds must be 1 to 604800$"):
+    with pytest.raises(ValueError, match=r"^ttl_seconds must be from 1 to 604800$"):
         ana.share_stored("ben", "key", ttl_seconds)
 
 
 @pytest.mark.parametrize("agent_id", ["", "x" * 101, "a\x00b"])
-def test_what_is_no_agent_is_refused(ana: WorkingMemoryService, agent_id: str) -> None:
+def test_an_invalid_agent_is_refused(ana: WorkingMemoryService, agent_id: str) -> None:
     for call in (
         lambda: ana.share_with_agent(agent_id, "key", 1),
         lambda: ana.take_back(agent_id, "key"),

@@ -1,4 +1,4 @@
-"""An agent's working memory keeps types and expiries, is narrowed to tasks and workflow runs, and is nobody else's."""
+"""Tests of an agent's working memory: types, expiries, separate memories per task and run, privacy."""
 
 import json
 import time
@@ -9,18 +9,18 @@ from uuid import UUID
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 
 from memory import conf
 from memory.errors import TooLarge, Unprocessable
 from memory.owner import Owner
-from memory.tiers.agent_working import MOST_TTL_SECONDS, WorkingMemoryService, scan_agents
+from memory.tiers.agent_working import MAX_TTL_SECONDS, WorkingMemoryService, scan_working_memories
 from memory.tiers.base import TierStats
 from memory.tiers.named_values import StoredText
 from memory_project.ids import uuid7
-from memory_project.redis import AgentPlace, agent_key, client
+from memory_project.redis import AgentMemoryRef, agent_key, client
 from tests.memory.expiries import left_of
 from tests.memory.tiers.test_working import names, values
+from tests.properties import examples
 from tests.round_trips import counted_commands
 
 HOSTILE_IDS = ("a", "a:b", "{a}", "%7Ba%7D", "a%3Ab", "}{", "}:", "*", "memory", ":", "a:memory", "ü 7/8")
@@ -56,14 +56,14 @@ def ttl_of(memory: WorkingMemoryService, key: str) -> int:
 
 
 def expire_now(account_id: UUID, key: str) -> None:
-    """As if its time were over: the value has expired, its name's moment has passed."""
-    place = AgentPlace(account_id=account_id, agent_id="ana")
-    client().delete(agent_key(place, "memory", key))
-    client().zadd(agent_key(place, "memory"), {key: 1})
+    """Make the value look expired: delete it, and give its name a past expiry."""
+    ref = AgentMemoryRef(account_id=account_id, agent_id="ana")
+    client().delete(agent_key(ref, "memory", key))
+    client().zadd(agent_key(ref, "memory"), {key: 1})
 
 
 @given(key=names, value=values)
-@examples(max_examples=100)
+@examples(100)
 def test_any_json_value_comes_back_as_it_went_in(key: str, value: Any) -> None:
     memory = some_memory()
 
@@ -82,7 +82,7 @@ def test_types_are_not_mixed_up(memory: WorkingMemoryService, value: Any) -> Non
     assert repr(memory.retrieve("key")) == repr(value)
 
 
-def test_a_value_that_is_none_is_told_from_none_at_all(memory: WorkingMemoryService) -> None:
+def test_a_stored_none_differs_from_a_missing_value(memory: WorkingMemoryService) -> None:
     memory.store("nothing", None)
 
     stored = memory.find("nothing")
@@ -101,18 +101,18 @@ def test_what_is_stored_replaces_value_and_expiry(memory: WorkingMemoryService) 
     assert ttl_of(memory, "key") in left_of(500)
 
 
-def test_a_value_lives_for_the_default_unless_it_says(memory: WorkingMemoryService) -> None:
+def test_a_value_lives_for_the_default_ttl(memory: WorkingMemoryService) -> None:
     memory.store("default", 1)
-    memory.store("longest", 1, ttl_seconds=MOST_TTL_SECONDS)
+    memory.store("longest", 1, ttl_seconds=MAX_TTL_SECONDS)
 
     assert conf.AGENT_MEMORY_TTL_SECONDS == 3_600
     assert ttl_of(memory, "default") in left_of(3_600)
     assert ttl_of(memory, "longest") in left_of(604_800)
 
 
-@pytest.mark.parametrize("ttl_seconds", [0, -1, MOST_TTL_SECONDS + 1])
+@pytest.mark.parametrize("ttl_seconds", [0, -1, MAX_TTL_SECONDS + 1])
 def test_a_ttl_out_of_bounds_is_refused(memory: WorkingMemoryService, ttl_seconds: int) -> None:
-    with pytest.raises(ValueError, match=r"^ttl_seconds must be 1 to 604800$"):
+    with pytest.raises(ValueError, match=r"^ttl_seconds must be from 1 to 604800$"):
         memory.store("key", 1, ttl_seconds=ttl_seconds)
 
     assert memory.keys() == []
@@ -139,7 +139,7 @@ def test_time_alone_makes_a_value_expire(account_id: UUID, memory: WorkingMemory
 
 def test_reading_does_not_renew(memory: WorkingMemoryService, account_id: UUID) -> None:
     memory.store("key", 1, ttl_seconds=100)
-    client().pexpire(agent_key(AgentPlace(account_id=account_id, agent_id="ana"), "memory", "key"), 40_000)
+    client().pexpire(agent_key(AgentMemoryRef(account_id=account_id, agent_id="ana"), "memory", "key"), 40_000)
 
     memory.retrieve("key")
     memory.append("list", 1)
@@ -163,7 +163,7 @@ def test_keys_come_in_order(memory: WorkingMemoryService) -> None:
     assert memory.keys() == ["B", "a", "a:b", "b", "ü"]
 
 
-def test_clearing_says_how_many_there_were(account_id: UUID, memory: WorkingMemoryService) -> None:
+def test_clearing_returns_the_number_of_values(account_id: UUID, memory: WorkingMemoryService) -> None:
     for key in ("one", "two", "expired"):
         memory.store(key, key)
     expire_now(account_id, "expired")
@@ -190,7 +190,7 @@ def test_one_value_too_many_is_refused(memory: WorkingMemoryService, monkeypatch
     memory.store("two", 2)
 
     for write in (memory.store, memory.append):
-        with pytest.raises(Unprocessable, match=r"^more than 2 values are not allowed; nothing was stored$"):
+        with pytest.raises(Unprocessable, match=r"^at most 2 values are allowed; nothing was stored$"):
             write("three", 3)
 
     memory.store("two", "II")
@@ -226,7 +226,7 @@ def test_a_value_of_the_largest_size_is_stored_and_one_byte_more_is_not(memory: 
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), "\ud800", {"\udfff": 1}])
-def test_what_has_no_json_is_refused(memory: WorkingMemoryService, bad: Any) -> None:
+def test_a_value_without_json_form_is_refused(memory: WorkingMemoryService, bad: Any) -> None:
     for write in (memory.store, memory.append):
         with pytest.raises(ValueError, match=r".+"):
             write("key", bad)
@@ -235,7 +235,7 @@ def test_what_has_no_json_is_refused(memory: WorkingMemoryService, bad: Any) -> 
 
 
 @pytest.mark.parametrize("name", ["", "n" * 201, "a\x00b", "\ud800"])
-def test_what_is_no_name_is_refused(memory: WorkingMemoryService, name: str) -> None:
+def test_an_invalid_name_is_refused(memory: WorkingMemoryService, name: str) -> None:
     for call in (
         lambda: memory.store(name, 1),
         lambda: memory.find(name),
@@ -248,18 +248,18 @@ def test_what_is_no_name_is_refused(memory: WorkingMemoryService, name: str) -> 
 
 
 def test_working_memory_needs_an_agent() -> None:
-    with pytest.raises(ValueError, match=r"^working memory is an agent's"):
+    with pytest.raises(ValueError, match=r"^working memory belongs to an agent"):
         WorkingMemoryService(Owner(account_id=uuid7()))
 
 
 @pytest.mark.parametrize("bad", ["x" * 101, "a\x00b", "\ud800"])
 @pytest.mark.parametrize("field", ["task_id", "workflow_run_id"])
-def test_what_is_no_id_is_refused(field: str, bad: str) -> None:
+def test_an_invalid_id_is_refused(field: str, bad: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         WorkingMemoryService(Owner(account_id=uuid7(), agent_id="ana"), **{field: bad})
 
 
-def test_each_narrowing_is_a_memory_of_its_own(account_id: UUID) -> None:
+def test_each_task_and_run_has_a_memory_of_its_own(account_id: UUID) -> None:
     owner = Owner(account_id=account_id, agent_id="ana")
     memories = [WorkingMemoryService(owner, **narrowing) for narrowing in NARROWINGS]
 
@@ -271,7 +271,7 @@ def test_each_narrowing_is_a_memory_of_its_own(account_id: UUID) -> None:
     assert [memory.keys() for memory in memories] == [["key", f"only-{n}"] for n in range(len(memories))]
 
 
-def test_clearing_one_narrowing_leaves_the_others(account_id: UUID) -> None:
+def test_clearing_one_memory_leaves_the_others(account_id: UUID) -> None:
     owner = Owner(account_id=account_id, agent_id="ana")
     memories = [WorkingMemoryService(owner, **narrowing) for narrowing in NARROWINGS]
     for memory in memories:
@@ -313,21 +313,21 @@ def test_hostile_ids_name_memories_of_their_own(account_id: UUID) -> None:
 
 
 def test_staff_find_every_memory_of_the_account_and_no_other(account_id: UUID) -> None:
-    places = [AgentPlace(account_id=account_id, agent_id=hostile, task_id=hostile) for hostile in HOSTILE_IDS]
-    places += [AgentPlace(account_id=account_id, agent_id="ana", **narrowing) for narrowing in NARROWINGS]
-    for place in places:
+    places = [AgentMemoryRef(account_id=account_id, agent_id=hostile, task_id=hostile) for hostile in HOSTILE_IDS]
+    places += [AgentMemoryRef(account_id=account_id, agent_id="ana", **narrowing) for narrowing in NARROWINGS]
+    for ref in places:
         memory = WorkingMemoryService(
-            Owner(account_id=account_id, agent_id=place.agent_id),
-            task_id=place.task_id,
-            workflow_run_id=place.workflow_run_id,
+            Owner(account_id=account_id, agent_id=ref.agent_id),
+            task_id=ref.task_id,
+            workflow_run_id=ref.workflow_run_id,
         )
         memory.store("a:memory", 1)
         memory.share_with_agent("memory", "memory", 1)
     some_memory().store("key", 1)
 
-    found, cursor = scan_agents(account_id, 0)
+    found, cursor = scan_working_memories(account_id, 0)
     while cursor:
-        more, cursor = scan_agents(account_id, cursor)
+        more, cursor = scan_working_memories(account_id, cursor)
         found += more
 
     assert set(found) == set(places)

@@ -1,4 +1,4 @@
-"""The hybrid store answers what the log has, whatever became of its buffer: lost, late, old, cut, or out of reach."""
+"""Tests of the hybrid store: it answers with the log's content when its buffer is lost, late, old or unreachable."""
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +15,8 @@ from memory.owner import Owner
 from memory.services.conversations.lifecycle import end_conversation, find_conversation
 from memory.services.turns.store import get_conversation
 from memory.tiers.session_buffer import RedisBuffer
-from memory.tiers.session_stores import HybridStore, place_of, rows_for_buffer, session_turn
-from memory.tiers.session_turns import entry_of, fitting_entries
+from memory.tiers.session_stores import HybridStore, rows_for_buffer, session_ref, session_turn
+from memory.tiers.session_turns import buffer_entry, fitting_entries
 from memory_project.redis import client, session_key
 from tests.beside import PATIENCE_SECONDS
 from tests.memory.episodes import NOW
@@ -34,15 +34,15 @@ def store() -> HybridStore:
 
 @pytest.fixture
 def log(owner: Owner) -> Log:
-    """Twelve turns, committed, of which the buffer was told."""
+    """Twelve committed turns that are in the buffer."""
     return log_of(talk(owner, 12))
 
 
 def buffer_of(log: Log) -> RedisBuffer:
-    return RedisBuffer(place_of(log.conversation))
+    return RedisBuffer(session_ref(log.conversation))
 
 
-def test_what_the_buffer_has_is_not_asked_of_the_log(
+def test_turns_in_the_buffer_are_not_read_from_the_log(
     store: HybridStore, log: Log, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(0):
@@ -86,11 +86,11 @@ def test_a_batch_that_fills_the_buffer_needs_nothing_from_the_log(
 
 
 def key_of(log: Log) -> str:
-    return session_key(place_of(log.conversation), "turns")
+    return session_key(session_ref(log.conversation), "turns")
 
 
-def put_back(log: Log, old: list[bytes | str]) -> None:
-    """The buffer as it was, as if a copy of Redis had been started."""
+def replace_buffer_with(log: Log, old: list[bytes | str]) -> None:
+    """Put an old buffer back, as if a copy of Redis had been started."""
     client().delete(key_of(log))
     client().rpush(key_of(log), *old)
 
@@ -99,7 +99,7 @@ def test_turns_that_the_buffer_missed_are_read_from_the_log(store: HybridStore, 
     old = client().lrange(key_of(log), 0, -1)
     more = log_of(talk(owner, 3, start=12))
     # or as if the process had been killed after the commit
-    put_back(log, old)
+    replace_buffer_with(log, old)
 
     assert store.recent(more.conversation, 100) == log.turns + more.turns
     assert held(store, log.conversation) == list(range(15))
@@ -108,7 +108,7 @@ def test_turns_that_the_buffer_missed_are_read_from_the_log(store: HybridStore, 
 def test_turns_after_missed_ones_bring_them_back(store: HybridStore, owner: Owner, log: Log) -> None:
     old = client().lrange(key_of(log), 0, -1)
     talk(owner, 3, start=12)
-    put_back(log, old)
+    replace_buffer_with(log, old)
 
     talk(owner, 1, start=15)
 
@@ -161,7 +161,7 @@ def test_a_buffer_cut_by_its_bytes_is_not_written_again(
 
 @pytest.fixture
 def large_turns(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> Log:
-    """Twenty of them, of which a buffer holds two, or one with a payload."""
+    """Twenty large turns: a buffer holds two of them, or one with a payload."""
     monkeypatch.setattr(conf, "BUFFER_BYTES", 5_000)
     return log_of(say(owner, *(turn(f"{number % 10}" * 2_000) for number in range(20))))
 
@@ -180,7 +180,7 @@ def test_a_refill_reads_the_rows_that_fill_a_buffer(owner: Owner, large_turns: L
 
     rows = rows_for_buffer(with_parts.conversation)
 
-    # the other's text and parts are 4,000 bytes in a buffer, and known to be 3,000 beforehand
+    # the other's text and parts take 4,000 bytes in a buffer, estimated as 3,000 beforehand
     assert [row.index for row in rows] == [20, 21]
     assert [row.index for row in rows_for_buffer(large_turns.conversation)][-1] == 21
 
@@ -191,7 +191,7 @@ def test_a_refill_reads_the_latest_row_whatever_its_size(owner: Owner, large_tur
     assert [row.index for row in rows_for_buffer(huge.conversation)] == [20]
 
 
-def test_a_lost_buffer_of_large_turns_is_made_again_once(store: HybridStore, large_turns: Log) -> None:
+def test_a_lost_buffer_of_large_turns_is_rebuilt_once(store: HybridStore, large_turns: Log) -> None:
     client().flushdb()
 
     assert store.recent(large_turns.conversation, 1) == large_turns.turns[19:]
@@ -205,7 +205,7 @@ def test_a_lost_buffer_of_large_turns_is_made_again_once(store: HybridStore, lar
 @pytest.mark.parametrize(
     "content", ["ü \u2028\\n", [{"type": "text", "text": "ü" * 90}, {"n": [1, 2, 3], "type": "x"}]]
 )
-def test_a_row_is_never_thought_larger_than_in_the_buffer(
+def test_a_row_is_never_estimated_larger_than_in_the_buffer(
     store: HybridStore, owner: Owner, content: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "BUFFER_BYTES", 3_000)
@@ -217,7 +217,7 @@ def test_a_row_is_never_thought_larger_than_in_the_buffer(
     assert len(rows) >= len(fitting_entries(log.turns))
 
 
-def test_a_read_after_the_end_makes_no_buffer(store: HybridStore, owner: Owner, log: Log) -> None:
+def test_a_read_after_the_end_creates_no_buffer(store: HybridStore, owner: Owner, log: Log) -> None:
     ended = end_conversation(owner, "c1", outcome="", now=NOW)
 
     assert store.recent(ended, 5) == log.turns[7:]
@@ -225,7 +225,7 @@ def test_a_read_after_the_end_makes_no_buffer(store: HybridStore, owner: Owner, 
     assert client().exists(key_of(log)) == 0
 
 
-def test_a_reader_who_has_not_heard_of_the_end_leaves_no_buffer(store: HybridStore, owner: Owner, log: Log) -> None:
+def test_a_reader_with_an_old_row_leaves_no_buffer_after_the_end(store: HybridStore, owner: Owner, log: Log) -> None:
     end_conversation(owner, "c1", outcome="", now=NOW)
 
     assert store.recent(log.conversation, 5) == log.turns[7:]
@@ -255,7 +255,7 @@ def test_no_more_comes_from_the_log_than_a_buffer_holds(
     assert numbers(store.recent(log.conversation, 100)) == [9, 10, 11]
 
 
-def test_the_log_is_read_behind_the_wall(store: HybridStore, stranger: Account, log: Log) -> None:
+def test_the_log_is_filtered_by_account(store: HybridStore, stranger: Account, log: Log) -> None:
     client().flushdb()
     log.conversation.account_id = stranger.id
 
@@ -293,18 +293,18 @@ def test_turns_of_a_transaction_reach_no_buffer_before_its_end(store: HybridStor
     assert store.recent(find_conversation(owner, "c1"), 100) == log.turns
 
 
-def test_a_stretch_read_late_never_replaces_what_is_newer(store: HybridStore, log: Log) -> None:
+def test_a_late_refill_never_replaces_newer_turns(store: HybridStore, log: Log) -> None:
     store.clear(log.conversation)
     buffer_of(log).append(log.turns[6:], first=0)
 
-    buffer_of(log).replace([entry_of(each) for each in log.turns[:8]], first=0)
+    buffer_of(log).replace([buffer_entry(each) for each in log.turns[:8]], first=0)
     assert held(store, log.conversation) == list(range(12))
 
-    buffer_of(log).replace([entry_of(each) for each in log.turns[:2]], first=0)
+    buffer_of(log).replace([buffer_entry(each) for each in log.turns[:2]], first=0)
     assert store.recent(log.conversation, 100) == log.turns
 
 
-def test_a_refill_does_not_bring_back_what_was_corrected_meanwhile(store: HybridStore, log: Log) -> None:
+def test_a_refill_does_not_restore_corrected_text(store: HybridStore, log: Log) -> None:
     store.clear(log.conversation)
     with transaction.atomic():
         # read now, and put into the buffer at the end
@@ -315,7 +315,7 @@ def test_a_refill_does_not_bring_back_what_was_corrected_meanwhile(store: Hybrid
     assert store.recent(log.conversation, 1)[0].text == "corrected"
 
 
-def test_turns_gone_from_the_log_are_no_reason_to_fail(store: HybridStore, log: Log) -> None:
+def test_turns_deleted_from_the_log_cause_no_error(store: HybridStore, log: Log) -> None:
     Turn.objects.get(log=log.conversation, index=9).delete()
     client().flushdb()
 
@@ -334,7 +334,7 @@ def test_a_refill_is_two_round_trips(store: HybridStore, log: Log) -> None:
     assert [command.split()[0] for command in commands] == ["EVALSHA"] * 2
 
 
-def test_ten_threads_lose_and_reorder_nothing_in_log_and_buffer(store: HybridStore, owner: Owner) -> None:
+def test_ten_threads_lose_and_reorder_no_turns(store: HybridStore, owner: Owner) -> None:
     started = Barrier(10)
 
     def append(thread: int) -> None:
@@ -356,7 +356,7 @@ def test_ten_threads_lose_and_reorder_nothing_in_log_and_buffer(store: HybridSto
     assert store.recent(find_conversation(owner, "c1"), 100) == [session_turn(each) for each in logged]
 
 
-def test_readers_see_whole_stretches_while_others_write_and_redis_forgets(store: HybridStore, owner: Owner) -> None:
+def test_readers_see_consecutive_turns_while_others_write_and_redis_forgets(store: HybridStore, owner: Owner) -> None:
     talk(owner, 5)
 
     def write(start: int) -> None:

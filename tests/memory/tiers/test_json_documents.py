@@ -1,4 +1,4 @@
-"""JSON documents: parts found and set by JSON Pointer, merged deeply, measured."""
+"""Tests of JSON documents: parts read and written by JSON Pointer, deep merges, sizes."""
 
 import json
 from copy import deepcopy
@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from memory.errors import TooLarge, Unprocessable
 from memory.tiers.json_documents import (
     ABSENT,
-    DEEPEST,
-    check_part,
-    depth_of,
-    measure,
-    merge,
+    MAX_DEPTH,
+    check_storable,
+    measure_depth,
+    measure_document,
+    merge_value_at,
+    merge_values,
     parse_path,
+    set_value_at,
     value_at,
-    with_merged,
-    with_value,
 )
 
 # as RFC 6901, 5 has it
@@ -47,12 +47,12 @@ documents = st.dictionaries(names, values, max_size=4)
 
 
 def path_of(*tokens: str) -> str:
-    """The JSON Pointer of these names."""
+    """Return the JSON Pointer of these names."""
     return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
 def leaves(value: Any, *tokens: str) -> list[tuple[tuple[str, ...], Any]]:
-    """Every part of a document with the names that lead to it."""
+    """Return every part of a document with the names that lead to it."""
     inside = list(enumerate(value)) if isinstance(value, list) else list(value.items()) if is_object(value) else []
     return [(tokens, value), *(leaf for name, part in inside for leaf in leaves(part, *tokens, str(name)))]
 
@@ -81,19 +81,19 @@ def is_object(value: Any) -> bool:
         ("/m~0n", 8),
     ],
 )
-def test_a_path_leads_where_rfc_6901_says(path: str, found: Any) -> None:
+def test_paths_follow_rfc_6901(path: str, found: Any) -> None:
     assert value_at(RFC_6901, parse_path(path)) == found
 
 
 @pytest.mark.parametrize(
     "path", ["/no", "/foo/2", "/foo/-1", "/foo/01", "/foo/-", "/foo/-/x", "/foo/0/x", "//x", "/foo/"]
 )
-def test_a_path_may_lead_nowhere(path: str) -> None:
+def test_a_missing_part_is_absent(path: str) -> None:
     assert value_at(RFC_6901, parse_path(path)) is ABSENT
 
 
-@pytest.mark.parametrize("path", ["foo", "/a~", "/a~2", "~1", "/a\0", "/\ud800", "/x" * (DEEPEST + 1)])
-def test_what_is_no_path_is_refused(path: str) -> None:
+@pytest.mark.parametrize("path", ["foo", "/a~", "/a~2", "~1", "/a\0", "/\ud800", "/x" * (MAX_DEPTH + 1)])
+def test_an_invalid_path_is_refused(path: str) -> None:
     with pytest.raises(Unprocessable):
         parse_path(path)
 
@@ -108,17 +108,17 @@ def test_every_part_of_a_document_is_found_by_its_path(document: dict[str, Any])
 
 
 @given(st.lists(names, min_size=1, max_size=5), values)
-def test_what_is_written_by_path_into_nothing_is_read_by_path(tokens: list[str], value: Any) -> None:
+def test_a_value_written_by_path_is_read_by_path(tokens: list[str], value: Any) -> None:
     path = parse_path(path_of(*tokens))
 
-    assert value_at(with_value({}, path, value), path) == value
+    assert value_at(set_value_at({}, path, value), path) == value
 
 
 @given(documents, values, st.data())
 def test_writing_over_a_part_changes_that_part_alone(document: dict[str, Any], value: Any, data: st.DataObject) -> None:
     tokens, _part = data.draw(st.sampled_from(leaves(document)[1:] or [(("new",), None)]))
 
-    changed = with_value(deepcopy(document), tokens, value)
+    changed = set_value_at(deepcopy(document), tokens, value)
 
     beside = [(at, part) for at, part in leaves(document) if at[: len(tokens)] != tokens and at != tokens[: len(at)]]
     assert value_at(changed, tokens) == value
@@ -138,20 +138,20 @@ def test_writing_over_a_part_changes_that_part_alone(document: dict[str, Any], v
     ],
 )
 def test_a_write_makes_missing_objects_and_appends_to_lists(path: str, changed: dict[str, Any]) -> None:
-    assert with_value({"steps": ["a"]}, parse_path(path), 9) == changed
+    assert set_value_at({"steps": ["a"]}, parse_path(path), 9) == changed
 
 
 @pytest.mark.parametrize("path", ["/steps/x", "/steps/5", "/steps/-1", "/steps/00", "/steps/0/x", "/none/x", "/yes/x"])
-def test_a_write_through_what_is_no_object_and_no_list_is_refused(path: str) -> None:
+def test_a_write_through_a_plain_value_is_refused(path: str) -> None:
     document = {"steps": ["a"], "none": None, "yes": True}
 
     with pytest.raises(Unprocessable):
-        with_value(document, parse_path(path), 9)
+        set_value_at(document, parse_path(path), 9)
 
 
 @pytest.mark.parametrize("value", [[], "x", 1, None, True])
-def test_the_whole_is_an_object_and_nothing_else(value: Any) -> None:
-    for change in (with_value, with_merged):
+def test_the_whole_must_be_an_object(value: Any) -> None:
+    for change in (set_value_at, merge_value_at):
         with pytest.raises(Unprocessable):
             change({"a": 1}, (), value)
 
@@ -172,35 +172,35 @@ def test_the_whole_is_an_object_and_nothing_else(value: Any) -> None:
     ],
 )
 def test_objects_merge_and_everything_else_is_replaced(stored: Any, value: Any, merged: Any) -> None:
-    assert merge(stored, value) == merged
+    assert merge_values(stored, value) == merged
 
 
 @given(st.lists(st.dictionaries(names, values, max_size=3), min_size=2, max_size=2), documents)
 def test_merges_of_different_names_commute(parts: list[dict[str, Any]], document: dict[str, Any]) -> None:
     here, there = ({f"{number}{name}": value for name, value in part.items()} for number, part in enumerate(parts))
 
-    assert merge(merge(document, here), there) == merge(merge(document, there), here)
+    assert merge_values(merge_values(document, here), there) == merge_values(merge_values(document, there), here)
 
 
 @given(documents, documents)
-def test_a_merge_changes_neither_side_and_done_again_nothing(stored: dict[str, Any], value: dict[str, Any]) -> None:
+def test_a_merge_changes_neither_argument_and_is_idempotent(stored: dict[str, Any], value: dict[str, Any]) -> None:
     before = deepcopy((stored, value))
 
-    merged = merge(stored, value)
+    merged = merge_values(stored, value)
 
     assert (stored, value) == before
-    assert merge(merged, value) == merged
+    assert merge_values(merged, value) == merged
     assert [value_at(merged, (name,)) for name in set(stored) - set(value)] == [
         stored[name] for name in set(stored) - set(value)
     ]
 
 
-def test_a_merge_by_path_writes_where_nothing_was() -> None:
+def test_a_merge_by_path_creates_missing_parts() -> None:
     document: dict[str, Any] = {"plan": {"goal": 1}}
 
-    with_merged(document, ("plan",), {"steps": []})
-    with_merged(document, ("plan", "steps", "-"), "first")
-    with_merged(document, ("who", "is"), {"in": None})
+    merge_value_at(document, ("plan",), {"steps": []})
+    merge_value_at(document, ("plan", "steps", "-"), "first")
+    merge_value_at(document, ("who", "is"), {"in": None})
 
     assert document == {"plan": {"goal": 1, "steps": ["first"]}, "who": {"is": {"in": None}}}
 
@@ -212,16 +212,16 @@ def test_a_merge_by_path_writes_where_nothing_was() -> None:
 def test_a_document_is_measured_as_compact_json_in_utf_8(document: dict[str, Any]) -> None:
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
-    measured = measure(document, limit_bytes=1_000_000)
+    measured = measure_document(document, limit_bytes=1_000_000)
 
     assert (measured.text, measured.size_bytes, measured.entry_count) == (text, len(text.encode()), len(document))
 
 
 def test_one_byte_over_the_limit_is_too_large() -> None:
-    measure({"a": "ü"}, limit_bytes=10)
+    measure_document({"a": "ü"}, limit_bytes=10)
 
     with pytest.raises(TooLarge) as refused:
-        measure({"a": "üx"}, limit_bytes=10)
+        measure_document({"a": "üx"}, limit_bytes=10)
 
     assert refused.value.facts == {"stored": False, "size_bytes": 11, "limit_bytes": 10}
 
@@ -233,32 +233,32 @@ def nested(depth: int) -> Any:
     return value
 
 
-def test_data_is_no_deeper_than_a_body_may_be() -> None:
-    check_part(nested(DEEPEST))
-    check_part(nested(DEEPEST - 3), below=3)
+def test_data_deeper_than_the_limit_is_refused() -> None:
+    check_storable(nested(MAX_DEPTH))
+    check_storable(nested(MAX_DEPTH - 3), below=3)
 
-    for value, below in ((nested(DEEPEST + 1), 0), (nested(DEEPEST - 2), 3), (nested(100_000), 0)):
+    for value, below in ((nested(MAX_DEPTH + 1), 0), (nested(MAX_DEPTH - 2), 3), (nested(100_000), 0)):
         with pytest.raises(Unprocessable):
-            check_part(value, below=below)
+            check_storable(value, below=below)
 
 
 @given(values)
 def test_depth_counts_objects_and_lists_within_one_another(value: Any) -> None:
     deepest = max(len(tokens) + isinstance(part, (dict, list)) for tokens, part in leaves(value))
 
-    assert depth_of(value, most=100) == deepest
+    assert measure_depth(value, limit=100) == deepest
 
 
 @pytest.mark.parametrize("value", ["\0", {"\0": 1}, ["\\\0"], "\ud800", float("nan"), float("inf"), {1, 2}, b"x"])
-def test_what_json_or_the_database_has_no_form_for_is_refused(value: Any) -> None:
+def test_values_without_a_form_in_json_or_the_database_are_refused(value: Any) -> None:
     with pytest.raises(Unprocessable):
-        check_part(value)
+        check_storable(value)
 
 
-def test_a_text_that_only_spells_an_escape_is_taken() -> None:
-    check_part({"\\u0000": "\\\\u0000"})
+def test_a_text_that_looks_like_an_escape_is_accepted() -> None:
+    check_storable({"\\u0000": "\\\\u0000"})
 
 
-def test_a_path_that_is_none_is_told_how_names_are_spelt() -> None:
-    with pytest.raises(Unprocessable, match="~1 stands for a slash and ~0 for ~"):
+def test_an_invalid_path_is_refused_with_the_rule() -> None:
+    with pytest.raises(Unprocessable, match="~1 for a slash and ~0 for ~"):
         parse_path("a~b")

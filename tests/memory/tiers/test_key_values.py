@@ -1,4 +1,4 @@
-"""The plain helpers: a text by key, inside an account's wall."""
+"""Tests of the plain key-value operations: texts by key, isolated by account."""
 
 import pytest
 

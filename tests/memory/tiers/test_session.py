@@ -1,4 +1,4 @@
-"""Session memory keeps turns, thoughts, a goal and values within its bounds, and forgets them at once."""
+"""Tests of session memory: turns, thoughts, a goal and values stay within limits and expire together."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ from memory.owner import GLOBAL_CHANNEL
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import SessionTurn
 from memory_project.ids import uuid7
-from memory_project.redis import SessionPlace, client, session_key
+from memory_project.redis import SessionRef, client, session_key
 from tests.round_trips import counted_commands
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
@@ -21,14 +21,12 @@ TTL = conf.SESSION_TTL_HOURS * 3_600
 HOSTILE_IDS = ("a:b", "{a}", "%7Ba%7D", "a", "a%3Ab", "}{", "*", "a:turns", "ü 7/8")
 
 
-def some_place(**changes: Any) -> SessionPlace:
-    return changed(
-        SessionPlace(account_id=uuid7(), user_id="ana", channel=GLOBAL_CHANNEL, conversation_id="c1"), changes
-    )
+def some_ref(**changes: Any) -> SessionRef:
+    return changed(SessionRef(account_id=uuid7(), user_id="ana", channel=GLOBAL_CHANNEL, conversation_id="c1"), changes)
 
 
-def changed(place: SessionPlace, changes: dict[str, Any]) -> SessionPlace:
-    return replace(place, **changes)
+def changed(ref: SessionRef, changes: dict[str, Any]) -> SessionRef:
+    return replace(ref, **changes)
 
 
 def turn(index: int) -> SessionTurn:
@@ -45,8 +43,8 @@ def turn(index: int) -> SessionTurn:
     )
 
 
-def keys_of(place: SessionPlace) -> set[str]:
-    return {str(key) for key in client().scan_iter(f"account:{place.account_id}:*")}
+def keys_of(ref: SessionRef) -> set[str]:
+    return {str(key) for key in client().scan_iter(f"account:{ref.account_id}:*")}
 
 
 def test_a_large_thought_or_goal_is_refused(session: SessionMemory) -> None:
@@ -62,7 +60,7 @@ def test_a_large_thought_or_goal_is_refused(session: SessionMemory) -> None:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), "\ud800", {"\udfff": 1}, object])
-def test_what_is_no_json_is_refused(session: SessionMemory, bad: Any) -> None:
+def test_a_value_without_json_form_is_refused(session: SessionMemory, bad: Any) -> None:
     with pytest.raises((ValueError, TypeError)):
         session.set("key", bad)
     with pytest.raises((ValueError, TypeError)):
@@ -112,11 +110,11 @@ def test_turns_come_oldest_first(session: SessionMemory) -> None:
     assert session.get_recent_turns(0) == []
 
 
-def test_every_call_about_a_list_renews_all_of_them(place: SessionPlace, session: SessionMemory) -> None:
+def test_every_call_about_a_list_renews_all_of_them(ref: SessionRef, session: SessionMemory) -> None:
     session.add_turn(turn(0))
     session.push_thought("hm", "ana", NOW)
     session.set_active_goal("g1", "close the books")
-    lists = [session_key(place, name) for name in ("turns", "thoughts", "active_goal")]
+    lists = [session_key(ref, name) for name in ("turns", "thoughts", "active_goal")]
 
     for touch in (
         lambda: session.add_turn(turn(1)),
@@ -132,11 +130,11 @@ def test_every_call_about_a_list_renews_all_of_them(place: SessionPlace, session
         assert all(client().ttl(key) > TTL - 100 for key in lists)
 
 
-def test_nothing_of_a_session_lives_forever(place: SessionPlace, session: SessionMemory) -> None:
+def test_nothing_of_a_session_lives_forever(ref: SessionRef, session: SessionMemory) -> None:
     fill(session)
     session.restore(session.snapshot())
 
-    assert all(0 < client().ttl(key) <= TTL for key in keys_of(place))
+    assert all(0 < client().ttl(key) <= TTL for key in keys_of(ref))
 
 
 def fill(session: SessionMemory) -> None:
@@ -146,15 +144,15 @@ def fill(session: SessionMemory) -> None:
     session.set("key", 1)
 
 
-def test_clearing_forgets_everything_however_much(place: SessionPlace, session: SessionMemory) -> None:
+def test_clearing_deletes_everything(ref: SessionRef, session: SessionMemory) -> None:
     fill(session)
     for number in range(3_000):
-        client().set(session_key(place, f"context:{number}"), "1")
-    client().zadd(session_key(place, "context"), {str(number): 2e15 for number in range(3_000)})
+        client().set(session_key(ref, f"context:{number}"), "1")
+    client().zadd(session_key(ref, "context"), {str(number): 2e15 for number in range(3_000)})
 
     session.clear_session()
 
-    assert keys_of(place) == set()
+    assert keys_of(ref) == set()
 
 
 def test_clearing_an_empty_session_is_no_error(session: SessionMemory) -> None:
@@ -165,27 +163,27 @@ def test_clearing_an_empty_session_is_no_error(session: SessionMemory) -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE_IDS)
 @pytest.mark.parametrize("segment", ["user_id", "channel", "conversation_id"])
-def test_sessions_with_hostile_ids_stay_apart(place: SessionPlace, hostile: str, segment: str) -> None:
-    others = [SessionMemory(changed(place, {segment: other})) for other in HOSTILE_IDS if other != hostile]
+def test_sessions_with_hostile_ids_stay_apart(ref: SessionRef, hostile: str, segment: str) -> None:
+    others = [SessionMemory(changed(ref, {segment: other})) for other in HOSTILE_IDS if other != hostile]
     for other in others:
         fill(other)
 
-    SessionMemory(changed(place, {segment: hostile})).clear_session()
+    SessionMemory(changed(ref, {segment: hostile})).clear_session()
 
     assert all(other.get_context() == {"key": 1} and other.get_recent_turns(1) for other in others)
 
 
-def test_a_user_and_channel_with_colons_are_not_another_pair(place: SessionPlace) -> None:
-    account_id = place.account_id
-    SessionMemory(some_place(user_id="a", account_id=account_id, channel="b:c")).set("key", 1)
+def test_users_and_channels_with_colons_stay_apart(ref: SessionRef) -> None:
+    account_id = ref.account_id
+    SessionMemory(some_ref(user_id="a", account_id=account_id, channel="b:c")).set("key", 1)
 
-    assert SessionMemory(some_place(user_id="a:b", account_id=account_id, channel="c")).get_context() == {}
+    assert SessionMemory(some_ref(user_id="a:b", account_id=account_id, channel="c")).get_context() == {}
 
 
 def test_another_account_sees_nothing(session: SessionMemory) -> None:
     fill(session)
 
-    other = SessionMemory(some_place())
+    other = SessionMemory(some_ref())
 
     assert other.snapshot() == {"active_goal": None, "thoughts": [], "values": {}}
     assert other.get_recent_turns(10) == []
@@ -205,7 +203,7 @@ def test_a_snapshot_brings_everything_back(session: SessionMemory) -> None:
     assert session.get_active_goal() == {"goal_id": "g1", "goal_description": "close the books"}
 
 
-def test_a_snapshot_tells_the_seconds_that_values_have_left(session: SessionMemory) -> None:
+def test_a_snapshot_contains_the_remaining_seconds_of_values(session: SessionMemory) -> None:
     session.set("key", "text", ttl_seconds=70)
 
     assert session.snapshot()["values"] == {"key": {"json": '"text"', "ttl_seconds": 70}}
@@ -227,7 +225,7 @@ def test_restoring_replaces_nothing(session: SessionMemory) -> None:
     assert [told["thought"] for told in session.get_thoughts(5)] == ["newer"]
 
 
-def test_restoring_keeps_to_the_bounds_of_today(session: SessionMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restoring_respects_the_current_limits(session: SessionMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(4):
         session.set(f"value-{number}", number)
         session.push_thought(number, "ana", NOW)

@@ -1,4 +1,4 @@
-"""The stores of a session's buffer keep the same promises: order, no turn twice, bounds, and walls around each one."""
+"""Tests that all stores of a session's buffer keep order, no turn twice, limits, and isolation."""
 
 import random
 from collections.abc import Callable
@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from memory import conf
@@ -23,14 +22,15 @@ from memory.tiers.session_stores import (
     RedisStore,
     SessionStore,
     SessionTurn,
-    place_of,
+    session_ref,
     session_store,
     session_turn,
 )
-from memory.tiers.session_turns import entry_of
+from memory.tiers.session_turns import buffer_entry
 from memory_project.ids import uuid7
 from memory_project.redis import client, session_key
 from tests.memory.turns import say, talk, turn
+from tests.properties import examples
 from tests.round_trips import counted_commands
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +42,7 @@ HOSTILE_IDS = ("a:b", "{a}", "%7Ba%7D", "a", "a%3Ab", "}{", "*", "a:turns", "ü 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """A conversation with all its turns, which no store was told of yet."""
+    """A conversation with its turns, none of which is in a store yet."""
 
     conversation: Conversation
     turns: list[SessionTurn]
@@ -63,7 +63,7 @@ def log(owner: Owner) -> Log:
 
 
 def held(store: SessionStore, conversation: Conversation) -> list[int]:
-    """The numbers of the turns in the buffer itself, whatever the log has."""
+    """Return the numbers of the turns in the buffer itself, whatever the log has."""
     whole = Conversation(
         id=conversation.id,
         account_id=conversation.account_id,
@@ -89,7 +89,7 @@ def test_the_latest_turns_come_oldest_first(store: SessionStore, log: Log) -> No
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_no_turns_are_asked_for_and_none_come(store: SessionStore, log: Log, limit: int) -> None:
+def test_a_limit_of_zero_returns_no_turns(store: SessionStore, log: Log, limit: int) -> None:
     store.append(log.conversation, log.turns)
 
     assert store.recent(log.conversation, limit) == []
@@ -112,7 +112,7 @@ def test_a_turn_comes_back_as_it_was_sent(store: SessionStore, owner: Owner) -> 
     assert log.turns[0].content == parts
 
 
-def test_a_content_beside_text_and_payload_is_kept(store: SessionStore) -> None:
+def test_a_content_that_text_and_payload_lack_is_kept(store: SessionStore) -> None:
     told = SessionTurn(
         id=uuid7(),
         index=0,
@@ -140,7 +140,7 @@ def test_turns_appended_again_change_nothing(store: SessionStore, log: Log) -> N
     assert held(store, log.conversation) == list(range(12))
 
 
-def test_a_turn_told_late_does_not_undo_its_correction(store: SessionStore, log: Log) -> None:
+def test_a_late_append_does_not_undo_a_correction(store: SessionStore, log: Log) -> None:
     store.append(log.conversation, [replace(each, text="corrected") for each in log.turns])
 
     store.append(log.conversation, log.turns[:1])
@@ -158,7 +158,7 @@ def test_only_the_latest_turns_are_kept(store: SessionStore, log: Log, monkeypat
     assert numbers(store.recent(log.conversation, 100)) == [7, 8, 9, 10, 11]
 
 
-def test_a_batch_beyond_the_bounds_leaves_its_end(
+def test_a_batch_beyond_the_limits_keeps_its_end(
     store: SessionStore, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "BUFFER_MESSAGES", 5)
@@ -168,8 +168,8 @@ def test_a_batch_beyond_the_bounds_leaves_its_end(
     assert held(store, log.conversation) == [7, 8, 9, 10, 11]
 
 
-def test_a_buffer_has_so_many_bytes(store: SessionStore, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = [entry_of(each).size_bytes for each in log.turns]
+def test_a_buffer_has_a_maximum_size(store: SessionStore, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [buffer_entry(each).size_bytes for each in log.turns]
     monkeypatch.setattr(conf, "BUFFER_BYTES", sum(sizes[8:]))
 
     for each in log.turns:
@@ -194,7 +194,7 @@ def test_the_latest_turn_stays_whatever_its_size(
     assert held(store, log.conversation) == [2]
 
 
-def test_trimming_forgets_what_is_before_the_buffers_first_turn(store: SessionStore, log: Log) -> None:
+def test_trimming_deletes_turns_before_the_first_one(store: SessionStore, log: Log) -> None:
     store.append(log.conversation, log.turns)
     log.conversation.buffer_from = 7
 
@@ -212,7 +212,7 @@ def test_trimming_may_empty_a_buffer_that_lags(store: SessionStore, log: Log) ->
     assert held(store, log.conversation) == []
 
 
-def test_reads_leave_out_what_was_not_trimmed_yet(store: SessionStore, log: Log) -> None:
+def test_reads_skip_turns_that_should_be_trimmed(store: SessionStore, log: Log) -> None:
     store.append(log.conversation, log.turns)
     log.conversation.buffer_from = 7
 
@@ -236,7 +236,7 @@ def test_a_cleared_buffer_is_empty(store: SessionStore, log: Log) -> None:
     assert held(store, log.conversation) == []
 
 
-def test_a_hole_hides_what_is_before_it_until_it_is_filled(store: SessionStore, log: Log) -> None:
+def test_a_gap_hides_earlier_turns_until_it_is_filled(store: SessionStore, log: Log) -> None:
     store.append(log.conversation, log.turns[:4])
     store.append(log.conversation, log.turns[8:])
     assert held(store, log.conversation) == [8, 9, 10, 11]
@@ -256,7 +256,7 @@ def test_another_history_under_the_same_numbers_replaces_the_old_one(store: Sess
 
 
 @given(pieces=st.data())
-@examples(max_examples=40)
+@examples(40)
 def test_any_order_of_appends_gives_the_same_buffer(store: SessionStore, log: Log, pieces: st.DataObject) -> None:
     cuts = sorted(pieces.draw(st.sets(st.integers(1, 11))))
     stretches = [log.turns[begin:end] for begin, end in zip([0, *cuts], [*cuts, 12], strict=True)]
@@ -296,7 +296,7 @@ def session_like(conversation: Conversation, changes: dict[str, Any]) -> Convers
     return Conversation(**segments | changes)
 
 
-def test_threads_that_append_out_of_order_lose_and_double_nothing(store: SessionStore, owner: Owner) -> None:
+def test_threads_that_append_out_of_order_lose_and_duplicate_nothing(store: SessionStore, owner: Owner) -> None:
     log = log_of(talk(owner, 60))
     # a buffer that begins at 0 has no hole to its first turn's left, so that nobody needs the log
     store.append(log.conversation, log.turns[:1])
@@ -313,7 +313,7 @@ def test_threads_that_append_out_of_order_lose_and_double_nothing(store: Session
 def test_every_call_renews_the_session(log: Log) -> None:
     store = RedisStore()
     store.append(log.conversation, log.turns)
-    key = session_key(place_of(log.conversation), "turns")
+    key = session_key(session_ref(log.conversation), "turns")
 
     for touch in (
         lambda: store.append(log.conversation, log.turns[11:]),
@@ -339,8 +339,8 @@ def test_a_session_in_this_process_expires_unless_it_is_used(log: Log) -> None:
     assert store.recent(log.conversation, 1) == []
 
 
-def test_this_process_keeps_so_many_sessions(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_stores, "MOST_SESSIONS", 2)
+def test_this_process_keeps_a_limited_number_of_sessions(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_stores, "MAX_SESSIONS", 2)
     store = MemoryStore()
     first, second, third = (session_like(log.conversation, {"conversation_id": name}) for name in ("1", "2", "3"))
     store.append(first, log.turns)

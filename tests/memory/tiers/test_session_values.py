@@ -1,4 +1,4 @@
-"""A session's context values keep their types and their own expiry, and are bounded in number and size."""
+"""Tests of a session's context values: types, individual expiries, limits in number and size."""
 
 import json
 import time
@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 
 from memory import conf
 from memory.errors import TooLarge, Unprocessable
 from memory.tiers.session import SessionMemory
-from memory_project.redis import SessionPlace, client, session_key
+from memory_project.redis import SessionRef, client, session_key
 from tests.memory.expiries import left_of
-from tests.memory.tiers.test_session import NOW, keys_of, some_place
+from tests.memory.tiers.test_session import NOW, keys_of, some_ref
 from tests.memory.tiers.test_working import names, values
+from tests.properties import examples
 
 
 @given(key=names, value=values)
-@examples(max_examples=100)
+@examples(100)
 def test_any_json_value_comes_back_as_it_went_in(key: str, value: Any) -> None:
-    session = SessionMemory(some_place())
+    session = SessionMemory(some_ref())
 
     session.set(key, value)
 
@@ -37,7 +37,7 @@ def test_types_are_not_mixed_up(session: SessionMemory, value: Any) -> None:
     assert repr(session.get_context()) == repr({"key": value})
 
 
-def test_a_value_that_is_none_is_told_from_none_at_all(session: SessionMemory) -> None:
+def test_a_stored_none_differs_from_a_missing_value(session: SessionMemory) -> None:
     session.set("nothing", None)
 
     stored = session.find("nothing")
@@ -58,7 +58,7 @@ def test_a_value_is_replaced_with_its_expiry(session: SessionMemory) -> None:
     assert stored.ttl_seconds in left_of(500)
 
 
-def test_a_value_lives_for_the_default_unless_it_says(session: SessionMemory) -> None:
+def test_a_value_lives_for_the_default_ttl(session: SessionMemory) -> None:
     session.set("key", 1)
 
     stored = session.find("key")
@@ -70,13 +70,13 @@ def test_a_value_lives_for_the_default_unless_it_says(session: SessionMemory) ->
 
 @pytest.mark.parametrize("ttl_seconds", [0, -1, conf.SESSION_MAX_TTL_HOURS * 3_600 + 1])
 def test_a_ttl_out_of_bounds_is_refused(session: SessionMemory, ttl_seconds: int) -> None:
-    with pytest.raises(ValueError, match=r"^ttl_seconds must be 1 to 604800$"):
+    with pytest.raises(ValueError, match=r"^ttl_seconds must be from 1 to 604800$"):
         session.set("key", 1, ttl_seconds=ttl_seconds)
 
     assert session.find("key") is None
 
 
-def test_the_longest_ttl_may_be_reached(session: SessionMemory) -> None:
+def test_the_maximum_ttl_is_allowed(session: SessionMemory) -> None:
     session.set("key", 1, ttl_seconds=conf.SESSION_MAX_TTL_HOURS * 3_600)
 
     stored = session.find("key")
@@ -85,30 +85,30 @@ def test_the_longest_ttl_may_be_reached(session: SessionMemory) -> None:
     assert stored.ttl_seconds in left_of(604_800)
 
 
-def test_an_expired_value_is_gone_and_its_name_too(place: SessionPlace, session: SessionMemory) -> None:
+def test_an_expired_value_is_gone_and_its_name_too(ref: SessionRef, session: SessionMemory) -> None:
     session.set("short", 1, ttl_seconds=1)
     session.set("long", 2)
-    expire_now(place, "short")
+    expire_now(ref, "short")
 
     assert session.get_context() == {"long": 2}
     assert session.find("short") is None
-    assert client().zrange(session_key(place, "context"), 0, -1) == ["long"]
+    assert client().zrange(session_key(ref, "context"), 0, -1) == ["long"]
 
 
-def test_time_alone_makes_a_value_expire(place: SessionPlace, session: SessionMemory) -> None:
+def test_time_alone_makes_a_value_expire(ref: SessionRef, session: SessionMemory) -> None:
     session.set("short", 1, ttl_seconds=1)
 
     time.sleep(1.05)
 
     assert (session.get("short"), session.get_context()) == (None, {})
-    assert keys_of(place) == set()
+    assert keys_of(ref) == set()
 
 
-def test_names_expire_with_the_last_value(place: SessionPlace, session: SessionMemory) -> None:
+def test_names_expire_with_the_last_value(ref: SessionRef, session: SessionMemory) -> None:
     session.set("long", 1, ttl_seconds=500)
     session.set("short", 2, ttl_seconds=5)
 
-    assert 400 < client().ttl(session_key(place, "context")) <= 500
+    assert 400 < client().ttl(session_key(ref, "context")) <= 500
 
 
 def test_a_deleted_value_is_gone(session: SessionMemory) -> None:
@@ -126,7 +126,7 @@ def test_one_value_too_many_is_refused(session: SessionMemory, monkeypatch: pyte
     session.set("one", 1)
     session.set("two", 2)
 
-    with pytest.raises(Unprocessable, match=r"^the session has 2 values, no more are allowed$"):
+    with pytest.raises(Unprocessable, match=r"^the session already has 2 values: delete one first$"):
         session.set("three", 3)
 
     session.set("two", "II")
@@ -134,12 +134,12 @@ def test_one_value_too_many_is_refused(session: SessionMemory, monkeypatch: pyte
 
 
 def test_expired_and_deleted_values_make_room(
-    place: SessionPlace, session: SessionMemory, monkeypatch: pytest.MonkeyPatch
+    ref: SessionRef, session: SessionMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "SESSION_VALUES", 2)
     session.set("expired", 1)
     session.set("deleted", 1)
-    expire_now(place, "expired")
+    expire_now(ref, "expired")
     session.delete("deleted")
 
     session.set("one", 1)
@@ -148,20 +148,18 @@ def test_expired_and_deleted_values_make_room(
     assert session.get_context() == {"one": 1, "two": 2}
 
 
-def expire_now(place: SessionPlace, name: str) -> None:
-    """As if its time were over: the value has expired, its name's moment has passed."""
-    client().delete(session_key(place, f"context:{name}"))
-    client().zadd(session_key(place, "context"), {name: 1})
+def expire_now(ref: SessionRef, name: str) -> None:
+    """Make the value look expired: delete it, and give its name a past expiry."""
+    client().delete(session_key(ref, f"context:{name}"))
+    client().zadd(session_key(ref, "context"), {name: 1})
 
 
-def test_concurrent_writers_cannot_pass_the_bound_together(
-    place: SessionPlace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_writers_cannot_pass_the_bound_together(ref: SessionRef, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "SESSION_VALUES", 5)
 
     def write(number: int) -> bool:
         try:
-            SessionMemory(place).set(f"value-{number}", number)
+            SessionMemory(ref).set(f"value-{number}", number)
         except Unprocessable:
             return False
         return True
@@ -169,7 +167,7 @@ def test_concurrent_writers_cannot_pass_the_bound_together(
     with ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(write, range(40)))
 
-    assert outcomes.count(True) == len(SessionMemory(place).get_context()) == 5
+    assert outcomes.count(True) == len(SessionMemory(ref).get_context()) == 5
 
 
 def test_a_value_of_the_largest_size_is_stored_and_one_byte_more_is_not(session: SessionMemory) -> None:
@@ -183,13 +181,13 @@ def test_a_value_of_the_largest_size_is_stored_and_one_byte_more_is_not(session:
 
 
 @pytest.mark.parametrize("name", ["", "n" * 201, "a\x00b", "\ud800"])
-def test_what_is_no_name_is_refused(session: SessionMemory, name: str) -> None:
+def test_an_invalid_name_is_refused(session: SessionMemory, name: str) -> None:
     for call in (lambda: session.set(name, 1), lambda: session.find(name), lambda: session.delete(name)):
         with pytest.raises(ValueError, match=r".+"):
             call()
 
 
-def test_a_value_cannot_pass_for_another_key(place: SessionPlace, session: SessionMemory) -> None:
+def test_a_value_cannot_collide_with_another_key(ref: SessionRef, session: SessionMemory) -> None:
     for name in ("turns", ":turns", "x:context", "{other}", "context:key"):
         session.set(name, name)
 
@@ -197,11 +195,11 @@ def test_a_value_cannot_pass_for_another_key(place: SessionPlace, session: Sessi
     assert session.get_recent_turns(10) == []
 
 
-def test_values_keep_their_own_expiry(place: SessionPlace, session: SessionMemory) -> None:
+def test_values_keep_their_own_expiry(ref: SessionRef, session: SessionMemory) -> None:
     session.set("key", 1, ttl_seconds=100)
 
     session.get("key")
     session.get_context()
     session.push_thought("hm", "ana", NOW)
 
-    assert client().ttl(session_key(place, "context:key")) <= 100
+    assert client().ttl(session_key(ref, "context:key")) <= 100

@@ -1,4 +1,4 @@
-"""Working memory keeps every JSON value as it was, within its bounds, and keeps agents' fields apart."""
+"""Tests of working memory: exact JSON values, limits, and separate fields for each agent."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -6,15 +6,16 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory import conf
 from memory.errors import TooLarge, Unprocessable
 from memory.owner import Owner
-from memory.tiers.working import WorkingMemory, scan_conversations
+from memory.tiers.working import WorkingMemory, scan_working_conversations
 from memory_project.ids import uuid7
-from memory_project.redis import Place, client, conversation_key
+from memory_project.redis import ConversationRef, client, conversation_key
+from tests.properties import examples
 from tests.round_trips import counted_commands
 
 CONVERSATION = "call 7/ü"
@@ -51,11 +52,11 @@ def ben(account_id: UUID) -> WorkingMemory:
 
 
 def key_of(account_id: UUID) -> str:
-    return conversation_key("working_memory", Place(account_id=account_id, conversation_id=CONVERSATION))
+    return conversation_key("working_memory", ConversationRef(account_id=account_id, conversation_id=CONVERSATION))
 
 
 @given(data=st.dictionaries(names, values, max_size=5))
-@settings(max_examples=100)
+@examples(100)
 def test_any_json_value_comes_back_as_it_went_in(data: dict[str, Any]) -> None:
     memory = WorkingMemory(Owner(account_id=uuid7(), agent_id="ana"))
 
@@ -92,7 +93,7 @@ def test_conversations_with_braces_in_their_ids_stay_apart(ana: WorkingMemory) -
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), "\ud800", {"\udfff": 1}, object])
-def test_what_is_no_json_is_refused(ana: WorkingMemory, bad: Any) -> None:
+def test_a_value_without_json_form_is_refused(ana: WorkingMemory, bad: Any) -> None:
     with pytest.raises((ValueError, TypeError)):
         ana.set(CONVERSATION, {"good": 1, "bad": bad})
 
@@ -109,7 +110,7 @@ def test_endless_nesting_is_refused(ana: WorkingMemory) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "n" * 201, "a\x00b", "\ud800"])
-def test_what_is_no_name_is_refused(ana: WorkingMemory, name: str) -> None:
+def test_an_invalid_name_is_refused(ana: WorkingMemory, name: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         ana.set(CONVERSATION, {name: 1})
 
@@ -127,7 +128,7 @@ def test_reads_and_writes_renew_the_expiry(account_id: UUID, ana: WorkingMemory)
         assert client().ttl(key_of(account_id)) > conf.WORKING_MEMORY_TTL_SECONDS - 100
 
 
-def test_a_write_says_how_large_the_memory_is(ana: WorkingMemory) -> None:
+def test_a_write_returns_the_size_of_the_memory(ana: WorkingMemory) -> None:
     ana.set(CONVERSATION, {"ü": "ä"})
     stored = ana.set(CONVERSATION, {"n": 12})
 
@@ -144,7 +145,7 @@ def test_the_limit_itself_may_be_reached(ana: WorkingMemory) -> None:
     assert stored.size_bytes == LIMIT
 
 
-def test_over_the_limit_a_write_is_kept_and_told(ana: WorkingMemory) -> None:
+def test_a_write_over_the_limit_is_stored_and_reported(ana: WorkingMemory) -> None:
     with pytest.raises(TooLarge) as told:
         ana.set(CONVERSATION, {"f": "x" * (LIMIT - 2)})
 
@@ -184,7 +185,7 @@ def test_replacing_a_large_value_by_a_small_one_frees_its_bytes(ana: WorkingMemo
     assert ana.set(CONVERSATION, {"f": 1}).size_bytes == 2
 
 
-def test_an_agent_reads_the_accounts_fields_under_its_own(account_wide: WorkingMemory, ana: WorkingMemory) -> None:
+def test_an_agent_reads_its_own_fields_before_the_accounts(account_wide: WorkingMemory, ana: WorkingMemory) -> None:
     account_wide.set(CONVERSATION, {"shared": "account", "mine": "account"})
     ana.set(CONVERSATION, {"mine": "ana"})
 
@@ -283,7 +284,7 @@ operations = st.tuples(st.just("set"), st.dictionaries(few_names, st.integers(0,
 
 
 @given(calls=st.lists(st.tuples(st.sampled_from(["", "ana", "ben"]), operations), max_size=12))
-@settings(max_examples=60)
+@examples(60)
 def test_it_agrees_with_a_naive_model(calls: list[tuple[str, tuple[str, Any]]]) -> None:
     account_id, naive = uuid7(), Naive()
 
@@ -368,7 +369,7 @@ def test_documented_fields_never_written_are_none_or_empty(ana: WorkingMemory) -
     assert ana.get_entities(CONVERSATION) == []
 
 
-def test_a_documented_field_that_holds_something_else_is_told(ana: WorkingMemory) -> None:
+def test_a_documented_field_of_another_type_is_refused(ana: WorkingMemory) -> None:
     ana.set(CONVERSATION, {"scratchpad": 7, "entities": "none"})
 
     with pytest.raises(Unprocessable):
@@ -383,9 +384,9 @@ def test_conversations_are_listed_page_by_page(account_id: UUID, ana: WorkingMem
         ana.set(conversation_id, {"n": 1})
     WorkingMemory(Owner(account_id=uuid7())).set("a stranger's", {"n": 1})
 
-    found, cursor = scan_conversations(account_id, 0)
+    found, cursor = scan_working_conversations(account_id, 0)
     while cursor:
-        page, cursor = scan_conversations(account_id, cursor)
+        page, cursor = scan_working_conversations(account_id, cursor)
         found += page
 
     assert set(found) == wanted

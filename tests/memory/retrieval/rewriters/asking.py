@@ -6,7 +6,7 @@ from uuid import UUID
 from memory.owner import Owner
 from memory.providers.deadlines import Deadline
 from memory.providers.language_models import LanguageModel, Usage
-from memory.retrieval.plans import Moment
+from memory.retrieval.plans import RecallContext
 from memory.retrieval.queries import Query
 from memory.retrieval.rewriters import REWRITERS
 
@@ -14,14 +14,14 @@ NOW = datetime(2023, 5, 18, 15, 0, tzinfo=UTC)
 OWNER = Owner(account_id=UUID(int=1))
 
 
-def moment(
+def recall_context(
     *,
     seconds: float | None = 5.0,
     model: LanguageModel | None = None,
     techniques: frozenset[str] = frozenset(),
     usages: list[Usage] | None = None,
-) -> Moment:
-    return Moment(
+) -> RecallContext:
+    return RecallContext(
         owner=OWNER,
         now=NOW,
         deadline=Deadline.after(seconds),
@@ -31,9 +31,9 @@ def moment(
     )
 
 
-def rewritten(text: str, at: Moment | None = None) -> Query:
+def rewritten(text: str, at: RecallContext | None = None) -> Query:
     """What all rewriters make of a question, without a model unless one is given."""
-    query, at = Query(text=text), at or moment()
+    query, at = Query(text=text), at or recall_context()
     for rewriter in REWRITERS.values():
         query = rewriter(query, at)
     return query

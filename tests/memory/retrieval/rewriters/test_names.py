@@ -3,12 +3,12 @@
 import pytest
 
 from memory.retrieval.queries import Query
-from memory.retrieval.rewriters.names import MOST_MENTIONS, MOST_NAMES, MOST_PHRASES, find_names
-from tests.memory.retrieval.rewriters.asking import moment
+from memory.retrieval.rewriters.names import MAX_MENTIONS, MAX_NAMES, MAX_PHRASES, find_names
+from tests.memory.retrieval.rewriters.asking import recall_context
 
 
 def named(text: str) -> Query:
-    return find_names(Query(text=text), moment())
+    return find_names(Query(text=text), recall_context())
 
 
 @pytest.mark.parametrize(
@@ -111,16 +111,16 @@ def test_no_mention_reaches_over_punctuation() -> None:
 def test_a_question_without_names_stays_the_very_same(text: str) -> None:
     query = Query(text=text)
 
-    assert find_names(query, moment()) is query
+    assert find_names(query, recall_context()) is query
 
 
 def test_what_is_found_is_bounded() -> None:
     query = named(" ".join(f'"p{number}" Name{number},' for number in range(100)))
 
-    assert (len(query.phrases), len(query.names), len(query.mentions)) == (MOST_PHRASES, MOST_NAMES, MOST_MENTIONS)
+    assert (len(query.phrases), len(query.names), len(query.mentions)) == (MAX_PHRASES, MAX_NAMES, MAX_MENTIONS)
 
 
 def test_what_was_there_before_stays() -> None:
-    query = find_names(Query(text="Where is Ana?", names=["Rui"]), moment())
+    query = find_names(Query(text="Where is Ana?", names=["Rui"]), recall_context())
 
     assert list(query.names) == ["Rui", "Ana"]

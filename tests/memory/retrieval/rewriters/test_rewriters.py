@@ -3,18 +3,18 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.dates import Tense, find_dates
 from memory.retrieval.queries import Query
 from memory.retrieval.rewriters import REWRITERS
-from memory.retrieval.rewriters.names import LONGEST_PHRASE, MOST_MENTIONS, MOST_NAMES, MOST_PHRASES
-from memory.retrieval.rewriters.query_expansion import MOST_EXPANSIONS
-from memory.retrieval.rewriters.speakers import MOST_SPEAKERS
-from memory.retrieval.rewriters.statements import LONGEST_QUESTION
-from memory.retrieval.rewriters.times import MOST_WINDOWS
-from tests.memory.retrieval.rewriters.asking import NOW, moment, rewritten
+from memory.retrieval.rewriters.expansion import MAX_EXPANSIONS, MAX_QUESTION_CHARACTERS
+from memory.retrieval.rewriters.names import MAX_MENTIONS, MAX_NAMES, MAX_PHRASE_CHARACTERS, MAX_PHRASES
+from memory.retrieval.rewriters.readings import MAX_SPEAKERS
+from memory.retrieval.rewriters.times import MAX_WINDOWS
+from tests.memory.retrieval.rewriters.asking import NOW, recall_context, rewritten
+from tests.properties import examples
 
 PIECES = st.sampled_from(
     [
@@ -27,24 +27,24 @@ TEXTS = st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=30).map(" ".jo
 
 
 def check_bounds(query: Query) -> None:
-    assert len(query.phrases) <= MOST_PHRASES
-    assert all(len(phrase) <= LONGEST_PHRASE for phrase in query.phrases)
-    assert len(query.names) <= MOST_NAMES
-    assert len(query.mentions) <= MOST_MENTIONS
-    assert len(query.windows) <= MOST_WINDOWS
-    assert len(query.speakers) <= MOST_SPEAKERS
-    assert len(query.expansions) <= MOST_EXPANSIONS
-    assert all(0 < len(line) <= 2 * LONGEST_QUESTION for line in query.expansions)
+    assert len(query.phrases) <= MAX_PHRASES
+    assert all(len(phrase) <= MAX_PHRASE_CHARACTERS for phrase in query.phrases)
+    assert len(query.names) <= MAX_NAMES
+    assert len(query.mentions) <= MAX_MENTIONS
+    assert len(query.windows) <= MAX_WINDOWS
+    assert len(query.speakers) <= MAX_SPEAKERS
+    assert len(query.expansions) <= MAX_EXPANSIONS
+    assert all(0 < len(line) <= 2 * MAX_QUESTION_CHARACTERS for line in query.expansions)
     assert all(each.since is None or each.until is None or each.since < each.until for each in query.windows)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(TEXTS)
 def test_no_text_makes_rewriters_fail_and_what_they_find_is_bounded(text: str) -> None:
     once = rewritten(text)
     again = once
     for rewriter in REWRITERS.values():
-        again = rewriter(again, moment())
+        again = rewriter(again, recall_context())
 
     check_bounds(once)
     assert again == once
@@ -73,7 +73,8 @@ REPEATED = (
 )
 
 
-@pytest.mark.parametrize("length", [LONGEST_QUESTION, 2_000, 10_000])
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [MAX_QUESTION_CHARACTERS, 2_000, 10_000])
 def test_no_repetition_takes_longer_than_a_question_may(length: int) -> None:
     def cpu_seconds(part: str) -> float:
         # a tail that no pattern goes on with, after all that it may have taken
@@ -94,7 +95,7 @@ def test_offline_a_question_that_no_rule_reads_stays_the_very_same(text: str) ->
     query = Query(text=text)
 
     for rewriter in REWRITERS.values():
-        assert rewriter(query, moment()) is query
+        assert rewriter(query, recall_context()) is query
 
 
 def test_rewriters_run_from_what_reads_to_what_makes_up() -> None:
@@ -104,5 +105,5 @@ def test_rewriters_run_from_what_reads_to_what_makes_up() -> None:
 def test_offline_no_answer_is_made_up() -> None:
     query = Query(text="Where does Ana live?")
 
-    assert REWRITERS["hyde"](query, moment()) is query
+    assert REWRITERS["hyde"](query, recall_context()) is query
     assert list(rewritten(query.text).expansions) == ["Ana lives in"]

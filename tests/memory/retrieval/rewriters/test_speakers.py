@@ -2,7 +2,8 @@
 
 import pytest
 
-from memory.retrieval.rewriters.speakers import MOST_SPEAKERS, speakers_of
+from memory.retrieval.rewriters.readings import MAX_SPEAKERS
+from memory.retrieval.rewriters.self_query import find_asked_speakers
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,7 @@ from memory.retrieval.rewriters.speakers import MOST_SPEAKERS, speakers_of
     ],
 )
 def test_whose_words_are_asked_for_is_read(text: str, speakers: list[str]) -> None:
-    assert speakers_of(text) == speakers
+    assert find_asked_speakers(text) == speakers
 
 
 @pytest.mark.parametrize(
@@ -44,8 +45,8 @@ def test_whose_words_are_asked_for_is_read(text: str, speakers: list[str]) -> No
     ],
 )
 def test_where_nobodys_words_are_asked_for_there_is_no_speaker(text: str) -> None:
-    assert speakers_of(text) == []
+    assert find_asked_speakers(text) == []
 
 
 def test_speakers_are_bounded() -> None:
-    assert len(speakers_of(" ".join(f"Name{letter} said" for letter in "abcdefghij"))) == MOST_SPEAKERS
+    assert len(find_asked_speakers(" ".join(f"Name{letter} said" for letter in "abcdefghij"))) == MAX_SPEAKERS

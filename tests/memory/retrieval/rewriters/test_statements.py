@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.retrieval.rewriters.statements import LONGEST_QUESTION, statement_of
+from memory.retrieval.rewriters.expansion import MAX_QUESTION_CHARACTERS, restate_question
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ from memory.retrieval.rewriters.statements import LONGEST_QUESTION, statement_of
     ],
 )
 def test_a_question_becomes_the_beginning_of_its_answer(question: str, statement: str) -> None:
-    assert statement_of(question) == statement
+    assert restate_question(question) == statement
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_a_question_becomes_the_beginning_of_its_answer(question: str, statement
         "Wo wohnt Ana?",
         "Où habite Ana ?",
         "安娜住在哪里？",
-        "Where does Ana live " + "now " * (LONGEST_QUESTION // 4) + "?",
+        "Where does Ana live " + "now " * (MAX_QUESTION_CHARACTERS // 4) + "?",
     ],
 )
 def test_where_no_rule_is_sure_nothing_is_said(question: str) -> None:
-    assert statement_of(question) == ""
+    assert restate_question(question) == ""

@@ -3,18 +3,19 @@
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.retrieval.queries import LONGEST_QUERY, Query
-from memory.retrieval.rewriters.names import MOST_NAMES, find_names, leave_out
-from memory.retrieval.rewriters.words import LONGEST_READ
+from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Query
+from memory.retrieval.rewriters.names import MAX_NAMES, find_names, remove_names
+from memory.retrieval.rewriters.words import MAX_READ_CHARACTERS
 from tests.memory.pace import LONGER, takes_the_square
-from tests.memory.retrieval.rewriters.asking import moment
+from tests.memory.retrieval.rewriters.asking import recall_context
+from tests.properties import examples
 
 
 def read(text: str) -> Query:
-    return find_names(Query(text=text), moment())
+    return find_names(Query(text=text), recall_context())
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_a_question_of_nothing_but_names_and_small_words_has_no_gist(text: str) 
 
 
 def test_what_is_left_begins_with_a_word_and_has_no_blank_before_its_end() -> None:
-    assert leave_out("Ana , what  is blue , Ana ?", ["Ana"]) == "what is blue?"
+    assert remove_names("Ana , what  is blue , Ana ?", ["Ana"]) == "what is blue?"
 
 
 def test_the_text_its_phrases_and_its_names_stay_what_they_are() -> None:
@@ -125,7 +126,7 @@ def test_the_text_its_phrases_and_its_names_stay_what_they_are() -> None:
 
 
 def test_subjects_that_were_known_before_stay_and_are_left_out_too() -> None:
-    query = find_names(Query(text="What did Ana give Rui?", subjects=["Rui"]), moment())
+    query = find_names(Query(text="What did Ana give Rui?", subjects=["Rui"]), recall_context())
 
     assert (list(query.subjects), query.gist) == (["Rui", "Ana"], "What did give?")
 
@@ -133,7 +134,7 @@ def test_subjects_that_were_known_before_stay_and_are_left_out_too() -> None:
 def test_no_name_leaves_a_gist_as_it_was() -> None:
     query = Query(text="What was it?", gist="what it was")
 
-    assert find_names(query, moment()).gist == "what it was"
+    assert find_names(query, recall_context()).gist == "what it was"
 
 
 PIECES = [
@@ -158,7 +159,7 @@ PIECES = [
 QUESTIONS = st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(max_size=100)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(QUESTIONS)
 def test_a_gist_has_words_and_is_read_alike_again(text: str) -> None:
     query = read(text)
@@ -166,15 +167,15 @@ def test_a_gist_has_words_and_is_read_alike_again(text: str) -> None:
     assert set(query.subjects) <= set(query.names)
     assert not query.gist or any(map(str.isalnum, query.gist))
     assert query.gist == query.gist.strip()
-    assert find_names(query, moment()) == query
+    assert find_names(query, recall_context()) == query
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(QUESTIONS)
 def test_nothing_is_left_to_leave_out(text: str) -> None:
     query = read(text)
 
-    assert leave_out(query.gist, query.subjects) == query.gist
+    assert remove_names(query.gist, query.subjects) == query.gist
 
 
 HOSTILE = [
@@ -195,27 +196,27 @@ HOSTILE = [
 ]
 
 
-NAMES = " ".join(f"Name{number}'s" for number in range(MOST_NAMES))
+NAMES = " ".join(f"Name{number}'s" for number in range(MAX_NAMES))
 
 
 def hostile(piece: str, length: int) -> str:
-    return f"{NAMES} {piece * LONGEST_QUERY}"[:length]
+    return f"{NAMES} {piece * MAX_QUERY_CHARACTERS}"[:length]
 
 
 @pytest.mark.parametrize("piece", HOSTILE, ids=ascii)
 def test_long_questions_are_read_no_further_than_others(piece: str) -> None:
-    query = read(hostile(piece, LONGEST_QUERY))
+    query = read(hostile(piece, MAX_QUERY_CHARACTERS))
 
-    assert len(query.subjects) == MOST_NAMES
-    assert len(query.gist) <= LONGEST_READ
+    assert len(query.subjects) == MAX_NAMES
+    assert len(query.gist) <= MAX_READ_CHARACTERS
 
 
 def test_no_question_takes_the_square_of_its_length() -> None:
     texts = [partial(hostile, piece) for piece in HOSTILE]
 
-    assert [each(300) for each in texts if takes_the_square(read, each, LONGEST_QUERY // LONGER)] == []
+    assert [each(300) for each in texts if takes_the_square(read, each, MAX_QUERY_CHARACTERS // LONGER)] == []
 
 
 def test_names_that_look_like_patterns_are_names() -> None:
     assert read("Is C++ older than C+ or C?").subjects == ("C++",)
-    assert leave_out("Is a+b or C++ or aab?", ["C++", "a+b"]) == "Is or or aab?"
+    assert remove_names("Is a+b or C++ or aab?", ["C++", "a+b"]) == "Is or or aab?"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from memory.retrieval.rewriters.times import MOST_WINDOWS, windows_of
+from memory.retrieval.rewriters.times import MAX_WINDOWS, find_windows
 from tests.memory.retrieval.rewriters.asking import NOW
 
 
@@ -12,7 +12,7 @@ def told(text: str) -> list[tuple[str, str]]:
     """Where each window begins and ends; empty where it does not."""
     return [
         tuple(f"{side:%Y-%m-%d %H:%M}".removesuffix(" 00:00") if side else "" for side in (each.since, each.until))  # type: ignore[misc]
-        for each in windows_of(text, now=NOW)
+        for each in find_windows(text, now=NOW)
     ]
 
 
@@ -104,13 +104,13 @@ def test_several_times_come_in_their_order_and_are_bounded() -> None:
         ("2023-05-12", "2023-05-13"),
         ("2023-05-16", "2023-05-17"),
     ]
-    assert len(windows_of(" ".join(f"in {year}" for year in range(1950, 2000)), now=NOW)) == MOST_WINDOWS
+    assert len(find_windows(" ".join(f"in {year}" for year in range(1950, 2000)), now=NOW)) == MAX_WINDOWS
 
 
 def test_days_are_those_of_universal_time() -> None:
     in_auckland = datetime(2023, 5, 19, 3, 0, tzinfo=timezone(timedelta(hours=12)))
 
-    [window] = windows_of("yesterday", now=in_auckland)
+    [window] = find_windows("yesterday", now=in_auckland)
 
     assert window.since == datetime(2023, 5, 17, tzinfo=UTC)
 
@@ -119,4 +119,4 @@ def test_days_are_those_of_universal_time() -> None:
 def test_no_time_is_beyond_calendars(now: datetime) -> None:
     text = "last week, next week, an hour ago, 900 years ago, in the last 999 decades, between May and June, tomorrow"
 
-    windows_of(text, now=now)
+    find_windows(text, now=now)

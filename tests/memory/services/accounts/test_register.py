@@ -1,4 +1,4 @@
-"""Teams that are joined and dissolved at the same time: one of the two comes first, and both know which."""
+"""Tests of teams that are joined and deleted at the same time: one comes first, and the other notices."""
 
 import pytest
 from django.db import transaction
@@ -17,7 +17,7 @@ def crew(owner: Owner) -> Team:
     return create_team(owner, name="crew")
 
 
-def test_who_joins_a_team_that_is_being_dissolved_finds_none(owner: Owner, crew: Team, start_beside: Start) -> None:
+def test_joining_a_team_that_is_being_deleted_raises_not_found(owner: Owner, crew: Team, start_beside: Start) -> None:
     with transaction.atomic():
         delete_team(owner, crew.id)
         joining = start_beside(lambda: add_member(owner, crew.id, agent_id="ana"))
@@ -27,7 +27,7 @@ def test_who_joins_a_team_that_is_being_dissolved_finds_none(owner: Owner, crew:
     assert not TeamMember.objects.exists()
 
 
-def test_a_team_that_is_being_joined_is_dissolved_with_its_new_member(
+def test_a_team_that_is_being_joined_is_deleted_with_its_new_member(
     owner: Owner, crew: Team, start_beside: Start
 ) -> None:
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""What an artifact came from and what came of it: bounded, seen by the owner alone, in a fixed number of statements."""
+"""Lineage of artifacts: limited, visible to the owner only, in a fixed number of statements."""
 
 from dataclasses import replace
 
@@ -11,20 +11,19 @@ from memory.owner import Owner
 from memory.retrieval import artifact_lineage as walks
 from memory.retrieval.queries import Query
 from memory.services.artifacts.change import delete_artifact
-from memory.services.artifacts.rows import MOST_REVISIONS
-from memory.services.artifacts.view import MOST_LINKS, artifact_lineage, view_artifact
+from memory.services.artifacts.read import MAX_LINKS, MAX_REVISIONS, read_artifact_lineage, view_artifact
 from memory.services.memories.links import NewLink, insert_links
 from memory.services.recall.recall import RecallRequest, recall
 from tests.memory.artifacts import kept, stored
 from tests.memory.episodes import NOW
 from tests.memory.facts import know
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 
 pytestmark = pytest.mark.django_db
 
 
 def steps(owner: Owner, artifact: Artifact) -> dict[str, int]:
-    found = artifact_lineage(owner, artifact.id, now=NOW)
+    found = read_artifact_lineage(owner, artifact.id, now=NOW)
     return {f"{each.uri} {each.revision}": step for step, each in found.artifacts}
 
 
@@ -36,7 +35,7 @@ def test_siblings_are_no_lineage(owner: Owner) -> None:
     assert steps(owner, source) == {"source 1": 0, "first 1": 1, "second 1": 1}
 
 
-def test_a_ring_that_should_not_be_ends(owner: Owner) -> None:
+def test_a_cycle_ends(owner: Owner) -> None:
     first = kept(owner, "first")
     second = kept(owner, "second", derived_from=[first.id])
     insert_links(owner.account_id, [NewLink(source_id=first.id, type="DERIVED_FROM", target_id=second.id)])
@@ -44,7 +43,7 @@ def test_a_ring_that_should_not_be_ends(owner: Owner) -> None:
     assert set(steps(owner, first)) == {"first 1", "second 1"}
 
 
-def test_what_comes_together_again_is_told_once(owner: Owner) -> None:
+def test_branches_that_join_again_count_once(owner: Owner) -> None:
     root = kept(owner, "root")
     ways = [kept(owner, f"way {number}", derived_from=[root.id]).id for number in range(3)]
     end = kept(owner, "end", derived_from=ways)
@@ -52,20 +51,20 @@ def test_what_comes_together_again_is_told_once(owner: Owner) -> None:
     assert steps(owner, end) == {"root 1": -2, "way 0 1": -1, "way 1 1": -1, "way 2 1": -1, "end 1": 0}
 
 
-def test_a_lineage_is_cut_at_its_bound(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walks, "MOST_ARTIFACTS", 3)
+def test_a_lineage_is_cut_at_its_limit(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks, "MAX_ARTIFACTS", 3)
     source = kept(owner, "source")
     made = [kept(owner, f"made {number}", derived_from=[source.id]) for number in range(4)]
 
-    cut = artifact_lineage(owner, source.id, now=NOW)
+    cut = read_artifact_lineage(owner, source.id, now=NOW)
     delete_artifact(owner, made[0].id, now=NOW)
-    whole = artifact_lineage(owner, source.id, now=NOW)
+    whole = read_artifact_lineage(owner, source.id, now=NOW)
 
     assert (len(cut.artifacts), cut.truncated) == (4, True)
     assert (len(whole.artifacts), whole.truncated) == (4, False)
 
 
-def test_what_the_owner_does_not_see_ends_a_lineage(owner: Owner) -> None:
+def test_an_invisible_artifact_ends_a_lineage(owner: Owner) -> None:
     ana = replace(owner, user_id="ana", agent_id="colleague")
     source = kept(replace(owner, agent_id=""), "source")
     hidden = kept(ana, "hidden", derived_from=[source.id])
@@ -74,7 +73,7 @@ def test_what_the_owner_does_not_see_ends_a_lineage(owner: Owner) -> None:
 
     assert steps(ana, last) == {"last 1": 0}
     with pytest.raises(NotFound):
-        artifact_lineage(owner, hidden.id, now=NOW)
+        read_artifact_lineage(owner, hidden.id, now=NOW)
 
 
 def test_a_deleted_revision_leaves_no_gap(owner: Owner) -> None:
@@ -87,21 +86,21 @@ def test_a_deleted_revision_leaves_no_gap(owner: Owner) -> None:
     assert kept(owner, digest="4").revision == 4
 
 
-def test_revisions_and_links_that_are_many_are_cut(owner: Owner) -> None:
-    for number in range(MOST_REVISIONS + 1):
+def test_many_revisions_and_links_are_cut(owner: Owner) -> None:
+    for number in range(MAX_REVISIONS + 1):
         latest = kept(owner, digest=str(number))
     facts = [know(owner, f"Rose {number} is red.").id for number in range(3)]
     kept(owner, about=facts)
 
     view = view_artifact(owner, latest.id, now=NOW)
 
-    assert [len(view.revisions), view.revisions[0].revision, view.truncated] == [MOST_REVISIONS, 51, True]
-    assert (len(view.links), MOST_LINKS) == (4, 200)
+    assert [len(view.revisions), view.revisions[0].revision, view.truncated] == [MAX_REVISIONS, 51, True]
+    assert (len(view.links), MAX_LINKS) == (4, 200)
 
 
-def test_who_takes_no_part_sees_no_record(owner: Owner) -> None:
+def test_an_agent_that_takes_no_part_sees_no_record(owner: Owner) -> None:
     ana = replace(owner, user_id="ana")
-    made = kept(ana, record_id=put_record(ana).record.id)
+    made = kept(ana, record_id=add_record(ana).record.id)
 
     mine = view_artifact(ana, made.id, now=NOW)
     theirs = view_artifact(replace(ana, agent_id="colleague"), made.id, now=NOW)
@@ -111,15 +110,15 @@ def test_who_takes_no_part_sees_no_record(owner: Owner) -> None:
     assert (theirs.record, theirs.links) == (None, [])
 
 
-def test_reading_takes_as_many_statements_however_much_is_around(
+def test_reading_takes_a_fixed_number_of_statements(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    first = made = kept(owner, "0", record_id=put_record(owner).record.id)
+    first = made = kept(owner, "0", record_id=add_record(owner).record.id)
     for number in range(1, 20):
         made = kept(owner, str(number), derived_from=[made.id])
 
     with django_assert_num_queries(4):
-        assert len(artifact_lineage(owner, made.id, now=NOW).artifacts) == 20
+        assert len(read_artifact_lineage(owner, made.id, now=NOW).artifacts) == 20
     with django_assert_num_queries(6):
         view_artifact(owner, first.id, now=NOW)
     assert Link.objects.count() == 20

@@ -1,4 +1,4 @@
-"""Revisions that staff erase: what is left of the chain has a latest, and no gap."""
+"""Revisions that staff erase: the rest of the chain has a latest one and no gap."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def staff(account: Account) -> Owner:
 
 
 def superseding() -> set[tuple[int, int]]:
-    """The revisions that are linked, by number."""
+    """Return the pairs of revisions that are linked, by number."""
     revision = dict(Artifact.objects.values_list("id", "revision"))
     links = Link.objects.filter(type="SUPERSEDES").values_list("source_id", "target_id")
     return {(revision[source], revision[target]) for source, target in links}

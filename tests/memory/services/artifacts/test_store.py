@@ -1,4 +1,4 @@
-"""Artifacts: stored, stored again, revised; linked with what produced them; by who may see and change them."""
+"""Artifacts: stored, stored again, revised; linked with what produced them; visible and changeable per owner."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,14 +14,14 @@ from memory.extraction.turn_slots import Observation, Slots
 from memory.models import Account, Artifact, AuditEntry, Link, Memory
 from memory.models.writer import insert_participants
 from memory.owner import Owner
-from memory.services.artifacts.rows import description_of, find_artifact
-from memory.services.artifacts.store import ArtifactDraft, complete_draft, keep_artifact, listed_artifacts
+from memory.services.artifacts.read import artifact_description, artifacts_in_channels, find_artifact
+from memory.services.artifacts.store import ArtifactDraft, complete_draft, store_artifact
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.artifacts import keep, kept, stored
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import know
 from tests.memory.goals import aim
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 
 NOBODY = UUID(int=7)
 """The id of nothing, the same in every process that collects these tests."""
@@ -33,12 +33,12 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def ana(owner: Owner) -> Owner:
-    """The agent on behalf of a user."""
+    """Return the agent acting for a user."""
     return replace(owner, user_id="ana")
 
 
 def uris(owner: Owner) -> list[str]:
-    return [row.uri for row in listed_artifacts(owner, now=NOW).order_by("id")]
+    return [row.uri for row in artifacts_in_channels(owner, now=NOW).order_by("id")]
 
 
 def links() -> set[tuple[UUID, str, UUID]]:
@@ -51,7 +51,11 @@ def test_an_artifact_is_stored_and_says_what_it_is(owner: Owner) -> None:
     found = find_artifact(owner, made.id, now=NOW)
 
     assert found.text == "Roses\ndocs/roses.md\nHow to\nwater them."
-    assert (found.title, description_of(found), found.artifact_type) == ("Roses", "How to\nwater them.", "document")
+    assert (found.title, artifact_description(found), found.artifact_type) == (
+        "Roses",
+        "How to\nwater them.",
+        "document",
+    )
     assert (found.digest, found.label, found.revision, found.is_latest) == ("sha256:1", "v1", 1, True)
     assert (found.version, found.item_key) == (1, f"artifact:{made.id}")
 
@@ -59,7 +63,7 @@ def test_an_artifact_is_stored_and_says_what_it_is(owner: Owner) -> None:
 @pytest.mark.parametrize(
     "again", [{}, {"digest": "sha256:1"}, {"label": "v1"}, {"digest": "sha256:1", "label": "v1", "title": "Tulips"}]
 )
-def test_the_same_again_changes_nothing(owner: Owner, again: dict[str, Any]) -> None:
+def test_a_repeated_draft_changes_nothing(owner: Owner, again: dict[str, Any]) -> None:
     first = kept(owner, title="Roses", digest="sha256:1", label="v1")
 
     second = keep(owner, now=LATER, **again)
@@ -68,7 +72,7 @@ def test_the_same_again_changes_nothing(owner: Owner, again: dict[str, Any]) -> 
     assert (stored(first).text, Artifact.objects.count()) == ("Roses\ndocs/roses.md", 1)
 
 
-def test_the_same_again_adds_what_was_lacking(owner: Owner) -> None:
+def test_a_repeated_draft_adds_what_was_missing(owner: Owner) -> None:
     goal = aim(owner)
     first = kept(owner, title="Roses")
 
@@ -127,7 +131,7 @@ def test_who_sees_which_artifacts(owner: Owner, ana: Owner, stranger: Account) -
 
 def test_the_turn_that_produced_it_and_its_goal_are_linked(owner: Owner) -> None:
     goal, fact = aim(owner), know(owner, "Roses need water.")
-    done = put_record(owner, goal_id=goal.id)
+    done = add_record(owner, goal_id=goal.id)
     action = next(slot for slot in done.slots if slot.slot == "action")
     source = kept(owner, "docs/source.md")
     Link.objects.all().delete()
@@ -151,8 +155,8 @@ def test_the_next_revision_is_for_the_goal_of_the_former_unless_it_names_another
     assert kept(owner, digest="sha256:3", goal_id=other.id).for_goal_id == other.id
 
 
-def test_a_record_without_an_action_tells_by_the_slot_that_it_has(owner: Owner) -> None:
-    seen = put_record(owner, slots=Slots(observation=Observation(text="A bud.")))
+def test_a_record_without_an_action_links_the_slot_that_it_has(owner: Owner) -> None:
+    seen = add_record(owner, slots=Slots(observation=Observation(text="A bud.")))
 
     made = kept(owner, record_id=seen.record.id)
 
@@ -160,7 +164,7 @@ def test_a_record_without_an_action_tells_by_the_slot_that_it_has(owner: Owner) 
 
 
 def test_a_later_turn_that_names_it_is_linked_and_the_first_stays(owner: Owner) -> None:
-    first, second = put_record(owner), put_record(owner)
+    first, second = add_record(owner), add_record(owner)
     made = kept(owner, record_id=first.record.id)
 
     again = kept(owner, record_id=second.record.id)
@@ -191,25 +195,25 @@ def test_a_later_turn_that_names_it_is_linked_and_the_first_stays(owner: Owner) 
     ],
     ids=lambda fields: str(fields)[:40],
 )
-def test_a_draft_that_cannot_be_is_refused_and_nothing_stored(owner: Owner, fields: dict[str, Any]) -> None:
+def test_an_invalid_draft_is_refused_and_nothing_is_stored(owner: Owner, fields: dict[str, Any]) -> None:
     with pytest.raises(Unprocessable):
         kept(owner, **fields)
 
     assert not Artifact.objects.exists()
 
 
-def test_what_is_named_has_to_be_of_its_kind(owner: Owner) -> None:
+def test_references_must_be_of_the_right_kind(owner: Owner) -> None:
     goal, other = aim(owner), kept(owner, "other")
 
     for fields in ({"goal_id": other.id}, {"derived_from": [goal.id]}):
-        with pytest.raises(Unprocessable, match="are artifacts"):
+        with pytest.raises(Unprocessable, match="must name artifacts"):
             kept(owner, **fields)
 
 
-def test_what_the_agent_does_not_see_is_not_linked(owner: Owner, stranger: Account) -> None:
+def test_memories_that_the_agent_does_not_see_are_not_linked(owner: Owner, stranger: Account) -> None:
     colleague = replace(owner, agent_id="colleague")
     theirs = kept(colleague, "theirs")
-    record = put_record(colleague).record
+    record = add_record(colleague).record
 
     for fields in ({"about": [theirs.id]}, {"derived_from": [theirs.id]}, {"record_id": record.id}):
         for other in (owner, Owner(account_id=stranger.id)):
@@ -221,7 +225,7 @@ def test_what_the_agent_does_not_see_is_not_linked(owner: Owner, stranger: Accou
 
 def test_a_records_goal_that_the_agent_does_not_see_is_left_out(owner: Owner) -> None:
     colleague = replace(owner, agent_id="colleague")
-    record = put_record(colleague, goal_id=aim(colleague).id).record
+    record = add_record(colleague, goal_id=aim(colleague).id).record
     insert_participants(owner, conversation_ids=["chat-1"])
 
     assert kept(owner, record_id=record.id).for_goal_id is None
@@ -237,14 +241,14 @@ def test_nothing_comes_from_itself(owner: Owner) -> None:
             kept(owner, "first", derived_from=[origin.id])
 
 
-def test_one_that_is_quarantined_takes_nothing(owner: Owner) -> None:
+def test_a_quarantined_artifact_takes_no_changes(owner: Owner) -> None:
     Memory.objects.filter(id=kept(owner).id).update(quarantined=True)
 
     with pytest.raises(Conflict, match="quarantined"):
         kept(owner, digest="sha256:2")
 
 
-def test_one_that_was_archived_or_has_expired_is_there_again(owner: Owner) -> None:
+def test_an_archived_or_expired_artifact_becomes_live_again(owner: Owner) -> None:
     first = kept(owner)
     Memory.objects.filter(id=first.id).update(archived=True, expires_at=NOW)
 
@@ -260,10 +264,10 @@ def test_a_text_that_staff_gave_it_stays(owner: Owner) -> None:
     again = keep(owner, title="Roses", digest="sha256:1")
 
     assert (again.is_new, stored(first).text) == (False, "Something else.")
-    assert description_of(stored(first)) == "Something else."
+    assert artifact_description(stored(first)) == "Something else."
 
 
-def test_what_happens_to_artifacts_is_audited(owner: Owner) -> None:
+def test_changes_of_artifacts_are_audited(owner: Owner) -> None:
     kept(owner)
     kept(owner)
     kept(owner, title="Roses")
@@ -273,7 +277,7 @@ def test_what_happens_to_artifacts_is_audited(owner: Owner) -> None:
     assert all("roses" not in str(entry.metadata).casefold() for entry in AuditEntry.objects.all())
 
 
-def test_another_accounts_artifact_is_none(owner: Owner, stranger: Account) -> None:
+def test_an_artifact_of_another_account_is_not_found(owner: Owner, stranger: Account) -> None:
     made = kept(owner)
 
     for other in (Owner(account_id=stranger.id), replace(owner, agent_id="colleague")):
@@ -281,15 +285,17 @@ def test_another_accounts_artifact_is_none(owner: Owner, stranger: Account) -> N
             find_artifact(other, made.id, now=NOW)
 
 
-def test_how_many_statements_storing_takes(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_storing_takes_a_fixed_number_of_statements(
+    owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     goal = aim(owner)
-    record = put_record(owner, goal_id=goal.id).record
+    record = add_record(owner, goal_id=goal.id).record
     ends = {"record_id": record.id, "about": [goal.id]}
 
     def store(most: int, **fields: Any) -> None:
         draft = ArtifactDraft(uri="docs/roses.md", **fields)
         with django_assert_num_queries(most):
-            keep_artifact(owner, draft, embedded=NOTHING, now=NOW)
+            store_artifact(owner, draft, embedded=NOTHING, now=NOW)
 
     store(12, digest="sha256:1", **ends)
     store(9, digest="sha256:1", **ends)
@@ -299,7 +305,7 @@ def test_how_many_statements_storing_takes(owner: Owner, django_assert_num_queri
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("digest", "has_former"), [("sha256:1", False), ("sha256:2", True)])
-def test_two_at_once_make_the_same_revision_or_one_after_the_other(
+def test_concurrent_drafts_make_one_revision_or_two_in_sequence(
     owner: Owner, start_beside: Start, digest: str, has_former: bool
 ) -> None:
     if has_former:

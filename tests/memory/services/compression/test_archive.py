@@ -39,7 +39,7 @@ def test_an_old_episode_becomes_a_shorter_one_and_is_archived(owner: Owner) -> N
     assert (run.figures["archived"], archived.raw_tokens) == (1, merged.raw_tokens)
 
 
-def test_records_name_the_episode_that_stands_for_them_now(owner: Owner) -> None:
+def test_records_refer_to_the_current_episode(owner: Owner) -> None:
     work(owner, 2)
 
     compress(MUCH_LATER)
@@ -51,7 +51,7 @@ def test_records_name_the_episode_that_stands_for_them_now(owner: Owner) -> None
 @pytest.mark.parametrize(
     ("now", "level"), [(NOW + LONG - timedelta(hours=1), 2), (NOW + LONG + timedelta(hours=1), 3)], ids=["no", "yes"]
 )
-def test_an_episode_waits_from_when_its_goal_was_closed(owner: Owner, now: datetime, level: int) -> None:
+def test_an_episode_waits_from_the_time_its_goal_was_closed(owner: Owner, now: datetime, level: int) -> None:
     goal = aim(owner)
     work(owner, 1, goal_id=goal.id, now=NOW - timedelta(days=300))
     finish(owner, goal)
@@ -72,7 +72,7 @@ def test_what_is_pinned_or_quarantined_is_left_alone(owner: Owner, mark: str) ->
     assert [episode.level for episode in episodes()] == [2]
 
 
-def test_a_corrected_text_has_the_last_word(owner: Owner) -> None:
+def test_a_corrected_text_takes_precedence_over_the_data(owner: Owner) -> None:
     work(owner, 1)
     compress()
     Memory.objects.filter(kind="work_episode").update(text="Goal: something\nDecided: nothing of note", version=2)

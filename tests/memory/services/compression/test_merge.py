@@ -12,7 +12,7 @@ from memory.extraction.turn_slots import Action, Outcome, Point, Rationale, Reas
 from memory.models import Account, Artifact, Goal, Memory, TurnRecord, TurnSlot
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.compression.merge import MergePiece, read_merges, store_episode
+from memory.services.compression.merge import MergeInput, read_merge_inputs, store_work_episode
 from memory.services.conversations.staff_edits import delete_conversation
 from memory.services.memories.links import DERIVED_FROM, PRODUCED, WORKS_ON
 from memory.services.memories.store import store_memories
@@ -20,7 +20,7 @@ from tests.language_model_server import MODEL, Asked, LanguageModelServer
 from tests.memory.compressed import LATER, compress, episodes, levels, slots_of, targets, work
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.goals import aim, finish
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
@@ -46,23 +46,23 @@ def spans() -> list[tuple[int, int]]:
 def decide(owner: Owner, what: str, *, rejected: str = "", **fields: Any) -> None:
     points = Rationale(decisions=[Point(what=what)], rejected=[Point(what=rejected)] if rejected else [])
     reasoning = Reasoning(tier=ReasoningTier.STRUCTURED_RATIONALE, rationale=points)
-    put_record(owner, slots=Slots(reasoning=reasoning, action=Action(text=WALK)), **fields)
+    add_record(owner, slots=Slots(reasoning=reasoning, action=Action(text=WALK)), **fields)
 
 
-def read_piece(owner: Owner, count: int = 2, **fields: Any) -> MergePiece:
+def read_input(owner: Owner, count: int = 2, **fields: Any) -> MergeInput:
     records = [recorded.record.id for recorded in work(owner, count, **fields)]
     TurnRecord.objects.update(level=1)
     TurnSlot.objects.update(level=1)
-    [piece] = read_merges(records)
+    [piece] = read_merge_inputs(records)
     return piece
 
 
-def store(piece: MergePiece) -> bool:
-    """Whether it was stored."""
-    return store_episode(piece, ["Ran." for _ in piece.passages], source="extractive", now=LATER) is not None
+def store(piece: MergeInput) -> bool:
+    """Store the episode and return whether it was stored."""
+    return store_work_episode(piece, ["Ran." for _ in piece.passages], source="extractive", now=LATER) is not None
 
 
-def test_an_episode_tells_what_adjacent_records_came_to(owner: Owner) -> None:
+def test_an_episode_stands_for_adjacent_records(owner: Owner) -> None:
     goal = aim(owner, "Bring the import back.")
     work(owner, 2, goal_id=goal.id)
 
@@ -81,15 +81,17 @@ def test_an_episode_tells_what_adjacent_records_came_to(owner: Owner) -> None:
 
 def test_facts_of_outcomes_and_decisions_survive(owner: Owner) -> None:
     recorded = work(owner, 12)
-    told = " ".join(slot.text for each in recorded for slot in each.slots if slot.slot in ("outcome", "reasoning"))
+    source_text = " ".join(
+        slot.text for each in recorded for slot in each.slots if slot.slot in ("outcome", "reasoning")
+    )
 
     compress()
 
     text = "\n".join(episode.text for episode in episodes())
-    assert [fact for fact in facts_in(told) if fact not in text] == []
+    assert [fact for fact in facts_in(source_text) if fact not in text] == []
 
 
-def test_what_it_was_made_of_is_archived_and_linked(owner: Owner) -> None:
+def test_its_sources_are_archived_and_linked(owner: Owner) -> None:
     goal = aim(owner)
     recorded = work(owner, 2, goal_id=goal.id)
 
@@ -104,7 +106,7 @@ def test_what_it_was_made_of_is_archived_and_linked(owner: Owner) -> None:
     assert list(rows) == [(2, 0, episode.id)]
 
 
-def test_the_run_tells_tokens_before_and_after(owner: Owner) -> None:
+def test_the_report_has_tokens_before_and_after(owner: Owner) -> None:
     work(owner, 3)
 
     run = compress()
@@ -157,7 +159,7 @@ def test_a_decision_that_a_later_record_takes_back_is_a_correction(owner: Owner)
 
 
 @pytest.mark.parametrize(("tier", "is_told"), [("structured_rationale", True), ("none", False)])
-def test_reasoning_is_told_as_deep_as_the_account_allows_by_then(
+def test_reasoning_is_included_as_deep_as_the_account_allows_then(
     owner: Owner, account: Account, tier: str, is_told: bool
 ) -> None:
     decide(owner, "ask Ana", rejected="ask Rosa")
@@ -170,10 +172,10 @@ def test_reasoning_is_told_as_deep_as_the_account_allows_by_then(
     assert episode.tier == tier
 
 
-def test_open_records_of_a_closed_goal_are_merged_at_once(owner: Owner) -> None:
+def test_open_records_of_a_closed_goal_are_merged_immediately(owner: Owner) -> None:
     goal = aim(owner)
     work(owner, 1, goal_id=goal.id)
-    put_record(owner, slots=Slots(action=Action(text="Asked."), outcome=Outcome(status="open")), goal_id=goal.id)
+    add_record(owner, slots=Slots(action=Action(text="Asked."), outcome=Outcome(status="open")), goal_id=goal.id)
     finish(owner, goal)
 
     compress(NOW)
@@ -202,7 +204,7 @@ def test_quarantined_slots_are_left_out_and_left_alone(owner: Owner) -> None:
 
 @pytest.mark.parametrize("changed", ["quarantined", "recorded", "deleted"])
 def test_what_changed_since_it_was_read_is_left_for_the_next_run(owner: Owner, changed: str) -> None:
-    piece = read_piece(owner)
+    piece = read_input(owner)
     if changed == "quarantined":
         Memory.objects.filter(id=piece.slots[0].id).update(quarantined=True)
     elif changed == "recorded":
@@ -218,7 +220,7 @@ def test_what_changed_since_it_was_read_is_left_for_the_next_run(owner: Owner, c
 @pytest.mark.parametrize("changed", ["text", "quarantined", "deleted"])
 def test_no_episode_names_what_changed_since_it_was_read(owner: Owner, named: str, changed: str) -> None:
     goal, plan = aim(owner), make_artifact(owner, "/srv/plan.md")
-    piece = read_piece(owner, goal_id=goal.id, produced=[plan.id])
+    piece = read_input(owner, goal_id=goal.id, produced=[plan.id])
     row = Memory.objects.filter(id=goal.id if named == "goal" else plan.id)
     if changed == "deleted":
         (Goal if named == "goal" else Artifact).objects.filter(pk=row.get().id).delete()
@@ -231,23 +233,23 @@ def test_no_episode_names_what_changed_since_it_was_read(owner: Owner, named: st
 
 def test_work_on_a_goal_that_was_deleted_is_merged_without_it(owner: Owner) -> None:
     goal = aim(owner)
-    piece = read_piece(owner, goal_id=goal.id)
+    piece = read_input(owner, goal_id=goal.id)
     Goal.objects.filter(pk=goal.id).delete()
 
-    [again] = read_merges([record.id for record in piece.records])
+    [again] = read_merge_inputs([record.id for record in piece.records])
 
     assert store(again)
     assert [episode.for_goal_id for episode in episodes()] == [None]
 
 
 def test_a_conversation_deleted_meanwhile_breaks_nothing(owner: Owner) -> None:
-    piece = read_piece(owner)
+    piece = read_input(owner)
     delete_conversation(owner, "chat-1")
 
     assert not store(piece)
 
 
-def test_long_stretches_become_several_episodes(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_runs_become_several_episodes(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "WORK_EPISODE_TOKENS", 150)
     work(owner, 8)
 
@@ -270,7 +272,7 @@ def test_a_model_shortens_what_was_done(
     owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "WORK_EPISODE_TOKENS", 220)
-    read_piece(owner)
+    read_input(owner)
     language_model_server.write = answer_shortly
 
     compress()
@@ -286,16 +288,16 @@ def answer_shortly(asked: Asked) -> Any:
 def test_statements_do_not_depend_on_the_records(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    piece = read_piece(owner, 9, goal_id=aim(owner).id)
+    piece = read_input(owner, 9, goal_id=aim(owner).id)
 
     with django_assert_num_queries(7):
-        read_merges([record.id for record in piece.records])
+        read_merge_inputs([record.id for record in piece.records])
     with django_assert_num_queries(15):
         assert store(piece)
 
 
-def test_what_would_get_no_shorter_is_set_aside(owner: Owner) -> None:
-    put_record(owner, slots=Slots(action=Action(text="Asked Ana."), outcome=Outcome(status="succeeded", text="Yes.")))
+def test_records_that_would_not_get_shorter_are_set_aside(owner: Owner) -> None:
+    add_record(owner, slots=Slots(action=Action(text="Asked Ana."), outcome=Outcome(status="succeeded", text="Yes.")))
 
     compress()
     run = compress()
@@ -303,9 +305,9 @@ def test_what_would_get_no_shorter_is_set_aside(owner: Owner) -> None:
     assert (levels(), episodes(), run.examined) == ([1], [], 0)
 
 
-def test_what_was_set_aside_is_merged_with_more_that_comes(owner: Owner) -> None:
+def test_records_set_aside_are_merged_with_later_ones(owner: Owner) -> None:
     goal = aim(owner)
-    put_record(owner, slots=Slots(action=Action(text="Asked Ana.")), goal_id=goal.id)
+    add_record(owner, slots=Slots(action=Action(text="Asked Ana.")), goal_id=goal.id)
     compress()
     work(owner, 2, start=1, goal_id=goal.id)
 

@@ -1,4 +1,4 @@
-"""The access log of contexts: who sees it, and how its lines come into the table, once each."""
+"""Tests of the access log of contexts: who sees it, and how its lines become rows, once each."""
 
 import subprocess
 import sys
@@ -14,9 +14,16 @@ from memory import conf
 from memory.errors import Forbidden, NotFound
 from memory.models import AccessControl, Account, ContextAccessLog, ContextEntry, Memory, PersistentContext
 from memory.owner import Owner
-from memory.services.contexts.access_log import Action, Written, access_logs, log_reads, look_at_lines, write_lines
+from memory.services.contexts.access_log import (
+    Action,
+    access_logs,
+    log_reads,
+    preview_access_lines,
+    write_access_lines,
+)
 from memory.services.memories.correct import delete_memories
-from memory.tiers.access_log import waiting
+from memory.tiers.access_log import count_waiting_access_lines
+from memory.tiers.base import MovedLines
 from memory_project.redis import SHARED_KEYS, client
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
@@ -31,11 +38,11 @@ import os, signal, django
 from django.db import transaction
 django.setup()
 from django.utils import timezone
-from memory.services.contexts.access_log import write_lines
+from memory.services.contexts.access_log import write_access_lines
 with transaction.atomic():
     # once the rows are safe, before their lines are deleted
     transaction.on_commit(lambda: os.kill(os.getpid(), signal.SIGKILL))
-    write_lines(100, after="", account_id=None, now=timezone.now())
+    write_access_lines(100, after="", account_id=None, now=timezone.now())
 """
 
 
@@ -44,8 +51,8 @@ def context(owner: Owner) -> PersistentContext:
     return context_of(owner)
 
 
-def write(size: int = 100, *, after: str = "", account_id: UUID | None = None) -> Written:
-    return write_lines(size, after=after, account_id=account_id, now=LATER)
+def write(size: int = 100, *, after: str = "", account_id: UUID | None = None) -> MovedLines:
+    return write_access_lines(size, after=after, account_id=account_id, now=LATER)
 
 
 def read(owner: Owner, *rows: ContextEntry, action: Action = Action.READ) -> None:
@@ -63,12 +70,12 @@ def test_lines_become_rows_and_count_on_their_entries(owner: Owner, context: Per
     read(owner, often, once)
     read(owner, often, action=Action.SEARCH)
 
-    assert write() == Written(examined=3, changed=3, cursor="")
+    assert write() == MovedLines(examined=3, changed=3, cursor="")
 
     assert logged() == Counter([(often.id, "read", 1), (once.id, "read", 1), (often.id, "search", 1)])
     counts = {row.id: (row.access_count, row.last_accessed) for row in Memory.objects.all()}
     assert counts == {often.id: (2, LATER), once.id: (1, LATER), never.id: (0, None)}
-    assert waiting() == 0
+    assert count_waiting_access_lines() == 0
 
 
 def test_a_line_says_who_read_through_which_key(owner: Owner, context: PersistentContext) -> None:
@@ -83,7 +90,7 @@ def test_a_line_says_who_read_through_which_key(owner: Owner, context: Persisten
     assert (line.agent_id, line.actor, line.accessed_at) == ("reader", "key:abc", LATER)
 
 
-def test_counting_reads_is_no_change_of_the_entry(owner: Owner, context: PersistentContext) -> None:
+def test_counting_reads_does_not_change_the_entry(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("one"))
     Memory.objects.filter(id=row.id).update(last_accessed=LATER + timedelta(days=1))
     before = Memory.objects.get(id=row.id)
@@ -119,22 +126,20 @@ def test_a_line_that_was_sent_twice_counts_once(owner: Owner, context: Persisten
     assert Memory.objects.get(id=row.id).access_count == 1
 
 
-def test_killed_after_the_commit_the_same_lines_come_again_and_change_nothing(
-    owner: Owner, context: PersistentContext
-) -> None:
+def test_lines_read_again_after_a_kill_change_nothing(owner: Owner, context: PersistentContext) -> None:
     rows = keep(owner, context, entry("one"), entry("two"))
     read(owner, *rows)
     killed = subprocess.run([sys.executable, "-c", WRITE_AND_DIE], env=environment(), check=False, timeout=60)
-    assert (killed.returncode, waiting(), len(logged())) == (-9, 2, 2)
+    assert (killed.returncode, count_waiting_access_lines(), len(logged())) == (-9, 2, 2)
 
     again = write()
 
-    assert again == Written(examined=2, changed=0, cursor="")
-    assert (waiting(), len(logged())) == (0, 2)
+    assert again == MovedLines(examined=2, changed=0, cursor="")
+    assert (count_waiting_access_lines(), len(logged())) == (0, 2)
     assert set(Memory.objects.values_list("access_count", flat=True)) == {1}
 
 
-def test_lost_lines_are_told_in_the_table_once(
+def test_lost_lines_are_reported_in_the_table_once(
     owner: Owner, context: PersistentContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = keep(owner, context, entry("one"), entry("two"), entry("three"))
@@ -148,16 +153,16 @@ def test_lost_lines_are_told_in_the_table_once(
     assert sum(Memory.objects.values_list("access_count", flat=True)) == 1
 
 
-def test_lines_of_a_context_that_is_gone_are_nobodys(owner: Owner, context: PersistentContext) -> None:
+def test_lines_of_a_deleted_context_are_dropped(owner: Owner, context: PersistentContext) -> None:
     rows = keep(owner, context, entry("one"))
     (kept,) = keep(owner, context_of(owner, "other"), entry("two"))
     read(owner, *rows, kept)
     PersistentContext.objects.filter(id=context.id).delete()
 
-    assert write() == Written(examined=2, changed=1, cursor="")
+    assert write() == MovedLines(examined=2, changed=1, cursor="")
 
     assert logged() == Counter([(kept.id, "read", 1)])
-    assert waiting() == 0
+    assert count_waiting_access_lines() == 0
 
 
 def test_the_log_outlives_an_entry(owner: Owner, context: PersistentContext) -> None:
@@ -169,7 +174,7 @@ def test_the_log_outlives_an_entry(owner: Owner, context: PersistentContext) -> 
     assert logged() == Counter([(row.id, "read", 1)])
 
 
-def test_texts_that_the_table_refuses_hold_nobody_up(owner: Owner, context: PersistentContext) -> None:
+def test_texts_that_the_table_refuses_are_adapted(owner: Owner, context: PersistentContext) -> None:
     rows = keep(owner, context, entry("one"))
 
     read(Owner(account_id=owner.account_id, agent_id="a\x00" * 101), *rows)
@@ -178,11 +183,11 @@ def test_texts_that_the_table_refuses_hold_nobody_up(owner: Owner, context: Pers
     assert ContextAccessLog.objects.get(action=Action.READ).agent_id == "a" * 100
 
 
-def test_another_accounts_lines_stay_where_they_are(owner: Owner, context: PersistentContext) -> None:
+def test_lines_of_other_accounts_stay_in_the_stream(owner: Owner, context: PersistentContext) -> None:
     read(owner, *keep(owner, context, entry("one")))
 
-    assert write(account_id=uuid4()) == Written(examined=0, changed=0, cursor="")
-    assert (waiting(), logged()) == (1, Counter())
+    assert write(account_id=uuid4()) == MovedLines(examined=0, changed=0, cursor="")
+    assert (count_waiting_access_lines(), logged()) == (1, Counter())
 
 
 def test_another_accounts_entry_is_not_counted(owner: Owner, context: PersistentContext, stranger: Account) -> None:
@@ -196,18 +201,20 @@ def test_another_accounts_entry_is_not_counted(owner: Owner, context: Persistent
     assert Memory.objects.get(id=row.id).access_count == 0
 
 
-def test_looking_changes_nothing(owner: Owner, context: PersistentContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preview_changes_nothing(owner: Owner, context: PersistentContext, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = keep(owner, context, entry("one"), entry("two"))
     monkeypatch.setattr(conf, "ACCESS_LOG_LINES", 1)
     read(owner, *rows)
 
-    looked = [look_at_lines(100, after="", account_id=account_id) for account_id in (None, owner.account_id, uuid4())]
+    looked = [
+        preview_access_lines(100, after="", account_id=account_id) for account_id in (None, owner.account_id, uuid4())
+    ]
 
     assert [found.changed for found in looked] == [2, 2, 0]
-    assert (waiting(), logged()) == (1, Counter())
+    assert (count_waiting_access_lines(), logged()) == (1, Counter())
 
 
-def test_who_manages_a_context_sees_its_log_and_nobody_else(owner: Owner, stranger: Account) -> None:
+def test_only_a_manager_sees_the_log_of_a_context(owner: Owner, stranger: Account) -> None:
     grants = AccessControl.parse({"read": ["reader"], "write": ["writer"]})
     context = context_of(owner, access_control=grants)
     keep(owner, context, entry("one"))

@@ -1,4 +1,4 @@
-"""Deleting a context for good."""
+"""Tests of deleting a context for good."""
 
 import pytest
 
@@ -15,8 +15,8 @@ from memory.models import (
 )
 from memory.models.access import AccessControl
 from memory.owner import Owner
-from memory.services.contexts import delete as context_deletion
-from memory.services.contexts.delete import delete_context
+from memory.services.contexts import manage
+from memory.services.contexts.manage import delete_context
 from tests.memory.contexts import context_of, entry, keep, rewrite
 from tests.memory.episodes import NOW, draft, store
 
@@ -27,7 +27,7 @@ EVERYTHING = (
 )  # fmt: skip
 
 
-def test_nothing_of_it_is_left_and_everything_else_is(owner: Owner) -> None:
+def test_deleting_a_context_deletes_all_of_it_and_nothing_else(owner: Owner) -> None:
     context = context_of(owner)
     (row,) = keep(owner, context, entry("secret", angle=0.1))
     rewrite(owner, row, "more of it")
@@ -43,17 +43,17 @@ def test_nothing_of_it_is_left_and_everything_else_is(owner: Owner) -> None:
     assert Memory.objects.get().text == "an episode"
 
 
-def test_it_goes_on_where_it_was_cut_short(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_deletion_can_be_continued(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     context = context_of(owner)
     keep(owner, context, *[entry(f"entry {number}") for number in range(5)])
-    monkeypatch.setattr(context_deletion, "ROWS_A_TRANSACTION", 2)
+    monkeypatch.setattr(manage, "ROWS_PER_TRANSACTION", 2)
 
     assert delete_context(owner, context.id) == 5
 
     assert not PersistentContext.objects.exists()
 
 
-def test_only_whoever_manages_it_may_delete_it(owner: Owner) -> None:
+def test_only_a_manager_may_delete_a_context(owner: Owner) -> None:
     colleague = Owner(account_id=owner.account_id, agent_id="colleague")
     granted = AccessControl(write=["colleague"])
     context = context_of(owner, access_control=granted)

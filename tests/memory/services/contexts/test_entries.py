@@ -1,4 +1,4 @@
-"""Entries of contexts: stored with or without a key, weighed, removed, and written by those who may."""
+"""Tests of context entries: storing with and without a key, importance, removal, access rights."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
@@ -39,6 +39,7 @@ from memory.services.contexts.manage import archive_context
 from tests.beside import PATIENCE_SECONDS
 from tests.memory.contexts import context_of, entry, keep, rewrite
 from tests.memory.episodes import NOW
+from tests.properties import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -69,7 +70,7 @@ def test_entries_come_back_in_the_order_in_which_they_were_given(owner: Owner, c
 
 
 @pytest.mark.parametrize("value", ["text", "", " ", 1, 1.0, True, None, [], {"a": [1, {"b": None}]}, "123"], ids=repr)
-def test_a_value_comes_back_as_it_was_with_a_text_to_be_found_by(
+def test_a_value_is_returned_unchanged_and_has_a_searchable_text(
     owner: Owner, context: PersistentContext, value: Any
 ) -> None:
     (row,) = keep(owner, context, EntryDraft(key="k", value=value))
@@ -80,13 +81,13 @@ def test_a_value_comes_back_as_it_was_with_a_text_to_be_found_by(
     assert found.text.strip()
 
 
-def test_the_value_under_a_key_is_the_content_where_none_is_given(owner: Owner, context: PersistentContext) -> None:
+def test_the_value_under_a_key_defaults_to_the_content(owner: Owner, context: PersistentContext) -> None:
     with_value, without = keep(owner, context, EntryDraft(key="a", content="one", value=1), entry("two", key="b"))
 
     assert (with_value.text, with_value.value, without.value) == ("one", 1, "two")
 
 
-def test_a_value_too_large_is_refused_beside_a_content_too(owner: Owner, context: PersistentContext) -> None:
+def test_a_value_too_large_is_refused_also_with_a_content(owner: Owner, context: PersistentContext) -> None:
     draft = EntryDraft(content="short", value="x" * conf.TIER_VALUE_BYTES)
 
     with pytest.raises(TooLarge):
@@ -95,7 +96,7 @@ def test_a_value_too_large_is_refused_beside_a_content_too(owner: Owner, context
     assert contents(owner, context) == []
 
 
-def test_a_key_that_is_taken_is_the_same_entry_at_its_next_version(owner: Owner, context: PersistentContext) -> None:
+def test_an_existing_key_gets_the_next_version_of_its_entry(owner: Owner, context: PersistentContext) -> None:
     (first,) = keep(owner, context, EntryDraft(key="k", value=1))
     (second,) = keep(owner, context, EntryDraft(key="k", value=2))
     (again,) = keep(owner, context, EntryDraft(key="k", value=2))
@@ -104,7 +105,7 @@ def test_a_key_that_is_taken_is_the_same_entry_at_its_next_version(owner: Owner,
     assert (second.content_version, again.content_version, again.value) == (2, 2, 2)
 
 
-def test_keys_are_of_their_context(owner: Owner, context: PersistentContext) -> None:
+def test_keys_belong_to_their_context(owner: Owner, context: PersistentContext) -> None:
     other = context_of(owner, "other")
 
     keep(owner, context, EntryDraft(key="k", value=1))
@@ -113,7 +114,9 @@ def test_keys_are_of_their_context(owner: Owner, context: PersistentContext) -> 
     assert (contents(owner, context), contents(owner, other)) == (["1"], ["2"])
 
 
-def test_a_key_given_twice_at_once_is_one_entry_that_says_the_last(owner: Owner, context: PersistentContext) -> None:
+def test_a_key_given_twice_in_one_call_is_one_entry_with_the_last_content(
+    owner: Owner, context: PersistentContext
+) -> None:
     for value in (1, 3):
         given = EntryDraft(key="k", value=value), entry("other"), EntryDraft(key="k", value=value + 1)
 
@@ -159,7 +162,7 @@ def test_importance_moves_and_the_content_stays_at_its_version(owner: Owner, row
     ]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(moves=st.lists(st.tuples(st.booleans(), st.floats(0, 1, exclude_min=True)), max_size=8))
 def test_importance_stays_within_its_bounds_whatever_moves_it(
     owner: Owner, row: ContextEntry, moves: list[tuple[bool, float]]
@@ -188,7 +191,7 @@ def test_a_stale_version_moves_nothing(owner: Owner, row: ContextEntry) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_boosts_at_once_none_is_lost(owner: Owner, row: ContextEntry) -> None:
+def test_concurrent_boosts_are_all_counted(owner: Owner, row: ContextEntry) -> None:
     together = Barrier(8)
 
     def boost(_agent: int) -> None:
@@ -208,7 +211,7 @@ def test_of_boosts_at_once_none_is_lost(owner: Owner, row: ContextEntry) -> None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_key_stored_by_many_at_once_is_one_entry(owner: Owner, context: PersistentContext) -> None:
+def test_a_key_stored_by_many_threads_is_one_entry(owner: Owner, context: PersistentContext) -> None:
     together = Barrier(6)
 
     def store(agent: int) -> None:
@@ -225,7 +228,7 @@ def test_one_key_stored_by_many_at_once_is_one_entry(owner: Owner, context: Pers
     assert (found.content_version, found.versions.count()) == (6, 6)
 
 
-def test_a_removed_entry_is_as_good_as_none(owner: Owner, row: ContextEntry) -> None:
+def test_a_removed_entry_is_not_found(owner: Owner, row: ContextEntry) -> None:
     remove_entry(owner, row.id, now=NOW)
 
     with pytest.raises(NotFound):
@@ -250,7 +253,7 @@ def test_storing_its_key_again_brings_an_entry_back_with_its_history(
     assert (found.content_version, found.versions.count()) == (2, 2)
 
 
-def test_a_key_whose_entry_staff_quarantined_takes_nothing_new(owner: Owner, context: PersistentContext) -> None:
+def test_a_key_with_a_quarantined_entry_cannot_be_written(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, EntryDraft(key="k", value=1))
     Memory.objects.filter(id=row.id).update(quarantined=True)
 
@@ -275,7 +278,7 @@ def test_an_archived_context_takes_no_writes(owner: Owner, context: PersistentCo
     assert contents(owner, context) == ["The roof leaks"]
 
 
-def test_who_may_only_read_writes_nothing(owner: Owner, context: PersistentContext, row: ContextEntry) -> None:
+def test_a_reader_cannot_write(owner: Owner, context: PersistentContext, row: ContextEntry) -> None:
     PersistentContext.objects.update(scope="account")
     reader = replace(owner, agent_id="reader")
 
@@ -291,7 +294,7 @@ def test_who_may_only_read_writes_nothing(owner: Owner, context: PersistentConte
     assert contents(reader, context) == ["The roof leaks"]
 
 
-def test_to_others_a_context_they_may_not_read_is_none(
+def test_a_context_that_may_not_be_read_is_not_found(
     owner: Owner, context: PersistentContext, row: ContextEntry, stranger: Account
 ) -> None:
     for other in (replace(owner, agent_id="other"), Owner(account_id=stranger.id), replace(owner, account_id=uuid4())):
@@ -303,7 +306,7 @@ def test_to_others_a_context_they_may_not_read_is_none(
     assert contents(owner, context) == ["The roof leaks"]
 
 
-def test_who_writes_for_the_first_time_is_an_agent_from_then_on(
+def test_the_first_write_creates_the_agent(
     owner: Owner,
     context: PersistentContext,
     row: ContextEntry,

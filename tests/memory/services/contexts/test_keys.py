@@ -1,4 +1,4 @@
-"""What is stored under a key that is taken: what was sent counts, what was not sent stays."""
+"""Tests of writing under an existing key: given values are stored, missing ones stay."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from memory.models import AuditEntry, ContextAccessLog, ContextEntry, Persistent
 from memory.owner import Owner
 from memory.services.contexts.entries import EntryDraft, boost_importance, remove_entry
 from memory.services.router.route import MemoryRouter
-from memory.tiers.base import Written
+from memory.tiers.base import NewValue
 from tests.embedding_server import EmbeddingServer
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
@@ -31,8 +31,8 @@ def context(owner: Owner) -> PersistentContext:
     return context_of(owner)
 
 
-def put(owner: Owner, context: PersistentContext, value: Any = 1, **attributes: Any) -> ContextEntry:
-    """Under the key k; the entry as it is stored."""
+def store_under_k(owner: Owner, context: PersistentContext, value: Any = 1, **attributes: Any) -> ContextEntry:
+    """Store a draft under the key k and return the stored entry."""
     (row,) = keep(owner, context, EntryDraft(key="k", value=value, **attributes))
     return ContextEntry.objects.get(id=row.id)
 
@@ -41,8 +41,8 @@ def attributes(row: ContextEntry) -> dict[str, Any]:
     return {name: getattr(row, name) for name in GIVEN}
 
 
-def test_new_entries_have_the_defaults_of_what_is_not_given(owner: Owner, context: PersistentContext) -> None:
-    assert attributes(put(owner, context)) == {
+def test_new_entries_have_defaults_for_missing_attributes(owner: Owner, context: PersistentContext) -> None:
+    assert attributes(store_under_k(owner, context)) == {
         "entry_type": "observation",
         "source_type": "agent",
         "memory_type": "factual",
@@ -53,12 +53,10 @@ def test_new_entries_have_the_defaults_of_what_is_not_given(owner: Owner, contex
 
 
 @pytest.mark.parametrize("name", GIVEN)
-def test_an_attribute_that_is_given_counts_and_the_others_stay(
-    owner: Owner, context: PersistentContext, name: str
-) -> None:
-    first = put(owner, context, metadata={"a": 1}, entry_type="plan", importance=0.7)
+def test_given_attributes_are_stored_and_the_others_stay(owner: Owner, context: PersistentContext, name: str) -> None:
+    first = store_under_k(owner, context, metadata={"a": 1}, entry_type="plan", importance=0.7)
 
-    second = put(owner, context, 2, **{name: GIVEN[name]})
+    second = store_under_k(owner, context, 2, **{name: GIVEN[name]})
 
     assert attributes(second) == attributes(first) | {name: GIVEN[name]}
     assert (second.value, second.content_version, second.version) == (2, 2, 2)
@@ -66,9 +64,9 @@ def test_an_attribute_that_is_given_counts_and_the_others_stay(
 
 @pytest.mark.parametrize("name", GIVEN)
 def test_attributes_alone_make_no_version_of_the_content(owner: Owner, context: PersistentContext, name: str) -> None:
-    put(owner, context)
+    store_under_k(owner, context)
 
-    row = put(owner, context, **{name: GIVEN[name]})
+    row = store_under_k(owner, context, **{name: GIVEN[name]})
 
     assert getattr(row, name) == GIVEN[name]
     assert (row.content_version, row.version, row.versions.count(), row.updated_at) == (1, 2, 1, NOW)
@@ -77,48 +75,48 @@ def test_attributes_alone_make_no_version_of_the_content(owner: Owner, context: 
 
 
 def test_the_same_content_and_attributes_change_nothing(owner: Owner, context: PersistentContext) -> None:
-    put(owner, context, **GIVEN)
+    store_under_k(owner, context, **GIVEN)
 
-    row = put(owner, context, **GIVEN)
+    row = store_under_k(owner, context, **GIVEN)
 
     assert (row.version, row.content_version) == (1, 1)
     assert not ContextAccessLog.objects.filter(action="update").exists()
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, True), (1, 1.0), (0, False), ([], {}), (None, 0)], ids=repr)
-def test_metadata_is_replaced_to_the_letter(owner: Owner, context: PersistentContext, before: Any, after: Any) -> None:
-    put(owner, context, metadata={"a": before, "b": 2})
+def test_metadata_is_replaced_exactly(owner: Owner, context: PersistentContext, before: Any, after: Any) -> None:
+    store_under_k(owner, context, metadata={"a": before, "b": 2})
 
-    row = put(owner, context, metadata={"a": after})
+    row = store_under_k(owner, context, metadata={"a": after})
 
     assert repr(row.metadata) == repr({"a": after})
 
 
-def test_a_boost_survives_what_is_stored_again_without_an_importance(owner: Owner, context: PersistentContext) -> None:
-    boost_importance(owner, put(owner, context).id, by=0.25, now=NOW)
+def test_a_boost_survives_a_write_without_an_importance(owner: Owner, context: PersistentContext) -> None:
+    boost_importance(owner, store_under_k(owner, context).id, by=0.25, now=NOW)
 
-    assert put(owner, context, 2).importance == 0.75
+    assert store_under_k(owner, context, 2).importance == 0.75
 
 
-def test_the_router_gives_a_taken_key_the_type_that_it_names(owner: Owner, embedding_server: EmbeddingServer) -> None:
+def test_the_router_gives_an_existing_key_the_named_type(owner: Owner, embedding_server: EmbeddingServer) -> None:
     router = MemoryRouter(owner)
     for value, memory_type in ((1, "factual"), (2, "experiential"), (3, "")):
-        router.write("k", Written(value=value, memory_type=memory_type), tier="long_term", now=NOW)
+        router.write("k", NewValue(value=value, memory_type=memory_type), tier="long_term", now=NOW)
 
     entry = ContextEntry.objects.get()
     assert (entry.value, entry.memory_type) == (3, "experiential")
 
 
-def test_a_removed_entry_comes_back_with_what_was_sent(owner: Owner, context: PersistentContext) -> None:
-    remove_entry(owner, put(owner, context).id, now=NOW)
+def test_writing_a_removed_entry_restores_it_with_the_new_values(owner: Owner, context: PersistentContext) -> None:
+    remove_entry(owner, store_under_k(owner, context).id, now=NOW)
 
-    row = put(owner, context, **GIVEN)
+    row = store_under_k(owner, context, **GIVEN)
 
     assert (attributes(row), row.archived, row.content_version, row.version) == (GIVEN, False, 2, 3)
 
 
-def test_of_a_key_that_is_named_twice_the_last_counts_whole(owner: Owner, context: PersistentContext) -> None:
-    put(owner, context)
+def test_the_last_of_two_drafts_with_the_same_key_wins(owner: Owner, context: PersistentContext) -> None:
+    store_under_k(owner, context)
     drafts = [EntryDraft(key="k", value=2, importance=0.1), EntryDraft(key="k", value=2, confidence=0.2)]
 
     keep(owner, context, *drafts)
@@ -127,7 +125,8 @@ def test_of_a_key_that_is_named_twice_the_last_counts_whole(owner: Owner, contex
     assert (row.importance, row.confidence) == (0.5, 0.2)
 
 
-def test_a_thousand_with_attributes_take_as_many_statements_as_ten(
+@pytest.mark.slow
+def test_a_thousand_entries_with_attributes_take_as_many_statements_as_ten(
     owner: Owner, context: PersistentContext, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for count in (10, 1_000):

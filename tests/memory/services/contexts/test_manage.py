@@ -1,4 +1,4 @@
-"""Contexts: made, changed, archived and shared by those who own them, behind the version that they have seen."""
+"""Tests of contexts: creating, changing, archiving and sharing them, with version checks."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,12 +17,12 @@ from memory.models import AccessControl, Account, Agent, AuditEntry, Level, Pers
 from memory.owner import Owner
 from memory.services.accounts.register import add_member, create_team
 from memory.services.contexts.manage import (
-    Grant,
+    ContextGrant,
     archive_context,
     change_context,
+    ensure_own_context,
     find_context,
     grant_context,
-    own_context,
     revoke_context,
     unarchive_context,
 )
@@ -51,7 +51,7 @@ def reader_of(owner: Owner) -> Owner:
     return replace(owner, agent_id="reader")
 
 
-def test_a_new_context_is_its_agents_and_nobody_elses(owner: Owner, context: PersistentContext) -> None:
+def test_a_new_context_is_visible_to_its_agent_only(owner: Owner, context: PersistentContext) -> None:
     found = find_context(owner, context.id)
 
     assert (found.agent_id, found.scope, found.context_type, found.version) == ("assistant", "agent", "agent_memory", 1)
@@ -59,7 +59,7 @@ def test_a_new_context_is_its_agents_and_nobody_elses(owner: Owner, context: Per
     assert AuditEntry.objects.filter(operation="create", memory_type="context", affected_ids=[str(found.id)]).exists()
 
 
-def test_an_agent_comes_to_be_with_its_first_context(
+def test_the_first_context_creates_the_agent(
     owner: Owner, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
@@ -68,14 +68,14 @@ def test_an_agent_comes_to_be_with_its_first_context(
     assert Agent.objects.filter(agent_id="assistant").exists()
 
 
-def test_a_name_is_an_agents_once(owner: Owner, context: PersistentContext) -> None:
+def test_an_agent_cannot_use_a_name_twice(owner: Owner, context: PersistentContext) -> None:
     with pytest.raises(Conflict):
         context_of(owner, context.name)
 
     assert context_of(reader_of(owner), context.name).name == context.name
 
 
-def test_a_name_may_be_the_agents_and_a_teams(owner: Owner, context: PersistentContext, crew: Team) -> None:
+def test_an_agent_and_a_team_may_use_the_same_name(owner: Owner, context: PersistentContext, crew: Team) -> None:
     context_of(owner, context.name, scope="team", team_id=crew.id)
 
     with pytest.raises(Conflict):
@@ -83,14 +83,14 @@ def test_a_name_may_be_the_agents_and_a_teams(owner: Owner, context: PersistentC
 
 
 @pytest.mark.parametrize("scope", ["agent", "account", "global", "team"])
-def test_scope_team_goes_with_a_team_and_no_other_does(owner: Owner, crew: Team, scope: str) -> None:
+def test_scope_team_requires_a_team_and_no_other_scope_allows_one(owner: Owner, crew: Team, scope: str) -> None:
     with pytest.raises(Unprocessable):
         context_of(owner, scope=scope, team_id=None if scope == "team" else crew.id)
 
     assert not PersistentContext.objects.exists()
 
 
-def test_a_team_that_the_agent_is_not_in_is_as_good_as_none(owner: Owner, crew: Team, stranger: Account) -> None:
+def test_a_team_that_the_agent_is_not_in_is_refused(owner: Owner, crew: Team, stranger: Account) -> None:
     theirs = create_team(Owner(account_id=stranger.id), name="theirs")
     refusals = set()
 
@@ -102,7 +102,7 @@ def test_a_team_that_the_agent_is_not_in_is_as_good_as_none(owner: Owner, crew: 
     assert len(refusals) == 1
 
 
-def test_a_change_is_the_next_version(owner: Owner, context: PersistentContext) -> None:
+def test_a_change_makes_the_next_version(owner: Owner, context: PersistentContext) -> None:
     changes = {"name": "plans", "description": "of ours", "metadata": {"a": 1}}
 
     change_context(owner, context.id, changes=changes, expected=frozenset({1}), now=LATER)
@@ -112,7 +112,7 @@ def test_a_change_is_the_next_version(owner: Owner, context: PersistentContext) 
     assert (found.version, found.updated_at) == (2, LATER)
 
 
-def test_a_name_that_is_taken_is_no_new_name(owner: Owner, context: PersistentContext) -> None:
+def test_a_context_cannot_take_an_existing_name(owner: Owner, context: PersistentContext) -> None:
     other = context_of(owner, "other")
 
     with pytest.raises(Conflict):
@@ -124,7 +124,7 @@ def test_a_name_that_is_taken_is_no_new_name(owner: Owner, context: PersistentCo
 @pytest.mark.parametrize(
     "column", ["scope", "context_type", "agent_id", "team_id", "account_id", "archived", "version"]
 )
-def test_whose_it_is_and_what_it_is_cannot_be_changed(owner: Owner, context: PersistentContext, column: str) -> None:
+def test_owner_and_type_cannot_be_changed(owner: Owner, context: PersistentContext, column: str) -> None:
     with pytest.raises(Unprocessable):
         change_context(owner, context.id, changes={column: "x"}, expected=None, now=NOW)
 
@@ -132,34 +132,34 @@ def test_whose_it_is_and_what_it_is_cannot_be_changed(owner: Owner, context: Per
 @pytest.mark.parametrize(
     "value", [None, [], {"read": "all"}, {"read": [1]}, {"everybody": True}, {"public_read": "yes"}, {"write": [""]}]
 )
-def test_what_is_no_access_control_is_refused(owner: Owner, context: PersistentContext, value: object) -> None:
+def test_an_invalid_access_control_is_refused(owner: Owner, context: PersistentContext, value: object) -> None:
     with pytest.raises(Unprocessable):
         change_context(owner, context.id, changes={"access_control": value}, expected=None, now=NOW)
 
 
-def test_a_grant_lets_in_and_revoking_shuts_out(owner: Owner, context: PersistentContext) -> None:
+def test_a_grant_gives_access_and_revoking_removes_it(owner: Owner, context: PersistentContext) -> None:
     reader = reader_of(owner)
 
-    grant_context(owner, context.id, Grant(agent_id="reader", level=Level.READ), expected=None, now=NOW)
+    grant_context(owner, context.id, ContextGrant(agent_id="reader", level=Level.READ), expected=None, now=NOW)
     assert find_context(reader, context.id).version == 2
 
-    revoke_context(owner, context.id, Grant(agent_id="reader"), expected=None, now=NOW)
+    revoke_context(owner, context.id, ContextGrant(agent_id="reader"), expected=None, now=NOW)
     with pytest.raises(NotFound):
         find_context(reader, context.id)
 
 
-def test_revoking_the_write_leaves_what_was_granted_to_read(owner: Owner, context: PersistentContext) -> None:
+def test_revoking_write_keeps_a_granted_read(owner: Owner, context: PersistentContext) -> None:
     for level in Level:
-        grant_context(owner, context.id, Grant(agent_id="reader", level=level), expected=None, now=NOW)
+        grant_context(owner, context.id, ContextGrant(agent_id="reader", level=level), expected=None, now=NOW)
 
-    row = revoke_context(owner, context.id, Grant(agent_id="reader", level=Level.WRITE), expected=None, now=NOW)
+    row = revoke_context(owner, context.id, ContextGrant(agent_id="reader", level=Level.WRITE), expected=None, now=NOW)
 
     assert row.grants == AccessControl(read=["reader"])
 
 
 def attempts(owner: Owner, context: PersistentContext, version: int) -> list[Callable[[], object]]:
     """All that only who manages a context may do."""
-    expected, grant = frozenset({version}), Grant(agent_id="friend", level=Level.WRITE)
+    expected, grant = frozenset({version}), ContextGrant(agent_id="friend", level=Level.WRITE)
     return [
         lambda: change_context(owner, context.id, changes={"name": "x"}, expected=expected, now=NOW),
         lambda: archive_context(owner, context.id, expected=expected, now=NOW),
@@ -169,7 +169,7 @@ def attempts(owner: Owner, context: PersistentContext, version: int) -> list[Cal
     ]
 
 
-def test_who_may_write_may_not_manage(owner: Owner, crew: Team) -> None:
+def test_a_writer_cannot_manage(owner: Owner, crew: Team) -> None:
     add_member(owner, crew.id, agent_id="reader")
     context = context_of(owner, scope="team", team_id=crew.id, access_control=AccessControl(write=["reader"]))
 
@@ -180,7 +180,9 @@ def test_who_may_write_may_not_manage(owner: Owner, crew: Team) -> None:
     assert find_context(owner, context.id).version == 1
 
 
-def test_who_may_not_read_finds_nothing_to_manage(owner: Owner, context: PersistentContext, stranger: Account) -> None:
+def test_an_agent_without_access_finds_nothing_to_manage(
+    owner: Owner, context: PersistentContext, stranger: Account
+) -> None:
     for other in (reader_of(owner), Owner(account_id=stranger.id), replace(owner, account_id=stranger.id)):
         for attempt in attempts(other, context, 1):
             with pytest.raises(NotFound):
@@ -226,24 +228,24 @@ def test_an_archived_context_is_not_changed(owner: Owner, context: PersistentCon
     assert PersistentContext.objects.values().get() == before
 
 
-def test_who_is_let_into_an_archived_context_may_change(owner: Owner, context: PersistentContext) -> None:
+def test_access_to_an_archived_context_may_change(owner: Owner, context: PersistentContext) -> None:
     archive_context(owner, context.id, expected=None, now=NOW)
 
     change_context(owner, context.id, changes={"access_control": {"read": ["ana"]}}, expected=None, now=NOW)
-    grant_context(owner, context.id, Grant(agent_id="bob", level=Level.READ), expected=None, now=NOW)
-    revoke_context(owner, context.id, Grant(agent_id="ana"), expected=None, now=NOW)
+    grant_context(owner, context.id, ContextGrant(agent_id="bob", level=Level.READ), expected=None, now=NOW)
+    revoke_context(owner, context.id, ContextGrant(agent_id="ana"), expected=None, now=NOW)
 
     assert find_context(owner, context.id).grants == AccessControl(read=["bob"])
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_grants_at_once_none_is_lost(owner: Owner, context: PersistentContext) -> None:
+def test_concurrent_grants_are_all_kept(owner: Owner, context: PersistentContext) -> None:
     together = Barrier(8)
 
     def let_in(number: int) -> None:
         together.wait(PATIENCE_SECONDS)
         try:
-            grant = Grant(agent_id=f"agent-{number}", level=Level.READ)
+            grant = ContextGrant(agent_id=f"agent-{number}", level=Level.READ)
             grant_context(owner, context.id, grant, expected=None, now=NOW)
         finally:
             connection.close()
@@ -256,13 +258,13 @@ def test_of_grants_at_once_none_is_lost(owner: Owner, context: PersistentContext
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_agents_own_context_is_made_once_however_many_ask(owner: Owner) -> None:
+def test_concurrent_calls_create_one_own_context(owner: Owner) -> None:
     together = Barrier(6)
 
     def ask(_agent: int) -> object:
         together.wait(PATIENCE_SECONDS)
         try:
-            return own_context(owner, now=NOW).id
+            return ensure_own_context(owner, now=NOW).id
         finally:
             connection.close()
 
@@ -273,11 +275,11 @@ def test_an_agents_own_context_is_made_once_however_many_ask(owner: Owner) -> No
     assert len(found) == AuditEntry.objects.filter(operation="create").count() == 1
 
 
-def test_own_contexts_are_of_one_agent_each(owner: Owner) -> None:
-    mine, theirs = own_context(owner, now=NOW), own_context(reader_of(owner), now=NOW)
+def test_each_agent_has_its_own_context(owner: Owner) -> None:
+    mine, theirs = ensure_own_context(owner, now=NOW), ensure_own_context(reader_of(owner), now=NOW)
 
     assert (mine.id, mine.name, mine.context_type) != (theirs.id, "", "")
     with pytest.raises(NotFound):
         find_context(owner, theirs.id)
     with pytest.raises(Unprocessable):
-        own_context(replace(owner, agent_id=""), now=NOW)
+        ensure_own_context(replace(owner, agent_id=""), now=NOW)

@@ -1,4 +1,4 @@
-"""Whatever happened since a snapshot, a restore brings back what it has: under random histories, kills and rivals."""
+"""Tests that a restore brings a snapshot back after random histories, kills and concurrent writers."""
 
 import json
 import subprocess
@@ -11,25 +11,32 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.db import transaction
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import ContextEntry, ContextEntryVersion, PersistentContext, SnapshotEntry
 from memory.owner import Owner
 from memory.services.contexts.entries import (
-    Edit,
     EntryDraft,
+    EntryEdit,
     boost_importance,
     reduce_importance,
     remove_entry,
-    update_content,
+    update_entry_content,
 )
-from memory.services.contexts.snapshots import Restored, create_snapshot, delete_snapshot, execute, restore_snapshot
-from memory.services.memories.correct import correct_memory, lock_memory, mark_memories
+from memory.services.contexts.snapshots import (
+    RestoreCounts,
+    create_snapshot,
+    delete_snapshot,
+    execute_statement,
+    restore_snapshot,
+)
+from memory.services.memories.correct import correct_memory, lock_memories, mark_memories
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.contexts import context_of, entry, held, keep, rewrite
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.maintenance.workers import environment
+from tests.properties import examples
 
 LATER = NOW + timedelta(hours=1)
 
@@ -80,7 +87,7 @@ histories = st.lists(acts, max_size=12)
 
 
 def perform(owner: Owner, context: PersistentContext, act: tuple[Any, ...]) -> None:
-    """What agents and staff do to a context; nothing where the entry is not there to be done it to."""
+    """Do what agents and staff do to a context, or nothing if the entry does not exist."""
     name, *details = act
     if name == "create":
         keep(owner, context, EntryDraft(content=details[0], value=details[1]))
@@ -105,8 +112,8 @@ def change(owner: Owner, row: ContextEntry, name: str, *details: Any) -> None:
 
 def change_as_agent(owner: Owner, entry_id: UUID, name: str, *details: Any) -> None:
     if name == "edit":
-        edit = Edit(content=details[0], value=details[1])
-        update_content(owner, entry_id, edit=edit, embedded=NOTHING, now=NOW)
+        edit = EntryEdit(content=details[0], value=details[1])
+        update_entry_content(owner, entry_id, edit=edit, embedded=NOTHING, now=NOW)
     elif name == "boost":
         boost_importance(owner, entry_id, by=details[0], now=NOW)
     elif name == "reduce":
@@ -128,12 +135,12 @@ def delete(owner: Owner, context: PersistentContext, snapshot_id: UUID) -> None:
     delete_snapshot(owner, context.id, snapshot_id)
 
 
-def restore(owner: Owner, context: PersistentContext, snapshot_id: UUID) -> Restored:
+def restore(owner: Owner, context: PersistentContext, snapshot_id: UUID) -> RestoreCounts:
     return restore_snapshot(owner, context.id, snapshot_id, now=LATER)
 
 
 @pytest.mark.django_db
-@settings(max_examples=30)
+@examples(30)
 @given(before=histories, between=histories, after=histories)
 def test_a_restore_equals_the_snapshot_after_any_history(owner: Owner, before: Any, between: Any, after: Any) -> None:
     context, taken = context_of(owner, str(uuid4())), list[tuple[UUID, set[Any]]]()
@@ -151,12 +158,12 @@ def test_a_restore_equals_the_snapshot_after_any_history(owner: Owner, before: A
 
         assert held(context) == expected
         assert known <= history(context)
-        assert again == Restored(changed=0, returned=0, removed=0, unchanged=len(expected), missing=0)
+        assert again == RestoreCounts(changed=0, returned=0, removed=0, unchanged=len(expected), missing=0)
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("statement", ["DELETE FROM memory_vectors", 'INTO "context_access_logs"'])
-def test_killed_in_the_middle_a_restore_changes_nothing(owner: Owner, statement: str) -> None:
+def test_a_restore_killed_in_the_middle_changes_nothing(owner: Owner, statement: str) -> None:
     context = context_of(owner)
     edited, removed = keep(owner, context, entry("before"), entry("leaves"))
     snapshot_id = take(owner, context)
@@ -174,7 +181,7 @@ def test_killed_in_the_middle_a_restore_changes_nothing(owner: Owner, statement:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_restore_waits_for_an_edit_and_takes_it_back(owner: Owner, start_beside: Start) -> None:
+def test_a_restore_waits_for_an_edit_and_undoes_it(owner: Owner, start_beside: Start) -> None:
     context = context_of(owner)
     (row,) = keep(owner, context, entry("before"))
     snapshot_id = take(owner, context)
@@ -183,7 +190,7 @@ def test_a_restore_waits_for_an_edit_and_takes_it_back(owner: Owner, start_besid
         rewrite(owner, row, "after")
         restored = start_beside(lambda: restore(owner, context, snapshot_id))
 
-    assert restored.result(PATIENCE_SECONDS) == Restored(changed=1, returned=0, removed=0, unchanged=0, missing=0)
+    assert restored.result(PATIENCE_SECONDS) == RestoreCounts(changed=1, returned=0, removed=0, unchanged=0, missing=0)
     assert [number for _, number, *_ in sorted(history(context), key=str)] == [1, 2, 3]
 
 
@@ -221,30 +228,28 @@ def test_a_correction_by_staff_waits_for_a_restore(owner: Owner, start_beside: S
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", ["take", "delete"])
-def test_snapshots_lock_entries_in_the_order_of_everybody_who_locks_memories(
-    owner: Owner, start_beside: Start, name: str
-) -> None:
+def test_snapshots_lock_entries_in_the_common_order_of_memories(owner: Owner, start_beside: Start, name: str) -> None:
     context = context_of(owner)
     first, second = sorted(keep(owner, context, entry("one"), entry("two")), key=lambda row: row.id)
-    # written anew, it stands behind the other in the table, which is small enough to be read in that order
+    # rewritten, it comes after the other in the table, which is small enough to be read in that order
     boost_importance(owner, first.id, by=0.1, now=NOW)
-    execute("ANALYZE memories, context_entries", [])
+    execute_statement("ANALYZE memories, context_entries", [])
     acts: dict[str, Callable[[], object]] = {
         "take": partial(take, owner, context),
         "delete": partial(delete, owner, context, take(owner, context)),
     }
 
     with transaction.atomic():
-        lock_memory(owner, first.id)
+        lock_memories(owner, [first.id])
         waiting = start_beside(acts[name])
-        lock_memory(owner, second.id)
+        lock_memories(owner, [second.id])
         SnapshotEntry.objects.filter(entry_id__in=(first.id, second.id)).order_by("entry_id").delete()
     waiting.result(PATIENCE_SECONDS)
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", ["boost", "restore"])
-def test_a_correction_that_has_begun_is_waited_for(owner: Owner, start_beside: Start, name: str) -> None:
+def test_a_restore_waits_for_a_correction_that_has_begun(owner: Owner, start_beside: Start, name: str) -> None:
     context = context_of(owner)
     (row,) = keep(owner, context, entry("before", importance=0.25))
     snapshot_id = take(owner, context)
@@ -254,7 +259,7 @@ def test_a_correction_that_has_begun_is_waited_for(owner: Owner, start_beside: S
     }
 
     with transaction.atomic():
-        lock_memory(owner, row.id)
+        lock_memories(owner, [row.id])
         waiting = start_beside(rivals[name])
         correct_memory(owner, row.id, changes={"text": "corrected", "confidence": 0.5}, version=1, now=NOW)
     waiting.result(PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-"""Snapshots of contexts: taken, looked at, and restored exactly, while all history stays."""
+"""Tests of snapshots of contexts: taking, previewing and exactly restoring them, while all history stays."""
 
 import json
 from datetime import timedelta
@@ -27,17 +27,17 @@ from memory.services.contexts.access_log import Action
 from memory.services.contexts.entries import EntryDraft, boost_importance, remove_entry, store_entries
 from memory.services.contexts.manage import archive_context
 from memory.services.contexts.snapshots import (
-    Restored,
+    RestoreCounts,
     create_snapshot,
     delete_snapshot,
     find_snapshot,
+    list_snapshots,
     preview_restore,
     restore_snapshot,
-    snapshots,
     texts_to_restore,
 )
-from memory.services.contexts.staff_edits import forget_versions
-from memory.services.embedding.embed import Embedded
+from memory.services.contexts.versions import delete_old_versions
+from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.correct import correct_memory, delete_memories, mark_memories
 from tests.memory.contexts import context_of, entry, held, keep, rewrite
 from tests.memory.episodes import MODEL, NOTHING, NOW, WIDTH, direction
@@ -61,21 +61,21 @@ def take(owner: Owner, context: PersistentContext) -> UUID:
     return create_snapshot(owner, context.id, name="", now=NOW).id
 
 
-def restore(owner: Owner, context: PersistentContext, snapshot_id: UUID, **options: Any) -> Restored:
+def restore(owner: Owner, context: PersistentContext, snapshot_id: UUID, **options: Any) -> RestoreCounts:
     return restore_snapshot(owner, context.id, snapshot_id, now=LATER, **options)
 
 
-def test_a_snapshot_knows_who_made_it_and_of_how_many_entries(owner: Owner, context: PersistentContext) -> None:
+def test_a_snapshot_stores_its_author_and_entry_count(owner: Owner, context: PersistentContext) -> None:
     keep(owner, context, entry("one"), entry("two"))
 
     snapshot = create_snapshot(owner, context.id, name="friday", now=NOW)
 
     assert (snapshot.name, snapshot.agent_id, snapshot.entry_count) == ("friday", "assistant", 2)
-    assert list(snapshots(owner, context.id)) == [find_snapshot(owner, context.id, snapshot.id)]
+    assert list(list_snapshots(owner, context.id)) == [find_snapshot(owner, context.id, snapshot.id)]
     assert AuditEntry.objects.filter(operation="snapshot", result_count=2).count() == 1
 
 
-def test_what_is_edited_made_and_removed_since_is_taken_back(owner: Owner, context: PersistentContext) -> None:
+def test_edits_creations_and_removals_since_are_undone(owner: Owner, context: PersistentContext) -> None:
     edited, removed, same = keep(owner, context, entry("before"), entry("leaves"), entry("stays"))
     snapshot_id, before = take(owner, context), held(context)
     rewrite(owner, edited, "after")
@@ -85,7 +85,7 @@ def test_what_is_edited_made_and_removed_since_is_taken_back(owner: Owner, conte
     restored = restore(owner, context, snapshot_id)
 
     assert held(context) == before
-    assert restored == Restored(changed=1, returned=1, removed=1, unchanged=1, missing=0)
+    assert restored == RestoreCounts(changed=1, returned=1, removed=1, unchanged=1, missing=0)
     assert same.version == ContextEntry.objects.get(pk=same.id).version
 
 
@@ -103,7 +103,7 @@ def test_content_comes_back_as_a_new_version_after_the_latest(owner: Owner, cont
     assert (row.content_version, row.version, row.updated_at) == (3, 3, LATER)
 
 
-def test_a_value_comes_back_to_the_letter(owner: Owner, context: PersistentContext) -> None:
+def test_a_value_is_restored_exactly(owner: Owner, context: PersistentContext) -> None:
     value = {"b": 1.0, "a": [None, "1", 10**30]}
     draft = EntryDraft(key="k", value=value)
     keep(owner, context, draft)
@@ -117,7 +117,7 @@ def test_a_value_comes_back_to_the_letter(owner: Owner, context: PersistentConte
     assert row.text == draft.text
 
 
-def test_weights_come_back_without_a_version(owner: Owner, context: PersistentContext) -> None:
+def test_weights_are_restored_without_a_new_version(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("steady", importance=0.3))
     snapshot_id, before = take(owner, context), held(context)
     boost_importance(owner, row.id, by=0.4, now=NOW)
@@ -137,7 +137,7 @@ def test_a_second_restore_changes_nothing(owner: Owner, context: PersistentConte
 
     again = restore(owner, context, snapshot_id)
 
-    assert again == Restored(changed=0, returned=0, removed=0, unchanged=1, missing=0)
+    assert again == RestoreCounts(changed=0, returned=0, removed=0, unchanged=1, missing=0)
     assert (held(context), ContextAccessLog.objects.count(), ContextEntryVersion.objects.count()) == before
 
 
@@ -153,7 +153,7 @@ def test_an_older_snapshot_is_restored_after_a_newer_one(owner: Owner, context: 
         assert held(context) == expected
 
 
-def test_the_preview_tells_what_the_restore_then_does(owner: Owner, context: PersistentContext) -> None:
+def test_the_preview_matches_the_restore(owner: Owner, context: PersistentContext) -> None:
     edited, removed, _same = keep(owner, context, entry("before", key="k"), entry("leaves"), entry("stays"))
     snapshot_id = take(owner, context)
     rewrite(owner, edited, "after")
@@ -177,15 +177,17 @@ def test_what_staff_deleted_or_expired_is_missing(owner: Owner, staff: Owner, co
     Memory.objects.filter(id=expired.id).update(expires_at=NOW)
 
     assert preview_restore(owner, context.id, snapshot_id, now=LATER).missing == 2
-    assert restore(owner, context, snapshot_id) == Restored(changed=0, returned=0, removed=0, unchanged=1, missing=2)
+    assert restore(owner, context, snapshot_id) == RestoreCounts(
+        changed=0, returned=0, removed=0, unchanged=1, missing=2
+    )
     assert ContextEntry.objects.filter(id=kept.id, archived=False).exists()
 
 
-def test_a_forgotten_version_does_not_come_back(owner: Owner, staff: Owner, context: PersistentContext) -> None:
+def test_a_deleted_version_is_not_restored(owner: Owner, staff: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("secret"))
     snapshot_id = take(owner, context)
     rewrite(owner, row, "harmless")
-    forget_versions(staff, row.id)
+    delete_old_versions(staff, row.id)
 
     restored = restore(owner, context, snapshot_id)
 
@@ -194,7 +196,7 @@ def test_a_forgotten_version_does_not_come_back(owner: Owner, staff: Owner, cont
     assert not ContextEntryVersion.objects.filter(content="secret").exists()
 
 
-def test_quarantine_is_not_taken_back(owner: Owner, staff: Owner, context: PersistentContext) -> None:
+def test_a_restore_does_not_end_quarantine(owner: Owner, staff: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("before"))
     snapshot_id = take(owner, context)
     rewrite(owner, row, "poison")
@@ -206,7 +208,7 @@ def test_quarantine_is_not_taken_back(owner: Owner, staff: Owner, context: Persi
     assert (row.text, row.quarantined) == ("before", True)
 
 
-def test_of_what_is_in_quarantine_nobody_hears(owner: Owner, staff: Owner, context: PersistentContext) -> None:
+def test_previews_omit_quarantined_entries(owner: Owner, staff: Owner, context: PersistentContext) -> None:
     edited, archived = keep(owner, context, entry("before", key="k"), entry("kept", key="l"))
     snapshot_id = take(owner, context)
     (new,) = keep(owner, context, entry("new"))
@@ -217,7 +219,9 @@ def test_of_what_is_in_quarantine_nobody_hears(owner: Owner, staff: Owner, conte
     preview = preview_restore(owner, context.id, snapshot_id, now=LATER)
 
     assert (preview.changed, preview.returned, preview.removed, preview.missing) == ([], [], [], 2)
-    assert restore(owner, context, snapshot_id) == Restored(changed=0, returned=0, removed=0, unchanged=0, missing=2)
+    assert restore(owner, context, snapshot_id) == RestoreCounts(
+        changed=0, returned=0, removed=0, unchanged=0, missing=2
+    )
 
 
 def test_types_source_and_metadata_come_back(owner: Owner, staff: Owner, context: PersistentContext) -> None:
@@ -243,7 +247,7 @@ def test_a_snapshot_without_attributes_leaves_them_alone(owner: Owner, context: 
     assert held(context) == before
 
 
-def test_what_staff_corrected_or_archived_is_taken_back(owner: Owner, staff: Owner, context: PersistentContext) -> None:
+def test_corrections_and_archiving_by_staff_are_undone(owner: Owner, staff: Owner, context: PersistentContext) -> None:
     corrected, archived = keep(owner, context, entry("before"), entry("kept"))
     snapshot_id, before = take(owner, context), held(context)
     correct_memory(staff, corrected.id, changes={"text": "after", "confidence": 0.1}, version=1, now=NOW)
@@ -266,13 +270,13 @@ def test_restored_content_waits_for_its_vector(owner: Owner, context: Persistent
     assert not Vector.objects.filter(memory_id=row.id).exists()
 
 
-def test_content_embedded_beforehand_is_found_at_once(owner: Owner, context: PersistentContext) -> None:
+def test_content_embedded_beforehand_is_found_immediately(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("before"))
     snapshot_id = take(owner, context)
     rewrite(owner, row, "after")
     (text,) = texts_to_restore(owner, context.id, snapshot_id, now=LATER)
 
-    embedded = Embedded(model=MODEL, width=WIDTH, vectors={text: direction(0.2)})
+    embedded = EmbeddedTexts(model=MODEL, width=WIDTH, vectors={text: direction(0.2)})
     restore(owner, context, snapshot_id, embedded=embedded)
 
     row.refresh_from_db()
@@ -350,7 +354,7 @@ def test_a_snapshot_is_deleted_and_the_entries_stay(owner: Owner, context: Persi
     assert len(held(context)) == 1
 
 
-def test_a_snapshot_of_another_context_is_none_of_this_one(owner: Owner, context: PersistentContext) -> None:
+def test_a_snapshot_of_another_context_is_not_found(owner: Owner, context: PersistentContext) -> None:
     snapshot_id = take(owner, context_of(owner, "other"))
 
     for act in (restore, drop):
@@ -360,7 +364,7 @@ def test_a_snapshot_of_another_context_is_none_of_this_one(owner: Owner, context
         preview_restore(owner, context.id, snapshot_id, now=NOW)
 
 
-def test_who_may_only_read_sees_snapshots_and_makes_none(owner: Owner) -> None:
+def test_a_reader_sees_snapshots_but_cannot_create_one(owner: Owner) -> None:
     context = context_of(owner, access_control=AccessControl.parse({"read": ["reader"], "write": ["writer"]}))
     reader, snapshot_id = Owner(account_id=owner.account_id, agent_id="reader"), take(owner, context)
 
@@ -370,7 +374,7 @@ def test_who_may_only_read_sees_snapshots_and_makes_none(owner: Owner) -> None:
             act()
 
 
-def test_who_may_write_restores_but_only_who_manages_deletes(owner: Owner) -> None:
+def test_a_writer_restores_but_only_a_manager_deletes(owner: Owner) -> None:
     context = context_of(owner, access_control=AccessControl.parse({"write": ["writer"]}))
     writer = Owner(account_id=owner.account_id, agent_id="writer")
 
@@ -382,7 +386,7 @@ def test_who_may_write_restores_but_only_who_manages_deletes(owner: Owner) -> No
     drop(owner, context, snapshot_id)
 
 
-def test_to_strangers_there_are_no_snapshots(owner: Owner, context: PersistentContext, stranger: Account) -> None:
+def test_strangers_find_no_snapshots(owner: Owner, context: PersistentContext, stranger: Account) -> None:
     snapshot_id = take(owner, context)
 
     for other in (Owner(account_id=stranger.id), Owner(account_id=owner.account_id, agent_id="other")):
@@ -390,6 +394,6 @@ def test_to_strangers_there_are_no_snapshots(owner: Owner, context: PersistentCo
             with pytest.raises(NotFound):
                 act(other, context, snapshot_id)
         with pytest.raises(NotFound):
-            snapshots(other, context.id)
+            list_snapshots(other, context.id)
     with pytest.raises(NotFound):
         find_snapshot(owner, uuid4(), snapshot_id)

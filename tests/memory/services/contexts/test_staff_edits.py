@@ -1,4 +1,4 @@
-"""Staff correct an entry: its history tells, and can be made to forget."""
+"""Tests of corrections of entries by staff: they make versions, and old versions can be deleted."""
 
 import pytest
 
@@ -6,9 +6,8 @@ from memory.errors import NotFound
 from memory.models import ContextEntry, ContextEntryVersion, Vector
 from memory.owner import Owner
 from memory.services.contexts.entries import EntryDraft
-from memory.services.contexts.keys import find_keyed
-from memory.services.contexts.manage import own_context
-from memory.services.contexts.staff_edits import forget_versions
+from memory.services.contexts.manage import ensure_own_context, find_keyed_value
+from memory.services.contexts.versions import delete_old_versions
 from memory.services.memories.correct import correct_memory, delete_memories
 from tests.memory.contexts import context_of, entry, keep, rewrite
 from tests.memory.episodes import NOW
@@ -38,12 +37,12 @@ def test_a_corrected_text_is_the_next_version_and_waits_for_its_vector(owner: Ow
 
 
 def test_the_value_under_a_key_says_what_the_corrected_text_says(owner: Owner, staff: Owner) -> None:
-    context = own_context(owner, now=NOW)
+    context = ensure_own_context(owner, now=NOW)
     (row,) = keep(owner, context, EntryDraft(key="door", value={"code": "1234"}))
 
     correct_memory(staff, row.id, changes={"text": "(removed)"}, version=1, now=NOW)
 
-    found = find_keyed(owner, "door", now=NOW)
+    found = find_keyed_value(owner, "door", now=NOW)
     assert found is not None
     assert found.value == "(removed)"
 
@@ -57,27 +56,27 @@ def test_weights_are_corrected_without_a_version(owner: Owner, staff: Owner) -> 
     assert (row.importance, row.entry_type, row.content_version) == (0.9, "fact", 1)
 
 
-def test_earlier_versions_are_forgotten_for_good(owner: Owner, staff: Owner) -> None:
+def test_old_versions_are_deleted_for_good(owner: Owner, staff: Owner) -> None:
     (row,) = keep(owner, context_of(owner), entry("secret"))
     rewrite(owner, row, "less so")
     rewrite(owner, row, "harmless")
 
-    assert forget_versions(staff, row.id) == 2
+    assert delete_old_versions(staff, row.id) == 2
 
     assert history(row) == [(3, "harmless", "assistant")]
     assert ContextEntryVersion.objects.get(entry_id=row.id).previous_version is None
 
 
-def test_another_accounts_versions_cannot_be_forgotten(owner: Owner, stranger: object) -> None:
+def test_versions_of_another_account_cannot_be_deleted(owner: Owner, stranger: object) -> None:
     (row,) = keep(owner, context_of(owner), entry("mine"))
 
     with pytest.raises(NotFound):
-        forget_versions(Owner(account_id=stranger.id), row.id)  # type: ignore[attr-defined]
+        delete_old_versions(Owner(account_id=stranger.id), row.id)  # type: ignore[attr-defined]
 
     assert len(history(row)) == 1
 
 
-def test_deleting_an_entry_takes_its_history_along(owner: Owner, staff: Owner) -> None:
+def test_deleting_an_entry_deletes_its_history(owner: Owner, staff: Owner) -> None:
     (row,) = keep(owner, context_of(owner), entry("gone", angle=0.1))
     rewrite(owner, row, "soon")
 

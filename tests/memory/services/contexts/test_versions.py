@@ -1,4 +1,4 @@
-"""Versions of entries: every content that there ever was stays readable, in order, and can be brought back."""
+"""Tests of versions of entries: every former content stays readable, in order, and can be restored."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from django.db import IntegrityError, connection, transaction
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory import conf
@@ -18,24 +18,25 @@ from memory.errors import NotFound, StaleVersion, TooLarge
 from memory.models import ContextAccessLog, ContextEntry, ContextEntryVersion, Vector
 from memory.owner import Owner
 from memory.services.contexts.entries import (
-    Edit,
     EntryDraft,
+    EntryEdit,
     entry_versions,
     find_entry,
     find_version,
     restore_version,
-    update_content,
+    update_entry_content,
 )
 from memory.services.contexts.search import EntryQuestion, find_entries
-from memory.services.embedding.embed import Embedded
-from memory.services.memories.store import OwnVector
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.memories.store import ClientVector
 from tests.beside import PATIENCE_SECONDS
 from tests.memory.contexts import context_of, entry, keep, rewrite
 from tests.memory.episodes import MODEL, NOTHING, NOW, WIDTH, direction
+from tests.properties import examples
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
-ANYTHING = EntryQuestion(text="anything", own=OwnVector(model=MODEL, vector=direction(0)))
+ANYTHING = EntryQuestion(text="anything", own=ClientVector(model=MODEL, vector=direction(0)))
 
 
 @pytest.fixture
@@ -58,9 +59,9 @@ def bring_back(owner: Owner, row: ContextEntry, number: int) -> ContextEntry:
 
 def test_an_edit_is_a_version_with_its_editor_and_its_time(owner: Owner, row: ContextEntry) -> None:
     later = NOW + timedelta(hours=1)
-    edit = Edit(content="second", editor="ana")
+    edit = EntryEdit(content="second", editor="ana")
 
-    edited = update_content(owner, row.id, edit=edit, embedded=NOTHING, now=later)
+    edited = update_entry_content(owner, row.id, edit=edit, embedded=NOTHING, now=later)
 
     first, second = history(row)
     assert (first.content, first.editor, first.created_at, first.previous_version) == ("first", "assistant", NOW, None)
@@ -73,24 +74,24 @@ def test_an_edit_is_a_version_with_its_editor_and_its_time(owner: Owner, row: Co
     assert (edited.text, edited.content_version, edited.version, edited.updated_at) == ("second", 2, 2, later)
 
 
-def test_the_same_content_is_no_version(owner: Owner, row: ContextEntry) -> None:
+def test_the_same_content_makes_no_version(owner: Owner, row: ContextEntry) -> None:
     again = rewrite(owner, row, "first")
 
     assert (again.version, contents(row)) == (1, ["first"])
     assert ContextAccessLog.objects.filter(action="update").count() == 0
 
 
-def test_the_same_text_with_another_value_is_a_version(owner: Owner) -> None:
+def test_the_same_text_with_another_value_makes_a_version(owner: Owner) -> None:
     (row,) = keep(owner, context_of(owner), EntryDraft(key="k", content="count", value=1))
 
     for value in (1, 1.0, True):
-        edit = Edit(content="count", value=value)
-        update_content(owner, row.id, edit=edit, embedded=NOTHING, now=NOW)
+        edit = EntryEdit(content="count", value=value)
+        update_entry_content(owner, row.id, edit=edit, embedded=NOTHING, now=NOW)
 
     assert [repr(version.value) for version in history(row)] == ["1", "1.0", "True"]
 
 
-def test_a_restored_version_is_a_new_one_that_says_the_same(owner: Owner) -> None:
+def test_restoring_a_version_makes_a_new_one_with_its_content(owner: Owner) -> None:
     (row,) = keep(owner, context_of(owner), EntryDraft(key="k", value={"b": 1, "a": [1.0, None]}))
     rewrite(owner, row, "second")
 
@@ -103,7 +104,7 @@ def test_a_restored_version_is_a_new_one_that_says_the_same(owner: Owner) -> Non
     assert ContextAccessLog.objects.filter(action="restore", entry_id=row.id).count() == 1
 
 
-def test_restoring_what_it_says_already_changes_nothing(owner: Owner, row: ContextEntry) -> None:
+def test_restoring_the_current_content_changes_nothing(owner: Owner, row: ContextEntry) -> None:
     bring_back(owner, row, 1)
 
     assert contents(row) == ["first"]
@@ -118,15 +119,15 @@ def test_a_long_content_under_a_key_can_be_restored(owner: Owner) -> None:
 
 
 def test_a_value_too_large_is_refused_and_nothing_changed(owner: Owner, row: ContextEntry) -> None:
-    edit = Edit(content="second", value="x" * conf.TIER_VALUE_BYTES)
+    edit = EntryEdit(content="second", value="x" * conf.TIER_VALUE_BYTES)
 
     with pytest.raises(TooLarge):
-        update_content(owner, row.id, edit=edit, embedded=NOTHING, now=NOW)
+        update_entry_content(owner, row.id, edit=edit, embedded=NOTHING, now=NOW)
 
     assert contents(row) == ["first"]
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(steps=st.lists(st.sampled_from("abc") | st.integers(1, 4), max_size=7))
 def test_whatever_was_done_every_content_is_readable_in_order(owner: Owner, steps: list[str | int]) -> None:
     (row,) = keep(owner, context_of(owner, str(uuid4())), entry("a"))
@@ -148,9 +149,9 @@ def test_whatever_was_done_every_content_is_readable_in_order(owner: Owner, step
 
 def test_after_an_edit_the_old_text_is_found_neither_by_words_nor_by_meaning(owner: Owner) -> None:
     (row,) = keep(owner, context_of(owner), entry("The boiler was repaired", angle=0.0))
-    made = Embedded(model=MODEL, width=WIDTH, vectors={"Flour was ordered": direction(np.pi / 2)})
+    made = EmbeddedTexts(model=MODEL, width=WIDTH, vectors={"Flour was ordered": direction(np.pi / 2)})
 
-    update_content(owner, row.id, edit=Edit(content="Flour was ordered"), embedded=made, now=NOW)
+    update_entry_content(owner, row.id, edit=EntryEdit(content="Flour was ordered"), embedded=made, now=NOW)
 
     by_words = [find_entries(owner, EntryQuestion(text=word), now=NOW) for word in ("boiler", "flour")]
     (by_meaning,) = find_entries(owner, ANYTHING, now=NOW).hits
@@ -167,9 +168,9 @@ def test_an_edit_without_a_vector_waits_for_one_and_has_none_of_the_old_text(own
 
 
 def test_an_edit_may_bring_its_own_vector(owner: Owner, row: ContextEntry) -> None:
-    own = OwnVector(model=MODEL, vector=direction(0))
+    own = ClientVector(model=MODEL, vector=direction(0))
 
-    edited = update_content(owner, row.id, edit=Edit(content="second", own=own), embedded=NOTHING, now=NOW)
+    edited = update_entry_content(owner, row.id, edit=EntryEdit(content="second", own=own), embedded=NOTHING, now=NOW)
 
     (hit,) = find_entries(owner, ANYTHING, now=NOW).hits
     assert edited.embed_after is None
@@ -183,8 +184,8 @@ def test_of_two_edits_of_one_version_one_wins_and_the_other_changes_nothing(owne
     def edit(content: str) -> str:
         together.wait(PATIENCE_SECONDS)
         try:
-            change = Edit(content=content)
-            update_content(owner, row.id, edit=change, embedded=NOTHING, expected=frozenset({1}), now=NOW)
+            change = EntryEdit(content=content)
+            update_entry_content(owner, row.id, edit=change, embedded=NOTHING, expected=frozenset({1}), now=NOW)
         except StaleVersion:
             return ""
         finally:
@@ -199,7 +200,7 @@ def test_of_two_edits_of_one_version_one_wins_and_the_other_changes_nothing(owne
 
 
 @pytest.mark.parametrize("number", [0, 2, 10**12])
-def test_a_version_that_there_is_not_is_not_found(owner: Owner, row: ContextEntry, number: int) -> None:
+def test_an_unknown_version_is_not_found(owner: Owner, row: ContextEntry, number: int) -> None:
     with pytest.raises(NotFound):
         find_version(owner, row.id, number, now=NOW)
 

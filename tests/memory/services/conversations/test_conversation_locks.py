@@ -1,4 +1,4 @@
-"""Conversations that several write to at the same time: who locks, locks in one order, and nobody waits for ever."""
+"""Concurrent writes to conversations: locks are taken in one order, and nobody waits forever."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.services.conversations.import_files import import_conversations
 from memory.services.conversations.lifecycle import (
-    Opening,
+    ConversationDefaults,
     change_conversation,
     clear_live_side,
     create_conversation,
@@ -28,7 +28,7 @@ from memory.services.conversations.staff_edits import archive_conversation, dele
 from memory.services.memories import correct as corrections
 from memory.services.turns.store import store_turns
 from memory.tiers.session import SessionMemory
-from memory.tiers.session_stores import place_of, session_store
+from memory.tiers.session_stores import session_ref, session_store
 from tests.beside import PATIENCE_SECONDS, Start, do_beside
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.turns import talk, turn
@@ -52,7 +52,7 @@ Act = Callable[[Owner], Any]
 def test_turns_are_locked_in_the_order_of_their_ids(
     owner: Owner, start_beside: Start, monkeypatch: pytest.MonkeyPatch, act: Act, archived: bool
 ) -> None:
-    monkeypatch.setattr(corrections, "ROWS_A_TRANSACTION", 1)
+    monkeypatch.setattr(corrections, "ROWS_PER_TRANSACTION", 1)
     talk(owner, 2)
     low, high = Memory.objects.order_by("id").values_list("id", flat=True)
     Memory.objects.update(archived=archived)
@@ -83,7 +83,7 @@ def test_an_import_makes_its_agents_in_the_order_of_their_names(account: Account
     assert Turn.objects.count() == 2
 
 
-def test_conversations_that_shall_continue_each_other_do_not_both(owner: Owner, start_beside: Start) -> None:
+def test_of_two_conversations_that_should_continue_each_other_one_does(owner: Owner, start_beside: Start) -> None:
     for conversation_id in ("monday", "tuesday"):
         talk(owner, 1, conversation_id=conversation_id)
 
@@ -95,23 +95,25 @@ def test_conversations_that_shall_continue_each_other_do_not_both(owner: Owner, 
         changing.result(PATIENCE_SECONDS)
 
 
-def test_one_that_comes_to_continue_an_erased_one_finds_it_gone(owner: Owner, start_beside: Start) -> None:
+def test_a_conversation_cannot_continue_one_that_is_being_erased(owner: Owner, start_beside: Start) -> None:
     talk(owner, 1, conversation_id="monday")
 
     with transaction.atomic():
         delete_conversation(Owner(account_id=owner.account_id), "monday")
         continuing = start_beside(
-            lambda: create_conversation(owner, "tuesday", opening=Opening(continues="monday"), now=NOW)
+            lambda: create_conversation(owner, "tuesday", defaults=ConversationDefaults(continues="monday"), now=NOW)
         )
 
     with pytest.raises(Unprocessable):
         continuing.result(PATIENCE_SECONDS)
 
 
-def test_a_turn_that_says_again_what_it_continues_waits_for_no_other_conversation(owner: Owner) -> None:
+def test_a_turn_that_repeats_its_continuation_waits_for_no_other_conversation(owner: Owner) -> None:
     for conversation_id in ("sunday", "monday", "tuesday"):
         talk(owner, 1, conversation_id=conversation_id)
-    say = partial(store_turns, owner, "monday", embedded=NOTHING, now=NOW, opening=Opening(continues="sunday"))
+    say = partial(
+        store_turns, owner, "monday", embedded=NOTHING, now=NOW, defaults=ConversationDefaults(continues="sunday")
+    )
     say(drafts=[turn("first")])
 
     with transaction.atomic():
@@ -130,11 +132,11 @@ def test_a_turn_that_reopens_while_the_live_side_is_cleared_keeps_its_session(
 
     with transaction.atomic():
         talk(owner, 1, start=3)
-        SessionMemory(place_of(ended)).push_thought("new", agent_id="assistant", now=NOW)
+        SessionMemory(session_ref(ended)).push_thought("new", agent_id="assistant", now=NOW)
         clearing = start_beside(lambda: clear_live_side(ended, now=NOW))
 
     assert clearing.result(PATIENCE_SECONDS)
-    assert [thought["thought"] for thought in SessionMemory(place_of(ended)).get_thoughts(10)] == ["new"]
+    assert [thought["thought"] for thought in SessionMemory(session_ref(ended)).get_thoughts(10)] == ["new"]
     assert find_conversation(owner, "c1").cleared_at is None
 
 

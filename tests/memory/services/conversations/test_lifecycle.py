@@ -10,19 +10,19 @@ from memory.errors import Conflict, NotFound, Unprocessable
 from memory.models import Account, AuditEntry, Conversation
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import (
-    Opening,
+    ConversationDefaults,
     change_conversation,
     create_conversation,
     end_conversation,
     find_conversation,
     join_conversation,
-    lineage_of,
+    read_continuations,
 )
 from memory.services.turns.store import store_turns
 from memory.tiers.session import SessionMemory
-from memory.tiers.session_stores import place_of, session_store
+from memory.tiers.session_stores import session_ref, session_store
 from memory.tiers.working import WorkingMemory
-from memory_project.redis import Place
+from memory_project.redis import ConversationRef
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.turns import say, talk, turn
 
@@ -32,10 +32,10 @@ LATER = NOW + timedelta(hours=1)
 
 
 def create(owner: Owner, conversation_id: str, *, continues: str = "") -> Conversation:
-    return create_conversation(owner, conversation_id, opening=Opening(continues=continues), now=NOW)
+    return create_conversation(owner, conversation_id, defaults=ConversationDefaults(continues=continues), now=NOW)
 
 
-def test_a_conversation_is_made_by_its_first_write(owner: Owner) -> None:
+def test_the_first_write_creates_a_conversation(owner: Owner) -> None:
     join_conversation(Owner(account_id=owner.account_id, agent_id="a", user_id="ana", channel="boats"), "c1", now=NOW)
 
     made = find_conversation(Owner(account_id=owner.account_id, agent_id="a"), "c1")
@@ -43,7 +43,7 @@ def test_a_conversation_is_made_by_its_first_write(owner: Owner) -> None:
     assert AuditEntry.objects.filter(operation="create", memory_type="conversation").count() == 1
 
 
-def test_a_conversation_is_made_once(owner: Owner) -> None:
+def test_a_conversation_is_created_once(owner: Owner) -> None:
     create(owner, "c1")
 
     with pytest.raises(Conflict):
@@ -71,11 +71,11 @@ def test_a_conversation_continues_one_that_its_writer_can_see(owner: Owner, stra
         with pytest.raises(Unprocessable):
             create(owner, "wednesday", continues=unseen)
 
-    assert lineage_of(owner, "tuesday") == ["tuesday", "monday"]
+    assert list(read_continuations(owner, "tuesday")) == ["tuesday", "monday"]
     assert not Conversation.objects.filter(conversation_id="wednesday").exists()
 
 
-def test_a_conversation_never_comes_after_itself(owner: Owner) -> None:
+def test_a_conversation_never_continues_itself(owner: Owner) -> None:
     create(owner, "monday")
     create(owner, "tuesday", continues="monday")
 
@@ -85,11 +85,11 @@ def test_a_conversation_never_comes_after_itself(owner: Owner) -> None:
 
 
 def say_continuing(owner: Owner, conversation_id: str, continues: str) -> None:
-    opening = Opening(continues=continues)
-    store_turns(owner, conversation_id, drafts=[turn("hi")], embedded=NOTHING, now=NOW, opening=opening)
+    opening = ConversationDefaults(continues=continues)
+    store_turns(owner, conversation_id, drafts=[turn("hi")], embedded=NOTHING, now=NOW, defaults=opening)
 
 
-def test_a_conversation_continues_one_other_only(owner: Owner) -> None:
+def test_a_conversation_continues_only_one_other(owner: Owner) -> None:
     for name in ("monday", "sunday"):
         create(owner, name)
     create(owner, "tuesday", continues="monday")
@@ -99,7 +99,7 @@ def test_a_conversation_continues_one_other_only(owner: Owner) -> None:
         say_continuing(owner, "tuesday", "sunday")
 
 
-def test_a_conversation_does_not_come_after_itself_by_one_that_is_there_later(owner: Owner) -> None:
+def test_a_conversation_does_not_continue_itself_through_one_created_later(owner: Owner) -> None:
     create(owner, "monday")
     # as an import may leave it
     Conversation.objects.update(continues="tuesday")
@@ -111,38 +111,38 @@ def test_a_conversation_does_not_come_after_itself_by_one_that_is_there_later(ow
         change_conversation(owner, "tuesday", changes={"continues": "monday"}, now=NOW)
 
 
-def test_what_a_conversation_lacks_is_taken_over_with_repeated_turns_too(owner: Owner) -> None:
+def test_missing_values_are_set_by_repeated_turns_too(owner: Owner) -> None:
     create(owner, "sunday")
     hello = turn("hello", client_id="1")
     say(owner, hello, conversation_id="monday")
 
-    opening = Opening(title="A pump", continues="sunday", metadata={"ticket": 7})
-    store_turns(owner, "monday", drafts=[hello], embedded=NOTHING, now=LATER, opening=opening)
+    opening = ConversationDefaults(title="A pump", continues="sunday", metadata={"ticket": 7})
+    store_turns(owner, "monday", drafts=[hello], embedded=NOTHING, now=LATER, defaults=opening)
 
     row = find_conversation(owner, "monday")
     assert (row.title, row.continues, row.metadata) == ("A pump", "sunday", {"ticket": 7})
     assert (row.turn_count, row.updated_at) == (1, LATER)
 
 
-def test_what_a_conversation_has_is_not_taken_over(owner: Owner) -> None:
-    create_conversation(owner, "c1", opening=Opening(title="A pump", metadata={"ticket": 7}), now=NOW)
+def test_existing_values_are_not_replaced(owner: Owner) -> None:
+    create_conversation(owner, "c1", defaults=ConversationDefaults(title="A pump", metadata={"ticket": 7}), now=NOW)
 
-    opening = Opening(title="A seal", metadata={"ticket": 8})
-    store_turns(owner, "c1", drafts=[turn("hello")], embedded=NOTHING, now=NOW, opening=opening)
+    opening = ConversationDefaults(title="A seal", metadata={"ticket": 8})
+    store_turns(owner, "c1", drafts=[turn("hello")], embedded=NOTHING, now=NOW, defaults=opening)
 
     row = find_conversation(owner, "c1")
     assert (row.title, row.metadata) == ("A pump", {"ticket": 7})
 
 
 @pytest.mark.parametrize("conversation_id", ["", "c" * 101, "c\x00", "c\ud800"], ids=ascii)
-def test_an_id_that_no_conversation_can_have_is_refused_and_not_found(owner: Owner, conversation_id: str) -> None:
+def test_an_invalid_id_is_refused_and_not_found(owner: Owner, conversation_id: str) -> None:
     create(owner, "c1")
 
-    with pytest.raises(Unprocessable, match="an id has"):
+    with pytest.raises(Unprocessable, match="a conversation id has"):
         create(owner, conversation_id)
-    with pytest.raises(Unprocessable, match="an id has"):
+    with pytest.raises(Unprocessable, match="a conversation id has"):
         join_conversation(owner, conversation_id, now=NOW)
-    with pytest.raises(Unprocessable, match="an id has"):
+    with pytest.raises(Unprocessable, match="a conversation id has"):
         talk(owner, 1, conversation_id=conversation_id)
     with pytest.raises(NotFound):
         end_conversation(owner, conversation_id, outcome="", now=NOW)
@@ -150,7 +150,7 @@ def test_an_id_that_no_conversation_can_have_is_refused_and_not_found(owner: Own
 
 
 @pytest.mark.parametrize("continues", ["c" * 101, "c\x00", "c\ud800"], ids=ascii)
-def test_nothing_continues_what_cannot_be(owner: Owner, continues: str) -> None:
+def test_nothing_continues_an_invalid_id(owner: Owner, continues: str) -> None:
     create(owner, "c1")
 
     with pytest.raises(Unprocessable):
@@ -159,7 +159,7 @@ def test_nothing_continues_what_cannot_be(owner: Owner, continues: str) -> None:
         say_continuing(owner, "c1", continues)
 
 
-def test_an_outcome_that_there_is_not_is_refused(owner: Owner) -> None:
+def test_an_unknown_outcome_is_refused(owner: Owner) -> None:
     talk(owner, 1)
 
     with pytest.raises(Unprocessable):
@@ -216,10 +216,10 @@ def test_ending_a_session_of_thirty_messages_queues_the_summary_of_all(
 
 def test_ending_clears_session_working_memory_and_ledger(owner: Owner) -> None:
     talk(owner, 3)
-    place = Place(account_id=owner.account_id, conversation_id="c1")
+    place = ConversationRef(account_id=owner.account_id, conversation_id="c1")
     WorkingMemory(owner).set("c1", {"scratchpad": "x"})
     ledger.mark(place, "skill:one")
-    session = SessionMemory(place_of(find_conversation(owner, "c1")))
+    session = SessionMemory(session_ref(find_conversation(owner, "c1")))
     session.push_thought("hm", agent_id="assistant", now=NOW)
 
     ended = end_conversation(owner, "c1", outcome="", now=LATER)
@@ -239,7 +239,7 @@ def test_ending_leaves_other_conversations_alone(owner: Owner) -> None:
     assert find_conversation(owner, "c2").ended_at is None
 
 
-def test_ending_twice_is_ending_once_and_a_later_outcome_wins(owner: Owner) -> None:
+def test_ending_twice_changes_only_the_outcome(owner: Owner) -> None:
     talk(owner, 1)
     end_conversation(owner, "c1", outcome="failure", now=NOW)
 
@@ -248,7 +248,7 @@ def test_ending_twice_is_ending_once_and_a_later_outcome_wins(owner: Owner) -> N
     assert (again.ended_at, again.outcome) == (NOW, "success")
 
 
-def test_what_nobody_took_part_in_cannot_be_ended(owner: Owner) -> None:
+def test_a_missing_conversation_cannot_be_ended(owner: Owner) -> None:
     talk(owner, 1)
 
     with pytest.raises(NotFound):

@@ -24,9 +24,9 @@ from memory.models import (
 from memory.owner import Owner
 from memory.services.conversations.staff_edits import (
     archive_conversation,
-    ask_for_summary,
     delete_conversation,
     delete_conversation_and_episodes,
+    request_summary_as_staff,
     retry_summary,
     unarchive_conversation,
 )
@@ -36,7 +36,7 @@ from memory.services.sessions.hybrid import MemoryManager, join_session
 from memory.services.tools import visible_invocations
 from memory.services.turns.store import get_conversation
 from memory.tiers.working import WorkingMemory
-from memory_project.redis import Place, client
+from memory_project.redis import ConversationRef, client
 from tests.beside import PATIENCE_SECONDS, Start, do_beside
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.procedures import invoke
@@ -60,7 +60,7 @@ def staff(account: Account) -> Owner:
         delete_conversation_and_episodes,
         lambda owner, conversation_id: unarchive_conversation(owner, conversation_id, now=NOW),
         lambda owner, conversation_id: retry_summary(owner, conversation_id, now=NOW),
-        lambda owner, conversation_id: ask_for_summary(owner, conversation_id, now=NOW),
+        lambda owner, conversation_id: request_summary_as_staff(owner, conversation_id, now=NOW),
     ],
 )
 def test_nothing_reaches_across_to_another_account(
@@ -75,10 +75,10 @@ def test_nothing_reaches_across_to_another_account(
     assert (Turn.objects.count(), AuditEntry.objects.count()) == (2, entries)
 
 
-def test_a_conversation_longer_than_a_batch_is_erased_whole(
+def test_a_conversation_longer_than_a_batch_is_erased_completely(
     staff: Owner, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corrections, "ROWS_A_TRANSACTION", 3)
+    monkeypatch.setattr(corrections, "ROWS_PER_TRANSACTION", 3)
     talk(owner, 8)
     talk(owner, 2, conversation_id="c2")
     store(owner, draft("They talked."))
@@ -115,10 +115,10 @@ def test_the_same_id_begins_anew_after_an_erasure(staff: Owner, owner: Owner) ->
     assert Memory.objects.count() == 1
 
 
-def test_what_tools_were_given_in_it_is_erased_and_not_there_for_the_next(
+def test_its_tool_invocations_are_erased_and_the_next_one_has_none(
     staff: Owner, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corrections, "ROWS_A_TRANSACTION", 2)
+    monkeypatch.setattr(corrections, "ROWS_PER_TRANSACTION", 2)
     recorded = [invoke(owner, tool_input="hunter2") for _ in range(3)]
     invoke(owner, "read", conversation_id="c2")
 
@@ -128,15 +128,15 @@ def test_what_tools_were_given_in_it_is_erased_and_not_there_for_the_next(
     talk(newcomer, 1)
     assert not visible_invocations(newcomer).exists()
     assert [row.tool_name for row in visible_invocations(owner)] == ["read"]
-    told = AuditEntry.objects.filter(operation="delete", memory_type="procedural").order_by("id")
-    assert [entry.affected_ids for entry in told] == [
+    deletions = AuditEntry.objects.filter(operation="delete", memory_type="procedural").order_by("id")
+    assert [entry.affected_ids for entry in deletions] == [
         [str(row.id) for row in rows] for rows in (recorded[:2], recorded[2:])
     ]
     # the tool keeps its counts
     assert Tool.objects.get(name="search").usage_count == 3
 
 
-def test_a_namesake_of_another_account_keeps_what_its_tools_were_given(
+def test_a_namesake_of_another_account_keeps_its_tool_invocations(
     staff: Owner, owner: Owner, stranger: Account
 ) -> None:
     for account in (owner, Owner(account_id=stranger.id, agent_id="assistant")):
@@ -148,7 +148,7 @@ def test_a_namesake_of_another_account_keeps_what_its_tools_were_given(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_use_that_is_being_recorded_goes_along_with_its_conversation(
+def test_an_invocation_that_is_being_recorded_is_erased_with_its_conversation(
     staff: Owner, owner: Owner, start_beside: Start
 ) -> None:
     invoke(owner)
@@ -163,7 +163,7 @@ def test_a_use_that_is_being_recorded_goes_along_with_its_conversation(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_use_that_is_recorded_during_an_erasure_begins_the_next_conversation(
+def test_an_invocation_recorded_during_an_erasure_begins_the_next_conversation(
     staff: Owner, owner: Owner, start_beside: Start
 ) -> None:
     invoke(owner)
@@ -177,7 +177,7 @@ def test_a_use_that_is_recorded_during_an_erasure_begins_the_next_conversation(
     assert Conversation.objects.count() == 1
 
 
-def test_one_of_a_ring_can_be_erased(staff: Owner, owner: Owner) -> None:
+def test_a_conversation_in_a_cycle_can_be_erased(staff: Owner, owner: Owner) -> None:
     for conversation_id, continues in (("c1", "c2"), ("c2", "c1")):
         talk(owner, 1, conversation_id=conversation_id)
         Conversation.objects.filter(conversation_id=conversation_id).update(continues=continues)
@@ -188,9 +188,9 @@ def test_one_of_a_ring_can_be_erased(staff: Owner, owner: Owner) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_said_during_an_erasure_does_not_greet_the_next_conversation(staff: Owner, owner: Owner) -> None:
+def test_a_turn_stored_during_an_erasure_is_not_in_the_next_conversation(staff: Owner, owner: Owner) -> None:
     talk(owner, 1)
-    place = Place(account_id=owner.account_id, conversation_id="c1")
+    place = ConversationRef(account_id=owner.account_id, conversation_id="c1")
 
     with transaction.atomic():
         delete_conversation(staff, "c1")
@@ -204,7 +204,7 @@ def test_what_is_said_during_an_erasure_does_not_greet_the_next_conversation(sta
     assert not client().keys("*:turns")
 
 
-def test_archiving_is_a_change_of_those_turns_that_it_archives(staff: Owner, owner: Owner) -> None:
+def test_archiving_changes_the_version_of_archived_turns_only(staff: Owner, owner: Owner) -> None:
     talk(owner, 3)
     marked = Turn.objects.get(index=0)
     mark_memories(staff, [marked.id], mark="archive", now=NOW)
@@ -217,10 +217,10 @@ def test_archiving_is_a_change_of_those_turns_that_it_archives(staff: Owner, own
     assert [(row.archived, row.version) for row in get_conversation(owner, "c1")] == [(False, 3)] * 3
 
 
-def test_a_conversation_longer_than_a_batch_is_archived_whole(
+def test_a_conversation_longer_than_a_batch_is_archived_completely(
     staff: Owner, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corrections, "ROWS_A_TRANSACTION", 3)
+    monkeypatch.setattr(corrections, "ROWS_PER_TRANSACTION", 3)
     talk(owner, 8)
 
     archive_conversation(staff, "c1", now=LATER)

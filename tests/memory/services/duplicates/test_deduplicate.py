@@ -1,11 +1,11 @@
-"""Merging what says the same: what is united, what tells two apart, and how it is taken back."""
+"""Merging equivalent memories: what is combined, what keeps two apart, and how a merge is undone."""
 
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.errors import Conflict, NotFound
@@ -30,6 +30,7 @@ from tests.memory.entities import entity_of
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 from tests.memory.facts import fact_draft, know, tell, versions_of
 from tests.memory.turns import say, turn
+from tests.properties import examples
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("test_model")]
 
@@ -44,11 +45,11 @@ def staff(owner: Owner) -> Owner:
 
 @pytest.fixture
 def two(owner: Owner) -> tuple[Fact, Fact]:
-    """The first is older, and stays."""
+    """Return two facts; the older first one survives a merge."""
     return know(owner, ONE, angle=0.0), know(owner, OTHER, angle=NEAR)
 
 
-def test_two_that_mean_and_say_the_same_become_one(owner: Owner, two: tuple[Fact, Fact]) -> None:
+def test_two_equivalent_memories_become_one(owner: Owner, two: tuple[Fact, Fact]) -> None:
     [report] = run()
 
     assert (report.examined, report.changed, report.failed) == (2, 1, 0)
@@ -71,14 +72,14 @@ def test_two_that_mean_and_say_the_same_become_one(owner: Owner, two: tuple[Fact
         pytest.param(OTHER, {"angle": 0.0, "valid_to": LATER}, id="one that ends"),
     ],
 )
-def test_facts_that_are_not_the_same_stay_two(owner: Owner, text: str, fields: dict[str, Any]) -> None:
+def test_facts_that_are_not_equivalent_stay_two(owner: Owner, text: str, fields: dict[str, Any]) -> None:
     know(owner, ONE, angle=0.0)
     know(owner, text, **fields)
 
     assert merged() == 0
 
 
-def test_what_others_hold_stays_theirs(owner: Owner, stranger: Account) -> None:
+def test_memories_of_other_holders_stay_separate(owner: Owner, stranger: Account) -> None:
     others = [
         replace(owner, account_id=stranger.id),
         replace(owner, agent_id="planner"),
@@ -92,20 +93,20 @@ def test_what_others_hold_stays_theirs(owner: Owner, stranger: Account) -> None:
     assert merged() == 0
 
 
-def test_what_a_user_holds_is_one_whoever_learnt_it(owner: Owner) -> None:
+def test_facts_of_one_user_are_merged_for_all_its_agents(owner: Owner) -> None:
     know(replace(owner, user_id="ana"), ONE, angle=0.0)
     know(replace(owner, user_id="ana", agent_id="planner"), OTHER, angle=NEAR)
 
     assert merged() == 1
 
 
-def test_facts_about_other_things_stay_two(owner: Owner, two: tuple[Fact, Fact]) -> None:
+def test_facts_about_other_entities_stay_two(owner: Owner, two: tuple[Fact, Fact]) -> None:
     link_to(owner, two[0], ABOUT, entity_of(owner, "Ana"))
 
     assert merged() == 0
 
 
-def test_a_name_that_the_account_knows_tells_apart_in_small_letters(owner: Owner) -> None:
+def test_a_known_name_in_lower_case_keeps_facts_apart(owner: Owner) -> None:
     entity_of(owner, "Grey")
     know(owner, "Met grey at the Alster.", angle=0.0)
     know(owner, "Met gray at the Alster.", angle=0.0)
@@ -113,7 +114,7 @@ def test_a_name_that_the_account_knows_tells_apart_in_small_letters(owner: Owner
     assert merged() == 0
 
 
-def test_evidence_reads_and_confidence_are_united(owner: Owner) -> None:
+def test_evidence_reads_and_confidence_are_combined(owner: Owner) -> None:
     say(owner, turn("I live in Berlin"), turn("Still in Berlin"))
     turns = [row.id for row in Memory.objects.filter(kind="turn").order_by("id")]
     one = know(owner, ONE, angle=0.0, confidence=0.6, turn_ids=turns[:1])
@@ -123,7 +124,7 @@ def test_evidence_reads_and_confidence_are_united(owner: Owner) -> None:
 
     [report] = run()
 
-    # more evidence stays
+    # the one with more evidence stays
     kept, gone = reload(other), reload(one)
     assert (gone.archived, kept.archived) == (True, False)
     assert (kept.access_count, gone.access_count) == (7, 0)
@@ -132,7 +133,7 @@ def test_evidence_reads_and_confidence_are_united(owner: Owner) -> None:
     assert report.figures == {"fact_merged": 1, "links_made": 1}
 
 
-def test_a_greater_confidence_is_the_next_belief_and_goes_again(
+def test_a_greater_confidence_is_a_new_belief_until_the_merge_is_undone(
     owner: Owner, staff: Owner, two: tuple[Fact, Fact]
 ) -> None:
     set_columns(two[0], confidence=0.6, salience=0.3)
@@ -154,7 +155,7 @@ def test_a_greater_confidence_is_the_next_belief_and_goes_again(
     ]
 
 
-def test_undone_both_are_as_they_were_and_stay_two(owner: Owner, staff: Owner, two: tuple[Fact, Fact]) -> None:
+def test_undoing_a_merge_restores_both_for_good(owner: Owner, staff: Owner, two: tuple[Fact, Fact]) -> None:
     ana = entity_of(owner, "Ana", type="person")
     for fact in two:
         link_to(owner, fact, ABOUT, ana)
@@ -176,7 +177,7 @@ def test_undone_both_are_as_they_were_and_stay_two(owner: Owner, staff: Owner, t
         undo_merge(staff, two[1].id, now=LATER)
 
 
-def test_what_two_have_given_stays_when_one_of_them_leaves(owner: Owner, staff: Owner) -> None:
+def test_what_two_losers_gave_stays_when_one_merge_is_undone(owner: Owner, staff: Owner) -> None:
     [stays, first, second] = [know(owner, claim, angle=0.0) for claim in (ONE, OTHER, "Ana also lives in Berlin.")]
     place = entity_of(owner, "Berlin", type="place")
     set_columns(stays, access_count=100)
@@ -196,7 +197,7 @@ def test_what_two_have_given_stays_when_one_of_them_leaves(owner: Owner, staff: 
     assert kept.salience == 0.5
 
 
-def test_of_a_line_of_merges_the_last_is_undone_first(owner: Owner, staff: Owner, two: tuple[Fact, Fact]) -> None:
+def test_the_last_merge_of_a_chain_must_be_undone_first(owner: Owner, staff: Owner, two: tuple[Fact, Fact]) -> None:
     assert merged() == 1
     better = know(owner, "Ana just lives in Berlin.", angle=0.0)
     set_columns(better, access_count=50)
@@ -211,9 +212,7 @@ def test_of_a_line_of_merges_the_last_is_undone_first(owner: Owner, staff: Owner
     assert reload(better).access_count == 50
 
 
-def test_what_was_taken_apart_is_not_brought_together_by_a_third(
-    owner: Owner, staff: Owner, two: tuple[Fact, Fact]
-) -> None:
+def test_separated_memories_are_not_merged_by_a_third(owner: Owner, staff: Owner, two: tuple[Fact, Fact]) -> None:
     assert merged() == 1
     undo_merge(staff, two[1].id, now=LATER)
     third = know(owner, "Ana just lives in Berlin.", angle=0.0)
@@ -224,13 +223,13 @@ def test_what_was_taken_apart_is_not_brought_together_by_a_third(
     assert len(live()) == 2
 
 
-def test_what_staff_is_asked_about_stays_as_it_is(owner: Owner, two: tuple[Fact, Fact]) -> None:
+def test_a_fact_in_an_open_review_is_not_merged(owner: Owner, two: tuple[Fact, Fact]) -> None:
     open_review(owner, old=two[1], draft=fact_draft("Ana left."), similarity=None, embedded=NOTHING, now=NOW)
 
     assert merged() == 0
 
 
-def test_told_again_the_one_that_stands_for_it_is_confirmed(owner: Owner, two: tuple[Fact, Fact]) -> None:
+def test_learning_a_merged_fact_again_confirms_the_survivor(owner: Owner, two: tuple[Fact, Fact]) -> None:
     set_columns(two[0], confidence=0.6)
     set_columns(two[1], confidence=0.6)
     assert merged() == 1
@@ -241,14 +240,16 @@ def test_told_again_the_one_that_stands_for_it_is_confirmed(owner: Owner, two: t
     assert live() == [ONE]
 
 
-def test_told_again_after_that_one_was_retracted_it_is_back_itself(owner: Owner, two: tuple[Fact, Fact]) -> None:
+def test_learning_a_merged_fact_again_restores_it_if_the_survivor_was_retracted(
+    owner: Owner, two: tuple[Fact, Fact]
+) -> None:
     assert merged() == 1
     retract_fact(owner, two[0].id, now=LATER)
 
     assert tell(owner, OTHER, now=LATER).fact.id == two[1].id
 
 
-def test_it_comes_back_by_no_mark_and_goes_with_what_stands_for_it(
+def test_a_loser_cannot_be_unarchived_and_is_erased_with_the_survivor(
     owner: Owner, staff: Owner, two: tuple[Fact, Fact]
 ) -> None:
     assert merged() == 1
@@ -259,7 +260,7 @@ def test_it_comes_back_by_no_mark_and_goes_with_what_stands_for_it(
     assert not Memory.objects.exists()
 
 
-def test_strategies_unite_their_uses(owner: Owner, staff: Owner) -> None:
+def test_merged_strategies_add_up_their_uses(owner: Owner, staff: Owner) -> None:
     one, other = (
         procedures.learn(owner, text, task_type="repair", tool_sequence=["look"], success=True, angle=0.0)
         for text in ("Look beneath the mat.", "Look underneath the mat.")
@@ -281,7 +282,7 @@ def test_strategies_unite_their_uses(owner: Owner, staff: Owner) -> None:
     assert StrategyUse.objects.filter(strategy=other).count() == 2
 
 
-def test_learnings_unite_their_votes(owner: Owner, staff: Owner) -> None:
+def test_merged_learnings_add_up_their_votes(owner: Owner, staff: Owner) -> None:
     colleagues = [replace(owner, agent_id=name) for name in ("ben", "cy")]
     crew = learnings.team_of(owner, *colleagues)
     one = learnings.learn(owner, crew.id, "Look beneath the mat.", angle=0.0)
@@ -305,7 +306,7 @@ def votes_of(learning: Learning) -> tuple[int, int]:
     return row.helpful_count, row.unhelpful_count
 
 
-def test_entries_without_a_key_of_one_sort_become_one(owner: Owner, staff: Owner) -> None:
+def test_equivalent_entries_without_a_key_become_one(owner: Owner, staff: Owner) -> None:
     notes, plans = context_of(owner), context_of(owner, "plans")
     [one, other] = keep(
         owner, notes, entry("The mat is red.", angle=0.0, importance=0.2), entry("The mat is red.", angle=0.0)
@@ -325,7 +326,7 @@ def test_entries_without_a_key_of_one_sort_become_one(owner: Owner, staff: Owner
     assert not reload(other).archived
 
 
-def test_archived_contexts_are_left(owner: Owner) -> None:
+def test_entries_of_archived_contexts_are_skipped(owner: Owner) -> None:
     notes = context_of(owner)
     keep(owner, notes, entry("The mat is red.", angle=0.0), entry("The mat is red.", angle=0.0))
     archive_context(owner, notes.id, expected=None, now=NOW)
@@ -335,14 +336,14 @@ def test_archived_contexts_are_left(owner: Owner) -> None:
     assert (report.changed, report.failed) == (0, 0)
 
 
-def test_many_of_the_same_become_one_in_one_run(owner: Owner) -> None:
+def test_many_equivalent_memories_become_one_in_one_run(owner: Owner) -> None:
     keep(owner, context_of(owner), *[entry("The mat is red.", angle=0.0) for _ in range(30)])
 
     assert merged(size=7) == 29
     assert merged() == 0
 
 
-def test_what_is_new_is_looked_at_again_once_it_is_embedded_anew(owner: Owner, two: tuple[Fact, Fact]) -> None:
+def test_a_memory_that_is_embedded_again_is_examined_again(owner: Owner, two: tuple[Fact, Fact]) -> None:
     Vector.objects.update(created_at=NOW - timedelta(days=700))
     insert_vectors(owner.account_id, model=MODEL, vectors=[(two[0].id, direction(0))])
 
@@ -350,9 +351,9 @@ def test_what_is_new_is_looked_at_again_once_it_is_embedded_anew(owner: Owner, t
     assert list(dates) == [two[1].id, two[0].id]
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(counts=st.lists(st.integers(0, 1_000), min_size=2, max_size=6), size=st.integers(1, 7))
-def test_reads_are_kept_in_whatever_order_and_merged_once(owner: Owner, counts: list[int], size: int) -> None:
+def test_reads_are_kept_in_any_order_of_merges(owner: Owner, counts: list[int], size: int) -> None:
     context = context_of(owner, f"notes {Memory.objects.count()}")
     rows = keep(owner, context, *[entry("The mat is red.", angle=0.1 * place) for place in range(len(counts))])
     for row, count in zip(rows, counts, strict=True):

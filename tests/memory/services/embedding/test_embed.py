@@ -1,4 +1,4 @@
-"""Texts to vectors: each different text once, from the cache where it was met, and never an error for who writes."""
+"""Tests of embedding: each distinct text once, from the cache if possible, and never an error for writers."""
 
 import time
 from threading import Event
@@ -9,12 +9,12 @@ from pytest_django import Settings
 from werkzeug import Response
 
 from memory.providers.embeddings import embedding_provider
-from memory.services.embedding.embed import WRITE_TEXTS, Embedded, embed_texts
+from memory.services.embedding.embed import MAX_TEXTS_PER_CALL, EmbeddedTexts, embed_texts
 from tests.dripping_server import DrippingServer
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, answer_vectors, vector_of
 
 
-def test_each_different_text_is_embedded_once(embedding_server: EmbeddingServer) -> None:
+def test_each_distinct_text_is_embedded_once(embedding_server: EmbeddingServer) -> None:
     embedded = embed_texts(["one", "two", "one"])
 
     assert embedding_server.texts == ["one", "two"]
@@ -22,7 +22,7 @@ def test_each_different_text_is_embedded_once(embedding_server: EmbeddingServer)
     assert (embedded.model, embedded.width, embedded.error) == (MODEL, WIDTH, "")
 
 
-def test_a_text_met_before_is_not_sent_again(embedding_server: EmbeddingServer) -> None:
+def test_a_cached_text_is_not_sent_again(embedding_server: EmbeddingServer) -> None:
     first = embed_texts(["met before"])
 
     second = embed_texts(["met before", "new"])
@@ -32,7 +32,7 @@ def test_a_text_met_before_is_not_sent_again(embedding_server: EmbeddingServer) 
 
 
 @pytest.mark.parametrize("changed", [{"EMBEDDING_MODEL": "another-model"}, {"EMBEDDING_DIMENSIONS": 4}], ids=str)
-def test_a_text_met_by_another_model_or_at_another_width_is_sent_again(
+def test_a_text_cached_for_another_model_or_width_is_sent_again(
     embedding_server: EmbeddingServer, settings: Settings, changed: dict[str, object]
 ) -> None:
     embed_texts(["met before"])
@@ -52,10 +52,10 @@ def test_blank_texts_are_left_out(embedding_server: EmbeddingServer) -> None:
     assert embedding_server.texts == []
 
 
-def test_a_write_embeds_at_most_so_many(embedding_server: EmbeddingServer) -> None:
-    embedded = embed_texts([f"text {number}" for number in range(WRITE_TEXTS + 5)])
+def test_a_write_embeds_a_limited_number_of_texts(embedding_server: EmbeddingServer) -> None:
+    embedded = embed_texts([f"text {number}" for number in range(MAX_TEXTS_PER_CALL + 5)])
 
-    assert len(embedded.vectors) == WRITE_TEXTS
+    assert len(embedded.vectors) == MAX_TEXTS_PER_CALL
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_write_embeds_at_most_so_many(embedding_server: EmbeddingServer) -> No
     ],
     ids=["500", "401", "html", "too few", "too wide", "zeros", "nan"],
 )
-def test_an_embedder_that_answers_nonsense_costs_the_vector_and_nothing_else(
+def test_an_invalid_answer_costs_only_the_vector(
     embedding_server: EmbeddingServer, answer: Response, code: str
 ) -> None:
     embedding_server.answer = lambda texts: answer
@@ -81,14 +81,14 @@ def test_an_embedder_that_answers_nonsense_costs_the_vector_and_nothing_else(
     assert (embedded.vectors, embedded.error) == ({}, code)
 
 
-def test_an_endpoint_that_is_down_before_its_width_is_known_costs_no_error(
+def test_an_endpoint_that_is_down_before_its_width_is_known_raises_nothing(
     embedding_server: EmbeddingServer, settings: Settings
 ) -> None:
     settings.EMBEDDING_DIMENSIONS = 0
     embedding_provider.cache_clear()
     embedding_server.fail(status=401)
 
-    assert embed_texts(["a text"]) == Embedded(model=MODEL, width=0, vectors={}, error="provider_refused")
+    assert embed_texts(["a text"]) == EmbeddedTexts(model=MODEL, width=0, vectors={}, error="provider_refused")
 
 
 def test_asking_for_the_width_takes_no_longer_than_the_deadline(
@@ -103,7 +103,8 @@ def test_asking_for_the_width_takes_no_longer_than_the_deadline(
     assert time.monotonic() - began < 6
 
 
-def test_what_asking_for_the_width_took_is_not_left_for_the_texts(
+@pytest.mark.slow
+def test_the_time_to_ask_for_the_width_counts_against_the_deadline(
     embedding_server: EmbeddingServer, settings: Settings
 ) -> None:
     settings.EMBEDDING_DIMENSIONS, settings.EMBEDDING_TIMEOUT_SECONDS = 0, 8.0
@@ -120,9 +121,7 @@ def test_what_asking_for_the_width_took_is_not_left_for_the_texts(
     assert (embedded.width, embedded.error) == (WIDTH, "provider_unavailable")
 
 
-def test_a_model_wider_than_a_row_costs_the_vector_and_nothing_else(
-    embedding_server: EmbeddingServer, settings: Settings
-) -> None:
+def test_a_model_that_is_too_wide_costs_only_the_vector(embedding_server: EmbeddingServer, settings: Settings) -> None:
     settings.EMBEDDING_DIMENSIONS = 0
     embedding_provider.cache_clear()
     embedding_server.answer = lambda texts: answer_vectors([[1.0] * 4001 for _ in texts])

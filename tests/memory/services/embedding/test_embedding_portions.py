@@ -1,4 +1,4 @@
-"""A claim is embedded in portions that fit the embedder's time: as long as it works at all, the queue moves."""
+"""Tests of portions: a claim is embedded in parts that fit the embedder's time, so that the queue moves."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,19 +16,19 @@ from memory.models import JobRun, Memory, Vector
 from memory.owner import Owner
 from memory.providers.embeddings import PROVIDERS, Vectors, embedding_provider
 from memory.providers.embeddings.tiny import TinyEmbeddings
-from memory.services.embedding.queue import PORTION_TOKENS, embed_pending
+from memory.services.embedding.queue import MAX_PORTION_TOKENS, embed_pending
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.maintenance.jobs import clock
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
 BACKOFF = timedelta(seconds=conf.EMBED_BACKOFF_SECONDS)
-FILLING = "one " * PORTION_TOKENS
-"""As much as is embedded at once."""
+FILLING = "one " * MAX_PORTION_TOKENS
+"""A text as long as a portion may be."""
 
 
 class SlowEmbeddings(TinyEmbeddings):
-    """Has the time for `most` characters at once; takes `seconds` each time."""
+    """An embedder that can embed at most `most` characters in time, and takes `seconds` for each call."""
 
     most, seconds = 1_000_000, 0.0
 
@@ -73,7 +73,7 @@ def test_a_portion_that_takes_too_long_is_halved_until_it_fits(owner: Owner, slo
     assert (Vector.objects.count(), pending()) == (16, [])
 
 
-def test_a_text_that_is_too_much_alone_waits_alone(owner: Owner, slow: SlowEmbeddings) -> None:
+def test_a_text_that_is_too_long_alone_is_postponed_alone(owner: Owner, slow: SlowEmbeddings) -> None:
     store(owner, draft("endless " * 50), *(draft(f"number {number}") for number in range(5)))
     slow.most = 100
 
@@ -85,7 +85,7 @@ def test_a_text_that_is_too_much_alone_waits_alone(owner: Owner, slow: SlowEmbed
     assert slow.asked[-1] == 1
 
 
-def test_what_failed_before_comes_last(owner: Owner, slow: SlowEmbeddings) -> None:
+def test_rows_that_failed_before_come_last(owner: Owner, slow: SlowEmbeddings) -> None:
     store(owner, draft("failed"), draft("fresh but longer"))
     Memory.objects.filter(text="failed").update(embed_attempts=5)
 
@@ -94,7 +94,9 @@ def test_what_failed_before_comes_last(owner: Owner, slow: SlowEmbeddings) -> No
     assert slow.texts == ["fresh but longer", "failed"]
 
 
-def test_what_failed_often_together_is_tried_in_small_portions_that_grow(owner: Owner, slow: SlowEmbeddings) -> None:
+def test_rows_that_often_failed_together_are_tried_in_small_growing_portions(
+    owner: Owner, slow: SlowEmbeddings
+) -> None:
     store(owner, *(draft(f"number {number}") for number in range(12)))
     Memory.objects.update(embed_attempts=4)
 
@@ -103,7 +105,7 @@ def test_what_failed_often_together_is_tried_in_small_portions_that_grow(owner: 
     assert slow.asked == [4, 8]
 
 
-def test_what_the_time_did_not_reach_is_due_at_once_and_nothing_is_held_against_it(
+def test_rows_not_reached_in_time_are_due_immediately_without_an_attempt(
     owner: Owner, slow: SlowEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "EMBED_LEASE_SECONDS", 0.2)
@@ -117,7 +119,7 @@ def test_what_the_time_did_not_reach_is_due_at_once_and_nothing_is_held_against_
     assert embed_pending(now=NOW, limit=4).stored == 1
 
 
-def test_an_embedder_that_never_answers_in_time_is_as_good_as_down(
+def test_an_embedder_that_never_answers_in_time_counts_as_down(
     owner: Owner, slow: SlowEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "EMBED_LEASE_SECONDS", 0.2)
@@ -130,7 +132,7 @@ def test_an_embedder_that_never_answers_in_time_is_as_good_as_down(
     assert set(Memory.objects.values_list("embed_attempts", "embed_after")) == {(1, NOW + BACKOFF)}
 
 
-def test_a_run_goes_on_with_what_did_at_last(owner: Owner, slow: SlowEmbeddings) -> None:
+def test_a_run_continues_with_the_last_portion_size(owner: Owner, slow: SlowEmbeddings) -> None:
     store(owner, *(draft(f"number {number:03}") for number in range(conf.EMBED_BATCH_ROWS + 4)))
     slow.most = 4 * len("number 000")
 
@@ -144,7 +146,7 @@ def test_a_run_goes_on_with_what_did_at_last(owner: Owner, slow: SlowEmbeddings)
 JAPANESE = "港の古い灯台は毎晩七時に灯をともし、漁師たちは網を繕いながら明日の天気について話し合っていた。"
 
 
-def test_the_local_model_gets_through_long_texts_in_less_time_than_all_of_them_take(
+def test_the_local_model_makes_progress_with_long_texts_in_limited_time(
     owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [f"{number} {JAPANESE * 8}" for number in range(5)]
@@ -153,7 +155,7 @@ def test_the_local_model_gets_through_long_texts_in_less_time_than_all_of_them_t
     embedding_provider().embed([f"warm {texts[0]}"], deadline_seconds=None)
     took = time.monotonic() - began
     store(owner, *map(draft, texts))
-    # time for two of the five at once, and for a few portions
+    # time for two of the five in one call, and for a few portions
     monkeypatch.setattr(conf, "EMBED_LEASE_SECONDS", took * 10)
 
     claims = 0

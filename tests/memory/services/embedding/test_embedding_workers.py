@@ -1,4 +1,4 @@
-"""Several workers at the queue of pending rows at once."""
+"""Tests of several concurrent workers at the queue of pending rows."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -9,7 +9,7 @@ from django.db import transaction
 
 from memory.models import Vector
 from memory.owner import Owner
-from memory.services.embedding.queue import EmbeddedBatch, claim_due, embed_pending
+from memory.services.embedding.queue import EmbeddedBatch, claim_due_rows, embed_pending
 from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW, draft, store
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 NOTHING_DUE = EmbeddedBatch(claimed=0, stored=0, failed=0, stopped=False)
 
 
-def test_rows_that_another_worker_is_claiming_are_passed_over(owner: Owner) -> None:
+def test_rows_that_another_worker_is_claiming_are_skipped(owner: Owner) -> None:
     store(owner, *(draft(f"number {number}") for number in range(20)))
-    claim = partial(claim_due, now=NOW, limit=10, account_id=None)
+    claim = partial(claim_due_rows, now=NOW, limit=10, account_id=None)
 
     with ThreadPoolExecutor(1) as others, transaction.atomic():
         first = claim()
@@ -31,7 +31,7 @@ def test_rows_that_another_worker_is_claiming_are_passed_over(owner: Owner) -> N
     assert not {row.id for row in first} & {row.id for row in second}
 
 
-def test_workers_at_once_embed_each_row_once(owner: Owner, embedding_server: EmbeddingServer) -> None:
+def test_concurrent_workers_embed_each_row_once(owner: Owner, embedding_server: EmbeddingServer) -> None:
     store(owner, *(draft(f"number {number}") for number in range(120)))
     together = Barrier(4)
 

@@ -1,4 +1,4 @@
-"""The rows that wait for their vector: claimed under a lease, embedded once the embedder answers, pushed back else."""
+"""Tests of the queue of rows without a vector: leases, retries and postponed rows."""
 
 from datetime import timedelta
 
@@ -9,7 +9,13 @@ from memory import conf
 from memory.models import Memory, Vector
 from memory.owner import Owner
 from memory.services.embedding.embed import content_hash, embed_texts
-from memory.services.embedding.queue import MOST_REFUSALS, claim_due, embed_pending, push_back, store_vectors
+from memory.services.embedding.queue import (
+    MAX_REFUSALS,
+    claim_due_rows,
+    embed_pending,
+    postpone_failed_rows,
+    store_vectors,
+)
 from tests.embedding_server import MODEL, EmbeddingServer
 from tests.memory.episodes import NOW, draft, store
 
@@ -26,17 +32,18 @@ def test_pending_rows_get_their_vector_and_leave_the_queue(owner: Owner, embeddi
     assert not Memory.objects.awaiting_embedding().exists()
 
 
-def test_a_claimed_row_is_nobody_elses_until_its_lease_runs_out(owner: Owner) -> None:
+def test_a_claimed_row_is_not_claimed_again_before_its_lease_ends(owner: Owner) -> None:
     store(owner, draft("claimed"))
     lease = timedelta(seconds=conf.EMBED_LEASE_SECONDS)
 
-    first = claim_due(now=NOW, limit=10, account_id=None)
+    first = claim_due_rows(now=NOW, limit=10, account_id=None)
 
     assert [row.text for row in first] == ["claimed"]
-    assert claim_due(now=NOW + lease - timedelta(seconds=1), limit=10, account_id=None) == []
-    assert [row.attempts for row in claim_due(now=NOW + lease, limit=10, account_id=None)] == [2]
+    assert claim_due_rows(now=NOW + lease - timedelta(seconds=1), limit=10, account_id=None) == []
+    assert [row.attempts for row in claim_due_rows(now=NOW + lease, limit=10, account_id=None)] == [2]
 
 
+@pytest.mark.slow
 def test_a_dead_embedder_leaves_work_queued_with_the_reason_and_a_longer_wait_each_time(
     owner: Owner, embedding_server: EmbeddingServer
 ) -> None:
@@ -54,7 +61,7 @@ def test_a_dead_embedder_leaves_work_queued_with_the_reason_and_a_longer_wait_ea
     assert (pending.embed_error, waits) == ("provider_unavailable", [1, 2, 4])
 
 
-def test_an_embedder_that_came_back_finishes_the_queue(owner: Owner, embedding_server: EmbeddingServer) -> None:
+def test_an_embedder_that_recovered_finishes_the_queue(owner: Owner, embedding_server: EmbeddingServer) -> None:
     store(owner, draft("waits"))
     embedding_server.fail()
     embed_pending(now=NOW, limit=10)
@@ -66,7 +73,7 @@ def test_an_embedder_that_came_back_finishes_the_queue(owner: Owner, embedding_s
     assert Memory.objects.values_list("embed_attempts", "embed_error").get() == (0, "")
 
 
-def test_one_refused_text_does_not_hold_up_the_others(owner: Owner, embedding_server: EmbeddingServer) -> None:
+def test_one_refused_text_does_not_delay_the_others(owner: Owner, embedding_server: EmbeddingServer) -> None:
     store(owner, *(draft(f"number {number}") for number in range(9)), draft("poison"))
     embedding_server.answer = lambda texts: (
         Response("{}", status=400) if "poison" in texts else embedding_server.answer_well(texts)
@@ -82,14 +89,14 @@ def test_a_text_corrected_meanwhile_does_not_get_the_old_texts_vector(
     owner: Owner, embedding_server: EmbeddingServer
 ) -> None:
     row = store(owner, draft("before"))[0]
-    claimed = claim_due(now=NOW, limit=10, account_id=None)
+    claimed = claim_due_rows(now=NOW, limit=10, account_id=None)
     Memory.objects.filter(id=row.id).update(text="after", content_hash=content_hash("after"))
 
     assert store_vectors(claimed, embed_texts(["before"])) == 0
     assert Memory.objects.awaiting_embedding().exists()
 
 
-def test_a_refused_key_is_asked_once_and_stops_the_run(owner: Owner, embedding_server: EmbeddingServer) -> None:
+def test_a_refused_api_key_is_tried_once_and_stops_the_run(owner: Owner, embedding_server: EmbeddingServer) -> None:
     store(owner, *(draft(f"number {number}") for number in range(9)))
     embedding_server.fail(status=401)
 
@@ -110,16 +117,16 @@ def test_an_endpoint_that_refuses_everything_is_not_asked_for_every_text(
     embedding_server.answer = refuse
 
     assert embed_pending(now=NOW, limit=64).stopped
-    assert len(requests) == MOST_REFUSALS + 1
+    assert len(requests) == MAX_REFUSALS + 1
 
 
 def test_a_worker_that_lost_its_lease_does_not_queue_again_what_another_embedded(
     owner: Owner, embedding_server: EmbeddingServer
 ) -> None:
     store(owner, draft("slow"))
-    late = claim_due(now=NOW, limit=10, account_id=None)
+    late = claim_due_rows(now=NOW, limit=10, account_id=None)
     embed_pending(now=late[0].leased_until, limit=10)
 
-    push_back(late, error="provider_unavailable", now=late[0].leased_until)
+    postpone_failed_rows(late, error="provider_unavailable", now=late[0].leased_until)
 
     assert not Memory.objects.awaiting_embedding().exists()

@@ -1,4 +1,4 @@
-"""Entities: one of a name, whoever says it first; what is known of it grows."""
+"""Upserting entities: a name stands for one entity, whose details grow with each draft."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,21 +12,17 @@ from pytest_django import DjangoAssertNumQueries
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
 from memory.models import Account, AuditEntry, Entity, EntityName, Memory, Vector
 from memory.owner import Owner
-from memory.services.embedding.embed import Embedded
+from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.change import EntityChanges, change_entity, remove_entity
 from memory.services.entities.learn import (
-    MOST_ALIASES,
-    Resolved,
-    entity_text,
-    find_entity,
-    known_by_names,
-    lock_entities,
-    texts_to_embed,
+    MAX_ALIASES,
+    ResolvedEntity,
+    entity_texts_to_embed,
     upsert_entities,
+    upsert_entities_leniently,
     upsert_entity,
-    upsert_leniently,
-    visible_entities,
 )
+from memory.services.entities.store import entity_text, find_entity, lock_entities, visible_entities
 from memory.services.memories.correct import delete_memories, mark_memories
 from tests.beside import PATIENCE_SECONDS, Start, do_beside, over_own_connection
 from tests.memory.entities import entities_of, entity_draft, entity_of, meet
@@ -49,15 +45,15 @@ def known(owner: Owner) -> list[str]:
     return [entity.name for entity in visible_entities(owner, now=NOW).order_by("id")]
 
 
-def test_a_new_name_makes_an_entity_with_all_that_was_said(owner: Owner) -> None:
+def test_a_new_name_creates_an_entity_with_all_given_values(owner: Owner) -> None:
     met = NOW - timedelta(days=2)
-    said = {"aliases": ["Anita"], "description": "A baker.", "properties": {"age": 4}, "salience": 0.7}
+    values = {"aliases": ["Anita"], "description": "A baker.", "properties": {"age": 4}, "salience": 0.7}
 
-    resolved = meet(owner, " Ana Lima", type="Person ", event_time=met, source="extraction", **said)
+    resolved = meet(owner, " Ana Lima", type="Person ", event_time=met, source="extraction", **values)
 
     row = stored(resolved.entity)
-    assert resolved == Resolved(entity=row, is_new=True)
-    assert {name: getattr(row, name) for name in said} == said
+    assert resolved == ResolvedEntity(entity=row, is_new=True)
+    assert {name: getattr(row, name) for name in values} == values
     assert (row.name, row.type, row.text) == ("Ana Lima", "person", "Ana Lima (Anita). A baker.")
     assert (row.event_time, row.source, row.agent_id, row.channel) == (met, "extraction", "assistant", "_global")
 
@@ -72,12 +68,12 @@ def test_a_known_name_or_alias_however_it_is_written_is_the_same_entity(owner: O
     assert stored(first).names == ["Ana Lima", "Anita"]
 
 
-@pytest.mark.parametrize(("said", "text"), [(("Ana", [], ""), "Ana"), (("Ana", ["A", "B"], " "), "Ana (A, B)")])
-def test_the_text_is_what_is_there(said: tuple[str, list[str], str], text: str) -> None:
-    assert entity_text(*said) == text
+@pytest.mark.parametrize(("values", "text"), [(("Ana", [], ""), "Ana"), (("Ana", ["A", "B"], " "), "Ana (A, B)")])
+def test_the_text_joins_name_aliases_and_description(values: tuple[str, list[str], str], text: str) -> None:
+    assert entity_text(*values) == text
 
 
-def test_what_is_said_again_adds_and_takes_nothing_away(owner: Owner) -> None:
+def test_upserting_again_adds_and_removes_nothing(owner: Owner) -> None:
     first = entity_of(owner, aliases=["Anita"], description="A baker.", properties={"a": 1, "b": 1}, salience=0.7)
     earlier = NOW - timedelta(days=1)
 
@@ -88,7 +84,7 @@ def test_what_is_said_again_adds_and_takes_nothing_away(owner: Owner) -> None:
     assert (row.salience, row.event_time, row.version, row.updated_at) == (0.7, earlier, 2, NOW)
 
 
-def test_what_says_nothing_new_changes_nothing(owner: Owner) -> None:
+def test_a_draft_with_nothing_new_changes_nothing(owner: Owner) -> None:
     first = entity_of(owner, aliases=["Anita"], description="A baker.", properties={"a": 1}, salience=0.7)
 
     meet(owner, aliases=["ANITA"], properties={"a": 1}, salience=0.7)
@@ -97,7 +93,7 @@ def test_what_says_nothing_new_changes_nothing(owner: Owner) -> None:
     assert not AuditEntry.objects.filter(operation="update").exists()
 
 
-def test_one_and_true_are_two_properties(owner: Owner) -> None:
+def test_one_and_true_are_different_property_values(owner: Owner) -> None:
     first = entity_of(owner, properties={"a": 1})
 
     meet(owner, properties={"a": True})
@@ -105,10 +101,10 @@ def test_one_and_true_are_two_properties(owner: Owner) -> None:
     assert stored(first).properties["a"] is True
 
 
-def test_another_text_is_embedded_again(owner: Owner) -> None:
+def test_a_changed_text_is_embedded_again(owner: Owner) -> None:
     first = entity_of(owner, angle=0.1)
     draft = entity_draft(aliases=["Anita"])
-    embedded = Embedded(model=MODEL, width=WIDTH, vectors={"Ana Lima (Anita)": direction(0.5)})
+    embedded = EmbeddedTexts(model=MODEL, width=WIDTH, vectors={"Ana Lima (Anita)": direction(0.5)})
 
     upsert_entity(owner, draft, embedded=embedded, now=NOW)
 
@@ -117,7 +113,7 @@ def test_another_text_is_embedded_again(owner: Owner) -> None:
     assert Vector.objects.get(memory=row).vector[0] == pytest.approx(0.8776, abs=1e-3)
 
 
-def test_another_text_without_a_vector_waits_for_one(owner: Owner) -> None:
+def test_a_changed_text_without_a_vector_waits_for_one(owner: Owner) -> None:
     first = entity_of(owner, angle=0.1)
 
     meet(owner, aliases=["Anita"])
@@ -126,11 +122,11 @@ def test_another_text_without_a_vector_waits_for_one(owner: Owner) -> None:
     assert not Vector.objects.exists()
 
 
-def test_the_texts_to_embed_are_those_that_will_be_stored(owner: Owner) -> None:
+def test_the_texts_to_embed_are_those_to_be_stored(owner: Owner) -> None:
     meet(owner, aliases=["Anita"], description="A baker.")
     drafts = [entity_draft(aliases=["Nita"], description="A cook."), entity_draft("Bo")]
 
-    texts = texts_to_embed(owner, drafts)
+    texts = entity_texts_to_embed(owner, drafts)
     upsert_entities(owner, drafts, embedded=NOTHING, now=NOW)
 
     assert set(Entity.objects.values_list("text", flat=True)) <= set(texts)
@@ -138,13 +134,13 @@ def test_the_texts_to_embed_are_those_that_will_be_stored(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("type_", ["place", "organization"])
-def test_the_same_name_of_another_type_is_another(owner: Owner, type_: str) -> None:
+def test_an_equal_name_of_another_type_is_another_entity(owner: Owner, type_: str) -> None:
     meet(owner, "Paris", type="person", angle=0.0)
 
     assert meet(owner, "Paris", type=type_, angle=0.0).is_new
 
 
-def test_what_one_holder_knows_is_not_anothers(owner: Owner, stranger: Account) -> None:
+def test_holders_do_not_share_entities(owner: Owner, stranger: Account) -> None:
     holders = [
         owner,
         replace(owner, agent_id="other"),
@@ -158,13 +154,13 @@ def test_what_one_holder_knows_is_not_anothers(owner: Owner, stranger: Account) 
     assert not any(meet(holder).is_new for holder in holders)
 
 
-def test_a_users_knowledge_is_the_same_whichever_agent_learns_it(owner: Owner) -> None:
+def test_agents_of_a_user_share_its_entities(owner: Owner) -> None:
     first = entity_of(replace(owner, user_id="ana"))
 
     assert entity_of(replace(owner, agent_id="other", user_id="ana")) == first
 
 
-def test_a_name_is_looked_for_in_the_active_channel_then_in_global(owner: Owner) -> None:
+def test_a_name_is_looked_up_in_the_active_channel_then_in_global(owner: Owner) -> None:
     there = entity_of(owner)
     project = replace(owner, channel="project")
     assert entity_of(project) == there
@@ -177,7 +173,7 @@ def test_a_name_is_looked_for_in_the_active_channel_then_in_global(owner: Owner)
     assert known(owner) == ["Ana Lima", "Bo"]
 
 
-def test_an_alias_that_names_another_is_refused_and_nothing_stored(owner: Owner) -> None:
+def test_an_alias_of_another_entity_is_refused_and_nothing_stored(owner: Owner) -> None:
     meet(owner, "Bo")
 
     with pytest.raises(Conflict, match="another entity of this type"):
@@ -186,11 +182,11 @@ def test_an_alias_that_names_another_is_refused_and_nothing_stored(owner: Owner)
     assert known(owner) == ["Bo"]
 
 
-def test_extraction_leaves_an_alias_that_names_another_out(owner: Owner) -> None:
+def test_extraction_leaves_out_an_alias_of_another_entity(owner: Owner) -> None:
     bo = entity_of(owner, "Bo")
     drafts = [entity_draft("Ana", aliases=["Bo", "Anita"]), entity_draft("bo")]
 
-    ana, again = upsert_leniently(owner, drafts, embedded=NOTHING, now=NOW)
+    ana, again = upsert_entities_leniently(owner, drafts, embedded=NOTHING, now=NOW)
 
     assert ana is not None
     assert again is not None
@@ -199,12 +195,12 @@ def test_extraction_leaves_an_alias_that_names_another_out(owner: Owner) -> None
     assert ana.alias_owners == {"Bo": bo.id}
 
 
-def test_of_two_whose_an_alias_is_the_active_channels_is_told(owner: Owner) -> None:
+def test_of_two_owners_of_an_alias_the_active_channels_is_reported(owner: Owner) -> None:
     project = replace(owner, channel="project")
     there = entity_of(project, "Bo")
     entity_of(owner, "Bo")
 
-    [ana] = upsert_leniently(project, [entity_draft("Ana", aliases=["bo"])], embedded=NOTHING, now=NOW)
+    [ana] = upsert_entities_leniently(project, [entity_draft("Ana", aliases=["bo"])], embedded=NOTHING, now=NOW)
 
     assert ana is not None
     assert ana.alias_owners == {"bo": there.id}
@@ -216,7 +212,7 @@ def test_an_alias_of_another_type_is_free(owner: Owner) -> None:
     assert entity_of(owner, "Ana", aliases=["Bo"]).aliases == ["Bo"]
 
 
-def test_drafts_of_one_call_that_name_the_same_are_one(owner: Owner) -> None:
+def test_drafts_of_one_call_with_equal_names_are_one_entity(owner: Owner) -> None:
     drafts = [
         entity_draft("Ana", aliases=["Anita"]),
         entity_draft("ANITA", aliases=["Nita"], description="A baker."),
@@ -231,7 +227,7 @@ def test_drafts_of_one_call_that_name_the_same_are_one(owner: Owner) -> None:
     assert EntityName.objects.count() == 3
 
 
-def test_an_archived_one_comes_back_when_it_is_met_again(owner: Owner) -> None:
+def test_upserting_restores_an_archived_entity(owner: Owner) -> None:
     first = entity_of(owner)
     mark_memories(owner, [first.id], mark="archive", now=NOW)
     assert known(owner) == []
@@ -241,20 +237,20 @@ def test_an_archived_one_comes_back_when_it_is_met_again(owner: Owner) -> None:
     assert known(owner) == ["Ana Lima"]
 
 
-def test_an_expired_one_comes_back_when_it_is_met_again(owner: Owner) -> None:
+def test_upserting_restores_an_expired_entity(owner: Owner) -> None:
     first = entity_of(owner)
     Memory.objects.filter(id=first.id).update(expires_at=NOW)
 
     assert (entity_of(owner), known(owner), stored(first).expires_at) == (first, ["Ana Lima"], None)
 
 
-def test_a_quarantined_one_is_neither_changed_nor_doubled(owner: Owner) -> None:
+def test_a_quarantined_entity_is_neither_changed_nor_created_again(owner: Owner) -> None:
     first = entity_of(owner)
     mark_memories(owner, [first.id], mark="quarantine", now=NOW)
 
     with pytest.raises(Conflict, match="quarantined"):
         meet(owner, description="Trust her.")
-    assert upsert_leniently(owner, [entity_draft()], embedded=NOTHING, now=NOW) == [None]
+    assert upsert_entities_leniently(owner, [entity_draft()], embedded=NOTHING, now=NOW) == [None]
 
     assert (stored(first).description, Entity.objects.count(), known(owner)) == ("", 1, [])
 
@@ -269,47 +265,34 @@ def test_a_quarantined_one_is_neither_changed_nor_doubled(owner: Owner) -> None:
         {"type": "x" * 51},
         {"aliases": ["x" * 10_000]},
         {"aliases": [""]},
-        {"aliases": [str(number) for number in range(MOST_ALIASES + 1)]},
+        {"aliases": [str(number) for number in range(MAX_ALIASES + 1)]},
         {"salience": 1.1},
         {"salience": -0.1},
         {"salience": float("nan")},
     ],
     ids=lambda fields: str(fields)[:30],
 )
-def test_what_is_out_of_bounds_is_refused(owner: Owner, fields: dict[str, Any]) -> None:
+def test_values_out_of_bounds_are_refused(owner: Owner, fields: dict[str, Any]) -> None:
     with pytest.raises(Unprocessable):
         meet(owner, **{"name": "Ana", **fields})
 
 
-def test_the_longest_names_fit_however_long_their_one_form_is(owner: Owner) -> None:
+def test_names_of_the_maximum_length_fit_after_normalization(owner: Owner) -> None:
     first = entity_of(owner, "\ufdfa" * 500, type="ß" * 25)
 
     assert entity_of(owner, "\ufdfa" * 500, type="SS" * 25) == first
 
 
-def test_an_entity_has_no_more_aliases_than_it_may(owner: Owner) -> None:
-    first = entity_of(owner, aliases=[str(number) for number in range(MOST_ALIASES)])
+def test_an_entity_has_at_most_the_maximum_of_aliases(owner: Owner) -> None:
+    first = entity_of(owner, aliases=[str(number) for number in range(MAX_ALIASES)])
 
     with pytest.raises(Conflict):
         meet(owner, aliases=["one more"])
-    [lenient] = upsert_leniently(owner, [entity_draft(aliases=["one more"])], embedded=NOTHING, now=NOW)
+    [lenient] = upsert_entities_leniently(owner, [entity_draft(aliases=["one more"])], embedded=NOTHING, now=NOW)
 
     assert lenient is not None
-    assert (lenient.refused_aliases, len(stored(first).aliases)) == (("one more",), MOST_ALIASES)
+    assert (lenient.refused_aliases, len(stored(first).aliases)) == (("one more",), MAX_ALIASES)
     assert lenient.alias_owners == {}
-
-
-def test_names_are_known_whatever_they_are_names_of(owner: Owner, stranger: Account) -> None:
-    other = entity_of(replace(owner, channel="project"), "Lyon", aliases=["PARIS"])
-    person, place = entity_of(owner, "Paris"), entity_of(owner, "Paris", type="place")
-    archived = entity_of(owner, "Rome", type="place")
-    mark_memories(owner, [archived.id], mark="archive", now=NOW)
-
-    found = known_by_names(replace(owner, channel="project"), ["paris", "Rome", "Nowhere"])
-
-    assert found == {"paris": [other, person, place]}
-    assert known_by_names(owner, ["PARIS"]) == {"paris": [person, place]}
-    assert known_by_names(Owner(account_id=stranger.id), ["paris"]) == known_by_names(owner, []) == {}
 
 
 def test_entities_of_others_are_not_locked(owner: Owner) -> None:
@@ -324,7 +307,7 @@ def test_entities_of_others_are_not_locked(owner: Owner) -> None:
         assert lock_entities(owner, []) == []
 
 
-def test_an_entity_is_seen_by_its_user_and_its_agent_and_by_no_other(owner: Owner, stranger: Account) -> None:
+def test_an_entity_is_visible_to_its_user_and_agent_only(owner: Owner, stranger: Account) -> None:
     nobodys, anas = entity_of(owner), entity_of(replace(owner, user_id="ana"), "Bo")
 
     assert known(replace(owner, agent_id="other", user_id="ana")) == ["Ana Lima", "Bo"]
@@ -335,7 +318,7 @@ def test_an_entity_is_seen_by_its_user_and_its_agent_and_by_no_other(owner: Owne
         find_entity(replace(owner, agent_id="other"), nobodys.id, now=NOW)
 
 
-def test_a_change_gives_new_values_and_frees_the_names_that_leave(owner: Owner) -> None:
+def test_a_change_stores_values_and_frees_removed_names(owner: Owner) -> None:
     first = entity_of(owner, aliases=["Anita", "Nita"])
 
     change(owner, first, name="Ana Souza", aliases=["Nita"], description="A baker.", properties={"a": 1}, salience=0.9)
@@ -357,7 +340,7 @@ def test_a_former_name_becomes_an_alias(owner: Owner) -> None:
     assert entity_of(owner) == first
 
 
-def test_a_name_may_be_written_another_way(owner: Owner) -> None:
+def test_a_name_may_change_its_spelling(owner: Owner) -> None:
     first = entity_of(owner)
 
     change(owner, first, name="ANA LIMA")
@@ -365,7 +348,7 @@ def test_a_name_may_be_written_another_way(owner: Owner) -> None:
     assert stored(first).names == ["ANA LIMA"]
 
 
-def test_the_same_values_change_nothing(owner: Owner) -> None:
+def test_equal_values_change_nothing(owner: Owner) -> None:
     first = entity_of(owner, aliases=["Anita"])
 
     change(owner, first, name="Ana Lima", aliases=["Anita"], description="")
@@ -384,9 +367,7 @@ def test_the_same_values_change_nothing(owner: Owner) -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_a_change_that_cannot_be_is_refused_whole(
-    owner: Owner, changes: dict[str, Any], error: type[Exception]
-) -> None:
+def test_an_invalid_change_is_refused_as_a_whole(owner: Owner, changes: dict[str, Any], error: type[Exception]) -> None:
     meet(owner, "Bo")
     first = entity_of(owner, aliases=["Anita"])
 
@@ -396,7 +377,7 @@ def test_a_change_that_cannot_be_is_refused_whole(
     assert (stored(first).version, stored(first).names) == (1, ["Ana Lima", "Anita"])
 
 
-def test_only_whose_knowledge_it_is_and_the_account_write(owner: Owner) -> None:
+def test_only_the_holder_and_the_account_may_write(owner: Owner) -> None:
     nobodys, anas = entity_of(owner), entity_of(replace(owner, user_id="ana"), "Bo")
     user, colleague = replace(owner, user_id="ana"), replace(owner, agent_id="other")
 
@@ -417,7 +398,7 @@ def test_only_whose_knowledge_it_is_and_the_account_write(owner: Owner) -> None:
     change(replace(colleague, user_id="ana"), anas, description="by another agent of ana's")
 
 
-def test_a_deleted_entity_leaves_neither_name_nor_vector_and_may_come_anew(owner: Owner) -> None:
+def test_a_deleted_entity_leaves_no_name_or_vector_and_may_be_created_again(owner: Owner) -> None:
     first = entity_of(owner, aliases=["Anita"], angle=0.0)
 
     remove_entity(owner, first.id, now=NOW)
@@ -430,15 +411,15 @@ def test_a_deleted_entity_leaves_neither_name_nor_vector_and_may_come_anew(owner
         remove_entity(owner, first.id, now=NOW)
 
 
-def test_the_audit_log_tells_what_happened_and_no_name(owner: Owner) -> None:
+def test_the_audit_log_records_operations_and_no_names(owner: Owner) -> None:
     first = entity_of(owner)
     meet(owner, aliases=["Anita"])
     change(owner, first, description="A baker.")
     remove_entity(owner, first.id, now=NOW)
 
-    told = AuditEntry.objects.filter(affected_ids=[str(first.id)]).order_by("id")
+    entries = AuditEntry.objects.filter(affected_ids=[str(first.id)]).order_by("id")
 
-    assert list(told.values_list("operation", "memory_type")) == [
+    assert list(entries.values_list("operation", "memory_type")) == [
         *(("store", "semantic"), ("update", "semantic"), ("update", "semantic"), ("delete", "semantic")),
     ]
     assert not any("Ana" in str(entry.__dict__) for entry in AuditEntry.objects.all())
@@ -449,26 +430,26 @@ def test_upserts_cost_as_many_queries_as_stated_however_many_they_are(
 ) -> None:
     for count in (1, 50):
         names = [f"of {count}: {number}" for number in range(count)]
-        # the holder's lock, who goes by the names, who nearly; rows, children, vectors, agent, audit, names
+        # the holder's lock, names, misspellings; rows, children, vectors, agent, audit, names
         with django_assert_num_queries(9 + SAVEPOINT):
             entities_of(owner, *names, angle=0.0)
-        # the lock, who goes by the names, their rows
+        # the lock, names, rows
         with django_assert_num_queries(3 + SAVEPOINT):
             entities_of(owner, *names)
-        # besides: texts, vectors, rows, audit
+        # in addition: texts, vectors, rows, audit
         with django_assert_num_queries(7 + SAVEPOINT):
             entities_of(owner, *names, description="new")
 
 
 def test_nothing_costs_nothing(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     with django_assert_num_queries(SAVEPOINT):
-        assert upsert_leniently(owner, [], embedded=NOTHING, now=NOW) == []
+        assert upsert_entities_leniently(owner, [], embedded=NOTHING, now=NOW) == []
     with django_assert_num_queries(0):
         assert lock_entities(owner, []) == []
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_that_name_the_same_at_once_make_one(owner: Owner, start_beside: Start) -> None:
+def test_concurrent_upserts_of_one_name_create_one_entity(owner: Owner, start_beside: Start) -> None:
     with transaction.atomic():
         mine = meet(owner, aliases=["Anita"])
         other = start_beside(lambda: meet(owner, "Anita", aliases=["Nita"]))
@@ -479,10 +460,10 @@ def test_two_that_name_the_same_at_once_make_one(owner: Owner, start_beside: Sta
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_that_name_the_same_in_any_order_make_one_of_each(owner: Owner) -> None:
+def test_concurrent_upserts_in_any_order_create_one_entity_for_each_name(owner: Owner) -> None:
     names = ["Ana", "Bo", "Cy"]
 
-    def upsert(number: int) -> list[Resolved]:
+    def upsert(number: int) -> list[ResolvedEntity]:
         turned = names[number % 3 :] + names[: number % 3]
         drafts = [entity_draft(name, aliases=[f"{name} {number}"]) for name in turned]
         return over_own_connection(lambda: upsert_entities(owner, drafts, embedded=NOTHING, now=NOW))
@@ -497,7 +478,7 @@ def test_many_that_name_the_same_in_any_order_make_one_of_each(owner: Owner) -> 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_entity_deleted_meanwhile_is_made_anew(owner: Owner, start_beside: Start) -> None:
+def test_an_entity_deleted_meanwhile_is_created_again(owner: Owner, start_beside: Start) -> None:
     first = entity_of(owner)
 
     with transaction.atomic():
@@ -510,7 +491,7 @@ def test_an_entity_deleted_meanwhile_is_made_anew(owner: Owner, start_beside: St
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_entity_that_is_written_to_is_deleted_afterwards(owner: Owner, start_beside: Start) -> None:
+def test_deleting_an_entity_waits_for_a_write(owner: Owner, start_beside: Start) -> None:
     first = entity_of(owner)
 
     with transaction.atomic():
@@ -528,13 +509,13 @@ def refer_to(owner: Owner, entity: Entity) -> list[Entity]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_entity_that_is_referred_to_is_deleted_afterwards(owner: Owner, start_beside: Start) -> None:
+def test_deleting_an_entity_waits_for_a_reference(owner: Owner, start_beside: Start) -> None:
     first = entity_of(owner)
 
     with transaction.atomic():
         lock_entities(owner, [first.id])
         deleting = start_beside(lambda: remove_entity(owner, first.id, now=NOW))
-        # who refers to it as well waits for neither
+        # another reference waits for neither
         assert do_beside(lambda: refer_to(owner, first)) == [first]
 
     deleting.result(PATIENCE_SECONDS)

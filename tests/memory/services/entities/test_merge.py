@@ -1,4 +1,4 @@
-"""Merging two entities into one, and splitting one into two: names and links go over, and come back."""
+"""Merging two entities into one, and splitting one into two: names and links move, and move back."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,8 +14,8 @@ from memory.errors import Forbidden, NotFound, Unprocessable
 from memory.models import Account, AuditEntry, Entity, EntityName, Link
 from memory.owner import Owner
 from memory.services.entities.change import EntityChanges, change_entity, remove_entity
-from memory.services.entities.learn import visible_entities
 from memory.services.entities.merge import merge_entities, split_entity
+from memory.services.entities.store import visible_entities
 from memory.services.memories.correct import mark_memories
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.entities import entities_of, entity_of, meet
@@ -33,7 +33,7 @@ def ana(owner: Owner) -> Entity:
 
 @pytest.fixture
 def twin(owner: Owner) -> Entity:
-    """The same person, met under another name."""
+    """Return the same person, met under another name."""
     return entity_of(owner, "A. Lima", aliases=["Lima"])
 
 
@@ -66,7 +66,7 @@ def edges() -> set[Edge]:
 
 
 def everything() -> tuple[set[Any], set[Any], set[Any]]:
-    """All that a merge changes and a split gives back."""
+    """Return all rows that a merge changes and a split restores."""
     rows: Any = Entity.objects.all()
     entities = {
         (row.name, str(row.aliases), row.description, str(row.properties), row.archived, row.merged_into_id)
@@ -77,7 +77,7 @@ def everything() -> tuple[set[Any], set[Any], set[Any]]:
     return entities, links, names
 
 
-def test_one_that_is_merged_is_archived_and_its_names_are_the_others(owner: Owner, ana: Entity, twin: Entity) -> None:
+def test_the_loser_is_archived_and_its_names_move(owner: Owner, ana: Entity, twin: Entity) -> None:
     merged = merge(owner, ana, twin)
 
     assert (merged, stored(ana).names) == (ana, ["Ana", "Anita", "A. Lima", "Lima"])
@@ -87,12 +87,12 @@ def test_one_that_is_merged_is_archived_and_its_names_are_the_others(owner: Owne
     assert [entity_of(owner, name) for name in ("A. LIMA", "lima", "ana")] == [ana, ana, ana]
 
 
-def test_what_the_survivor_had_not_it_gets(owner: Owner, ana: Entity) -> None:
+def test_the_survivor_gets_the_details_it_lacks(owner: Owner, ana: Entity) -> None:
     earlier = NOW - timedelta(days=1)
-    said: dict[str, Any] = {"description": "A baker.", "properties": {"a": 1}, "salience": 0.9, "event_time": earlier}
+    values: dict[str, Any] = {"description": "A baker.", "properties": {"a": 1}, "salience": 0.9, "event_time": earlier}
     meet(owner, "Ana", properties={"a": 2, "b": 2})
 
-    row = merge(owner, ana, entity_of(owner, "Lima", **said))
+    row = merge(owner, ana, entity_of(owner, "Lima", **values))
 
     assert (row.description, row.properties, row.salience, row.event_time) == (
         *("A baker.", {"a": 2, "b": 2}, 0.9, earlier),
@@ -110,7 +110,7 @@ def test_every_link_moves(owner: Owner, ana: Entity, twin: Entity, acme: Entity)
     assert (moved.properties, moved.weight) == ({"since": 2020}, 0.3)
 
 
-def test_a_link_that_both_had_is_one_until_they_are_two_again(
+def test_a_link_that_both_have_is_one_until_they_are_split(
     owner: Owner, ana: Entity, twin: Entity, acme: Entity
 ) -> None:
     kept = link(ana, "WORKS_FOR", acme, weight=0.9, properties={"as": "cook"})
@@ -126,7 +126,7 @@ def test_a_link_that_both_had_is_one_until_they_are_two_again(
     assert again.created_at == dropped.created_at
 
 
-def test_links_between_the_two_stay_on_the_archived_one(owner: Owner, ana: Entity, twin: Entity) -> None:
+def test_links_between_the_two_stay_on_the_loser(owner: Owner, ana: Entity, twin: Entity) -> None:
     link(ana, "KNOWS", twin)
     link(twin, "RELATED_TO", ana)
 
@@ -135,7 +135,7 @@ def test_links_between_the_two_stay_on_the_archived_one(owner: Owner, ana: Entit
     assert edges() == {("Ana", "KNOWS", "A. Lima"), ("A. Lima", "RELATED_TO", "Ana")}
 
 
-def test_a_split_gives_back_all_that_the_merge_took(owner: Owner, ana: Entity, acme: Entity) -> None:
+def test_a_split_restores_everything_before_the_merge(owner: Owner, ana: Entity, acme: Entity) -> None:
     twin = entity_of(owner, "A. Lima", aliases=["Lima"], description="A baker.", properties={"a": 1})
     place = entity_of(owner, "Lisbon", type="place")
     link(ana, "WORKS_FOR", acme, weight=0.9, properties={"as": "cook"})
@@ -153,7 +153,7 @@ def test_a_split_gives_back_all_that_the_merge_took(owner: Owner, ana: Entity, a
     assert [entity_of(owner, name) for name in ("a. lima", "Lima", "Ana")] == [twin, twin, ana]
 
 
-def test_what_was_learnt_since_stays_with_the_survivor(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
+def test_details_learned_since_stay_with_the_survivor(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
     merge(owner, ana, twin)
     link(ana, "WORKS_FOR", acme)
 
@@ -163,7 +163,7 @@ def test_what_was_learnt_since_stays_with_the_survivor(owner: Owner, ana: Entity
     assert (stored(ana).names, stored(twin).names) == (["Ana", "Anita", "Lima"], ["A. Lima"])
 
 
-def test_links_may_be_named_that_are_the_others(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
+def test_a_split_moves_the_named_links(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
     merge(owner, ana, twin)
     named, stays = link(ana, "WORKS_FOR", acme), link(acme, "KNOWS", ana)
 
@@ -173,7 +173,7 @@ def test_links_may_be_named_that_are_the_others(owner: Owner, ana: Entity, twin:
     assert Link.objects.get(id=stays.id).properties == {}
 
 
-def test_a_name_that_nobody_was_merged_by_makes_a_new_entity(owner: Owner, ana: Entity, acme: Entity) -> None:
+def test_splitting_by_a_name_of_no_part_creates_an_entity(owner: Owner, ana: Entity, acme: Entity) -> None:
     worked = link(ana, "WORKS_FOR", acme)
 
     other = split(owner, ana, "ANITA", links=(worked.id,))
@@ -183,7 +183,7 @@ def test_a_name_that_nobody_was_merged_by_makes_a_new_entity(owner: Owner, ana: 
     assert [entity_of(owner, name) for name in ("anita", "ana")] == [other, ana]
 
 
-def test_the_first_name_may_leave(owner: Owner, ana: Entity) -> None:
+def test_an_entity_may_be_split_by_its_first_name(owner: Owner, ana: Entity) -> None:
     other = split(owner, ana, "Ana")
 
     assert (stored(ana).names, stored(other).names) == (["Anita"], ["Ana"])
@@ -212,7 +212,7 @@ def test_merges_of_merges_are_undone_in_any_order(owner: Owner, ana: Entity, twi
     assert everything() == before
 
 
-def test_the_inner_one_of_two_merges_may_come_back_alone(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
+def test_the_inner_part_of_two_merges_may_be_split_alone(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
     third = entity_of(owner, "Nita")
     link(third, "WORKS_FOR", acme)
     merge(owner, twin, third)
@@ -226,7 +226,7 @@ def test_the_inner_one_of_two_merges_may_come_back_alone(owner: Owner, ana: Enti
 
 
 @pytest.mark.parametrize("aliases", [(), ("Beatrice",)], ids=["the only name", "beside another"])
-def test_a_name_that_two_channels_have_is_given_back_to_each(owner: Owner, aliases: tuple[str, ...]) -> None:
+def test_a_name_in_two_channels_returns_to_each(owner: Owner, aliases: tuple[str, ...]) -> None:
     rust = replace(owner, channel="rust")
     there, here = entity_of(rust, "Bea"), entity_of(owner, "Bea", aliases=aliases)
     before = everything()
@@ -238,7 +238,7 @@ def test_a_name_that_two_channels_have_is_given_back_to_each(owner: Owner, alias
     assert (entity_of(rust, "Bea"), entity_of(owner, "Bea"), everything()) == (there, here, before)
 
 
-def test_of_two_of_one_name_in_channels_of_their_own_the_names_tell_which_comes_back(owner: Owner, ana: Entity) -> None:
+def test_of_two_parts_with_one_name_the_other_names_decide(owner: Owner, ana: Entity) -> None:
     rust, garden = (replace(owner, channel=channel) for channel in ("rust", "garden"))
     in_rust, in_garden = entity_of(rust, "Bea"), entity_of(garden, "Bea", aliases=["Bee"])
     for each in (in_rust, in_garden):
@@ -250,7 +250,7 @@ def test_of_two_of_one_name_in_channels_of_their_own_the_names_tell_which_comes_
     assert split(owner, ana, "Bea") == in_rust
 
 
-def test_a_name_that_an_entity_gives_up_is_free_in_every_channel(owner: Owner) -> None:
+def test_a_removed_name_is_free_in_every_channel(owner: Owner) -> None:
     rust = replace(owner, channel="rust")
     there, here = entity_of(rust, "Bea"), entity_of(owner, "Ana", aliases=["Bea"])
     merge(owner, here, there)
@@ -261,7 +261,7 @@ def test_a_name_that_an_entity_gives_up_is_free_in_every_channel(owner: Owner) -
     assert meet(owner, "Bea").is_new
 
 
-def test_the_other_one_is_called_as_it_was_and_as_names_are_given(owner: Owner) -> None:
+def test_a_revived_part_has_its_own_names_and_the_given_ones(owner: Owner) -> None:
     bea = entity_of(replace(owner, channel="rust"), "Bea", aliases=["ANITA", "Bee"])
     ana = entity_of(owner, "Ana", aliases=["Anita"])
     merge(owner, ana, bea)
@@ -271,7 +271,7 @@ def test_the_other_one_is_called_as_it_was_and_as_names_are_given(owner: Owner) 
     assert split(owner, bea, "bee", "Anita").names == ["Bee", "ANITA"]
 
 
-def test_a_link_that_was_dropped_on_the_way_comes_back(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
+def test_a_dropped_link_is_restored(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
     third = entity_of(owner, "Nita")
     ours = link(third, "WORKS_FOR", acme, weight=0.5)
     link(ana, "WORKS_FOR", acme)
@@ -286,7 +286,9 @@ def test_a_link_that_was_dropped_on_the_way_comes_back(owner: Owner, ana: Entity
     assert len(edges()) == 2
 
 
-def test_who_stays_keeps_the_link_that_another_goes_with(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
+def test_a_staying_part_keeps_a_link_that_a_leaving_one_has_as_well(
+    owner: Owner, ana: Entity, twin: Entity, acme: Entity
+) -> None:
     third = entity_of(owner, "Nita")
     link(twin, "WORKS_FOR", acme)
     link(third, "WORKS_FOR", acme)
@@ -298,7 +300,7 @@ def test_who_stays_keeps_the_link_that_another_goes_with(owner: Owner, ana: Enti
     assert edges() == {("A. Lima", "WORKS_FOR", "Acme"), ("Ana", "WORKS_FOR", "Acme")}
 
 
-def test_a_dropped_link_comes_back_to_what_its_other_end_is_by_now(
+def test_a_dropped_link_is_restored_to_the_current_whole_of_its_end(
     owner: Owner, ana: Entity, twin: Entity, acme: Entity
 ) -> None:
     acme_inc = entity_of(owner, "Acme Inc", type="organization")
@@ -314,7 +316,7 @@ def test_a_dropped_link_comes_back_to_what_its_other_end_is_by_now(
     assert edges() == {("Ana", "WORKS_FOR", "Acme"), ("A. Lima", "WORKS_FOR", "Acme")}
 
 
-def test_parts_leave_with_what_they_gave_and_no_more(owner: Owner, ana: Entity) -> None:
+def test_parts_leave_with_what_they_gave_only(owner: Owner, ana: Entity) -> None:
     bea = entity_of(owner, "Bea", properties={"a": 1, "b": 1})
     cleo = entity_of(owner, "Cleo", properties={"c": 1}, description="A baker.")
     before = everything()
@@ -331,7 +333,7 @@ def test_parts_leave_with_what_they_gave_and_no_more(owner: Owner, ana: Entity) 
     assert everything() == before
 
 
-def test_who_comes_back_gets_again_what_its_parts_give(owner: Owner, ana: Entity) -> None:
+def test_a_revived_part_gets_the_details_of_its_parts(owner: Owner, ana: Entity) -> None:
     bea = entity_of(owner, "Bea")
     cleo = entity_of(owner, "Cleo", properties={"c": 1}, description="A baker.")
     merge(owner, bea, cleo)
@@ -343,7 +345,7 @@ def test_who_comes_back_gets_again_what_its_parts_give(owner: Owner, ana: Entity
     assert (stored(ana).properties, stored(ana).description) == ({}, "")
 
 
-def test_a_quarantined_part_goes_with_its_name_and_gives_nothing_new(owner: Owner, ana: Entity) -> None:
+def test_a_quarantined_part_leaves_with_its_name_and_gives_nothing_new(owner: Owner, ana: Entity) -> None:
     bea = entity_of(owner, "Bea", description="Trust her.")
     meet(owner, "Ana", description="A baker.")
     merge(owner, ana, bea)
@@ -370,7 +372,7 @@ def test_only_entities_of_one_type_holder_and_channel_are_merged(
     assert entity_of(replace(owner, channel="project"), "Pia") == ana
 
 
-def test_only_whose_knowledge_it_is_merges_and_splits(owner: Owner, ana: Entity, twin: Entity) -> None:
+def test_only_the_holder_may_merge_and_split(owner: Owner, ana: Entity, twin: Entity) -> None:
     user, colleague = replace(owner, user_id="u"), replace(owner, agent_id="other")
     acts: list[Callable[[Owner], Entity]] = [lambda who: merge(who, ana, twin), lambda who: split(who, ana, "Anita")]
     for act in acts:
@@ -384,14 +386,14 @@ def test_only_whose_knowledge_it_is_merges_and_splits(owner: Owner, ana: Entity,
 
 
 @pytest.mark.parametrize("names", [(), ("Bo",), ("Anita", "Bo"), ("Ana", "Anita")], ids=str)
-def test_only_some_of_its_names_leave_an_entity(owner: Owner, ana: Entity, names: tuple[str, ...]) -> None:
+def test_an_entity_is_split_by_some_of_its_names_only(owner: Owner, ana: Entity, names: tuple[str, ...]) -> None:
     with pytest.raises(Unprocessable):
         split(owner, ana, *names)
 
     assert stored(ana).names == ["Ana", "Anita"]
 
 
-def test_only_its_own_links_to_others_move(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
+def test_only_links_of_the_entity_with_others_move(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
     foreign, between = link(acme, "KNOWS", entity_of(owner, "Bo")), link(ana, "KNOWS", twin)
     merge(owner, ana, twin)
 
@@ -403,7 +405,7 @@ def test_only_its_own_links_to_others_move(owner: Owner, ana: Entity, twin: Enti
     assert stored(twin).archived
 
 
-def test_who_was_merged_is_deleted_along(owner: Owner, ana: Entity, twin: Entity) -> None:
+def test_deleting_an_entity_deletes_its_parts(owner: Owner, ana: Entity, twin: Entity) -> None:
     merge(owner, ana, twin)
 
     remove_entity(owner, ana.id, now=NOW)
@@ -411,14 +413,16 @@ def test_who_was_merged_is_deleted_along(owner: Owner, ana: Entity, twin: Entity
     assert not Entity.objects.exists()
 
 
-def test_a_quarantined_one_is_not_merged(owner: Owner, ana: Entity, twin: Entity) -> None:
+def test_a_quarantined_entity_cannot_be_merged(owner: Owner, ana: Entity, twin: Entity) -> None:
     mark_memories(owner, [twin.id], mark="quarantine", now=NOW)
 
     with pytest.raises(NotFound):
         merge(owner, ana, twin)
 
 
-def test_a_dropped_link_whose_end_is_gone_stays_gone(owner: Owner, ana: Entity, twin: Entity, acme: Entity) -> None:
+def test_a_dropped_link_with_a_deleted_end_is_not_restored(
+    owner: Owner, ana: Entity, twin: Entity, acme: Entity
+) -> None:
     link(ana, "WORKS_FOR", acme)
     link(twin, "WORKS_FOR", acme)
     merge(owner, ana, twin)
@@ -429,36 +433,36 @@ def test_a_dropped_link_whose_end_is_gone_stays_gone(owner: Owner, ana: Entity, 
     assert edges() == set()
 
 
-def test_the_audit_log_tells_of_both(owner: Owner, ana: Entity, twin: Entity) -> None:
+def test_the_audit_log_names_both_entities(owner: Owner, ana: Entity, twin: Entity) -> None:
     merge(owner, ana, twin)
     split(owner, ana, "A. Lima")
 
-    told = AuditEntry.objects.filter(affected_ids=[str(ana.id), str(twin.id)]).order_by("id")
+    entries = AuditEntry.objects.filter(affected_ids=[str(ana.id), str(twin.id)]).order_by("id")
 
-    assert list(told.values_list("operation", flat=True)) == ["merge", "split"]
+    assert list(entries.values_list("operation", flat=True)) == ["merge", "split"]
 
 
-def test_a_hub_is_merged_by_as_many_statements_as_a_leaf(
+def test_merging_takes_as_many_statements_for_a_hub_as_for_a_leaf(
     owner: Owner, ana: Entity, twin: Entity, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for other in entities_of(owner, *(f"of {number}" for number in range(200))):
         link(twin, "KNOWS", other)
         link(ana, "KNOWS" if other.name.endswith("7") else "RELATED_TO", other)
 
-    # two that are found, the lock, their parts, all rows, names twice, links, parts of what was dropped, what it
-    # gave; texts, vectors, rows, audit; and the savepoint
+    # both entities, the lock, their parts, all rows, names twice, links, parts of dropped links, what the part gave;
+    # texts, vectors, rows, audit; and the savepoint
     with django_assert_num_queries(16):
         merge(owner, ana, twin)
 
     assert Link.objects.filter(source_id=ana.id).count() == 380
-    # of links there are 500 to a statement
+    # 500 links in a statement
     with django_assert_num_queries(21):
         split(owner, ana, "A. Lima")
     assert Link.objects.filter(source_id=twin.id, type="KNOWS").count() == 200
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_meets_one_that_is_being_merged_finds_the_survivor(
+def test_an_upsert_during_a_merge_finds_the_survivor(
     owner: Owner, ana: Entity, twin: Entity, start_beside: Start
 ) -> None:
     with transaction.atomic():
@@ -470,7 +474,7 @@ def test_who_meets_one_that_is_being_merged_finds_the_survivor(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_merges_at_once_the_second_finds_nothing(
+def test_the_second_of_two_concurrent_merges_is_not_found(
     owner: Owner, ana: Entity, twin: Entity, start_beside: Start
 ) -> None:
     with transaction.atomic():

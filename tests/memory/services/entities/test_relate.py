@@ -1,4 +1,4 @@
-"""Relationships: made once, added to, seen by who sees both ends, made and deleted by who holds them."""
+"""Relationships: created once, extended, visible with both ends, created and deleted by the entities' holder."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,14 +16,13 @@ from memory.models import Account, AuditEntry, Entity, Kind, Link, Memory
 from memory.models.links import STRUCTURAL_TYPES
 from memory.owner import Owner
 from memory.services.entities.relate import (
-    Related,
     RelationshipDraft,
+    StoredRelationship,
     create_relationship,
     create_relationships,
     delete_relationship,
     explore_graph,
     find_relationship,
-    relate,
     visible_relationships,
 )
 from tests.beside import PATIENCE_SECONDS, Start
@@ -58,7 +57,7 @@ def between(source: Memory, target: Memory, type: str = "WORKS_FOR", **fields: A
     return RelationshipDraft(source_id=source.id, target_id=target.id, type=type, **fields)
 
 
-def join(owner: Owner, source: Memory, target: Memory, **fields: Any) -> Related:
+def join(owner: Owner, source: Memory, target: Memory, **fields: Any) -> StoredRelationship:
     return create_relationship(owner, between(source, target, **fields), now=NOW)
 
 
@@ -76,7 +75,7 @@ def test_a_relationship_is_a_link_between_two_entities(owner: Owner, ana: Entity
     assert find_relationship(owner, stored.id, now=NOW) == stored
 
 
-def test_what_is_made_again_is_the_same_and_keeps_what_it_is_not_given(owner: Owner, ana: Entity, acme: Entity) -> None:
+def test_creating_again_extends_the_existing_relationship(owner: Owner, ana: Entity, acme: Entity) -> None:
     first = join(owner, ana, acme, weight=0.5, properties={"since": "May", "role": "clerk"})
 
     again = join(owner, ana, acme, properties={"role": "head", "desk": 7})
@@ -99,10 +98,10 @@ def test_another_type_or_direction_is_another_relationship(owner: Owner, ana: En
     assert Link.objects.count() == 3
 
 
-def test_many_come_back_in_the_order_of_their_drafts(owner: Owner, ana: Entity, acme: Entity) -> None:
+def test_many_relationships_are_returned_in_the_order_of_their_drafts(owner: Owner, ana: Entity, acme: Entity) -> None:
     drafts = [between(ana, acme, type_, properties={"n": n}) for n, type_ in enumerate(["KNOWS", "A", "KNOWS", "Z"])]
 
-    links = create_relationships(owner, drafts, now=NOW)
+    links = [related.link for related in create_relationships(owner, drafts, now=NOW)]
 
     assert [found.type for found in links] == ["KNOWS", "A", "KNOWS", "Z"]
     assert links[0] == links[2]
@@ -110,29 +109,29 @@ def test_many_come_back_in_the_order_of_their_drafts(owner: Owner, ana: Entity, 
     assert Link.objects.count() == 3
 
 
-def test_none_make_none(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_no_drafts_create_nothing(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     with django_assert_num_queries(0):
         assert create_relationships(owner, [], now=NOW) == []
 
 
 @pytest.mark.parametrize("type_", ["", "knows", "1A", "_A", "A B", "A" * 51, "A\n", *sorted(STRUCTURAL_TYPES)])
-def test_types_are_capitals_and_not_the_services_own(owner: Owner, ana: Entity, acme: Entity, type_: str) -> None:
+def test_malformed_and_reserved_types_are_refused(owner: Owner, ana: Entity, acme: Entity, type_: str) -> None:
     with pytest.raises(Unprocessable):
         join(owner, ana, acme, type=type_)
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.2, float("nan")])
-def test_weights_are_from_0_to_1(owner: Owner, ana: Entity, acme: Entity, weight: float) -> None:
+def test_weights_out_of_bounds_are_refused(owner: Owner, ana: Entity, acme: Entity, weight: float) -> None:
     with pytest.raises(Unprocessable):
         join(owner, ana, acme, weight=weight)
 
 
-def test_nothing_has_a_relationship_with_itself(owner: Owner, ana: Entity) -> None:
+def test_an_entity_cannot_have_a_relationship_with_itself(owner: Owner, ana: Entity) -> None:
     with pytest.raises(Unprocessable):
         join(owner, ana, ana)
 
 
-def test_properties_do_not_grow_for_ever(owner: Owner, ana: Entity, acme: Entity) -> None:
+def test_properties_have_a_maximum_size(owner: Owner, ana: Entity, acme: Entity) -> None:
     join(owner, ana, acme, properties={"a": "ä" * 20_000})
 
     with pytest.raises(TooLarge):
@@ -158,7 +157,7 @@ Ends = Callable[[Owner, Account], Memory]
     ],
     ids=["unknown", "stranger's", "colleague's", "user's", "archived", "quarantined", "expired", "no entity"],
 )
-def test_what_is_no_entity_of_the_holders_is_refused_in_the_same_words(
+def test_entities_of_others_are_refused_like_unknown_ones(
     owner: Owner, ana: Entity, stranger: Account, end: Ends
 ) -> None:
     other = end(owner, stranger)
@@ -170,14 +169,14 @@ def test_what_is_no_entity_of_the_holders_is_refused_in_the_same_words(
     assert not Link.objects.exists()
 
 
-def test_a_users_entities_are_related_whichever_agent_learnt_them(owner: Owner, colleague: Owner) -> None:
+def test_agents_of_a_user_may_relate_its_entities(owner: Owner, colleague: Owner) -> None:
     ana = entity(replace(owner, user_id="u"), "Ana")
     acme = entity(replace(colleague, user_id="u"), "Acme")
 
     assert join(replace(owner, user_id="u"), ana, acme).is_new
 
 
-def test_the_account_relates_what_is_of_one_holder(owner: Owner, colleague: Owner, whole_account: Owner) -> None:
+def test_the_account_may_relate_entities_of_one_holder(owner: Owner, colleague: Owner, whole_account: Owner) -> None:
     mine, theirs = [entity(owner, name) for name in ("a", "b")], entity(colleague, "c")
 
     assert join(whole_account, *mine).is_new
@@ -185,7 +184,7 @@ def test_the_account_relates_what_is_of_one_holder(owner: Owner, colleague: Owne
         join(whole_account, mine[0], theirs)
 
 
-def test_a_relationship_is_seen_by_who_sees_both_ends(
+def test_a_relationship_is_visible_to_owners_that_see_both_ends(
     owner: Owner, colleague: Owner, whole_account: Owner, stranger: Account, ana: Entity, acme: Entity
 ) -> None:
     made = join(owner, ana, acme).link
@@ -197,7 +196,7 @@ def test_a_relationship_is_seen_by_who_sees_both_ends(
             find_relationship(other, made.id, now=NOW)
 
 
-def test_a_relationship_goes_with_an_end_that_is_not_live(owner: Owner, ana: Entity, acme: Entity) -> None:
+def test_a_relationship_is_hidden_with_either_end(owner: Owner, ana: Entity, acme: Entity) -> None:
     made = join(owner, ana, acme).link
 
     Memory.objects.filter(id=acme.id).update(archived=True)
@@ -207,7 +206,7 @@ def test_a_relationship_goes_with_an_end_that_is_not_live(owner: Owner, ana: Ent
         find_relationship(owner, made.id, now=NOW)
 
 
-def test_links_of_the_service_are_no_relationships(owner: Owner, ana: Entity, acme: Entity) -> None:
+def test_reserved_links_are_not_relationships(owner: Owner, ana: Entity, acme: Entity) -> None:
     merged = link(ana, acme, "MERGED_INTO")
     link(node(owner, "a fact", kind=Kind.FACT), ana, "CLAIMS")
 
@@ -225,7 +224,7 @@ def test_lists_look_in_the_active_channel_and_the_global_one(owner: Owner) -> No
     assert find_relationship(owner, made.id, now=NOW) == made
 
 
-def test_who_holds_the_entities_deletes_what_is_between_them(
+def test_the_holder_of_the_entities_may_delete_their_relationship(
     owner: Owner, whole_account: Owner, ana: Entity, acme: Entity
 ) -> None:
     for deleter in (owner, whole_account):
@@ -238,7 +237,9 @@ def test_who_holds_the_entities_deletes_what_is_between_them(
     assert Entity.objects.count() == 2
 
 
-def test_who_only_sees_the_entities_deletes_nothing(owner: Owner, colleague: Owner, ana: Entity, acme: Entity) -> None:
+def test_an_owner_that_only_sees_the_entities_cannot_delete_their_relationship(
+    owner: Owner, colleague: Owner, ana: Entity, acme: Entity
+) -> None:
     made = join(owner, ana, acme).link
     with pytest.raises(Forbidden):
         delete_relationship(replace(owner, user_id="u"), made.id, now=NOW)
@@ -248,25 +249,25 @@ def test_who_only_sees_the_entities_deletes_nothing(owner: Owner, colleague: Own
     assert Link.objects.filter(id=made.id).exists()
 
 
-def test_the_audit_log_tells_what_happened_and_no_property(owner: Owner, ana: Entity, acme: Entity) -> None:
+def test_the_audit_log_records_operations_and_no_properties(owner: Owner, ana: Entity, acme: Entity) -> None:
     made = join(owner, ana, acme, properties={"secret": "word"}).link
     delete_relationship(owner, made.id, now=NOW)
 
-    told = AuditEntry.objects.filter(affected_ids=[str(made.id)]).order_by("id")
+    entries = AuditEntry.objects.filter(affected_ids=[str(made.id)]).order_by("id")
 
-    assert list(told.values_list("operation", "memory_type")) == [("store", "semantic"), ("delete", "semantic")]
-    assert not any("secret" in str(entry.__dict__) for entry in told)
+    assert list(entries.values_list("operation", "memory_type")) == [("store", "semantic"), ("delete", "semantic")]
+    assert not any("secret" in str(entry.__dict__) for entry in entries)
 
 
-def test_a_walk_is_told_to_an_audit_log_that_keeps_reads(
+def test_a_walk_is_recorded_if_the_audit_log_keeps_reads(
     owner: Owner, ana: Entity, empty_redis: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "AUDIT_LEVEL", "reads")
 
     explore_graph(owner, [ana.id], depth=1, now=NOW)
 
-    told = told_read()
-    assert (told.operation, told.affected_ids, told.result_count) == ("retrieve", [str(ana.id)], 1)
+    entry = told_read()
+    assert (entry.operation, entry.affected_ids, entry.result_count) == ("retrieve", [str(ana.id)], 1)
 
 
 def test_reads_and_writes_cost_as_many_queries_as_stated(
@@ -276,7 +277,7 @@ def test_reads_and_writes_cost_as_many_queries_as_stated(
 
     # the ends locked, the links stored, the audit entry, and a savepoint around them
     with django_assert_num_queries(5):
-        made = relate(owner, drafts, now=NOW)
+        made = create_relationships(owner, drafts, now=NOW)
     with django_assert_num_queries(1):
         find_relationship(owner, made[0].link.id, now=NOW)
     with django_assert_num_queries(6):
@@ -299,7 +300,7 @@ def test_an_entity_that_is_being_deleted_gets_no_relationship(owner: Owner, star
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_who_make_the_same_at_once_make_one(owner: Owner, start_beside: Start) -> None:
+def test_concurrent_calls_create_one_relationship(owner: Owner, start_beside: Start) -> None:
     ana, acme = entity(owner, "Ana"), entity(owner, "Acme")
 
     with transaction.atomic():

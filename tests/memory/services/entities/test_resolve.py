@@ -1,4 +1,4 @@
-"""Names that are nearly the same: which are taken for one another, by how they are written and by what they mean."""
+"""Names that are nearly the same: which count as misspellings, by their letters and their meaning."""
 
 from dataclasses import replace
 
@@ -8,19 +8,20 @@ from pytest_django import DjangoAssertNumQueries
 from memory.models import Entity
 from memory.owner import Owner
 from memory.providers.embeddings.local import LocalEmbeddings
-from memory.services.embedding.embed import Embedded
+from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.change import remove_entity
-from memory.services.entities.learn import EntityDraft, entity_text, upsert_entity
+from memory.services.entities.learn import EntityDraft, upsert_entity
 from memory.services.entities.merge import merge_entities
 from memory.services.entities.resolve import (
     FUZZY_NAME_SCORE,
     FUZZY_SIMILARITY,
-    find_misspelt,
-    is_misspelt,
-    is_nearly,
-    name_score,
-    words_of,
+    differs_by_one_letter,
+    find_misspelt_entities,
+    is_misspelling,
+    name_similarity,
+    split_name,
 )
+from memory.services.entities.store import entity_text
 from memory.services.memories.correct import mark_memories
 from memory_project.embedded.models import BUNDLED_MODEL, find_bundled_folder
 from tests.memory.entities import entities_of, entity_of, meet
@@ -85,17 +86,17 @@ def minilm(tmp_path_factory: pytest.TempPathFactory) -> LocalEmbeddings:
 
 
 def met_as(owner: Owner, minilm: LocalEmbeddings, name: str, type_: str, description: str = "") -> Entity:
-    """Upserted with the vector that the shipped model makes of it."""
+    """Upsert an entity with the vector that the shipped model makes of it."""
     text = entity_text(name, [], description)
     [vector] = minilm.embed([text], deadline_seconds=None)
-    embedded = Embedded(model=minilm.model, width=minilm.width, vectors={text: vector})
+    embedded = EmbeddedTexts(model=minilm.model, width=minilm.width, vectors={text: vector})
     draft = EntityDraft(name=name, type=type_, description=description)
     return upsert_entity(owner, draft, embedded=embedded, now=NOW).entity
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("name", "other", "type_"), ONE)
-def test_a_misspelling_is_taken_for_the_same(
+def test_a_misspelling_resolves_to_the_entity(
     owner: Owner, minilm: LocalEmbeddings, name: str, other: str, type_: str
 ) -> None:
     first = met_as(owner, minilm, name, type_)
@@ -104,9 +105,10 @@ def test_a_misspelling_is_taken_for_the_same(
     assert Entity.objects.get().names == [name, other]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize(("name", "other", "type_"), TWO)
-def test_names_of_two_are_not_taken_for_one(
+def test_different_names_do_not_resolve_to_one_entity(
     owner: Owner, minilm: LocalEmbeddings, name: str, other: str, type_: str
 ) -> None:
     for first, second in ((name, other), (other, name)):
@@ -114,7 +116,7 @@ def test_names_of_two_are_not_taken_for_one(
 
 
 @pytest.mark.django_db
-def test_what_is_known_of_them_tells_two_apart(owner: Owner, minilm: LocalEmbeddings) -> None:
+def test_descriptions_keep_similar_names_apart(owner: Owner, minilm: LocalEmbeddings) -> None:
     plumber = met_as(owner, minilm, "Jon Smith", "person", "A plumber from Leeds.")
 
     assert met_as(owner, minilm, "John Smith", "person", "The chief executive of Acme.") != plumber
@@ -139,11 +141,11 @@ def test_what_is_known_of_them_tells_two_apart(owner: Owner, minilm: LocalEmbedd
         ("???", "!!!", 100.0, False),
     ],
 )
-def test_how_alike_names_are_written(name: str, other: str, score: float, misspelt: bool) -> None:
+def test_name_similarity_and_misspellings(name: str, other: str, score: float, misspelt: bool) -> None:
     for pair in ((name, other), (other, name)):
-        assert name_score(*pair) == pytest.approx(score)
-        assert is_misspelt(*pair) is misspelt
-        assert is_nearly(*pair) is (misspelt and score >= FUZZY_NAME_SCORE)
+        assert name_similarity(*pair) == pytest.approx(score)
+        assert differs_by_one_letter(*pair) is misspelt
+        assert is_misspelling(*pair) is (misspelt and score >= FUZZY_NAME_SCORE)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_how_alike_names_are_written(name: str, other: str, score: float, misspe
     [("José J. García-Ruiz", "jose j garcia ruiz"), ("AT&T", "at&t"), ("C++", "c++"), ("Ｆｕｌｌ", "full")],
 )
 def test_the_words_of_a_name(name: str, words: str) -> None:
-    assert " ".join(words_of(name)) == words
+    assert " ".join(split_name(name)) == words
 
 
 # cos 0.5 is 0.878, cos 0.6 is 0.825
@@ -165,14 +167,14 @@ def test_meaning_must_agree_as_well(owner: Owner, angle: float | None, is_same: 
 
 
 @pytest.mark.django_db
-def test_what_has_no_vector_is_taken_for_nothing(owner: Owner) -> None:
+def test_a_name_without_a_vector_resolves_to_nothing(owner: Owner) -> None:
     meet(owner, "Jon Smith")
 
     assert meet(owner, "John Smith", angle=0.0).is_new
 
 
 @pytest.mark.django_db
-def test_aliases_are_compared_as_well_and_the_nearest_in_meaning_counts(owner: Owner) -> None:
+def test_aliases_are_compared_and_the_nearest_in_meaning_wins(owner: Owner) -> None:
     meet(owner, "Boss", aliases=["Jon Smith"], angle=0.4)
     near = entity_of(owner, "Chief", aliases=["Johhn Smith"], angle=0.1)
 
@@ -180,7 +182,7 @@ def test_aliases_are_compared_as_well_and_the_nearest_in_meaning_counts(owner: O
 
 
 @pytest.mark.django_db
-def test_what_is_of_another_type_holder_or_channel_or_gone_is_no_candidate(owner: Owner) -> None:
+def test_entities_of_another_type_holder_or_channel_are_no_candidates(owner: Owner) -> None:
     meet(owner, "Jon Smith", type="place", angle=0.0)
     for other in (
         replace(owner, agent_id="other"),
@@ -197,7 +199,7 @@ def test_what_is_of_another_type_holder_or_channel_or_gone_is_no_candidate(owner
 
 
 @pytest.mark.django_db
-def test_a_quarantined_one_is_no_candidate(owner: Owner) -> None:
+def test_a_quarantined_entity_is_no_candidate(owner: Owner) -> None:
     quarantined = entity_of(owner, "Jon Smith", angle=0.0)
     mark_memories(owner, [quarantined.id], mark="quarantine", now=NOW)
 
@@ -205,6 +207,8 @@ def test_a_quarantined_one_is_no_candidate(owner: Owner) -> None:
 
 
 @pytest.mark.django_db
-def test_nothing_that_is_sought_costs_nothing(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_looking_for_no_names_takes_no_statement(
+    owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     with django_assert_num_queries(0):
-        assert find_misspelt(owner, [], model=NOTHING.model) == []
+        assert find_misspelt_entities(owner, [], model=NOTHING.model) == []

@@ -1,4 +1,4 @@
-"""Facts that several learn or change at once: one is first, and the others find what it made of them."""
+"""Facts that several callers learn or change concurrently: one is first, the others see its result."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -60,7 +60,7 @@ def learn_beside(owner: Owner, claim: str = CLAIM, **fields: Any) -> Callable[[]
     return lambda: over_own_connection(lambda: tell(owner, claim, **fields).is_new)
 
 
-def test_many_who_learn_the_same_at_once_learn_one_fact(owner: Owner) -> None:
+def test_concurrent_learners_of_one_claim_store_one_fact(owner: Owner) -> None:
     with ThreadPoolExecutor(8) as pool:
         learners = [pool.submit(learn_beside(owner, confidence=0.5 + number / 20)) for number in range(8)]
         new = [learner.result(PATIENCE_SECONDS) for learner in learners]
@@ -73,11 +73,11 @@ def test_many_who_learn_the_same_at_once_learn_one_fact(owner: Owner) -> None:
     assert [version.retracted_at is None for version in versions].count(True) == 1
 
 
-def test_many_who_learn_the_same_facts_in_any_order_wait_for_each_other_and_not_for_ever(owner: Owner) -> None:
-    said = [f"number {number}" for number in range(6)]
+def test_learning_the_same_facts_in_any_order_does_not_deadlock(owner: Owner) -> None:
+    sources = [f"number {number}" for number in range(6)]
 
     def learn(start: int) -> None:
-        drafts = [fact_draft(claim) for claim in said[start:] + said[:start]]
+        drafts = [fact_draft(claim) for claim in sources[start:] + sources[:start]]
         over_own_connection(lambda: learn_facts(owner, drafts, embedded=NOTHING, now=NOW))
 
     with ThreadPoolExecutor(4) as pool:
@@ -86,9 +86,7 @@ def test_many_who_learn_the_same_facts_in_any_order_wait_for_each_other_and_not_
     assert Fact.objects.count() == 6
 
 
-def test_an_entity_that_goes_while_a_fact_is_learnt_about_it_is_missed(
-    owner: Owner, ana: Entity, start_beside: Start
-) -> None:
+def test_a_fact_about_an_entity_deleted_meanwhile_is_refused(owner: Owner, ana: Entity, start_beside: Start) -> None:
     with transaction.atomic():
         mark_memories(owner, [ana.id], mark="archive", now=NOW)
         learner = start_beside(learn_beside(owner, entity_ids=[ana.id]))
@@ -98,7 +96,7 @@ def test_an_entity_that_goes_while_a_fact_is_learnt_about_it_is_missed(
     assert not Fact.objects.exists()
 
 
-def test_what_is_superseded_while_it_is_told_again_is_learnt_anew(owner: Owner, start_beside: Start) -> None:
+def test_a_fact_superseded_while_it_is_repeated_is_learned_as_a_new_one(owner: Owner, start_beside: Start) -> None:
     fact = know(owner)
 
     with transaction.atomic():
@@ -109,7 +107,7 @@ def test_what_is_superseded_while_it_is_told_again_is_learnt_anew(owner: Owner, 
     assert Fact.objects.count() == 3
 
 
-def test_who_learns_what_another_is_about_to_learn_waits_and_finds_it(owner: Owner, start_beside: Start) -> None:
+def test_learning_waits_for_a_concurrent_learner_and_finds_its_fact(owner: Owner, start_beside: Start) -> None:
     with transaction.atomic():
         know(owner)
         learner = start_beside(learn_beside(owner))
@@ -118,7 +116,7 @@ def test_who_learns_what_another_is_about_to_learn_waits_and_finds_it(owner: Own
 
 
 @pytest.mark.parametrize("second", [supersede, replace])
-def test_of_two_who_follow_a_fact_at_once_one_wins(
+def test_only_one_of_two_concurrent_successors_wins(
     owner: Owner, start_beside: Start, second: Callable[[Owner, Fact], Fact]
 ) -> None:
     fact = know(owner)
@@ -134,7 +132,7 @@ def test_of_two_who_follow_a_fact_at_once_one_wins(
 
 
 @pytest.mark.parametrize("second", [retract, reject])
-def test_who_takes_back_what_is_being_superseded_takes_back_what_is_left(
+def test_retracting_a_fact_that_is_being_superseded_retracts_the_rest(
     owner: Owner, start_beside: Start, second: Callable[[Owner, Fact], Fact]
 ) -> None:
     fact = know(owner)
@@ -149,20 +147,20 @@ def test_who_takes_back_what_is_being_superseded_takes_back_what_is_left(
     assert rows.filter(text=MUNICH, status="active").count() == 1
 
 
-def test_who_refers_to_a_turn_keeps_no_fact_waiting_that_will_refer_to_it(owner: Owner, ana: Entity) -> None:
-    """It might want the fact next: the two would wait for each other for ever."""
+def test_referring_to_a_turn_does_not_block_other_facts_that_refer_to_it(owner: Owner, ana: Entity) -> None:
+    """A transaction that refers to the turn might lock the fact next: the two would deadlock."""
     fact = know(owner, entity_ids=[ana.id])
-    said = say(owner, turn("I live in Munich.")).turns[0]
-    draft = fact_draft(MUNICH, turn_ids=[said.id])
+    sources = say(owner, turn("I live in Munich.")).turns[0]
+    draft = fact_draft(MUNICH, turn_ids=[sources.id])
 
     with transaction.atomic():
-        insert_links(owner.account_id, [NewLink(source_id=said.id, type=MENTIONS, target_id=ana.id)])
+        insert_links(owner.account_id, [NewLink(source_id=sources.id, type=MENTIONS, target_id=ana.id)])
         new = do_beside(lambda: supersede_fact(owner, fact.id, draft, embedded=NOTHING, now=NOW))
 
-    assert new.source_turn_id == said.id
+    assert new.source_turn_id == sources.id
 
 
-def test_two_corrections_to_one_claim_make_it_once(owner: Owner, start_beside: Start) -> None:
+def test_of_two_corrections_to_one_claim_the_second_is_refused(owner: Owner, start_beside: Start) -> None:
     fact, other = know(owner), know(owner, "Ana lives in Bern.")
 
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""What takes a fact's place: of several at once, of what was over long ago, and told again afterwards."""
+"""Successors of facts: of several facts, of facts that were over long ago, and learned again afterwards."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from memory.errors import Conflict, Unprocessable
 from memory.models import AuditEntry, Fact, Link
 from memory.owner import Owner
-from memory.services.facts.list import read_history
+from memory.services.facts.store import read_fact_history
 from memory.services.facts.supersede import correct_fact, replace_wrong_fact, retract_fact, supersede_fact
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
@@ -36,7 +36,7 @@ def replace_wrong(owner: Owner, fact: Fact, *also: Fact, **fields: Any) -> Fact:
 
 
 @BOTH
-def test_one_fact_takes_the_place_of_several(owner: Owner, atlas: Owner, follow: Any) -> None:
+def test_one_fact_can_replace_several(owner: Owner, atlas: Owner, follow: Any) -> None:
     first, second, third = know(owner), know(atlas), know(owner, "Ana lives in Bern.")
     also = [second.id, third.id, second.id]
 
@@ -44,14 +44,14 @@ def test_one_fact_takes_the_place_of_several(owner: Owner, atlas: Owner, follow:
 
     assert claims(atlas, now=day(1)) == [MUNICH]
     assert [reread(atlas, each).status for each in (first, second, third)] == ["superseded"] * 3
-    assert set(read_history(new).supersedes) == {first.id, second.id, third.id}
+    assert set(read_fact_history(new).supersedes) == {first.id, second.id, third.id}
     assert AuditEntry.objects.filter(operation="supersede").get().affected_ids == [
         str(each.id) for each in (new, first, second, third)
     ]
 
 
 @BOTH
-def test_of_several_all_are_changed_or_none(owner: Owner, follow: Any) -> None:
+def test_several_facts_are_replaced_all_or_none(owner: Owner, follow: Any) -> None:
     first, second = know(owner), know(owner, "Ana lives in Bern.")
     retract_fact(owner, second.id, now=NOW)
 
@@ -61,33 +61,33 @@ def test_of_several_all_are_changed_or_none(owner: Owner, follow: Any) -> None:
     assert claims(owner) == [CLAIM]
 
 
-def test_it_is_about_what_all_of_them_were_about(owner: Owner) -> None:
+def test_a_successor_is_about_the_entities_of_all_replaced_facts(owner: Owner) -> None:
     ana, bern = entity_of(owner, "Ana"), entity_of(owner, "Bern", type="place")
     first, second = know(owner, entity_ids=[ana.id]), know(owner, "Bern is hers.", entity_ids=[bern.id, ana.id])
 
     new = supersede(owner, first, MUNICH, second)
 
-    assert set(read_history(new).entities) == {ana.id, bern.id}
+    assert set(read_fact_history(new).entities) == {ana.id, bern.id}
 
 
 @pytest.mark.parametrize(("starts", "begins"), [((day(-3), day(-9)), day(-9)), ((day(-3), None), None)])
-def test_what_was_wrong_is_replaced_from_where_the_first_of_it_held(owner: Owner, starts: Any, begins: Any) -> None:
+def test_wrong_facts_are_replaced_from_the_earliest_start(owner: Owner, starts: Any, begins: Any) -> None:
     wrong = [know(owner, f"number {number}", valid_from=start) for number, start in enumerate(starts)]
 
     assert replace_wrong(owner, *wrong).valid_from == begins
 
 
-def test_what_supersedes_a_global_fact_is_global_whoever_says_it_where(owner: Owner, atlas: Owner) -> None:
+def test_a_successor_of_a_global_fact_is_global_from_any_agent_and_channel(owner: Owner, atlas: Owner) -> None:
     assert supersede(atlas, know(owner)).channel == "_global"
 
 
-def test_what_was_over_before_the_wrong_one_began_does_not_begin_with_it(owner: Owner) -> None:
+def test_a_successor_that_ended_before_the_wrong_fact_began_has_no_start(owner: Owner) -> None:
     new = replace_wrong(owner, know(owner, valid_from=day(-9)), temporal="past", valid_to=day(-9))
 
     assert (new.valid_from, new.valid_to) == (None, day(-9))
 
 
-def test_what_was_over_before_does_not_begin_when_it_is_told(owner: Owner) -> None:
+def test_a_successor_that_is_over_already_has_no_start(owner: Owner) -> None:
     old = know(owner)
 
     new = supersede(owner, old, "Ana lived in Munich.", temporal="past", valid_to=day(-9))
@@ -96,7 +96,7 @@ def test_what_was_over_before_does_not_begin_when_it_is_told(owner: Owner) -> No
 
 
 @BOTH
-def test_what_is_said_to_end_before_it_begins_is_refused(owner: Owner, follow: Any) -> None:
+def test_a_successor_that_ends_before_it_begins_is_refused(owner: Owner, follow: Any) -> None:
     old = know(owner)
 
     draft = fact_draft(MUNICH, valid_from=day(-8), valid_to=day(-9))
@@ -106,7 +106,7 @@ def test_what_is_said_to_end_before_it_begins_is_refused(owner: Owner, follow: A
     assert reread(owner, old).status == "active"
 
 
-def test_what_was_superseded_is_known_again_by_its_times(owner: Owner) -> None:
+def test_a_superseded_fact_is_known_by_its_times(owner: Owner) -> None:
     old = know(owner)
     supersede(owner, old, valid_from=day(-9))
 
@@ -117,7 +117,7 @@ def test_what_was_superseded_is_known_again_by_its_times(owner: Owner) -> None:
     assert tell(owner, valid_to=day(-8)).is_new
 
 
-def test_what_was_superseded_stays_itself_where_another_has_its_times(owner: Owner) -> None:
+def test_a_superseded_fact_keeps_its_id_as_identity_if_another_has_its_times(owner: Owner) -> None:
     known = know(owner, valid_to=day(-9))
     old = know(owner)
 
@@ -127,7 +127,7 @@ def test_what_was_superseded_stays_itself_where_another_has_its_times(owner: Own
     assert reread(owner, old).status == "superseded"
 
 
-def test_what_was_superseded_is_known_by_what_it_was_corrected_to(owner: Owner) -> None:
+def test_a_superseded_fact_is_known_by_its_corrected_claim(owner: Owner) -> None:
     old = know(owner)
     supersede(owner, old, valid_from=day(-9))
 
@@ -137,7 +137,7 @@ def test_what_was_superseded_is_known_by_what_it_was_corrected_to(owner: Owner) 
     assert not tell(owner, valid_to=day(-7)).is_new
 
 
-def test_what_ended_may_be_told_with_its_end(owner: Owner) -> None:
+def test_a_closed_fact_is_known_when_learned_with_its_end(owner: Owner) -> None:
     old = know(owner)
 
     same = supersede(owner, old, CLAIM, valid_to=day(1))

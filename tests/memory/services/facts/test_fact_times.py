@@ -1,5 +1,4 @@
-"""Two times of facts: whatever is learnt, superseded, corrected, retracted and rejected, any two moments are answered
-as by a naive model, which keeps all beliefs in a list."""
+"""Validity and belief times of facts: after any history of operations, reads match a naive list of beliefs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,13 +9,14 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.db import transaction
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.errors import Conflict, MemoryServiceError, Unprocessable
 from memory.models import Fact
 from memory.owner import Owner
-from memory.services.facts.learn import learn_fact, visible_facts
+from memory.services.facts.learn import learn_fact
+from memory.services.facts.store import visible_facts
 from memory.services.facts.supersede import (
     correct_fact,
     reject_fact,
@@ -26,6 +26,7 @@ from memory.services.facts.supersede import (
 )
 from tests.memory.episodes import NOTHING
 from tests.memory.facts import fact_draft
+from tests.properties import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -33,13 +34,13 @@ BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 DAYS = range(7)
 
 
-def moment(number: int) -> datetime:
+def time_of(number: int) -> datetime:
     return BEGINNING + timedelta(days=number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belief:
-    """What was held true, from `recorded` until `retracted`."""
+    """Values that were believed from `recorded` until `retracted`."""
 
     claim: str
     confidence: float
@@ -55,13 +56,13 @@ class Belief:
         return is_true and self.recorded <= known_at and (self.retracted is None or known_at < self.retracted)
 
     @property
-    def told(self) -> tuple[str, float, datetime | None, datetime | None]:
+    def values(self) -> tuple[str, float, datetime | None, datetime | None]:
         return self.claim, self.confidence, self.starts, self.ends
 
 
 @dataclass(slots=True, kw_only=True)
 class NaiveFact:
-    """`known_as` is what makes it the same again: claim and times; None for what is only itself."""
+    """A fact and its beliefs. `known_as` is what identifies it: claim and times; None if only its id does."""
 
     id: UUID
     status: str = "active"
@@ -83,9 +84,9 @@ class NaiveFact:
 
     def believe(self, at: datetime, **changes: Any) -> None:
         at = max(at, self.last.recorded)
-        told = {name: getattr(self.last, name) for name in ("claim", "confidence", "starts", "ends")}
+        values = {name: getattr(self.last, name) for name in ("claim", "confidence", "starts", "ends")}
         self.beliefs[-1] = with_end(self.last, at)
-        self.beliefs.append(Belief(recorded=at, **(told | changes)))
+        self.beliefs.append(Belief(recorded=at, **(values | changes)))
 
 
 def with_end(belief: Belief, at: datetime) -> Belief:
@@ -111,7 +112,7 @@ class NaiveModel:
 
     def true_at(self, as_of: datetime, known_at: datetime | None) -> list[tuple[Any, ...]]:
         beliefs = [belief for fact in self.facts for belief in fact.beliefs if belief.holds(as_of, known_at)]
-        return sorted((belief.told for belief in beliefs), key=str)
+        return sorted((belief.values for belief in beliefs), key=str)
 
     def at(self, number: int) -> NaiveFact:
         """One of the active ones, if there are any; of all, for a negative number."""
@@ -130,37 +131,37 @@ class NaiveModel:
             raise Conflict(fact.status)
         return fact
 
-    def learn(self, said: dict[str, Any], *, fact_id: UUID, at: datetime) -> None:
-        if said["claim"] in self.rejected:
+    def learn(self, draft: dict[str, Any], *, fact_id: UUID, at: datetime) -> None:
+        if draft["claim"] in self.rejected:
             raise Conflict("rejected")
-        new = NaiveFact(id=fact_id, beliefs=[Belief(recorded=at, **said)])
+        new = NaiveFact(id=fact_id, beliefs=[Belief(recorded=at, **draft)])
         known = self.known(new.sameness)
         if known is None:
             new.known_as = new.sameness
             self.facts.append(new)
             return
-        starts = said["starts"]
+        starts = draft["starts"]
         is_earlier = known.last.starts is not None and (starts or at) < known.last.starts
-        if said["confidence"] > known.last.confidence or is_earlier:
-            confidence = max(said["confidence"], known.last.confidence)
+        if draft["confidence"] > known.last.confidence or is_earlier:
+            confidence = max(draft["confidence"], known.last.confidence)
             known.believe(at, confidence=confidence, starts=starts if is_earlier else known.last.starts)
 
     def known(self, sameness: tuple[Any, ...]) -> NaiveFact | None:
         return next((each for each in self.facts if each.known_as == sameness), None)
 
     def name(self, fact: NaiveFact) -> None:
-        """What was closed is known by its times, unless another is."""
+        """Let a closed fact be known by its times, unless another one is."""
         if fact.status == "active":
             fact.known_as = fact.sameness
         else:
             is_other = fact.last.ends is None or self.known(fact.sameness) not in (None, fact)
             fact.known_as = None if is_other else fact.sameness
 
-    def supersede(self, number: int, said: dict[str, Any], *, fact_id: UUID, at: datetime) -> None:
+    def supersede(self, number: int, draft: dict[str, Any], *, fact_id: UUID, at: datetime) -> None:
         old = self.active(number)
         at = max(at, old.last.recorded)
-        starts = said["starts"] or at
-        if said["claim"] in self.rejected:
+        starts = draft["starts"] or at
+        if draft["claim"] in self.rejected:
             raise Conflict("rejected")
         if old.last.starts is not None and starts <= old.last.starts:
             old.end("superseded", at)
@@ -169,25 +170,25 @@ class NaiveModel:
                 old.believe(at, ends=starts)
             old.status = "superseded"
             self.name(old)
-        self.learn(said | {"starts": beginning(said, starts)}, fact_id=fact_id, at=at)
+        self.learn(draft | {"starts": successor_start(draft, starts)}, fact_id=fact_id, at=at)
 
-    def replace(self, number: int, said: dict[str, Any], *, fact_id: UUID, at: datetime) -> None:
+    def replace(self, number: int, draft: dict[str, Any], *, fact_id: UUID, at: datetime) -> None:
         old = self.active(number)
         at = max(at, old.last.recorded)
-        if said["claim"] in self.rejected:
+        if draft["claim"] in self.rejected:
             raise Conflict("rejected")
         old.end("superseded", at)
-        self.learn(said | {"starts": beginning(said, old.last.starts)}, fact_id=fact_id, at=at)
+        self.learn(draft | {"starts": successor_start(draft, old.last.starts)}, fact_id=fact_id, at=at)
 
     def correct(self, number: int, changes: dict[str, Any], *, at: datetime) -> None:
         fact = self.believed(number)
-        told = dict(zip(("claim", "confidence", "starts", "ends"), fact.last.told, strict=True))
-        others = {name: value for name, value in changes.items() if value != told[name]}
+        values = dict(zip(("claim", "confidence", "starts", "ends"), fact.last.values, strict=True))
+        others = {name: value for name, value in changes.items() if value != values[name]}
         if not others:
             return
         if others.get("claim") in self.rejected:
             raise Conflict("rejected")
-        after = NaiveFact(id=fact.id, beliefs=[Belief(recorded=at, **(told | others))])
+        after = NaiveFact(id=fact.id, beliefs=[Belief(recorded=at, **(values | others))])
         check_span(after.last.starts, after.last.ends)
         if fact.status == "active" and self.known(after.sameness) not in (None, fact):
             raise Conflict("the same")
@@ -205,23 +206,23 @@ class NaiveModel:
                 fact.end("rejected", at)
 
 
-def beginning(said: dict[str, Any], starts: datetime | None) -> datetime | None:
-    """What is over by then, and does not say when it began, always was."""
-    is_over = starts is not None and said["ends"] is not None and said["ends"] <= starts
-    begins: datetime | None = said["starts"]
+def successor_start(draft: dict[str, Any], starts: datetime | None) -> datetime | None:
+    """Return the start of a successor: none if it is over by then and has no start of its own."""
+    is_over = starts is not None and draft["ends"] is not None and draft["ends"] <= starts
+    begins: datetime | None = draft["starts"]
     return begins or (None if is_over else starts)
 
 
 @st.composite
-def sayings(draw: st.DrawFn) -> dict[str, Any]:
+def drafts(draw: st.DrawFn) -> dict[str, Any]:
     starts = draw(st.sampled_from([None, *DAYS]))
     lasts = draw(st.sampled_from([None, None, 1, 3]))
     ends = None if lasts is None else (starts or 0) + lasts
     return {
         "claim": draw(st.sampled_from(["Ana lives in Berlin", "Ana lives in Munich", "Ana owns a boat"])),
         "confidence": draw(st.sampled_from([0.5, 0.7, 0.95])),
-        "starts": None if starts is None else moment(starts),
-        "ends": None if ends is None else moment(ends),
+        "starts": None if starts is None else time_of(starts),
+        "ends": None if ends is None else time_of(ends),
     }
 
 
@@ -230,19 +231,19 @@ changes = st.fixed_dictionaries(
     optional={
         "claim": st.sampled_from(["Ana lives in Berlin", "Ana lives in Hamburg"]),
         "confidence": st.sampled_from([0.5, 0.95]),
-        "starts": st.none() | st.sampled_from(DAYS).map(moment),
-        "ends": st.none() | st.sampled_from(DAYS).map(moment),
+        "starts": st.none() | st.sampled_from(DAYS).map(time_of),
+        "ends": st.none() | st.sampled_from(DAYS).map(time_of),
     },
 )
 numbers = st.sampled_from([0, 0, 0, 1, 1, 2, -1])
 steps = st.lists(
     st.tuples(
-        # mostly at the same time as the step before, or later; now and then a clock is behind
+        # mostly at the time of the previous step or later; sometimes a clock is behind
         st.sampled_from([0, 0, 1, 1, 2, -1]),
         st.one_of(
-            st.tuples(st.just("learn"), sayings()),
-            st.tuples(st.just("supersede"), numbers, sayings()),
-            st.tuples(st.just("replace"), numbers, sayings()),
+            st.tuples(st.just("learn"), drafts()),
+            st.tuples(st.just("supersede"), numbers, drafts()),
+            st.tuples(st.just("replace"), numbers, drafts()),
             st.tuples(st.just("correct"), numbers, changes),
             st.tuples(st.sampled_from(["retract", "retract", "retract", "reject"]), numbers),
         ),
@@ -250,12 +251,12 @@ steps = st.lists(
     min_size=5,
     max_size=12,
 )
-moments = st.tuples(st.sampled_from(DAYS), st.sampled_from([None, *DAYS]))
+times = st.tuples(st.sampled_from(DAYS), st.sampled_from([None, *DAYS]))
 
 
-def draft_of(said: dict[str, Any], fact_id: UUID) -> Any:
+def draft_of(draft: dict[str, Any], fact_id: UUID) -> Any:
     return fact_draft(
-        said["claim"], confidence=said["confidence"], valid_from=said["starts"], valid_to=said["ends"], id=fact_id
+        draft["claim"], confidence=draft["confidence"], valid_from=draft["starts"], valid_to=draft["ends"], id=fact_id
     )
 
 
@@ -263,7 +264,7 @@ COLUMNS = {"starts": "valid_from", "ends": "valid_to"}
 
 
 def act(owner: Owner, model: NaiveModel, step: tuple[Any, ...], *, fact_id: UUID, at: datetime) -> None:
-    """In the database. The model says which fact is meant."""
+    """Run the step in the database, on the fact that the model chooses."""
     name, *rest = step
     if name == "learn":
         learn_fact(owner, draft_of(rest[0], fact_id), embedded=NOTHING, now=at)
@@ -294,24 +295,24 @@ def refusal(act: Callable[[], None]) -> type[MemoryServiceError] | None:
     return None
 
 
-def told(fact: Fact) -> tuple[Any, ...]:
+def values(fact: Fact) -> tuple[Any, ...]:
     return fact.text, fact.confidence, fact.valid_from, fact.valid_to
 
 
-@settings(max_examples=15)
-@given(first=sayings(), history=steps, asked=st.lists(moments, min_size=10, max_size=16, unique=True))
-def test_any_two_moments_are_answered_as_by_a_list_of_beliefs(
+@examples(15)
+@given(first=drafts(), history=steps, asked=st.lists(times, min_size=10, max_size=16, unique=True))
+def test_reads_at_any_two_times_match_a_naive_list_of_beliefs(
     owner: Owner, first: dict[str, Any], history: list[tuple[int, tuple[Any, ...]]], asked: list[tuple[int, int | None]]
 ) -> None:
-    # knowledge of its own for each history
+    # another agent for each history
     owner, model, now = replace(owner, agent_id=uuid4().hex), NaiveModel(), 2
     for later, step in [(0, ("learn", first)), *history]:
         now = max(0, now + later)
         fact_id = uuid4()
-        refused = refusal(partial(act, owner, model, step, fact_id=fact_id, at=moment(now)))
-        assert refused is refusal(partial(act_naively, model, step, fact_id=fact_id, at=moment(now)))
+        refused = refusal(partial(act, owner, model, step, fact_id=fact_id, at=time_of(now)))
+        assert refused is refusal(partial(act_naively, model, step, fact_id=fact_id, at=time_of(now)))
 
     for day, known in asked:
-        as_of, known_at = moment(day), None if known is None else moment(known)
-        found = visible_facts(owner, as_of=as_of, known_at=known_at, now=moment(now))
-        assert sorted(map(told, found), key=str) == model.true_at(as_of, known_at)
+        as_of, known_at = time_of(day), None if known is None else time_of(known)
+        found = visible_facts(owner, as_of=as_of, known_at=known_at, now=time_of(now))
+        assert sorted(map(values, found), key=str) == model.true_at(as_of, known_at)

@@ -1,4 +1,4 @@
-"""Which facts are prominent, at the edge of each threshold, and what becomes of those that are."""
+"""Prominent facts, at the edge of each threshold, and how they are globalized."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +10,9 @@ from django.db.models import F
 
 from memory.models import AuditEntry, Fact, Link, Memory
 from memory.owner import Owner
-from memory.services.facts.globalize import Thresholds, find_prominent, promote_each
-from memory.services.facts.list import read_history
-from memory.services.facts.supersede import promote_fact, reject_fact, retract_fact
+from memory.services.facts.globalize import GlobalizeThresholds, find_prominent_facts, globalize_fact, globalize_facts
+from memory.services.facts.store import read_fact_history
+from memory.services.facts.supersede import reject_fact, retract_fact
 from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
@@ -21,7 +21,7 @@ from tests.memory.turns import say, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("embedding_server")]
 
-THRESHOLDS = Thresholds(promote_confidence=0.85, promote_access_count=5, promote_conversations=2)
+THRESHOLDS = GlobalizeThresholds(promote_confidence=0.85, promote_access_count=5, promote_conversations=2)
 
 
 @pytest.fixture
@@ -29,27 +29,27 @@ def atlas(owner: Owner) -> Owner:
     return replace(owner, channel="atlas")
 
 
-def told_in(owner: Owner, *conversation_ids: str) -> list[Any]:
-    said = [say(owner, turn("I live in Berlin."), conversation_id=each).turns[0] for each in conversation_ids]
-    return [each.id for each in said]
+def turns_in(owner: Owner, *conversation_ids: str) -> list[Any]:
+    turns = [say(owner, turn("I live in Berlin."), conversation_id=each).turns[0] for each in conversation_ids]
+    return [each.id for each in turns]
 
 
 def prominent(owner: Owner, claim: str = CLAIM, *, reads: int = 5, **fields: Any) -> Fact:
-    """Just so, unless `fields` of the draft say otherwise."""
-    wanted: dict[str, Any] = {"confidence": 0.85, "turn_ids": told_in(owner, "c1", "c2")} | fields
+    """Store a fact that is just prominent, unless `fields` of the draft make it differ."""
+    wanted: dict[str, Any] = {"confidence": 0.85, "turn_ids": turns_in(owner, "c1", "c2")} | fields
     fact = know(owner, claim, **wanted)
     Memory.objects.filter(id=fact.id).update(access_count=reads)
     return fact
 
 
 def found(**asked: Any) -> list[Fact]:
-    return find_prominent(
+    return find_prominent_facts(
         **{"after": None, "account_id": None, "limit": 10, "now": NOW, "thresholds": THRESHOLDS} | asked
     )
 
 
 def promote(*facts: Fact) -> Counter[str]:
-    return promote_each(facts or found(), now=NOW, thresholds=THRESHOLDS)
+    return globalize_facts(facts or found(), now=NOW, thresholds=THRESHOLDS)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_fact_is_prominent_from_each_threshold_on(atlas: Owner, fields: dict[s
 
 
 @pytest.mark.parametrize(
-    ("conversation_id", "told", "is_prominent"),
+    ("conversation_id", "conversation_ids", "is_prominent"),
     [
         ("", ("c1",), False),
         ("", ("c1", "c2"), True),
@@ -80,21 +80,21 @@ def test_a_fact_is_prominent_from_each_threshold_on(atlas: Owner, fields: dict[s
     ],
 )
 def test_conversations_are_its_own_and_those_of_its_turns(
-    atlas: Owner, conversation_id: str, told: tuple[str, ...], is_prominent: bool
+    atlas: Owner, conversation_id: str, conversation_ids: tuple[str, ...], is_prominent: bool
 ) -> None:
-    fact = prominent(atlas, turn_ids=told_in(atlas, *told))
+    fact = prominent(atlas, turn_ids=turns_in(atlas, *conversation_ids))
     Memory.objects.filter(id=fact.id).update(conversation_id=conversation_id)
 
     assert bool(found()) is is_prominent
 
 
-def test_what_no_conversation_has_to_tell_needs_none(atlas: Owner) -> None:
+def test_facts_need_no_conversation_if_the_threshold_is_zero(atlas: Owner) -> None:
     prominent(atlas, turn_ids=[])
 
     assert len(found(thresholds=replace(THRESHOLDS, promote_conversations=0))) == 1
 
 
-def test_only_what_is_live_believed_and_of_a_project_is_prominent(owner: Owner, atlas: Owner) -> None:
+def test_only_live_believed_facts_of_a_project_are_prominent(owner: Owner, atlas: Owner) -> None:
     prominent(owner, "It is known everywhere.")
     retracted = prominent(atlas, "It was retracted.")
     retract_fact(atlas, retracted.id, now=NOW)
@@ -105,7 +105,7 @@ def test_only_what_is_live_believed_and_of_a_project_is_prominent(owner: Owner, 
     assert found() == []
 
 
-def test_a_prominent_fact_is_promoted_once_with_its_evidence(atlas: Owner) -> None:
+def test_a_prominent_fact_is_globalized_once_with_its_evidence(atlas: Owner) -> None:
     of_ana = replace(atlas, user_id="ana")
     fact = prominent(of_ana, entity_ids=[entity_of(of_ana, "Ana").id])
 
@@ -115,27 +115,27 @@ def test_a_prominent_fact_is_promoted_once_with_its_evidence(atlas: Owner) -> No
     copy: Any = Fact.objects.get(channel="_global")
     assert (copy.text, copy.agent_id, copy.user_id, copy.confidence) == (CLAIM, "assistant", "ana", 0.85)
     assert copy.embed_after is None
-    history = read_history(reread(of_ana, copy))
-    assert (history.promoted_from, set(history.turns)) == ([fact.id], set(read_history(fact).turns))
+    history = read_fact_history(reread(of_ana, copy))
+    assert (history.promoted_from, set(history.turns)) == ([fact.id], set(read_fact_history(fact).turns))
     assert reread(of_ana, fact).status == "active"
 
 
 def test_the_audit_log_has_the_figures_and_the_thresholds(atlas: Owner) -> None:
     prominent(atlas, reads=7)
 
-    promote_each(found(), now=NOW, thresholds=replace(THRESHOLDS, promote_access_count=7))
+    globalize_facts(found(), now=NOW, thresholds=replace(THRESHOLDS, promote_access_count=7))
 
     entry = AuditEntry.objects.get(operation="promote")
-    assert (entry.actor, entry.agent_id, entry.promoted_from_channel) == ("job:promote", "assistant", "atlas")
+    assert (entry.actor, entry.agent_id, entry.promoted_from_channel) == ("job:globalize_facts", "assistant", "atlas")
     assert (entry.promotion_confidence, entry.promotion_access_count) == (0.85, 7)
     assert entry.promotion_conversation_count == 2
     asked = {"promote_confidence": 0.85, "promote_access_count": 7, "promote_conversations": 2}
     assert asked.items() <= entry.config_snapshot.items()
 
 
-def test_what_two_channels_know_becomes_one_copy(owner: Owner, atlas: Owner) -> None:
+def test_equal_facts_of_two_channels_become_one_copy(owner: Owner, atlas: Owner) -> None:
     prominent(atlas)
-    prominent(replace(owner, channel="borea"), confidence=0.95, turn_ids=told_in(owner, "c3", "c4"))
+    prominent(replace(owner, channel="borea"), confidence=0.95, turn_ids=turns_in(owner, "c3", "c4"))
 
     done = promote()
 
@@ -144,7 +144,7 @@ def test_what_two_channels_know_becomes_one_copy(owner: Owner, atlas: Owner) -> 
     assert (copy.confidence, Link.objects.filter(source=copy, type="PROMOTED_FROM").count()) == (0.95, 2)
 
 
-def test_an_archived_copy_is_there_again(owner: Owner, atlas: Owner) -> None:
+def test_an_archived_copy_is_restored(owner: Owner, atlas: Owner) -> None:
     known = know(owner)
     Memory.objects.filter(id=known.id).update(archived=True)
     prominent(atlas)
@@ -154,7 +154,7 @@ def test_an_archived_copy_is_there_again(owner: Owner, atlas: Owner) -> None:
     assert claims(owner) == [CLAIM]
 
 
-def test_what_global_does_not_take_is_refused_and_keeps_nobody_back(owner: Owner, atlas: Owner) -> None:
+def test_a_fact_that_global_refuses_does_not_hold_up_others(owner: Owner, atlas: Owner) -> None:
     rejected, hidden = know(owner, "It was rejected."), know(owner, "It is in quarantine.")
     prominent(atlas, "It is in quarantine.")
     reject_fact(owner, rejected.id, now=NOW)
@@ -166,7 +166,7 @@ def test_what_global_does_not_take_is_refused_and_keeps_nobody_back(owner: Owner
     assert claims(owner) == ["It is fine."]
 
 
-def test_what_changed_since_it_was_found_is_left(atlas: Owner) -> None:
+def test_a_fact_that_changed_since_it_was_found_is_skipped(atlas: Owner) -> None:
     fact = prominent(atlas)
     stale = found()
     Memory.objects.filter(id=fact.id).update(access_count=F("access_count") - 1)
@@ -182,7 +182,7 @@ def test_two_workers_and_a_client_make_one_copy(owner: Owner, atlas: Owner) -> N
         prominent(atlas, f"It is number {number}.")
     facts = found()
     by_hand: list[Any] = [
-        lambda fact=fact: promote_fact(atlas, fact.pk, reason="", embedded=NOTHING, now=NOW) and Counter()
+        lambda fact=fact: globalize_fact(atlas, fact.pk, reason="", embedded=NOTHING, now=NOW) and Counter()
         for fact in reversed(facts)
     ]
     acts = [lambda: promote(*facts), *by_hand, lambda: promote(*reversed(facts))]

@@ -1,4 +1,4 @@
-"""Facts: learnt once, about entities, from turns; read as of any moment by those who know them."""
+"""Learning facts about entities from turns, and reading them as of any time."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -12,7 +12,8 @@ from pytest_django import DjangoAssertNumQueries
 from memory.errors import Conflict, NotFound, Unprocessable
 from memory.models import Account, AuditEntry, Entity, Fact, FactVersion, Link, Memory, Participant
 from memory.owner import Owner
-from memory.services.facts.learn import find_fact, find_facts, learn_facts
+from memory.services.facts.learn import learn_facts
+from memory.services.facts.store import find_fact
 from memory.services.memories.correct import mark_memories
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
@@ -43,7 +44,7 @@ def links(fact: Fact, link_type: str) -> list[Any]:
     )
 
 
-def test_what_is_learnt_is_believed_and_true_now(owner: Owner) -> None:
+def test_a_learned_fact_is_believed_and_true_now(owner: Owner) -> None:
     learnt = tell(owner, confidence=0.8)
 
     assert learnt.is_new
@@ -66,27 +67,27 @@ def test_what_is_learnt_is_believed_and_true_now(owner: Owner) -> None:
     ],
     ids=str,
 )
-def test_confidence_follows_from_certainty_unless_it_is_given(
+def test_certainty_implies_confidence_unless_that_is_given(
     owner: Owner, given: dict[str, Any], confidence: float
 ) -> None:
     assert know(owner, **given).confidence == confidence
 
 
 @pytest.mark.parametrize("again", [CLAIM, "ana lives in  Berlin!", "ANA LIVES IN BERLIN"])
-def test_what_is_known_comes_back_as_it_is(owner: Owner, again: str) -> None:
-    first, told = tell(owner), tell(owner, again, now=day(1))
+def test_a_known_claim_returns_the_existing_fact(owner: Owner, again: str) -> None:
+    first, repeated = tell(owner), tell(owner, again, now=day(1))
 
-    assert (told.fact.id, told.is_new, told.fact.text) == (first.fact.id, False, CLAIM)
+    assert (repeated.fact.id, repeated.is_new, repeated.fact.text) == (first.fact.id, False, CLAIM)
     assert Fact.objects.count() == FactVersion.objects.count() == 1
 
 
-def test_what_is_told_again_with_more_confidence_is_believed_more(owner: Owner) -> None:
+def test_learning_again_with_more_confidence_raises_it(owner: Owner) -> None:
     fact = know(owner, confidence=0.5)
 
     for confidence in (0.7, 0.6):
-        told = know(owner, confidence=confidence, now=day(1))
+        repeated = know(owner, confidence=confidence, now=day(1))
 
-    assert told.confidence == reread(owner, fact).confidence == 0.7
+    assert repeated.confidence == reread(owner, fact).confidence == 0.7
     assert [(version.confidence, version.reason) for version in versions_of(fact)] == [
         (0.5, "learned"),
         (0.7, "confirmed"),
@@ -95,7 +96,7 @@ def test_what_is_told_again_with_more_confidence_is_believed_more(owner: Owner) 
     assert claims(owner, known_at=day(1), min_confidence=0.6) == [CLAIM]
 
 
-def test_what_is_told_to_have_begun_earlier_is_true_from_earlier_on(owner: Owner) -> None:
+def test_learning_again_with_an_earlier_start_extends_validity(owner: Owner) -> None:
     fact = know(owner, valid_from=day(10))
     assert claims(owner) == []
 
@@ -104,7 +105,7 @@ def test_what_is_told_to_have_begun_earlier_is_true_from_earlier_on(owner: Owner
     assert (reread(owner, fact).valid_from, claims(owner)) == (None, [CLAIM])
 
 
-def test_what_may_happen_twice_is_told_apart_by_its_times(owner: Owner) -> None:
+def test_dated_facts_with_other_times_are_other_facts(owner: Owner) -> None:
     trip: dict[str, Any] = {"temporal": "past", "valid_from": day(-9), "valid_to": day(-8)}
 
     again = [tell(owner, "Ana went to Rome.", **(trip | times)).is_new for times in ({}, {}, {"valid_to": day(-7)})]
@@ -118,7 +119,7 @@ def test_the_same_claim_of_another_holder_or_channel_is_another_fact(owner: Owne
     assert [tell(each).is_new for each in owners] == [True] * 4
 
 
-def test_one_claim_told_twice_in_one_call_is_one_fact(owner: Owner) -> None:
+def test_a_claim_given_twice_in_one_call_is_one_fact(owner: Owner) -> None:
     drafts = [fact_draft(confidence=0.5), fact_draft("Ana has a dog."), fact_draft(confidence=0.9)]
 
     learnt = learn_facts(owner, drafts, embedded=NOTHING, now=NOW)
@@ -129,7 +130,7 @@ def test_one_claim_told_twice_in_one_call_is_one_fact(owner: Owner) -> None:
     assert stored.confidence == 0.9
 
 
-def test_nothing_is_learnt_from_nothing(owner: Owner) -> None:
+def test_no_drafts_learn_nothing(owner: Owner) -> None:
     assert learn_facts(owner, [], embedded=NOTHING, now=NOW) == []
 
 
@@ -143,7 +144,7 @@ def test_a_fact_is_about_entities_and_from_turns(owner: Owner, ana: Entity) -> N
     assert (fact.source_turn_id, fact.conversation_id) == (turns[0].id, "c1")
 
 
-def test_evidence_grows_when_it_is_told_again(owner: Owner, ana: Entity) -> None:
+def test_evidence_grows_when_a_fact_is_learned_again(owner: Owner, ana: Entity) -> None:
     turns = say(owner, turn("I moved to Berlin."), turn("Yes, Berlin.")).turns
 
     for each in (*turns, turns[0]):
@@ -153,7 +154,7 @@ def test_evidence_grows_when_it_is_told_again(owner: Owner, ana: Entity) -> None
     assert (links(fact, "ABOUT"), fact.source_turn_id) == ([ana.id], turns[0].id)
 
 
-def test_entities_of_others_and_what_is_none_are_refused(
+def test_entities_of_others_and_unknown_ids_are_refused(
     owner: Owner, colleague: Owner, stranger: Account, ana: Entity
 ) -> None:
     theirs = entity_of(Owner(account_id=stranger.id), "Ana")
@@ -177,10 +178,10 @@ def test_the_account_may_name_any_entity_of_its_own(whole_account: Owner, ana: E
 def test_turns_of_conversations_without_the_agent_are_refused(
     owner: Owner, colleague: Owner, stranger: Account, ana: Entity
 ) -> None:
-    said = say(colleague, turn("I moved to Berlin.")).turns[0]
+    source = say(colleague, turn("I moved to Berlin.")).turns[0]
     elsewhere = say(Owner(account_id=stranger.id, agent_id="assistant"), turn("I moved.")).turns[0]
 
-    for turn_id in (said.id, elsewhere.id, ana.id, uuid4()):
+    for turn_id in (source.id, elsewhere.id, ana.id, uuid4()):
         with pytest.raises(Unprocessable, match="there is no turn"):
             know(owner, turn_ids=[turn_id])
 
@@ -208,21 +209,21 @@ NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001
     ],
     ids=lambda change: str(change)[:40],
 )
-def test_what_no_fact_can_be_is_refused(owner: Owner, change: dict[str, Any]) -> None:
+def test_invalid_drafts_are_refused(owner: Owner, change: dict[str, Any]) -> None:
     with pytest.raises(Unprocessable):
         learn_facts(owner, [fact_draft("plain"), fact_draft(**change)], embedded=NOTHING, now=NOW)
 
     assert not Fact.objects.exists()
 
 
-def test_reads_are_of_the_moment_that_is_asked_for(owner: Owner) -> None:
+def test_reads_return_what_was_true_at_the_given_time(owner: Owner) -> None:
     know(owner, "was", valid_to=day(-1))
     know(owner, "is", valid_from=day(-1), valid_to=day(1))
     know(owner, "will be", valid_from=day(1), now=day(-3))
 
-    told = {number: claims(owner, as_of=day(number)) for number in (-2, -1, 0, 1)}
+    claims_by_day = {number: claims(owner, as_of=day(number)) for number in (-2, -1, 0, 1)}
 
-    assert told == {-2: ["was"], -1: ["is"], 0: ["is"], 1: ["will be"]}
+    assert claims_by_day == {-2: ["was"], -1: ["is"], 0: ["is"], 1: ["will be"]}
     assert claims(owner, as_of=day(1), known_at=day(-2)) == ["will be"]
 
 
@@ -246,7 +247,7 @@ def test_users_share_their_facts_among_agents_and_agents_keep_theirs(
     assert claims(whole_account) == claims(owner) == ["the agent's", "Ana's"]
 
 
-def test_one_is_found_by_its_id_whatever_the_channel_and_the_time(
+def test_a_fact_is_found_by_its_id_in_any_channel_at_any_time(
     owner: Owner, colleague: Owner, stranger: Account
 ) -> None:
     fact = know(replace(owner, channel="atlas"), valid_to=day(-1))
@@ -258,7 +259,7 @@ def test_one_is_found_by_its_id_whatever_the_channel_and_the_time(
 
 
 @pytest.mark.parametrize("mark", ["archive", "quarantine"])
-def test_what_is_marked_away_is_neither_listed_nor_found(owner: Owner, mark: str) -> None:
+def test_a_hidden_fact_is_neither_listed_nor_found(owner: Owner, mark: str) -> None:
     fact = know(owner)
 
     mark_memories(owner, [fact.id], mark=mark, now=NOW)
@@ -268,7 +269,7 @@ def test_what_is_marked_away_is_neither_listed_nor_found(owner: Owner, mark: str
         find_fact(owner, fact.id)
 
 
-def test_what_was_archived_or_expired_comes_back_when_it_is_told_again(owner: Owner) -> None:
+def test_learning_again_restores_an_archived_or_expired_fact(owner: Owner) -> None:
     fact, other = know(owner), know(owner, "Ana has a dog.")
     mark_memories(owner, [fact.id], mark="archive", now=NOW)
     Memory.objects.filter(id=other.id).update(expires_at=day(-1))
@@ -280,7 +281,7 @@ def test_what_was_archived_or_expired_comes_back_when_it_is_told_again(owner: Ow
     assert claims(owner) == [CLAIM, "Ana has a dog."]
 
 
-def test_what_is_quarantined_is_not_known_again_behind_the_back_of_staff(owner: Owner) -> None:
+def test_a_quarantined_fact_cannot_be_learned_again(owner: Owner) -> None:
     mark_memories(owner, [know(owner).id], mark="quarantine", now=NOW)
 
     with pytest.raises(Conflict, match="in quarantine"):
@@ -289,27 +290,17 @@ def test_what_is_quarantined_is_not_known_again_behind_the_back_of_staff(owner: 
     assert claims(owner) == []
 
 
-def test_what_is_true_is_found_by_its_words(owner: Owner, embedding_server: object) -> None:
-    know(owner)
-    know(owner, "Ana lived in Berlin before.", valid_to=day(-1))
-
-    now, before = (find_facts(owner, text="Berlin", top_k=5, as_of=day(number), now=NOW) for number in (0, -2))
-
-    assert [hit.claim for hit in now.hits] == [CLAIM]
-    assert {hit.claim for hit in before.hits} == {CLAIM, "Ana lived in Berlin before."}
-
-
-def test_the_audit_log_tells_of_ids_and_no_claim(owner: Owner) -> None:
+def test_the_audit_log_holds_ids_and_no_claim(owner: Owner) -> None:
     fact = know(owner, confidence=0.5)
     know(owner, confidence=0.9)
 
-    told = AuditEntry.objects.filter(affected_ids=[str(fact.id)]).order_by("id")
+    entries = AuditEntry.objects.filter(affected_ids=[str(fact.id)]).order_by("id")
 
-    assert list(told.values_list("operation", "memory_type")) == [("store", "semantic"), ("confirm", "semantic")]
+    assert list(entries.values_list("operation", "memory_type")) == [("store", "semantic"), ("confirm", "semantic")]
     assert not any("Berlin" in str(entry.__dict__) for entry in AuditEntry.objects.all())
 
 
-def test_a_refusal_leaves_nothing_in_a_transaction_that_goes_on(owner: Owner) -> None:
+def test_a_refusal_leaves_nothing_in_a_surrounding_transaction(owner: Owner) -> None:
     with transaction.atomic():
         with pytest.raises(Unprocessable):
             know(owner, entity_ids=[uuid4()])
@@ -321,8 +312,8 @@ def test_a_refusal_leaves_nothing_in_a_transaction_that_goes_on(owner: Owner) ->
 def test_learning_costs_as_many_queries_as_stated(
     owner: Owner, ana: Entity, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    said = say(owner, turn("I moved to Berlin.")).turns[0]
-    evidence: dict[str, Any] = {"entity_ids": [ana.id], "turn_ids": [said.id]}
+    source = say(owner, turn("I moved to Berlin.")).turns[0]
+    evidence: dict[str, Any] = {"entity_ids": [ana.id], "turn_ids": [source.id]}
 
     with django_assert_num_queries(13):  # two of them the savepoint's
         know(owner, angle=0.0, **evidence)

@@ -1,4 +1,4 @@
-"""What becomes of facts: superseded, replaced, corrected, retracted, promoted, by who may, and one change at a time."""
+"""Changing facts: superseding, replacing, correcting, retracting and globalizing them, by permitted owners."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,16 +11,9 @@ from pytest_django import DjangoAssertNumQueries
 from memory.errors import Conflict, Forbidden, NotFound, StaleVersion, Unprocessable
 from memory.models import Account, AuditEntry, Fact, Link, Vector
 from memory.owner import Owner
-from memory.services.facts.learn import find_fact
-from memory.services.facts.list import read_history
-from memory.services.facts.supersede import (
-    correct_fact,
-    promote_fact,
-    reject_fact,
-    replace_wrong_fact,
-    retract_fact,
-    supersede_fact,
-)
+from memory.services.facts.globalize import globalize_fact
+from memory.services.facts.store import find_fact, read_fact_history
+from memory.services.facts.supersede import correct_fact, reject_fact, replace_wrong_fact, retract_fact, supersede_fact
 from tests.memory.entities import entity_of
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, tell, versions_of
@@ -50,7 +43,7 @@ def correct(owner: Owner, fact: Fact, *, days: float = 1, expected: Any = None, 
 
 
 def promote(owner: Owner, fact: Fact) -> Fact:
-    return promote_fact(owner, fact.id, reason="everybody asks", embedded=NOTHING, now=day(1))
+    return globalize_fact(owner, fact.id, reason="everybody asks", embedded=NOTHING, now=day(1))
 
 
 CHANGES: dict[str, Callable[[Owner, Fact], Fact]] = {
@@ -79,7 +72,7 @@ def test_a_superseded_fact_ends_where_the_new_one_begins_and_is_kept(owner: Owne
     assert Link.objects.get(type="SUPERSEDES", source_id=new.id, target_id=old.id).properties == {}
 
 
-def test_the_world_changes_now_unless_it_is_said_when(owner: Owner) -> None:
+def test_a_successor_starts_now_unless_it_has_a_start(owner: Owner) -> None:
     old = know(owner)
 
     new = supersede(owner, old)
@@ -87,7 +80,7 @@ def test_the_world_changes_now_unless_it_is_said_when(owner: Owner) -> None:
     assert new.valid_from == reread(owner, old).valid_to == day(1)
 
 
-def test_what_changes_later_is_still_true_until_then(owner: Owner) -> None:
+def test_a_fact_that_a_planned_one_supersedes_is_true_until_then(owner: Owner) -> None:
     supersede(owner, know(owner), valid_from=day(9))
 
     assert (claims(owner, now=day(8)), claims(owner, now=day(9))) == ([CLAIM], [MUNICH])
@@ -104,7 +97,7 @@ def test_a_fact_that_would_end_before_it_began_never_held(owner: Owner) -> None:
     assert claims(owner, as_of=day(-2), known_at=day(0.5), now=day(2)) == [CLAIM]
 
 
-def test_what_was_over_already_is_not_made_longer(owner: Owner) -> None:
+def test_a_fact_that_is_over_already_keeps_its_end(owner: Owner) -> None:
     old = know(owner, valid_to=day(-5))
 
     supersede(owner, old)
@@ -120,7 +113,7 @@ def test_a_superseded_fact_keeps_its_vector(owner: Owner) -> None:
     assert Vector.objects.filter(memory_id=old.id).exists()
 
 
-def test_what_was_superseded_may_be_learnt_again(owner: Owner) -> None:
+def test_a_superseded_claim_may_be_learned_again(owner: Owner) -> None:
     old = know(owner)
     supersede(owner, old, valid_from=day(-9))
 
@@ -130,7 +123,7 @@ def test_what_was_superseded_may_be_learnt_again(owner: Owner) -> None:
     assert claims(owner, now=day(3)) == [MUNICH, CLAIM]
 
 
-def test_what_takes_its_place_may_be_known_already(owner: Owner) -> None:
+def test_the_successor_may_be_known_already(owner: Owner) -> None:
     old, known = know(owner), know(owner, MUNICH)
 
     new = supersede(owner, old)
@@ -141,16 +134,16 @@ def test_what_takes_its_place_may_be_known_already(owner: Owner) -> None:
 
 def test_a_successor_is_about_the_same_entities_unless_it_names_some(owner: Owner) -> None:
     ana, berlin = entity_of(owner, "Ana"), entity_of(owner, "Berlin", type="place")
-    said = say(owner, turn("I moved to Munich.")).turns[0]
+    source = say(owner, turn("I moved to Munich.")).turns[0]
     old = know(owner, entity_ids=[ana.id])
 
-    new = supersede(owner, old, turn_ids=[said.id])
+    new = supersede(owner, old, turn_ids=[source.id])
     newest = supersede(owner, new, "Berlin is quiet.", days=2, entity_ids=[berlin.id])
 
-    history = read_history(new)
-    assert (history.entities, history.turns) == ([ana.id], [said.id])
+    history = read_fact_history(new)
+    assert (history.entities, history.turns) == ([ana.id], [source.id])
     assert (history.supersedes, history.superseded_by) == ([old.id], [newest.id])
-    assert read_history(newest).entities == [berlin.id]
+    assert read_fact_history(newest).entities == [berlin.id]
 
 
 def test_a_successor_is_of_the_same_holder_and_channel(owner: Owner, of_ana: Owner) -> None:
@@ -161,7 +154,7 @@ def test_a_successor_is_of_the_same_holder_and_channel(owner: Owner, of_ana: Own
     assert (new.user_id, new.agent_id, new.channel) == ("ana", "assistant", "atlas")
 
 
-def test_a_successor_that_no_fact_can_be_changes_nothing(owner: Owner) -> None:
+def test_an_invalid_successor_changes_nothing(owner: Owner) -> None:
     old = know(owner)
 
     ended = {"valid_from": day(1), "valid_to": day(1)}
@@ -172,7 +165,7 @@ def test_a_successor_that_no_fact_can_be_changes_nothing(owner: Owner) -> None:
     assert (reread(owner, old).status, len(versions_of(old))) == ("active", 1)
 
 
-def test_what_was_wrong_is_replaced_from_where_it_held(owner: Owner) -> None:
+def test_a_wrong_fact_is_replaced_from_its_start(owner: Owner) -> None:
     old = know(owner, valid_from=day(-9))
 
     new = CHANGES["replace"](owner, old)
@@ -190,14 +183,14 @@ def test_a_correction_is_the_next_belief_of_the_same_fact(owner: Owner) -> None:
 
     assert corrected.id == fact.id
     again = reread(owner, fact)
-    told = (again.text, again.confidence, again.valid_from, again.temporal, again.belief_number, again.recorded_at)
-    assert told == (MUNICH, 0.9, day(-3), "past", 2, day(1))
+    values = (again.text, again.confidence, again.valid_from, again.temporal, again.belief_number, again.recorded_at)
+    assert values == (MUNICH, 0.9, day(-3), "past", 2, day(1))
     first, second = versions_of(fact)
     assert (first.claim, first.retracted_at, second.claim, second.reason) == (CLAIM, day(1), MUNICH, "corrected")
     assert not Vector.objects.exists()
 
 
-def test_what_was_believed_then_is_told_as_it_was(owner: Owner) -> None:
+def test_reads_with_known_at_return_former_beliefs(owner: Owner) -> None:
     fact = know(owner, confidence=0.5)
     correct(owner, fact, claim=MUNICH, confidence=0.9)
 
@@ -216,7 +209,7 @@ def test_a_corrected_claim_has_the_vector_that_came_with_it(owner: Owner) -> Non
     assert list(stored.vector) == pytest.approx(list(direction(1.0)), abs=1e-3)
 
 
-def test_what_it_says_already_is_no_correction(owner: Owner) -> None:
+def test_a_correction_to_equal_values_changes_nothing(owner: Owner) -> None:
     fact = know(owner, confidence=0.5)
 
     same = correct(owner, fact, claim=CLAIM, confidence=0.5, valid_to=None)
@@ -245,7 +238,7 @@ def test_a_superseded_fact_is_corrected_as_long_as_it_is_believed(owner: Owner) 
     ],
     ids=str,
 )
-def test_a_correction_to_what_no_fact_can_be_is_refused(owner: Owner, wrong: dict[str, Any]) -> None:
+def test_an_invalid_correction_is_refused(owner: Owner, wrong: dict[str, Any]) -> None:
     fact = know(owner, valid_from=day(-8))
 
     with pytest.raises(Unprocessable):
@@ -254,7 +247,7 @@ def test_a_correction_to_what_no_fact_can_be_is_refused(owner: Owner, wrong: dic
     assert len(versions_of(fact)) == 1
 
 
-def test_a_correction_to_what_another_fact_claims_is_refused(owner: Owner) -> None:
+def test_a_correction_to_the_claim_of_another_fact_is_refused(owner: Owner) -> None:
     fact, _other = know(owner), know(owner, MUNICH)
 
     with pytest.raises(Conflict, match="another fact"):
@@ -263,13 +256,13 @@ def test_a_correction_to_what_another_fact_claims_is_refused(owner: Owner) -> No
     assert reread(owner, fact).text == CLAIM
 
 
-def test_a_corrected_fact_is_the_same_again_by_its_new_claim_alone(owner: Owner) -> None:
+def test_a_corrected_fact_is_known_by_its_new_claim_only(owner: Owner) -> None:
     correct(owner, know(owner), claim=MUNICH)
 
     assert (tell(owner, MUNICH).is_new, tell(owner).is_new) == (False, True)
 
 
-def test_a_retracted_fact_is_believed_no_longer_and_may_be_learnt_again(owner: Owner) -> None:
+def test_a_retracted_fact_is_not_believed_and_may_be_learned_again(owner: Owner) -> None:
     fact = know(owner)
 
     retract_fact(owner, fact.id, now=day(1))
@@ -280,7 +273,9 @@ def test_a_retracted_fact_is_believed_no_longer_and_may_be_learnt_again(owner: O
 
 @each_change
 @pytest.mark.parametrize("status", ["retracted", "rejected", "superseded"])
-def test_what_is_not_active_is_not_changed(owner: Owner, change: Callable[[Owner, Fact], Fact], status: str) -> None:
+def test_a_fact_that_is_not_active_is_not_changed(
+    owner: Owner, change: Callable[[Owner, Fact], Fact], status: str
+) -> None:
     fact = know(owner, valid_from=day(0))
     ends = {"retracted": "retract", "rejected": "reject", "superseded": "replace"}
     CHANGES[ends[status]](owner, fact)
@@ -292,7 +287,7 @@ def test_what_is_not_active_is_not_changed(owner: Owner, change: Callable[[Owner
 
 
 @each_change
-def test_others_facts_are_not_there_to_be_changed(
+def test_facts_of_others_are_not_found_for_a_change(
     owner: Owner, colleague: Owner, stranger: Account, change: Callable[[Owner, Fact], Fact]
 ) -> None:
     fact = know(replace(owner, channel="atlas"))
@@ -305,7 +300,7 @@ def test_others_facts_are_not_there_to_be_changed(
 
 
 @each_change
-def test_who_may_only_read_a_fact_does_not_change_it(
+def test_an_owner_that_may_only_read_a_fact_cannot_change_it(
     owner: Owner, colleague: Owner, change: Callable[[Owner, Fact], Fact]
 ) -> None:
     fact = know(replace(owner, channel="atlas"))
@@ -319,7 +314,7 @@ def test_who_may_only_read_a_fact_does_not_change_it(
 
 
 @each_change
-def test_any_agent_of_the_user_changes_what_the_user_holds(
+def test_any_agent_of_the_user_may_change_the_users_facts(
     of_ana: Owner, colleague: Owner, change: Callable[[Owner, Fact], Fact]
 ) -> None:
     fact = know(replace(of_ana, channel="atlas"))
@@ -328,7 +323,7 @@ def test_any_agent_of_the_user_changes_what_the_user_holds(
 
 
 @each_change
-def test_the_account_changes_any_fact(owner: Owner, change: Callable[[Owner, Fact], Fact]) -> None:
+def test_the_account_may_change_any_fact(owner: Owner, change: Callable[[Owner, Fact], Fact]) -> None:
     changed = change(replace(owner, agent_id=""), know(replace(owner, channel="atlas")))
 
     assert changed.agent_id == "assistant"
@@ -355,14 +350,14 @@ def test_times_of_belief_never_go_backwards(owner: Owner) -> None:
     assert [(version.recorded_at, version.retracted_at) for version in versions_of(fact)] == [(NOW, NOW)] * 2
 
 
-def test_the_audit_log_tells_who_did_what_to_which_facts(owner: Owner) -> None:
+def test_the_audit_log_records_actor_operation_and_facts(owner: Owner) -> None:
     fact = know(owner)
     correct(owner, fact, confidence=0.5)
     new = supersede(owner, fact)
     retract_fact(owner, new.id, now=day(2))
 
-    told = AuditEntry.objects.exclude(operation="store").order_by("id")
-    assert list(told.values_list("operation", "affected_ids")) == [
+    entries = AuditEntry.objects.exclude(operation="store").order_by("id")
+    assert list(entries.values_list("operation", "affected_ids")) == [
         ("correct", [str(fact.id)]),
         ("supersede", [str(new.id), str(fact.id)]),
         ("retract", [str(new.id)]),

@@ -1,4 +1,4 @@
-"""Rejected facts: what is left of them tells nothing, keeps the claim away, and counts how often it was met."""
+"""Tombstones: they reveal nothing, keep rejected claims away, and count how often these were met."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,9 +14,10 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from memory.errors import Conflict, NotFound
 from memory.models import Account, AuditEntry, Fact, FactTombstone
 from memory.owner import Owner
+from memory.services.facts.globalize import globalize_fact
 from memory.services.facts.learn import learn_facts
-from memory.services.facts.supersede import correct_fact, promote_fact, reject_fact, retract_fact, supersede_fact
-from memory.services.facts.tombstones import bury, count_met, lift_tombstone, rejected_among
+from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact, supersede_fact
+from memory.services.facts.tombstones import add_tombstone, count_tombstone_matches, find_tombstones, lift_tombstone
 from memory.services.memories.correct import delete_memories, mark_memories
 from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.entities import entity_of
@@ -31,10 +32,10 @@ def reject(owner: Owner, claim: str = CLAIM, **fields: Any) -> Fact:
 
 
 def is_rejected(owner: Owner, claim: str = CLAIM, names: Sequence[str] = ()) -> bool:
-    return rejected_among(owner, [(claim, names)]) != [None]
+    return find_tombstones(owner, [(claim, names)]) != [None]
 
 
-def test_a_rejected_fact_is_believed_no_longer(owner: Owner) -> None:
+def test_a_rejected_fact_is_not_believed(owner: Owner) -> None:
     fact = reject(owner)
 
     assert (fact.status, reread(owner, fact).retracted_at) == ("rejected", day(1))
@@ -42,7 +43,7 @@ def test_a_rejected_fact_is_believed_no_longer(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("again", [CLAIM, "ana lives in  BERLIN"])
-def test_a_rejected_claim_is_not_learnt_again(owner: Owner, again: str) -> None:
+def test_a_rejected_claim_cannot_be_learned_again(owner: Owner, again: str) -> None:
     reject(owner)
 
     with pytest.raises(Conflict, match="was rejected"):
@@ -51,7 +52,7 @@ def test_a_rejected_claim_is_not_learnt_again(owner: Owner, again: str) -> None:
     assert Fact.objects.count() == 1
 
 
-def test_a_rejected_claim_comes_back_by_no_other_way(owner: Owner) -> None:
+def test_no_other_operation_brings_back_a_rejected_claim(owner: Owner) -> None:
     reject(owner)
     other = know(owner, "Ana lives in Bern.")
     in_project = know(replace(owner, channel="atlas"), "Ana owns a boat.")
@@ -62,12 +63,12 @@ def test_a_rejected_claim_comes_back_by_no_other_way(owner: Owner) -> None:
     with pytest.raises(Conflict):
         correct_fact(owner, other.id, changes={"claim": CLAIM}, embedded=NOTHING, now=NOW)
     with pytest.raises(Conflict):
-        promote_fact(owner, in_project.id, reason="", embedded=NOTHING, now=NOW)
+        globalize_fact(owner, in_project.id, reason="", embedded=NOTHING, now=NOW)
 
     assert claims(owner) == ["Ana lives in Bern."]
 
 
-def test_one_rejected_claim_among_many_refuses_them_all(owner: Owner) -> None:
+def test_one_rejected_claim_refuses_the_whole_batch(owner: Owner) -> None:
     reject(owner)
 
     with pytest.raises(Conflict):
@@ -76,7 +77,7 @@ def test_one_rejected_claim_among_many_refuses_them_all(owner: Owner) -> None:
     assert claims(owner, now=day(1)) == []
 
 
-def test_a_claim_is_rejected_for_its_holder_alone_in_every_channel(owner: Owner, stranger: Account) -> None:
+def test_a_claim_is_rejected_for_its_holder_only_in_every_channel(owner: Owner, stranger: Account) -> None:
     reject(owner)
 
     assert is_rejected(replace(owner, channel="atlas"))
@@ -88,7 +89,7 @@ def test_a_claim_is_rejected_for_its_holder_alone_in_every_channel(owner: Owner,
         assert not is_rejected(other)
 
 
-def test_a_users_claim_is_rejected_whichever_agent_meets_it(owner: Owner) -> None:
+def test_a_users_claim_is_rejected_for_all_agents(owner: Owner) -> None:
     reject(replace(owner, user_id="ana"))
 
     assert is_rejected(Owner(account_id=owner.account_id, agent_id="colleague", user_id="ana"))
@@ -106,7 +107,7 @@ def test_a_users_claim_is_rejected_whichever_agent_meets_it(owner: Owner) -> Non
     ],
     ids=str,
 )
-def test_the_same_claim_about_others_is_another_claim(
+def test_an_equal_claim_about_another_entity_is_not_rejected(
     owner: Owner, rejected: Sequence[str], met: Sequence[str], expected: bool
 ) -> None:
     entities = [entity_of(owner, name, aliases=["Ana Lima"]).id for name in rejected]
@@ -116,7 +117,7 @@ def test_the_same_claim_about_others_is_another_claim(
     assert is_rejected(owner, "She lives in Berlin.", met) is expected
 
 
-def test_what_is_met_is_told_by_its_names_as_said_and_as_known(owner: Owner) -> None:
+def test_a_claim_is_matched_by_names_as_written_and_as_known(owner: Owner) -> None:
     ana = entity_of(owner, "Ana")
     reject(owner, entity_ids=[ana.id])
     known = entity_of(owner, "Ana Lima", aliases=["Anita"])
@@ -129,16 +130,16 @@ def test_what_is_met_is_told_by_its_names_as_said_and_as_known(owner: Owner) -> 
         tell(owner, entity_ids=[aliased.id])
 
 
-def test_rejecting_the_same_twice_leaves_one_tombstone(owner: Owner) -> None:
-    first, again = (bury(owner, claim, ["Ana"], now=NOW) for claim in (CLAIM, "ana lives in berlin"))
+def test_rejecting_equal_claims_leaves_one_tombstone(owner: Owner) -> None:
+    first, again = (add_tombstone(owner, claim, ["Ana"], now=NOW) for claim in (CLAIM, "ana lives in berlin"))
 
     assert first.id == again.id
-    assert bury(owner, CLAIM, ["Bea"], now=NOW).id != first.id
+    assert add_tombstone(owner, CLAIM, ["Bea"], now=NOW).id != first.id
 
 
-def test_what_it_was_promoted_to_or_from_goes_with_it(owner: Owner) -> None:
+def test_copies_in_other_channels_are_rejected_as_well(owner: Owner) -> None:
     fact = know(replace(owner, channel="atlas"))
-    copy = promote_fact(owner, fact.id, reason="", embedded=NOTHING, now=NOW)
+    copy = globalize_fact(owner, fact.id, reason="", embedded=NOTHING, now=NOW)
 
     reject_fact(owner, copy.id, now=day(1))
 
@@ -146,11 +147,11 @@ def test_what_it_was_promoted_to_or_from_goes_with_it(owner: Owner) -> None:
     assert claims(replace(owner, channel="atlas"), now=day(1)) == []
 
 
-def test_the_same_in_another_channel_goes_with_it_however_it_is_written(owner: Owner) -> None:
+def test_equal_claims_in_other_channels_are_rejected_as_well(owner: Owner) -> None:
     atlas = replace(owner, channel="atlas")
     fact = know(atlas)
     known = [know(owner, "ana lives in berlin!"), know(replace(owner, channel="zephyr"), valid_to=day(9))]
-    promote_fact(atlas, fact.id, reason="", embedded=NOTHING, now=NOW)
+    globalize_fact(atlas, fact.id, reason="", embedded=NOTHING, now=NOW)
 
     reject_fact(atlas, fact.id, now=day(1))
 
@@ -158,7 +159,7 @@ def test_the_same_in_another_channel_goes_with_it_however_it_is_written(owner: O
     assert AuditEntry.objects.get(operation="reject").affected_ids == [str(each.id) for each in (fact, *known)]
 
 
-def test_the_same_of_other_holders_or_about_others_stays(owner: Owner) -> None:
+def test_equal_claims_of_other_holders_or_about_others_stay(owner: Owner) -> None:
     ana, bea = (entity_of(owner, name).id for name in ("Ana", "Bea"))
     colleague, of_user = replace(owner, agent_id="colleague"), replace(owner, user_id="ana")
     others = [know(replace(owner, channel="atlas"), entity_ids=[bea]), know(colleague), know(of_user)]
@@ -170,7 +171,7 @@ def test_the_same_of_other_holders_or_about_others_stays(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("mark", ["archive", "quarantine"])
-def test_the_same_that_was_put_away_does_not_come_back(owner: Owner, mark: str) -> None:
+def test_a_hidden_fact_with_an_equal_claim_is_rejected_as_well(owner: Owner, mark: str) -> None:
     away = know(replace(owner, channel="atlas"))
     mark_memories(owner, [away.id], mark=mark, now=NOW)
 
@@ -180,7 +181,7 @@ def test_the_same_that_was_put_away_does_not_come_back(owner: Owner, mark: str) 
     assert rows.get(pk=away.pk).status == "rejected"
 
 
-def test_what_is_superseded_and_believed_is_rejected_and_retracted(owner: Owner) -> None:
+def test_a_superseded_fact_that_is_believed_can_be_rejected_and_retracted(owner: Owner) -> None:
     past, other = know(owner), know(owner, "Ana owns a boat.")
     for fact, claim in ((past, "Ana lives in Bern."), (other, "Ana owns a ship.")):
         supersede_fact(owner, fact.id, fact_draft(claim, valid_from=day(9)), embedded=NOTHING, now=NOW)
@@ -194,9 +195,9 @@ def test_what_is_superseded_and_believed_is_rejected_and_retracted(owner: Owner)
         reject_fact(owner, past.id, now=day(2))
 
 
-def test_a_copy_that_says_something_else_by_now_stays(owner: Owner) -> None:
+def test_a_copy_that_was_corrected_stays(owner: Owner) -> None:
     fact = know(replace(owner, channel="atlas"))
-    copy = promote_fact(owner, fact.id, reason="", embedded=NOTHING, now=NOW)
+    copy = globalize_fact(owner, fact.id, reason="", embedded=NOTHING, now=NOW)
     correct_fact(owner, copy.id, changes={"claim": "Ana lives in Bern."}, embedded=NOTHING, now=NOW)
 
     reject_fact(owner, fact.id, now=day(1))
@@ -216,7 +217,7 @@ def test_no_text_is_left_when_the_fact_is_erased(owner: Owner) -> None:
     assert all(len(digest) == 64 for digest in (tombstone.claim_digest, *tombstone.entity_digests))
 
 
-def test_digests_are_of_the_key_and_none_are_made_without(owner: Owner, settings: Settings) -> None:
+def test_digests_depend_on_the_key_and_need_one(owner: Owner, settings: Settings) -> None:
     reject(owner)
 
     settings.TOMBSTONE_KEY = "another"
@@ -227,20 +228,20 @@ def test_digests_are_of_the_key_and_none_are_made_without(owner: Owner, settings
         is_rejected(owner)
 
 
-def test_what_extraction_meets_again_is_counted(owner: Owner) -> None:
+def test_matches_by_extraction_are_counted(owner: Owner) -> None:
     reject(owner)
     reject(owner, "Ana owns a boat.")
-    met = rejected_among(owner, [(CLAIM, ()), ("Ana has a dog.", ()), (CLAIM, ("Ana",)), ("Ana owns a boat.", ())])
+    met = find_tombstones(owner, [(CLAIM, ()), ("Ana has a dog.", ()), (CLAIM, ("Ana",)), ("Ana owns a boat.", ())])
 
-    count_met([tombstone for tombstone in met if tombstone is not None], now=day(5))
-    count_met([], now=day(6))
+    count_tombstone_matches([tombstone for tombstone in met if tombstone is not None], now=day(5))
+    count_tombstone_matches([], now=day(6))
 
     assert [tombstone is not None for tombstone in met] == [True, False, True, True]
     counted = FactTombstone.objects.order_by("id").values_list("met_count", "last_met_at")
     assert list(counted) == [(2, day(5)), (1, day(5))]
 
 
-def test_a_lifted_tombstone_lets_the_claim_be_learnt_again(owner: Owner) -> None:
+def test_a_claim_may_be_learned_again_after_its_tombstone_is_lifted(owner: Owner) -> None:
     fact = reject(owner)
     tombstone = FactTombstone.objects.get()
 
@@ -251,7 +252,7 @@ def test_a_lifted_tombstone_lets_the_claim_be_learnt_again(owner: Owner) -> None
     assert AuditEntry.objects.get(operation="lift").affected_ids == [str(tombstone.id)]
 
 
-def test_others_tombstones_are_not_lifted(owner: Owner, stranger: Account) -> None:
+def test_tombstones_of_other_accounts_cannot_be_lifted(owner: Owner, stranger: Account) -> None:
     reject(owner)
 
     for other, tombstone_id in ((Owner(account_id=stranger.id), FactTombstone.objects.get().id), (owner, uuid4())):
@@ -261,22 +262,24 @@ def test_others_tombstones_are_not_lifted(owner: Owner, stranger: Account) -> No
     assert is_rejected(owner)
 
 
-def test_who_rejected_it_and_when_is_kept(owner: Owner) -> None:
+def test_a_tombstone_keeps_actor_and_time(owner: Owner) -> None:
     reject(replace(owner, actor="key:abc"))
 
     tombstone = FactTombstone.objects.get()
     assert (tombstone.rejected_by, tombstone.rejected_at, tombstone.met_count) == ("key:abc", day(1), 0)
 
 
-def test_looking_for_many_is_one_statement(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_looking_for_many_tombstones_takes_one_statement(
+    owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     with django_assert_num_queries(1):
-        rejected_among(owner, [(f"number {number}", ("Ana",)) for number in range(50)])
+        find_tombstones(owner, [(f"number {number}", ("Ana",)) for number in range(50)])
     with django_assert_num_queries(0):
-        assert rejected_among(owner, []) == []
+        assert find_tombstones(owner, []) == []
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_learns_what_is_being_rejected_is_refused(owner: Owner, start_beside: Start) -> None:
+def test_learning_a_claim_that_is_being_rejected_is_refused(owner: Owner, start_beside: Start) -> None:
     fact = know(owner)
 
     with transaction.atomic():

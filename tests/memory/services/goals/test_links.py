@@ -1,4 +1,4 @@
-"""What blocks what: status follows from open blockers, however they end; two at once wait for each other."""
+"""Blocking: the status of a goal follows from its open blockers, however they end, also concurrently."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -11,9 +11,9 @@ from pytest_django import DjangoAssertNumQueries
 from memory.errors import Conflict, NotFound, StaleVersion, Unprocessable
 from memory.models import AuditEntry, Goal, Link, Memory
 from memory.owner import Owner
-from memory.retrieval.goals import goal_tree
-from memory.services.goals.links import settle_waiters
-from memory.services.goals.plan import active_goals, block_goal, delete_goal, get_goal, unblock_goal
+from memory.retrieval.goals import read_goal_tree
+from memory.services.goals.plan import block_goal, delete_goal, unblock_goal
+from memory.services.goals.store import active_goals, get_goal, recompute_waiters
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish, status_of, version_of
@@ -49,7 +49,7 @@ def test_a_goal_is_added_blocked(owner: Owner) -> None:
     assert (goal.status, status_of(goal), Link.objects.count()) == ("blocked", "blocked", 1)
 
 
-def test_blocking_twice_is_blocking_once(owner: Owner) -> None:
+def test_blocking_twice_equals_blocking_once(owner: Owner) -> None:
     goal, blocker = aim(owner), aim(owner)
 
     block(owner, goal, blocker)
@@ -59,7 +59,7 @@ def test_blocking_twice_is_blocking_once(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("status", ["completed", "abandoned"])
-def test_a_goal_goes_on_when_the_last_that_it_waits_for_is_closed(owner: Owner, status: str) -> None:
+def test_a_goal_is_unblocked_when_its_last_blocker_is_closed(owner: Owner, status: str) -> None:
     first, second = aim(owner), aim(owner)
     goal = aim(owner, blocked_by=[first.id, second.id])
     alone = aim(owner, blocked_by=[first.id])
@@ -72,7 +72,7 @@ def test_a_goal_goes_on_when_the_last_that_it_waits_for_is_closed(owner: Owner, 
     assert AuditEntry.objects.filter(operation="unblock", affected_ids=[str(goal.id)]).exists()
 
 
-def test_what_a_goal_waited_for_stays_told(owner: Owner) -> None:
+def test_closed_blockers_are_still_listed(owner: Owner) -> None:
     blocker = aim(owner)
     goal = aim(owner, blocked_by=[blocker.id])
 
@@ -83,7 +83,7 @@ def test_what_a_goal_waited_for_stays_told(owner: Owner) -> None:
     ]
 
 
-def test_a_blocked_goal_may_be_closed_and_its_blocker_leaves_it_so(owner: Owner) -> None:
+def test_a_blocked_goal_may_be_closed_and_stays_closed(owner: Owner) -> None:
     blocker = aim(owner)
     goal = aim(owner, blocked_by=[blocker.id])
 
@@ -93,7 +93,7 @@ def test_a_blocked_goal_may_be_closed_and_its_blocker_leaves_it_so(owner: Owner)
     assert (status_of(goal), version_of(goal)) == ("abandoned", 2)
 
 
-def test_unblocking_leaves_it_blocked_by_others(owner: Owner) -> None:
+def test_unblocking_leaves_a_goal_blocked_by_others(owner: Owner) -> None:
     first, second, closed = aim(owner), aim(owner), aim(owner)
     goal = aim(owner, blocked_by=[first.id, second.id, closed.id])
     finish(owner, closed)
@@ -103,32 +103,32 @@ def test_unblocking_leaves_it_blocked_by_others(owner: Owner) -> None:
     assert (status_of(goal), version_of(goal)) == ("active", 3)
 
 
-def test_unblocking_by_what_does_not_block_changes_nothing(owner: Owner) -> None:
+def test_unblocking_by_a_goal_that_does_not_block_changes_nothing(owner: Owner) -> None:
     goal, other = aim(owner), aim(owner)
 
     assert unblock(owner, goal, other).version == 1
     assert unblock_goal(owner, goal.id, by=uuid4(), now=NOW).status == "active"
 
 
-def test_what_cannot_block_is_refused(owner: Owner) -> None:
+def test_invalid_blockers_are_refused(owner: Owner) -> None:
     goal, closed = aim(owner), aim(owner)
     finish(owner, closed)
 
-    with pytest.raises(Unprocessable, match="closed blocks nothing"):
+    with pytest.raises(Unprocessable, match="closed goal blocks nothing"):
         block(owner, goal, closed)
-    with pytest.raises(Unprocessable, match="closed blocks nothing"):
+    with pytest.raises(Unprocessable, match="closed goal blocks nothing"):
         aim(owner, blocked_by=[closed.id])
-    with pytest.raises(Unprocessable, match="does not wait for itself"):
+    with pytest.raises(Unprocessable, match="cannot wait for itself"):
         block(owner, goal, goal)
     with pytest.raises(Unprocessable, match="no such goal"):
         block_goal(owner, goal.id, by=uuid4(), now=NOW)
-    with pytest.raises(Conflict, match="nothing blocks it any more"):
+    with pytest.raises(Conflict, match="nothing can block it any more"):
         block(owner, closed, goal)
 
     assert not Link.objects.exists()
 
 
-def test_another_agents_goal_blocks_nothing(owner: Owner) -> None:
+def test_a_goal_of_another_agent_cannot_block(owner: Owner) -> None:
     colleague = replace(owner, agent_id="colleague")
     goal, theirs = aim(owner), aim(colleague)
 
@@ -148,7 +148,7 @@ def test_a_stale_version_neither_blocks_nor_unblocks(owner: Owner) -> None:
             act(owner, goal.id, by=blocker.id, expected=frozenset({"2"}), now=NOW)
 
 
-def test_a_deleted_goal_blocks_nothing_any_more(owner: Owner) -> None:
+def test_a_deleted_goal_no_longer_blocks(owner: Owner) -> None:
     blocker, other = aim(owner), aim(owner)
     goal, both = aim(owner, blocked_by=[blocker.id]), aim(owner, blocked_by=[blocker.id, other.id])
 
@@ -156,7 +156,7 @@ def test_a_deleted_goal_blocks_nothing_any_more(owner: Owner) -> None:
     assert (status_of(goal), status_of(both)) == ("active", "blocked")
 
 
-def test_waiters_of_other_agents_of_the_user_go_on_too(owner: Owner) -> None:
+def test_waiting_goals_of_the_users_other_agents_are_unblocked(owner: Owner) -> None:
     ana = replace(owner, user_id="ana")
     blocker = aim(ana)
     theirs = aim(replace(ana, agent_id="colleague"), blocked_by=[blocker.id])
@@ -164,40 +164,40 @@ def test_waiters_of_other_agents_of_the_user_go_on_too(owner: Owner) -> None:
     assert finish(replace(ana, user_id=""), blocker) == [theirs.id]
 
 
-def test_an_archived_goal_blocks_nothing_until_it_is_back(owner: Owner) -> None:
+def test_an_archived_goal_does_not_block_until_it_is_restored(owner: Owner) -> None:
     blocker = aim(owner)
     goal = aim(owner, blocked_by=[blocker.id])
 
     for archived, status in ((True, "active"), (False, "blocked")):
         Memory.objects.filter(id=blocker.id).update(archived=archived)
-        settle_waiters(owner, [blocker.id], now=LATER)
+        recompute_waiters(owner, [blocker.id], now=LATER)
         assert status_of(goal) == status
 
 
-def test_an_expired_goal_blocks_nothing(owner: Owner) -> None:
+def test_an_expired_goal_does_not_block(owner: Owner) -> None:
     blocker, other = aim(owner), aim(owner)
     goal = aim(owner, blocked_by=[blocker.id, other.id])
     Memory.objects.filter(id=blocker.id).update(expires_at=LATER)
 
     assert unblock(owner, goal, other).status == "active"
-    settle_waiters(owner, [blocker.id], now=NOW)
+    recompute_waiters(owner, [blocker.id], now=NOW)
     assert status_of(goal) == "blocked"
-    settle_waiters(owner, [blocker.id], now=LATER)
+    recompute_waiters(owner, [blocker.id], now=LATER)
     assert status_of(goal) == "active"
 
 
-def test_nobody_waits_for_goals_that_are_gone(owner: Owner) -> None:
-    settle_waiters(owner, [uuid4()], now=NOW)
+def test_hidden_goals_do_not_block(owner: Owner) -> None:
+    recompute_waiters(owner, [uuid4()], now=NOW)
 
     assert not AuditEntry.objects.filter(operation="unblock").exists()
 
 
-def test_a_tree_is_told_by_depth_and_as_lists_are(owner: Owner) -> None:
+def test_a_tree_is_ordered_by_depth_and_then_as_lists_are(owner: Owner) -> None:
     root = aim(owner, "root")
     low, high = aim(owner, "low", parent_id=root.id), aim(owner, "high", parent_id=root.id, priority=1)
     leaf = aim(owner, "leaf", parent_id=low.id)
 
-    tree = goal_tree(owner, root.id, now=NOW)
+    tree = read_goal_tree(owner, root.id, now=NOW)
 
     assert [(goal.description, goal.depth, goal.parent_id) for goal in tree.goals] == [
         ("root", 0, None),
@@ -206,8 +206,8 @@ def test_a_tree_is_told_by_depth_and_as_lists_are(owner: Owner) -> None:
         ("leaf", 2, low.id),
     ]
     assert not tree.truncated
-    assert [goal.id for goal in goal_tree(owner, low.id, now=NOW).goals] == [low.id, leaf.id]
-    assert high.id not in {goal.id for goal in goal_tree(owner, low.id, now=NOW).goals}
+    assert [goal.id for goal in read_goal_tree(owner, low.id, now=NOW).goals] == [low.id, leaf.id]
+    assert high.id not in {goal.id for goal in read_goal_tree(owner, low.id, now=NOW).goals}
 
 
 def test_a_tree_is_bounded_in_goals_and_in_depth(
@@ -218,24 +218,24 @@ def test_a_tree_is_bounded_in_goals_and_in_depth(
     aim(owner, parent_id=below.id)
 
     with django_assert_num_queries(1):
-        wide = goal_tree(owner, root.id, most=2, now=NOW)
-    flat = goal_tree(owner, root.id, deepest=1, now=NOW)
+        wide = read_goal_tree(owner, root.id, max_goals=2, now=NOW)
+    flat = read_goal_tree(owner, root.id, max_depth=1, now=NOW)
 
     assert [goal.id for goal in wide.goals] == [goal.id for goal in flat.goals] == [root.id, below.id]
     assert wide.truncated
     assert flat.truncated
-    assert not goal_tree(owner, root.id, most=3, deepest=2, now=NOW).truncated
+    assert not read_goal_tree(owner, root.id, max_goals=3, max_depth=2, now=NOW).truncated
 
 
-def test_a_tree_ends_where_the_agent_sees_no_further(owner: Owner) -> None:
+def test_a_tree_ends_at_goals_hidden_from_the_agent(owner: Owner) -> None:
     ana = replace(owner, user_id="ana")
     theirs = aim(replace(ana, agent_id="colleague"))
     below = aim(ana, parent_id=theirs.id)
 
-    assert len(goal_tree(ana, theirs.id, now=NOW).goals) == 2
-    assert [goal.id for goal in goal_tree(owner, below.id, now=NOW).goals] == [below.id]
+    assert len(read_goal_tree(ana, theirs.id, now=NOW).goals) == 2
+    assert [goal.id for goal in read_goal_tree(owner, below.id, now=NOW).goals] == [below.id]
     with pytest.raises(NotFound):
-        goal_tree(owner, theirs.id, now=NOW)
+        read_goal_tree(owner, theirs.id, now=NOW)
 
 
 def test_blocking_costs_as_many_queries_as_stated(
@@ -250,20 +250,20 @@ def test_blocking_costs_as_many_queries_as_stated(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_blocks_by_what_is_being_completed_waits_and_is_refused(owner: Owner, start_beside: Start) -> None:
+def test_blocking_by_a_goal_that_is_being_completed_is_refused(owner: Owner, start_beside: Start) -> None:
     goal, blocker = aim(owner), aim(owner)
 
     with transaction.atomic():
         finish(owner, blocker)
         blocking = start_beside(lambda: block(owner, goal, blocker))
 
-    with pytest.raises(Unprocessable, match="closed blocks nothing"):
+    with pytest.raises(Unprocessable, match="closed goal blocks nothing"):
         blocking.result(PATIENCE_SECONDS)
     assert status_of(goal) == "active"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_completes_what_somebody_begins_to_wait_for_lets_it_go_on(owner: Owner, start_beside: Start) -> None:
+def test_completing_unblocks_a_goal_that_concurrently_begins_to_wait(owner: Owner, start_beside: Start) -> None:
     goal, blocker = aim(owner), aim(owner)
 
     with transaction.atomic():
@@ -275,7 +275,7 @@ def test_who_completes_what_somebody_begins_to_wait_for_lets_it_go_on(owner: Own
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_that_complete_the_last_two_blockers_at_once_let_it_go_on_once(owner: Owner, start_beside: Start) -> None:
+def test_concurrently_completing_the_last_two_blockers_unblocks_once(owner: Owner, start_beside: Start) -> None:
     first, second = aim(owner), aim(owner)
     goal = aim(owner, blocked_by=[first.id, second.id])
 
@@ -288,7 +288,7 @@ def test_two_that_complete_the_last_two_blockers_at_once_let_it_go_on_once(owner
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_that_complete_one_goal_at_once_complete_it_once(owner: Owner, start_beside: Start) -> None:
+def test_concurrent_completions_complete_a_goal_once(owner: Owner, start_beside: Start) -> None:
     goal = aim(owner)
 
     with transaction.atomic():

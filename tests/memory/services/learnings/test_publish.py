@@ -1,4 +1,4 @@
-"""Learnings: published to a team, voted on by its members, seen and removed by who may."""
+"""Learnings: published to a team, voted on by its members, visible and removable for permitted agents."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +13,7 @@ from memory.models import Account, AuditEntry, Learning, LearningVote, Persisten
 from memory.owner import Owner
 from memory.scoring import wilson_lower_bound
 from memory.services.accounts.register import add_member, delete_team, remove_member
-from memory.services.contexts.manage import Grant, archive_context, grant_context
+from memory.services.contexts.manage import ContextGrant, archive_context, grant_context
 from memory.services.learnings.publish import (
     find_learning,
     find_learnings,
@@ -35,7 +35,7 @@ def colleague(owner: Owner) -> Owner:
 
 @pytest.fixture
 def outsider(owner: Owner) -> Owner:
-    """Of the same account, in another team."""
+    """Return an agent of another team in the same account."""
     outsider = replace(owner, agent_id="outsider")
     team_of(outsider, name="others")
     return outsider
@@ -55,7 +55,7 @@ def insights(owner: Owner) -> list[str]:
     return [learning.text for learning in visible_learnings(owner, now=NOW).order_by("id")]
 
 
-def test_what_is_published_is_seen_by_the_team_and_by_nobody_else(
+def test_a_learning_is_visible_to_its_team_only(
     owner: Owner, colleague: Owner, outsider: Owner, whole_account: Owner, crew: Team, stranger: Account
 ) -> None:
     learn(owner, crew.id)
@@ -71,9 +71,7 @@ def test_teams_do_not_see_each_others_learnings(owner: Owner, outsider: Owner, c
     assert (insights(owner), insights(outsider)) == (["ours"], ["theirs"])
 
 
-def test_all_learnings_of_a_team_live_in_one_context_of_the_accounts(
-    owner: Owner, colleague: Owner, crew: Team
-) -> None:
+def test_all_learnings_of_a_team_are_in_one_context(owner: Owner, colleague: Owner, crew: Team) -> None:
     first, second = learn(owner, crew.id), learn(colleague, crew.id)
 
     context = PersistentContext.objects.get()
@@ -82,7 +80,7 @@ def test_all_learnings_of_a_team_live_in_one_context_of_the_accounts(
     assert (context.name, context.context_type) == ("learnings", "shared_context")
 
 
-def test_only_a_member_publishes_to_a_team(outsider: Owner, crew: Team, stranger: Account) -> None:
+def test_only_members_may_publish_to_a_team(outsider: Owner, crew: Team, stranger: Account) -> None:
     for other, team_id in (
         (outsider, crew.id),
         (outsider, uuid4()),
@@ -94,20 +92,20 @@ def test_only_a_member_publishes_to_a_team(outsider: Owner, crew: Team, stranger
     assert not PersistentContext.objects.exists()
 
 
-def test_only_members_publish_where_others_have_already(owner: Owner, outsider: Owner, crew: Team) -> None:
+def test_only_members_may_publish_to_a_team_with_learnings(owner: Owner, outsider: Owner, crew: Team) -> None:
     learn(owner, crew.id)
 
     with pytest.raises(Unprocessable):
         learn(outsider, crew.id)
 
 
-def test_the_account_publishes_to_any_team(owner: Owner, whole_account: Owner, crew: Team) -> None:
+def test_the_account_may_publish_to_any_team(owner: Owner, whole_account: Owner, crew: Team) -> None:
     learn(whole_account, crew.id)
 
     assert insights(owner) == ["Look under the mat."]
 
 
-def test_who_leaves_a_team_sees_nothing_any_more_not_even_its_own(
+def test_an_agent_that_leaves_a_team_no_longer_sees_its_learnings(
     owner: Owner, colleague: Owner, whole_account: Owner, crew: Team
 ) -> None:
     learning = learn(owner, crew.id)
@@ -120,7 +118,7 @@ def test_who_leaves_a_team_sees_nothing_any_more_not_even_its_own(
             act(owner, learning.id, now=NOW)
 
 
-def test_who_joins_a_team_sees_what_it_learnt_before(owner: Owner, outsider: Owner, crew: Team) -> None:
+def test_an_agent_that_joins_a_team_sees_earlier_learnings(owner: Owner, outsider: Owner, crew: Team) -> None:
     learn(owner, crew.id)
 
     add_member(owner, crew.id, agent_id=outsider.agent_id)
@@ -128,7 +126,7 @@ def test_who_joins_a_team_sees_what_it_learnt_before(owner: Owner, outsider: Own
     assert insights(outsider) == ["Look under the mat."]
 
 
-def test_a_dissolved_teams_learnings_are_left_to_the_account(
+def test_learnings_of_a_dissolved_team_are_visible_to_the_account_only(
     owner: Owner, colleague: Owner, whole_account: Owner, crew: Team
 ) -> None:
     learn(owner, crew.id)
@@ -160,7 +158,7 @@ def test_voting_again_changes_the_vote(owner: Owner, colleague: Owner, crew: Tea
     assert LearningVote.objects.get().helpful is False
 
 
-def test_an_agent_does_not_vote_on_its_own_insight(owner: Owner, crew: Team) -> None:
+def test_an_agent_cannot_vote_on_its_own_insight(owner: Owner, crew: Team) -> None:
     learning = learn(owner, crew.id)
 
     with pytest.raises(Unprocessable):
@@ -176,11 +174,13 @@ def test_a_vote_needs_an_agent(owner: Owner, whole_account: Owner, crew: Team) -
         vote_on_learning(whole_account, learning.id, helpful=True, now=NOW)
 
 
-def test_who_may_only_read_does_not_vote(owner: Owner, outsider: Owner, whole_account: Owner, crew: Team) -> None:
+def test_an_agent_that_may_only_read_cannot_vote(
+    owner: Owner, outsider: Owner, whole_account: Owner, crew: Team
+) -> None:
     learning = learn(owner, crew.id)
     with pytest.raises(NotFound):
         vote_on_learning(outsider, learning.id, helpful=True, now=NOW)
-    reader = Grant(agent_id=outsider.agent_id)
+    reader = ContextGrant(agent_id=outsider.agent_id)
 
     grant_context(whole_account, learning.context_id, reader, expected=None, now=NOW)  # type: ignore[arg-type]
 
@@ -189,7 +189,7 @@ def test_who_may_only_read_does_not_vote(owner: Owner, outsider: Owner, whole_ac
         vote_on_learning(outsider, learning.id, helpful=True, now=NOW)
 
 
-def test_its_publisher_removes_a_learning(owner: Owner, colleague: Owner, crew: Team) -> None:
+def test_the_publisher_may_remove_a_learning(owner: Owner, colleague: Owner, crew: Team) -> None:
     learning = learn(owner, crew.id)
     with pytest.raises(Forbidden):
         remove_learning(colleague, learning.id, now=NOW)
@@ -201,7 +201,7 @@ def test_its_publisher_removes_a_learning(owner: Owner, colleague: Owner, crew: 
         vote_on_learning(colleague, learning.id, helpful=True, now=NOW)
 
 
-def test_the_account_removes_any_learning(owner: Owner, whole_account: Owner, crew: Team) -> None:
+def test_the_account_may_remove_any_learning(owner: Owner, whole_account: Owner, crew: Team) -> None:
     learning = learn(owner, crew.id)
 
     remove_learning(whole_account, learning.id, now=NOW)
@@ -226,14 +226,14 @@ def test_learnings_of_an_archived_context_are_read_only_and_not_found(
             write()
 
 
-def test_the_audit_log_tells_what_happened_and_no_insight(owner: Owner, colleague: Owner, crew: Team) -> None:
+def test_the_audit_log_records_operations_and_no_insights(owner: Owner, colleague: Owner, crew: Team) -> None:
     learning = learn(owner, crew.id)
     vote_on_learning(colleague, learning.id, helpful=True, now=NOW)
     remove_learning(owner, learning.id, now=NOW)
 
-    told = AuditEntry.objects.filter(affected_ids=[str(learning.id)]).order_by("id")
+    entries = AuditEntry.objects.filter(affected_ids=[str(learning.id)]).order_by("id")
 
-    assert list(told.values_list("operation", "memory_type", "agent_id")) == [
+    assert list(entries.values_list("operation", "memory_type", "agent_id")) == [
         ("store", "semantic", "assistant"),
         ("vote", "semantic", "colleague"),
         ("archive", "semantic", "assistant"),
@@ -253,7 +253,7 @@ def test_publishing_and_voting_cost_as_many_queries_as_stated(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_first_publishers_share_one_context(
+def test_concurrent_first_publishers_share_one_context(
     owner: Owner, colleague: Owner, crew: Team, start_beside: Start
 ) -> None:
     with transaction.atomic():
@@ -266,7 +266,7 @@ def test_two_first_publishers_share_one_context(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_publishes_to_a_team_that_is_being_dissolved_finds_none(
+def test_publishing_to_a_team_that_is_being_dissolved_is_refused(
     owner: Owner, whole_account: Owner, crew: Team, start_beside: Start
 ) -> None:
     with transaction.atomic():

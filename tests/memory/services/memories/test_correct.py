@@ -1,4 +1,4 @@
-"""Corrections of memories: what follows from a text follows again, and every write leaves its entry."""
+"""Corrections of memories: columns derived from a text are derived again, and every write is audited."""
 
 from datetime import timedelta
 from typing import Any
@@ -10,7 +10,7 @@ from memory.errors import NotFound, StaleVersion, Unprocessable
 from memory.models import Account, AuditEntry, EpisodicMemory, Link, Memory, Vector
 from memory.owner import Owner
 from memory.services.embedding.embed import content_hash
-from memory.services.memories.correct import MARKS, correct_memory, delete_memories, embed_again, mark_memories
+from memory.services.memories.correct import MARKS, correct_memory, delete_memories, mark_memories, queue_for_embedding
 from tests.memory.episodes import MODEL, NOW, draft, store
 
 LATER = NOW + timedelta(hours=1)
@@ -37,7 +37,7 @@ def last_entry() -> AuditEntry:
     return AuditEntry.objects.order_by("-id")[0]
 
 
-def test_a_corrected_text_is_hashed_counted_and_queued_anew(staff: Owner, episode: EpisodicMemory) -> None:
+def test_a_corrected_text_is_hashed_counted_and_queued_again(staff: Owner, episode: EpisodicMemory) -> None:
     row = correct(staff, episode, text="It was bought in April.")
 
     assert row.content_hash == content_hash("It was bought in April.")
@@ -54,7 +54,7 @@ def test_other_corrections_keep_the_vector(staff: Owner, episode: EpisodicMemory
     assert Vector.objects.filter(memory_id=row.id).exists()
 
 
-def test_a_correction_names_its_columns_and_who_made_it_but_no_text(
+def test_the_audit_entry_of_a_correction_has_columns_and_actor_but_no_text(
     staff: Owner, episode: EpisodicMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memory.conf.AUDIT_LEVEL", "verbose")
@@ -67,7 +67,7 @@ def test_a_correction_names_its_columns_and_who_made_it_but_no_text(
     assert entry.metadata == {"columns": ["text"]}
 
 
-def test_whoever_saw_an_older_version_may_not_overwrite_the_newer(staff: Owner, episode: EpisodicMemory) -> None:
+def test_a_correction_of_an_older_version_is_refused(staff: Owner, episode: EpisodicMemory) -> None:
     correct(staff, episode, salience=0.9)
 
     with pytest.raises(StaleVersion):
@@ -77,7 +77,7 @@ def test_whoever_saw_an_older_version_may_not_overwrite_the_newer(staff: Owner, 
 
 
 @pytest.mark.parametrize("changes", [{"text": " \n"}, {"account_id": uuid4()}, {"kind": "fact"}, {"agent_id": "x"}])
-def test_what_may_not_be_corrected_is_refused_and_nothing_changes(
+def test_a_column_that_may_not_be_corrected_is_refused_and_nothing_changes(
     staff: Owner, episode: EpisodicMemory, changes: dict[str, Any]
 ) -> None:
     with pytest.raises(Unprocessable):
@@ -87,7 +87,7 @@ def test_what_may_not_be_corrected_is_refused_and_nothing_changes(
 
 
 @pytest.mark.parametrize("mark", MARKS)
-def test_marks_change_only_what_is_not_so_yet(staff: Owner, episode: EpisodicMemory, mark: str) -> None:
+def test_marks_change_only_unmarked_rows(staff: Owner, episode: EpisodicMemory, mark: str) -> None:
     undo = {"unarchive": "archive", "release": "quarantine", "unpin": "pin", "unbury": "bury"}
     if mark in undo:
         mark_memories(staff, [episode.id], mark=undo[mark], now=LATER)
@@ -105,14 +105,14 @@ def test_quarantine_takes_the_vector_out_of_searches(staff: Owner, episode: Epis
 
 
 def test_embedding_again_queues_the_row_and_keeps_the_clients_own_vector(staff: Owner, episode: EpisodicMemory) -> None:
-    queued = embed_again(staff, [episode.id], now=LATER)
+    queued = queue_for_embedding(staff, [episode.id], now=LATER)
 
     assert queued == 1
     assert Memory.objects.get(id=episode.id).embed_after == LATER
     assert Vector.objects.get().model == MODEL
 
 
-def test_deleting_takes_row_child_vector_and_links_and_leaves_the_ids(
+def test_deleting_removes_row_child_vector_and_links_and_audits_the_ids(
     staff: Owner, owner: Owner, episode: EpisodicMemory
 ) -> None:
     (other,) = store(owner, draft("another", angle=0.2))
@@ -127,11 +127,11 @@ def test_deleting_takes_row_child_vector_and_links_and_leaves_the_ids(
     assert last_entry().affected_ids == [str(episode.id)]
 
 
-def test_nothing_reaches_across_to_another_account(stranger: Account, episode: EpisodicMemory) -> None:
+def test_corrections_do_not_reach_another_account(stranger: Account, episode: EpisodicMemory) -> None:
     other = Owner(account_id=stranger.id, actor="staff:chief")
 
     assert mark_memories(other, [episode.id], mark="archive", now=LATER) == 0
-    assert embed_again(other, [episode.id], now=LATER) == 0
+    assert queue_for_embedding(other, [episode.id], now=LATER) == 0
     assert delete_memories(other, [episode.id], now=NOW) == 0
     with pytest.raises(NotFound):
         correct_memory(other, episode.id, changes={"salience": 0.1}, version=1, now=LATER)

@@ -1,4 +1,4 @@
-"""Decay: what nobody reads fades by the formula, from a base that is kept; what is read or told again comes back."""
+"""Decay: unread memories decay by the formula from a stored base, and return to it when they are read."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -7,17 +7,25 @@ from uuid import UUID
 
 import pytest
 from django.db import connection, transaction
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, Fact, FactVersion, Kind, Memory
 from memory.owner import Owner
-from memory.scoring import FADING_STEP, decayed, decayed_confidence
+from memory.scoring import MIN_DECAY_STEP, decayed_confidence, decayed_salience
 from memory.services.entities.merge import merge_entities
 from memory.services.facts.supersede import correct_fact
 from memory.services.memories.correct import correct_memory, mark_memories
-from memory.services.memories.decay import CONFIDENCE, SALIENCE, Faded, Fading, Slice, fade, look_at_fading
+from memory.services.memories.decay import (
+    CONFIDENCE,
+    SALIENCE,
+    DecayBatch,
+    DecayedColumn,
+    DecayResult,
+    decay_rows,
+    preview_decay,
+)
 from memory.services.memories.reinforce import reinforce
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.entities import entity_of
@@ -26,15 +34,16 @@ from tests.memory.facts import know, tell, versions_of
 from tests.memory.heap import hot_updates
 from tests.memory.heap import room_beside_rows as room_beside_rows
 from tests.memory.turns import talk
+from tests.properties import examples
 
 pytestmark = pytest.mark.django_db
 
 SOON = timedelta(hours=1)
-SQL_TO_PYTHON = settings(max_examples=25, derandomize=True)
+SQL_TO_PYTHON = examples(25, derandomize=True)
 
 
 def day(number: float) -> datetime:
-    """So many days after NOW, when everything here was written."""
+    """Return the time so many days after NOW, when the memories of these tests were written."""
     return NOW + timedelta(days=number)
 
 
@@ -43,19 +52,21 @@ def age(**columns: Any) -> None:
     Memory.objects.update(updated_at=NOW, **columns)
 
 
-def fading(owner: Owner, kind: Kind, *, now: datetime, what: Fading = SALIENCE, limit: int = 1_000) -> Faded:
-    return fade(what, Slice(account_id=owner.account_id, kind=kind, limit=limit), now=now)
+def fading(
+    owner: Owner, kind: Kind, *, now: datetime, what: DecayedColumn = SALIENCE, limit: int = 1_000
+) -> DecayResult:
+    return decay_rows(what, DecayBatch(account_id=owner.account_id, kind=kind, limit=limit), now=now)
 
 
 def saliences(*ids: UUID) -> list[float]:
-    """Of these memories, in this order, else of all."""
+    """Return the saliences of these memories in this order, or of all."""
     found = {row.id: row.salience for row in Memory.objects.order_by("id")}
     return [found[each] for each in ids] if ids else list(found.values())
 
 
 @pytest.fixture
 def episodes(owner: Owner) -> Sequence[UUID]:
-    """Three of them in the order of their ids, written at NOW, of salience 0.5."""
+    """Store three episodes of salience 0.5, written at NOW, and return their ids in order."""
     rows = store(owner, *(draft(f"episode {number}", angle=0.1) for number in range(3)))
     age(salience=0.5)
     return sorted(row.id for row in rows)
@@ -63,13 +74,13 @@ def episodes(owner: Owner) -> Sequence[UUID]:
 
 @pytest.fixture
 def inferred(owner: Owner) -> Fact:
-    """Believed by 0.7 since NOW."""
+    """Store an inferred fact of confidence 0.7, written at NOW."""
     fact = know(owner, certainty="inferred")
     age()
     return fact
 
 
-def test_what_was_unread_for_a_day_fades_as_the_formula_says(owner: Owner, episodes: Sequence[UUID]) -> None:
+def test_an_unread_memory_decays_by_the_formula_after_a_day(owner: Owner, episodes: Sequence[UUID]) -> None:
     reinforce(owner, episodes[1:2], now=day(9.5))
     reinforce(owner, episodes[2:3], now=day(8))
 
@@ -77,7 +88,7 @@ def test_what_was_unread_for_a_day_fades_as_the_formula_says(owner: Owner, episo
 
     assert (faded.examined, faded.changed) == (2, 2)
     assert saliences(*episodes) == pytest.approx(
-        [decayed(0.5, age_days=10, access_count=0), 0.5, decayed(0.5, age_days=2, access_count=1)]
+        [decayed_salience(0.5, age_days=10, access_count=0), 0.5, decayed_salience(0.5, age_days=2, access_count=1)]
     )
 
 
@@ -95,7 +106,7 @@ def test_a_second_run_at_the_same_time_changes_nothing(owner: Owner, episodes: S
     access_count=st.integers(0, 2**31 - 1),
     days=st.lists(st.floats(0, 4_000), min_size=1, max_size=6),
 )
-def test_however_often_it_runs_it_comes_to_what_one_run_would(
+def test_many_runs_give_the_result_of_one_run(
     owner: Owner, salience: float, access_count: int, days: list[float]
 ) -> None:
     Memory.objects.all().delete()
@@ -106,18 +117,18 @@ def test_however_often_it_runs_it_comes_to_what_one_run_would(
         fading(owner, Kind.EPISODE, now=day(now))
 
     last = max(days)
-    told = decayed(salience, age_days=last, access_count=access_count) if last >= 1 else salience
-    assert saliences() == pytest.approx([told], abs=FADING_STEP)
+    told = decayed_salience(salience, age_days=last, access_count=access_count) if last >= 1 else salience
+    assert saliences() == pytest.approx([told], abs=MIN_DECAY_STEP)
 
 
-def test_a_month_day_by_day_writes_a_row_only_where_it_moved(owner: Owner, episodes: Sequence[UUID]) -> None:
+def test_daily_runs_write_a_row_only_when_its_value_changes(owner: Owner, episodes: Sequence[UUID]) -> None:
     writes = sum(fading(owner, Kind.EPISODE, now=day(number)).changed for number in range(1, 366))
 
     assert writes == 3 * 32
-    assert saliences() == pytest.approx([0, 0, 0], abs=FADING_STEP)
+    assert saliences() == pytest.approx([0, 0, 0], abs=MIN_DECAY_STEP)
 
 
-def test_what_is_read_again_goes_back_to_its_base(owner: Owner, episodes: Sequence[UUID]) -> None:
+def test_a_memory_that_is_read_returns_to_its_base(owner: Owner, episodes: Sequence[UUID]) -> None:
     fading(owner, Kind.EPISODE, now=day(30))
     reinforce(owner, episodes[:1], now=day(30) + SOON)
 
@@ -127,26 +138,26 @@ def test_what_is_read_again_goes_back_to_its_base(owner: Owner, episodes: Sequen
 
     assert back == 0.5
     assert max(others) < 0.11
-    assert saliences(episodes[0]) == pytest.approx([decayed(0.5, age_days=10, access_count=1)])
+    assert saliences(episodes[0]) == pytest.approx([decayed_salience(0.5, age_days=10, access_count=1)])
 
 
 @pytest.mark.parametrize("mark", ["pin", "archive", "quarantine"])
-def test_what_is_marked_does_not_fade(owner: Owner, episodes: Sequence[UUID], mark: str) -> None:
+def test_marked_memories_do_not_decay(owner: Owner, episodes: Sequence[UUID], mark: str) -> None:
     mark_memories(owner, episodes, mark=mark, now=NOW)
 
-    assert fading(owner, Kind.EPISODE, now=day(10)) == Faded(examined=0, changed=0, last=None)
+    assert fading(owner, Kind.EPISODE, now=day(10)) == DecayResult(examined=0, changed=0, last=None)
 
 
-def test_a_salience_that_somebody_sets_is_the_base_from_then_on(owner: Owner, episodes: Sequence[UUID]) -> None:
+def test_a_salience_that_is_set_becomes_the_base(owner: Owner, episodes: Sequence[UUID]) -> None:
     fading(owner, Kind.EPISODE, now=day(10))
     correct_memory(owner, episodes[0], changes={"salience": 0.9}, version=1, now=day(10))
 
     fading(owner, Kind.EPISODE, now=day(12))
 
-    assert saliences(episodes[0]) == pytest.approx([decayed(0.9, age_days=2, access_count=0)])
+    assert saliences(episodes[0]) == pytest.approx([decayed_salience(0.9, age_days=2, access_count=0)])
 
 
-def test_a_merge_of_faded_entities_keeps_the_greater_base_and_fades_from_it(owner: Owner) -> None:
+def test_a_merge_of_decayed_entities_keeps_the_greater_base(owner: Owner) -> None:
     ana, twin = entity_of(owner, "Ana", salience=0.4), entity_of(owner, "A. Lima", salience=0.8)
     age()
     fading(owner, Kind.ENTITY, now=day(5))
@@ -154,10 +165,10 @@ def test_a_merge_of_faded_entities_keeps_the_greater_base_and_fades_from_it(owne
     merge_entities(owner, ana.id, twin.id, now=day(5))
     fading(owner, Kind.ENTITY, now=day(7))
 
-    assert saliences(ana.id) == pytest.approx([decayed(0.8, age_days=2, access_count=0)])
+    assert saliences(ana.id) == pytest.approx([decayed_salience(0.8, age_days=2, access_count=0)])
 
 
-def test_who_tells_of_a_faded_entity_again_loses_nothing_of_its_base(owner: Owner) -> None:
+def test_storing_a_decayed_entity_again_keeps_its_base(owner: Owner) -> None:
     ana = entity_of(owner, "Ana", salience=0.9)
     age()
     fading(owner, Kind.ENTITY, now=day(20))
@@ -168,7 +179,7 @@ def test_who_tells_of_a_faded_entity_again_loses_nothing_of_its_base(owner: Owne
 
 
 @pytest.mark.usefixtures("room_beside_rows")
-def test_fading_is_no_change_of_a_memory(owner: Owner, episodes: Sequence[UUID]) -> None:
+def test_decay_does_not_count_as_a_change(owner: Owner, episodes: Sequence[UUID]) -> None:
     columns = ("version", "updated_at", "last_accessed", "embed_after", "text")
     before = list(Memory.objects.order_by("id").values(*columns))
     hot, beside = hot_updates(), rows_beside()
@@ -181,13 +192,13 @@ def test_fading_is_no_change_of_a_memory(owner: Owner, episodes: Sequence[UUID])
 
 
 def rows_beside() -> list[tuple[Any, ...]]:
-    """Where the rows lie that triggers of memories write: one that is written over lies elsewhere."""
+    """Return the physical positions of rows that triggers of memories write. An updated row has another one."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT ctid::text FROM memory_vectors UNION ALL SELECT ctid::text FROM memory_terms ORDER BY 1")
         return list(cursor.fetchall())
 
 
-def test_it_is_one_statement_for_as_many_as_there_are(
+def test_decay_is_one_statement_for_any_number_of_rows(
     owner: Owner, episodes: Sequence[UUID], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
@@ -195,27 +206,27 @@ def test_it_is_one_statement_for_as_many_as_there_are(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_fading_waits_in_the_order_of_ids_and_leaves_what_was_read_meanwhile(
+def test_decay_locks_rows_by_id_and_skips_those_read_meanwhile(
     owner: Owner, episodes: Sequence[UUID], start_beside: Start
 ) -> None:
     with transaction.atomic():
         reinforce(owner, episodes[:1], now=day(10))
         waiting: Any = start_beside(lambda: fading(owner, Kind.EPISODE, now=day(10)))
-        # it has none of the others yet
+        # it has not locked any of the others yet
         reinforce(owner, episodes[1:2], now=day(10))
 
-    assert waiting.result(PATIENCE_SECONDS) == Faded(examined=3, changed=1, last=None)
-    assert saliences(*episodes) == pytest.approx([0.5, 0.5, decayed(0.5, age_days=10, access_count=0)])
+    assert waiting.result(PATIENCE_SECONDS) == DecayResult(examined=3, changed=1, last=None)
+    assert saliences(*episodes) == pytest.approx([0.5, 0.5, decayed_salience(0.5, age_days=10, access_count=0)])
 
 
-def test_a_look_counts_and_changes_nothing(owner: Owner, episodes: Sequence[UUID]) -> None:
-    rows = Slice(account_id=owner.account_id, kind=Kind.EPISODE, limit=2)
+def test_a_preview_counts_and_changes_nothing(owner: Owner, episodes: Sequence[UUID]) -> None:
+    rows = DecayBatch(account_id=owner.account_id, kind=Kind.EPISODE, limit=2)
 
-    assert look_at_fading(SALIENCE, rows, now=day(10)) == Faded(examined=2, changed=2, last=episodes[1])
+    assert preview_decay(SALIENCE, rows, now=day(10)) == DecayResult(examined=2, changed=2, last=episodes[1])
     assert saliences() == [0.5] * 3
 
 
-def test_other_kinds_and_accounts_do_not_fade_along(owner: Owner, stranger: Account) -> None:
+def test_other_kinds_and_accounts_do_not_decay_with_them(owner: Owner, stranger: Account) -> None:
     talk(owner, 1)
     store(Owner(account_id=stranger.id, agent_id="assistant"), draft("theirs"))
     age(salience=0.5)
@@ -227,7 +238,7 @@ def test_other_kinds_and_accounts_do_not_fade_along(owner: Owner, stranger: Acco
 
 @SQL_TO_PYTHON
 @given(confidence=st.floats(0, 1), days=st.lists(st.floats(0, 4_000), min_size=1, max_size=4))
-def test_inferred_confidence_comes_to_what_the_formula_says(owner: Owner, confidence: float, days: list[float]) -> None:
+def test_inferred_confidence_decays_by_the_formula(owner: Owner, confidence: float, days: list[float]) -> None:
     Memory.objects.all().delete()
     know(owner, certainty="inferred", confidence=confidence)
     age()
@@ -236,7 +247,7 @@ def test_inferred_confidence_comes_to_what_the_formula_says(owner: Owner, confid
         fading(owner, Kind.FACT, what=CONFIDENCE, now=day(now))
 
     told = decayed_confidence(confidence, age_days=max(days))
-    assert Fact.objects.get().confidence == pytest.approx(told, abs=FADING_STEP)
+    assert Fact.objects.get().confidence == pytest.approx(told, abs=MIN_DECAY_STEP)
 
 
 def test_confidence_falls_by_the_week(owner: Owner, inferred: Fact) -> None:
@@ -247,21 +258,21 @@ def test_confidence_falls_by_the_week(owner: Owner, inferred: Fact) -> None:
 
 
 @pytest.mark.parametrize("certainty", ["explicit", "implied", "uncertain", ""])
-def test_what_was_not_inferred_is_as_sure_as_ever(owner: Owner, certainty: str) -> None:
+def test_confidence_of_facts_that_were_not_inferred_does_not_decay(owner: Owner, certainty: str) -> None:
     know(owner, certainty=certainty)
     age()
 
     assert fading(owner, Kind.FACT, what=CONFIDENCE, now=day(100)).examined == 0
 
 
-def test_fading_confidence_is_no_new_belief(owner: Owner, inferred: Fact) -> None:
+def test_decayed_confidence_is_no_new_belief(owner: Owner, inferred: Fact) -> None:
     fading(owner, Kind.FACT, what=CONFIDENCE, now=day(28))
 
     assert [version.confidence for version in versions_of(inferred)] == [0.7]
     assert FactVersion.objects.filter(retracted_at=None).count() == 1
 
 
-def test_telling_a_faded_fact_again_raises_it(owner: Owner, inferred: Fact) -> None:
+def test_learning_a_decayed_fact_again_raises_its_confidence(owner: Owner, inferred: Fact) -> None:
     fading(owner, Kind.FACT, what=CONFIDENCE, now=day(28))
 
     told = tell(owner, certainty="inferred", now=day(28))
@@ -271,7 +282,7 @@ def test_telling_a_faded_fact_again_raises_it(owner: Owner, inferred: Fact) -> N
     assert Fact.objects.get().confidence == 0.7
 
 
-def test_reading_a_faded_fact_brings_its_confidence_back(owner: Owner, inferred: Fact) -> None:
+def test_reading_a_decayed_fact_restores_its_confidence(owner: Owner, inferred: Fact) -> None:
     fading(owner, Kind.FACT, what=CONFIDENCE, now=day(28))
     reinforce(owner, [inferred.id], now=day(28))
 
@@ -280,7 +291,7 @@ def test_reading_a_faded_fact_brings_its_confidence_back(owner: Owner, inferred:
     assert Fact.objects.get().confidence == 0.7
 
 
-def test_a_faded_confidence_is_never_written_down_as_a_belief(owner: Owner) -> None:
+def test_a_decayed_confidence_is_never_recorded_as_a_belief(owner: Owner) -> None:
     fact = know(owner, "It rains.", certainty="inferred")
     age()
     fading(owner, Kind.FACT, now=day(70), what=CONFIDENCE)

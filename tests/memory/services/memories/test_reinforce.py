@@ -1,4 +1,4 @@
-"""Reinforcement: what was recalled is counted exactly, whoever recalls it at the same time, and nothing else is."""
+"""Reinforcement: reads of recalled memories are counted exactly, also by simultaneous recalls."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +35,7 @@ def counts(**filters: Any) -> list[int]:
     return [row.access_count for row in rows]
 
 
-def test_each_is_counted_once_with_its_time_in_one_statement(
+def test_each_memory_is_counted_once_with_its_time_in_one_statement(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     first, second, third = ids_of(owner)
@@ -47,26 +47,26 @@ def test_each_is_counted_once_with_its_time_in_one_statement(
     assert rows == {first: (1, LATER), second: (1, LATER), third: (0, None)}
 
 
-def test_nothing_is_no_statement(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_no_ids_are_no_statement(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     with django_assert_num_queries(0):
         assert reinforce(owner, [], now=NOW) == 0
 
 
-def test_what_is_gone_by_then_is_passed_over(owner: Owner) -> None:
+def test_deleted_memories_are_ignored(owner: Owner) -> None:
     first, second, third = ids_of(owner)
     Memory.objects.filter(id=second).delete()
 
     assert reinforce(owner, [first, second, third], now=NOW) == 2
 
 
-def test_nothing_of_another_account_is_counted(owner: Owner, stranger: Account) -> None:
+def test_memories_of_another_account_are_not_counted(owner: Owner, stranger: Account) -> None:
     theirs = ids_of(Owner(account_id=stranger.id, agent_id="assistant"))
 
     assert reinforce(owner, theirs, now=NOW) == 0
     assert counts(account_id=stranger.id) == [0, 0, 0]
 
 
-def test_counting_ends_at_the_largest_number_of_its_column(owner: Owner) -> None:
+def test_counting_stops_at_the_maximum_of_the_column(owner: Owner) -> None:
     ids = ids_of(owner, 2)
     Memory.objects.filter(id=ids[0]).update(access_count=LARGEST)
     Memory.objects.filter(id=ids[1]).update(access_count=LARGEST - 1)
@@ -75,7 +75,7 @@ def test_counting_ends_at_the_largest_number_of_its_column(owner: Owner) -> None
     assert counts() == [LARGEST, LARGEST]
 
 
-def test_an_older_read_takes_no_time_back(owner: Owner) -> None:
+def test_an_older_read_does_not_move_last_accessed_back(owner: Owner) -> None:
     [memory_id] = ids_of(owner, 1)
     reinforce(owner, [memory_id], now=LATER)
 
@@ -105,7 +105,7 @@ def test_counting_changes_neither_version_nor_words(owner: Owner) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_twenty_recalls_of_the_same_rows_at_once_count_exactly_and_wait_for_each_other(owner: Owner) -> None:
+def test_twenty_simultaneous_recalls_of_the_same_rows_count_exactly(owner: Owner) -> None:
     say(owner, *(turn(f"said {number}") for number in range(12)))
     ids = [each.id for each in Memory.objects.order_by("id")]
     together = Barrier(20)
@@ -127,7 +127,7 @@ def test_twenty_recalls_of_the_same_rows_at_once_count_exactly_and_wait_for_each
 
 @pytest.fixture
 def waits_for_the_disk() -> Iterator[None]:
-    """As a server does unless it is told otherwise; those of tests are."""
+    """Restore the default of servers, which the configuration of the test server overrides."""
     with connection.cursor() as cursor:
         cursor.execute("SET synchronous_commit = on")
         yield
@@ -135,7 +135,7 @@ def waits_for_the_disk() -> Iterator[None]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_written_after_counting_waits_for_the_disk_as_ever(owner: Owner, waits_for_the_disk: None) -> None:
+def test_writes_after_counting_wait_for_the_disk(owner: Owner, waits_for_the_disk: None) -> None:
     ids = ids_of(owner)
 
     assert reinforce(owner, ids, now=NOW) == 3

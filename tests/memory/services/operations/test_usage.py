@@ -1,4 +1,4 @@
-"""What language models cost: added up by day, account, use and model, and nothing of it lost."""
+"""Tests of usage: what language models cost is summed by day, account, use and model, and nothing is lost."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -26,7 +26,7 @@ def rows() -> list[tuple[object, ...]]:
     return list(ModelUsage.objects.order_by("day", "use", "model").values_list(*columns))
 
 
-def test_a_day_begins_with_what_its_first_requests_came_to(account: Account) -> None:
+def test_the_first_requests_of_a_day_create_its_row(account: Account) -> None:
     record_usage(account.id, use="summary", usages=[ONE, FAILED, ONE], now=NOW)
 
     assert rows() == [("summary", "small", 3, 1, 2_000, 400, Decimal("0.00072"))]
@@ -70,19 +70,19 @@ def test_the_day_is_that_of_utc(account: Account) -> None:
     assert ModelUsage.objects.get().day == date(2026, 3, 2)
 
 
-def test_any_number_of_requests_is_one_statement(
+def test_any_number_of_requests_takes_one_statement(
     account: Account, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
         record_usage(account.id, use="summary", usages=[ONE, LARGE, FAILED] * 50, now=NOW)
 
 
-def test_no_requests_are_no_statement(account: Account, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_no_requests_take_no_statement(account: Account, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     with django_assert_num_queries(0):
         record_usage(account.id, use="summary", usages=[], now=NOW)
 
 
-def test_more_than_a_row_holds_stays_at_what_it_holds(account: Account) -> None:
+def test_sums_stop_at_the_limits_of_the_columns(account: Account) -> None:
     most = Usage(model="small", calls=2**31 - 1, failed_calls=2**31 - 1, cost=Decimal(10) ** 12)
 
     for _ in range(2):
@@ -94,13 +94,13 @@ def test_more_than_a_row_holds_stays_at_what_it_holds(account: Account) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_account_that_there_is_not_has_no_usage() -> None:
+def test_an_unknown_account_gets_no_usage() -> None:
     with pytest.raises(IntegrityError):
         record_usage(uuid4(), use="summary", usages=[ONE], now=NOW)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_threads_that_record_at_once_lose_nothing() -> None:
+def test_concurrent_threads_lose_nothing() -> None:
     account = Account.objects.create(name="workshop")
 
     def record_often(models: list[Usage]) -> None:

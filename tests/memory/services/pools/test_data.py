@@ -1,11 +1,11 @@
-"""What a pool holds: read and written whole, by path, merged; counted, limited, and a version a write."""
+"""Tests of the data of pools: reading and writing it whole and by path, merging, limits, versions."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db.models import F, Func, IntegerField
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
@@ -15,15 +15,16 @@ from memory.models import AccessControl, Account, Agent, MemoryPool, WorkflowRun
 from memory.owner import Owner
 from memory.services.pools.data import merge_data, read_data, write_data
 from memory.services.pools.manage import PoolStatistics, pool_statistics
-from memory.tiers.json_documents import ABSENT, DEEPEST, parse_path, value_at
+from memory.tiers.json_documents import ABSENT, MAX_DEPTH, parse_path, value_at
 from tests.memory.pools import NOW, make_pool
 from tests.memory.tiers.test_json_documents import documents, leaves, names, path_of, values
+from tests.properties import examples
 
 pytestmark = pytest.mark.django_db
 
 LATER = NOW + timedelta(hours=1)
 CHANGES = (write_data, merge_data)
-with_database = settings(max_examples=50)
+with_database = examples(50)
 
 
 def write(owner: Owner, data: Any, path: str = "") -> int:
@@ -63,15 +64,15 @@ def test_a_path_leads_to_a_part(owner: Owner, board: MemoryPool, path: str, data
 @pytest.mark.parametrize(
     "path", ["/no", "/plan/steps/2", "/plan/steps/-1", "/plan/steps/01", "/plan/steps/-", "/plan/goal/x"]
 )
-def test_a_path_that_leads_nowhere_is_not_found_and_not_counted(owner: Owner, board: MemoryPool, path: str) -> None:
+def test_a_missing_path_is_not_found_and_not_counted(owner: Owner, board: MemoryPool, path: str) -> None:
     with pytest.raises(NotFound):
         read(owner, path)
 
     assert pool_statistics(owner, "board", now=NOW).read_count == 0
 
 
-@pytest.mark.parametrize("path", ["plan", "/a~2", "/a\0", "/x" * (DEEPEST + 1)])
-def test_what_is_no_path_is_refused(owner: Owner, board: MemoryPool, path: str) -> None:
+@pytest.mark.parametrize("path", ["plan", "/a~2", "/a\0", "/x" * (MAX_DEPTH + 1)])
+def test_an_invalid_path_is_refused(owner: Owner, board: MemoryPool, path: str) -> None:
     for attempt in (lambda: read(owner, path), lambda: write(owner, 1, path), lambda: merge(owner, 1, path)):
         with pytest.raises(Unprocessable):
             attempt()
@@ -127,7 +128,7 @@ def test_a_write_changes_its_part_and_a_merge_goes_deep(owner: Owner, board: Mem
     }
 
 
-def test_a_write_tells_the_whole_and_its_version(owner: Owner, board: MemoryPool) -> None:
+def test_a_write_returns_the_whole_and_its_version(owner: Owner, board: MemoryPool) -> None:
     stored = merge_data(owner, "board", data={"": 1}, expected=frozenset({1, 4}), now=NOW)
 
     assert stored == read_data(owner, "board", now=NOW)
@@ -147,12 +148,10 @@ def test_a_write_tells_the_whole_and_its_version(owner: Owner, board: MemoryPool
         ("/x", "\0"),
         ("/x", "\ud800"),
         ("/x", float("nan")),
-        ("/x" * DEEPEST, []),
+        ("/x" * MAX_DEPTH, []),
     ],
 )
-def test_a_write_that_cannot_be_changes_nothing(
-    owner: Owner, board: MemoryPool, change: Any, path: str, data: Any
-) -> None:
+def test_an_invalid_write_changes_nothing(owner: Owner, board: MemoryPool, change: Any, path: str, data: Any) -> None:
     before = MemoryPool.objects.values().get()
 
     with pytest.raises(Unprocessable):
@@ -206,7 +205,7 @@ def test_reads_and_writes_are_counted(owner: Owner, board: MemoryPool) -> None:
     )
 
 
-def test_a_read_is_no_new_version(owner: Owner, board: MemoryPool) -> None:
+def test_a_read_makes_no_new_version(owner: Owner, board: MemoryPool) -> None:
     read(owner)
 
     assert read_data(owner, "board", now=NOW).version == 1
@@ -215,7 +214,7 @@ def test_a_read_is_no_new_version(owner: Owner, board: MemoryPool) -> None:
 # who may
 
 
-def test_who_reads_writes_nothing(owner: Owner, account: Account) -> None:
+def test_a_reader_cannot_write(owner: Owner, account: Account) -> None:
     make_pool(owner, scope="agent", access_control=AccessControl(read=["colleague"]), data={"a": 1})
     colleague = Owner(account_id=account.id, agent_id="colleague")
 
@@ -226,7 +225,7 @@ def test_who_reads_writes_nothing(owner: Owner, account: Account) -> None:
     assert read(colleague) == {"a": 1}
 
 
-def test_an_expired_pool_holds_nothing(owner: Owner) -> None:
+def test_an_expired_pool_is_not_found(owner: Owner) -> None:
     make_pool(owner, data={"a": 1}, expires_at=LATER)
 
     with pytest.raises(NotFound):
@@ -242,11 +241,11 @@ def test_a_pool_that_holds_rows_has_no_data(owner: Owner, account: Account, pool
     MemoryPool.objects.create(account=account, pool_id="board", pool_type=pool_type, workflow_run=run)
 
     for attempt in (lambda: read(owner), lambda: write(owner, {}), lambda: merge(owner, {})):
-        with pytest.raises(Unprocessable, match="such a pool has no data"):
+        with pytest.raises(Unprocessable, match="tool caches and blackboards have no data"):
             attempt()
 
 
-def test_an_agent_comes_to_be_with_its_first_write(
+def test_the_first_write_creates_the_agent(
     owner: Owner, board: MemoryPool, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
@@ -266,7 +265,7 @@ def test_a_read_takes_two_statements(
             read(owner, path)
 
 
-def test_a_write_takes_a_lock_an_update_and_an_audit_row_beside_its_savepoint(
+def test_a_write_takes_a_lock_an_update_and_an_audit_row_in_its_savepoint(
     owner: Owner, board: MemoryPool, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(3 + 2):

@@ -1,4 +1,4 @@
-"""Pools made, found, shared, changed and ended; an agent's own; and two that want the same at once."""
+"""Tests of pools: creating, finding, sharing, changing and deleting them; own pools; concurrent requests."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,10 +22,10 @@ from memory.services.pools.manage import (
     change_pool,
     create_pool,
     delete_pool,
+    ensure_own_pool,
     find_pool,
     grant_access,
     lock_pool,
-    own_pool,
     pool_statistics,
     revoke_access,
 )
@@ -59,13 +59,13 @@ def test_a_pool_is_made_with_its_data_and_its_figures(owner: Owner) -> None:
     assert AuditEntry.objects.get(operation="create", memory_type="pool").affected_ids == [str(pool.id)]
 
 
-def test_a_pool_that_names_no_id_gets_one(owner: Owner) -> None:
+def test_a_pool_without_an_id_gets_one(owner: Owner) -> None:
     pool = make_pool(owner, "")
 
     assert find_pool(owner, pool.pool_id, now=NOW).id == pool.id
 
 
-def test_the_agent_comes_to_be_with_its_first_pool(
+def test_the_first_pool_creates_the_agent(
     owner: Owner, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
@@ -78,7 +78,9 @@ def test_the_agent_comes_to_be_with_its_first_pool(
     ("pool_type", "scope"),
     [("shared", "account"), ("agent_private", "agent"), ("team_shared", "team"), ("task_scoped", "task")],
 )
-def test_a_pool_that_says_no_scope_has_its_types(owner: Owner, account: Account, pool_type: str, scope: str) -> None:
+def test_a_pool_without_a_scope_gets_the_default_of_its_type(
+    owner: Owner, account: Account, pool_type: str, scope: str
+) -> None:
     team = make_team(account, agents=["assistant"])
 
     pool = make_pool(owner, pool_type=pool_type, team_id=team.id, task_id="task-1")
@@ -103,14 +105,14 @@ def test_a_pool_that_says_no_scope_has_its_types(owner: Owner, account: Account,
         {"data": {"a": "\0"}},
     ],
 )
-def test_a_pool_that_cannot_be_is_refused(owner: Owner, fields: dict[str, Any]) -> None:
+def test_an_invalid_pool_is_refused(owner: Owner, fields: dict[str, Any]) -> None:
     with pytest.raises(Unprocessable):
         create_pool(owner, PoolDraft(**fields), now=NOW)
 
     assert not MemoryPool.objects.exists()
 
 
-def test_a_team_is_shared_with_by_its_members_only(owner: Owner, whole_account: Owner, account: Account) -> None:
+def test_only_members_can_share_with_a_team(owner: Owner, whole_account: Owner, account: Account) -> None:
     team = make_team(account, agents=["colleague"])
 
     with pytest.raises(Unprocessable) as refused:
@@ -121,14 +123,14 @@ def test_a_team_is_shared_with_by_its_members_only(owner: Owner, whole_account: 
     assert make_pool(whole_account, scope="team", team_id=team.id).team_id == team.id
 
 
-def test_a_team_of_another_account_is_none(owner: Owner, stranger: Account) -> None:
+def test_a_team_of_another_account_is_refused(owner: Owner, stranger: Account) -> None:
     theirs = make_team(stranger, agents=["assistant"])
 
     with pytest.raises(Unprocessable):
         make_pool(owner, team_id=theirs.id)
 
 
-def test_data_over_the_limit_makes_no_pool(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_with_data_over_the_limit_is_refused(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "POOL_LIMIT_BYTES", 1_024)
 
     with pytest.raises(TooLarge) as refused:
@@ -138,7 +140,7 @@ def test_data_over_the_limit_makes_no_pool(owner: Owner, monkeypatch: pytest.Mon
     assert not MemoryPool.objects.exists()
 
 
-def test_an_id_is_taken_once_in_its_account_whoever_has_it(owner: Owner, colleague: Owner, stranger: Account) -> None:
+def test_an_id_is_unique_in_its_account(owner: Owner, colleague: Owner, stranger: Account) -> None:
     make_pool(owner, scope="agent")
 
     with pytest.raises(Conflict):
@@ -168,7 +170,7 @@ def test_a_pool_is_found_without_its_data(owner: Owner, django_assert_num_querie
     assert pool.get_deferred_fields() == {"data"}
 
 
-def test_an_expired_pool_is_as_good_as_none(owner: Owner) -> None:
+def test_an_expired_pool_is_not_found(owner: Owner) -> None:
     make_pool(owner, expires_at=LATER)
     attempts: list[Callable[[], object]] = [
         lambda: find_pool(owner, "board", now=LATER),
@@ -183,7 +185,7 @@ def test_an_expired_pool_is_as_good_as_none(owner: Owner) -> None:
             attempt()
 
 
-def test_who_reads_may_not_write_and_who_writes_may_not_manage(owner: Owner, colleague: Owner) -> None:
+def test_a_reader_cannot_write_and_a_writer_cannot_manage(owner: Owner, colleague: Owner) -> None:
     make_pool(owner, scope="agent", access_control=AccessControl(read=["colleague"]))
 
     with pytest.raises(Forbidden):
@@ -196,7 +198,7 @@ def test_who_reads_may_not_write_and_who_writes_may_not_manage(owner: Owner, col
             attempt()
 
 
-def test_to_whom_a_pool_is_closed_there_is_none(owner: Owner, colleague: Owner) -> None:
+def test_a_pool_without_access_is_not_found(owner: Owner, colleague: Owner) -> None:
     make_pool(owner, scope="agent")
 
     for attempt in managing(colleague):
@@ -252,7 +254,7 @@ def test_a_stale_change_is_refused_and_changes_nothing(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"scope": "global"}, {"expires_at": NOW}, {"access_control": {"read": "all"}}])
-def test_what_may_not_change_stays(owner: Owner, changes: dict[str, Any]) -> None:
+def test_other_columns_cannot_be_changed(owner: Owner, changes: dict[str, Any]) -> None:
     make_pool(owner)
 
     with pytest.raises(Unprocessable):
@@ -272,7 +274,7 @@ def test_revoking_write_leaves_reading_and_revoking_all_nothing(owner: Owner, co
         find_pool(colleague, "board", now=NOW)
 
 
-def test_the_account_manages_what_any_agent_made(owner: Owner, whole_account: Owner) -> None:
+def test_the_account_manages_pools_of_every_agent(owner: Owner, whole_account: Owner) -> None:
     make_pool(owner, scope="agent")
 
     grant_access(whole_account, "board", agent_id="colleague", level=Level.READ, **ANY)
@@ -281,7 +283,7 @@ def test_the_account_manages_what_any_agent_made(owner: Owner, whole_account: Ow
     assert not MemoryPool.objects.exists()
 
 
-def test_who_leaves_a_team_leaves_its_pools(owner: Owner, colleague: Owner, account: Account) -> None:
+def test_leaving_a_team_ends_access_to_its_pools(owner: Owner, colleague: Owner, account: Account) -> None:
     team = make_team(account, agents=["assistant", "colleague"])
     make_pool(owner, scope="team", team_id=team.id)
     write_data(colleague, "board", data={"a": 1}, **ANY)
@@ -292,7 +294,7 @@ def test_who_leaves_a_team_leaves_its_pools(owner: Owner, colleague: Owner, acco
         read_data(colleague, "board", now=NOW)
 
 
-def test_the_pools_of_a_run_go_with_it(owner: Owner, account: Account) -> None:
+def test_deleting_a_run_deletes_its_pools(owner: Owner, account: Account) -> None:
     run = WorkflowRun.objects.create(account=account, workflow_run_id="run", agents=["assistant"], started_at=NOW)
     MemoryPool.objects.create(account=account, pool_id="board", pool_type="shared_memory", workflow_run=run)
     write_data(owner, "board", data={"a": 1}, **ANY)
@@ -306,32 +308,32 @@ def test_the_pools_of_a_run_go_with_it(owner: Owner, account: Account) -> None:
 
 
 def test_an_agent_has_one_pool_of_its_own(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    made = own_pool(owner, now=NOW)
+    made = ensure_own_pool(owner, now=NOW)
 
     with django_assert_num_queries(1):
-        found = own_pool(owner, now=LATER)
+        found = ensure_own_pool(owner, now=LATER)
 
     assert found.id == made.id
     assert (made.is_own, made.scope, made.pool_type, made.agent_id) == (True, "agent", "agent_private", "assistant")
 
 
 def test_an_own_pool_is_its_agents_and_does_not_expire(owner: Owner, colleague: Owner, whole_account: Owner) -> None:
-    mine, theirs = own_pool(owner, now=NOW), own_pool(colleague, now=NOW)
+    mine, theirs = ensure_own_pool(owner, now=NOW), ensure_own_pool(colleague, now=NOW)
 
     with pytest.raises(NotFound):
         read_data(colleague, mine.pool_id, now=NOW)
     with pytest.raises(Unprocessable):
         change_pool(owner, mine.pool_id, changes={"expires_at": LATER}, **ANY)
     with pytest.raises(Unprocessable):
-        own_pool(whole_account, now=NOW)
+        ensure_own_pool(whole_account, now=NOW)
     assert mine.id != theirs.id
 
 
 # at once
 
 
-def at_once(count: int, act: Callable[[int], object]) -> list[object]:
-    """What each of so many threads got, or was refused with, all beginning together."""
+def run_concurrently(count: int, act: Callable[[int], object]) -> list[object]:
+    """Call the function in so many threads that start together; return their results and errors."""
     together = Barrier(count)
 
     def one(number: int) -> object:
@@ -348,47 +350,51 @@ def at_once(count: int, act: Callable[[int], object]) -> list[object]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_that_make_one_pool_at_once_one_does(owner: Owner) -> None:
-    got = at_once(8, lambda number: make_pool(owner, data={"by": number}).id)
+def test_one_of_many_concurrent_creations_of_a_pool_succeeds(owner: Owner) -> None:
+    got = run_concurrently(8, lambda number: make_pool(owner, data={"by": number}).id)
 
     assert sum(answer is Conflict for answer in got) == 7
     assert MemoryPool.objects.get().id in got
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_that_replace_an_expired_pool_at_once_replace_it_once(owner: Owner) -> None:
+def test_concurrent_creations_replace_an_expired_pool_once(owner: Owner) -> None:
     make_pool(owner, expires_at=LATER)
 
-    got = at_once(8, lambda _number: create_pool(owner, PoolDraft(pool_id="board"), now=LATER).id)
+    got = run_concurrently(8, lambda _number: create_pool(owner, PoolDraft(pool_id="board"), now=LATER).id)
 
     assert sum(answer is Conflict for answer in got) == 7
     assert MemoryPool.objects.get().id in got
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_own_pool_is_made_once_however_many_ask_at_once(owner: Owner) -> None:
-    got = at_once(8, lambda _number: own_pool(owner, now=NOW).id)
+def test_concurrent_calls_create_one_own_pool(owner: Owner) -> None:
+    got = run_concurrently(8, lambda _number: ensure_own_pool(owner, now=NOW).id)
 
     assert set(got) == {MemoryPool.objects.get().id}
     assert AuditEntry.objects.filter(operation="create", memory_type="pool").count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_grants_at_once_are_all_kept(owner: Owner) -> None:
+def test_concurrent_grants_are_all_kept(owner: Owner) -> None:
     make_pool(owner)
 
-    at_once(8, lambda number: grant_access(owner, "board", agent_id=f"agent-{number}", level=Level.READ, **ANY))
+    run_concurrently(
+        8, lambda number: grant_access(owner, "board", agent_id=f"agent-{number}", level=Level.READ, **ANY)
+    )
 
     pool = find_pool(owner, "board", now=NOW)
     assert (pool.version, pool.grants.read) == (9, [f"agent-{number}" for number in range(8)])
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_stale_writers_at_once_one_wins(owner: Owner) -> None:
+def test_one_of_many_concurrent_writers_with_the_same_version_wins(owner: Owner) -> None:
     make_pool(owner)
     seen = frozenset({1})
 
-    got = at_once(8, lambda number: write_data(owner, "board", data={"by": number}, expected=seen, now=NOW).data["by"])
+    got = run_concurrently(
+        8, lambda number: write_data(owner, "board", data={"by": number}, expected=seen, now=NOW).data["by"]
+    )
 
     assert sum(answer is StaleVersion for answer in got) == 7
     stored = read_data(owner, "board", now=NOW)

@@ -1,4 +1,4 @@
-"""Pools of workflow runs: postings in order, results that expire, open to the run's agents and to nobody else."""
+"""Tests of pools of workflow runs: ordered postings, results that expire, access for the run's agents only."""
 
 import json
 from collections.abc import Callable
@@ -19,13 +19,13 @@ from memory.owner import Owner
 from memory.services.pools.data import merge_data, read_data
 from memory.services.pools.manage import EMPTY_BYTES, PoolDraft, find_pool
 from memory.services.pools.share import (
-    MOST_TTL_SECONDS,
+    MAX_RESULT_TTL_SECONDS,
     cache_result,
-    cached_keys,
-    find_cached,
-    forget_cached,
-    post,
-    postings,
+    delete_cached_result,
+    find_cached_result,
+    live_results,
+    post_to_blackboard,
+    read_postings,
 )
 from memory.services.pools.workflow_runs import RunDraft, change_run, create_run_pool, start_run
 from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
 
 LATER = NOW + timedelta(minutes=5)
 VALUES = ["123", 123, 1.0, True, None, "", [], {}, {"b": [1, {"a": "ü\u2028"}], "a": None}]
-"""What JSON tells apart."""
+"""Values that JSON distinguishes."""
 
 
 def agent(owner: Owner, agent_id: str) -> Owner:
@@ -48,7 +48,7 @@ def make_pool(owner: Owner, pool_id: str, pool_type: str, *, run: str = "r1", **
 
 @pytest.fixture
 def run(owner: Owner) -> None:
-    """`r1`, begun by `assistant` with `ana` and `bob`, and a pool of each type: `memory`, `board`, `cache`."""
+    """The run `r1`, started by `assistant` with `ana` and `bob`, with pools `memory`, `board` and `cache`."""
     start_run(owner, RunDraft(workflow_run_id="r1", agents=["ana", "bob"]), now=NOW)
     for pool_id, pool_type in [("memory", "shared_memory"), ("board", "blackboard"), ("cache", "tool_cache")]:
         make_pool(owner, pool_id, pool_type)
@@ -56,7 +56,7 @@ def run(owner: Owner) -> None:
 
 @pytest.fixture
 def other_run(owner: Owner) -> None:
-    """`r2`, begun by `zoe` with `yan`, with pools `board2` and `cache2` in which there is something."""
+    """The run `r2`, started by `zoe` with `yan`, with filled pools `board2` and `cache2`."""
     zoe = agent(owner, "zoe")
     start_run(zoe, RunDraft(workflow_run_id="r2", agents=["yan"]), now=NOW)
     make_pool(zoe, "board2", "blackboard", run="r2")
@@ -69,15 +69,15 @@ def end(owner: Owner) -> None:
 
 Use = Callable[[Owner], Any]
 WRITES: dict[str, Use] = {
-    "post": lambda owner: post(owner, "board", content="x", now=NOW),
+    "post": lambda owner: post_to_blackboard(owner, "board", content="x", now=NOW),
     "cache": lambda owner: cache_result(owner, "cache", "k", value="x", now=NOW),
-    "forget": lambda owner: forget_cached(owner, "cache", "k", now=NOW),
+    "forget": lambda owner: delete_cached_result(owner, "cache", "k", now=NOW),
     "merge": lambda owner: merge_data(owner, "memory", data={"x": 1}, expected=None, now=NOW),
 }
 READS: dict[str, Use] = {
-    "postings": lambda owner: list(postings(owner, "board", now=NOW)),
-    "cached": lambda owner: find_cached(owner, "cache", "k", now=NOW),
-    "keys": lambda owner: list(cached_keys(owner, "cache", now=NOW)),
+    "postings": lambda owner: list(read_postings(owner, "board", now=NOW)),
+    "cached": lambda owner: find_cached_result(owner, "cache", "k", now=NOW),
+    "keys": lambda owner: list(live_results(owner, "cache", now=NOW)),
     "data": lambda owner: read_data(owner, "memory", now=NOW),
 }
 any_write = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
@@ -86,21 +86,19 @@ any_use = pytest.mark.parametrize("use", [*WRITES.values(), *READS.values()], id
 
 @pytest.fixture
 def filled(owner: Owner, run: None) -> None:
-    """Something in each of the three pools."""
+    """Fill each of the three pools."""
     for write in ("post", "cache", "merge"):
         WRITES[write](owner)
 
 
 @any_use
 @pytest.mark.parametrize("agent_id", ["assistant", "ana", "bob", ""])
-def test_the_runs_agents_read_and_write_and_so_does_the_account(
-    owner: Owner, filled: None, use: Use, agent_id: str
-) -> None:
+def test_the_runs_agents_and_the_account_read_and_write(owner: Owner, filled: None, use: Use, agent_id: str) -> None:
     use(agent(owner, agent_id))
 
 
 @any_use
-def test_to_everybody_else_there_is_no_such_pool(
+def test_other_agents_do_not_find_the_pool(
     owner: Owner, stranger: Account, filled: None, other_run: None, use: Use
 ) -> None:
     nobody = [agent(owner, "zoe"), agent(owner, "yan"), Owner(account_id=stranger.id, agent_id="ana")]
@@ -110,18 +108,18 @@ def test_to_everybody_else_there_is_no_such_pool(
             use(other)
 
 
-def test_an_agent_of_one_run_has_none_of_the_other_runs_pools(owner: Owner, run: None, other_run: None) -> None:
+def test_agents_of_one_run_do_not_find_pools_of_another(owner: Owner, run: None, other_run: None) -> None:
     for agent_id in ("assistant", "ana"):
         with pytest.raises(NotFound):
-            post(agent(owner, agent_id), "board2", content="x", now=NOW)
+            post_to_blackboard(agent(owner, agent_id), "board2", content="x", now=NOW)
         with pytest.raises(NotFound):
-            list(cached_keys(agent(owner, agent_id), "cache2", now=NOW))
+            list(live_results(agent(owner, agent_id), "cache2", now=NOW))
 
     assert not BlackboardPosting.objects.exists()
 
 
 @any_use
-def test_an_agent_that_is_removed_is_shut_out(owner: Owner, filled: None, use: Use) -> None:
+def test_a_removed_agent_loses_access(owner: Owner, filled: None, use: Use) -> None:
     use(agent(owner, "ana"))
 
     change_run(owner, "r1", changes={"agents": ["bob"]}, now=NOW)
@@ -130,7 +128,7 @@ def test_an_agent_that_is_removed_is_shut_out(owner: Owner, filled: None, use: U
         use(agent(owner, "ana"))
 
 
-def test_what_a_removed_agent_made_in_the_run_is_its_no_more(owner: Owner, run: None) -> None:
+def test_pools_of_a_removed_agent_are_reassigned(owner: Owner, run: None) -> None:
     made = make_pool(agent(owner, "ana"), "anas", "blackboard")
 
     change_run(owner, "r1", changes={"agents": ["bob"]}, now=NOW)
@@ -142,7 +140,7 @@ def test_what_a_removed_agent_made_in_the_run_is_its_no_more(owner: Owner, run: 
 
 
 @any_write
-def test_who_only_reads_does_not_write(owner: Owner, run: None, write: Use) -> None:
+def test_a_reader_cannot_write(owner: Owner, run: None, write: Use) -> None:
     MemoryPool.objects.update(access_control=AccessControl(read=["zoe"]).model_dump())
 
     with pytest.raises(Forbidden):
@@ -189,7 +187,7 @@ def test_a_write_that_waits_while_its_agent_is_removed_is_refused(
 ) -> None:
     with transaction.atomic():
         change_run(owner, "r1", changes={"agents": []}, now=NOW)
-        writing = start_beside(lambda: post(agent(owner, "ana"), "board", content="late", now=NOW))
+        writing = start_beside(lambda: post_to_blackboard(agent(owner, "ana"), "board", content="late", now=NOW))
 
     with pytest.raises(NotFound):
         writing.result(PATIENCE_SECONDS)
@@ -198,22 +196,22 @@ def test_a_write_that_waits_while_its_agent_is_removed_is_refused(
 @pytest.mark.django_db(transaction=True)
 def test_a_run_ends_when_the_writes_under_way_are_done(owner: Owner, filled: None, start_beside: Start) -> None:
     with transaction.atomic():
-        post(agent(owner, "ana"), "board", content="in time", now=NOW)
+        post_to_blackboard(agent(owner, "ana"), "board", content="in time", now=NOW)
         ending = start_beside(lambda: end(owner))
 
     ending.result(PATIENCE_SECONDS)
-    assert [posting.content for posting in postings(owner, "board", now=NOW)] == ["x", "in time"]
+    assert [posting.content for posting in read_postings(owner, "board", now=NOW)] == ["x", "in time"]
 
 
 @pytest.mark.parametrize(
     "use",
     [
-        lambda owner: post(owner, "cache", content="x", now=NOW),
-        lambda owner: postings(owner, "memory", now=NOW),
+        lambda owner: post_to_blackboard(owner, "cache", content="x", now=NOW),
+        lambda owner: read_postings(owner, "memory", now=NOW),
         lambda owner: cache_result(owner, "board", "k", value="x", now=NOW),
-        lambda owner: find_cached(owner, "memory", "k", now=NOW),
-        lambda owner: forget_cached(owner, "board", "k", now=NOW),
-        lambda owner: cached_keys(owner, "board", now=NOW),
+        lambda owner: find_cached_result(owner, "memory", "k", now=NOW),
+        lambda owner: delete_cached_result(owner, "board", "k", now=NOW),
+        lambda owner: live_results(owner, "board", now=NOW),
         lambda owner: merge_data(owner, "board", data={}, expected=None, now=NOW),
         lambda owner: read_data(owner, "cache", now=NOW),
     ],
@@ -225,18 +223,18 @@ def test_a_pool_of_another_type_refuses(owner: Owner, run: None, use: Use) -> No
 
 def test_postings_come_back_in_order_with_their_authors(owner: Owner, run: None) -> None:
     for number, content in enumerate(VALUES):
-        post(agent(owner, ["ana", "bob"][number % 2]), "board", content=content, now=NOW)
+        post_to_blackboard(agent(owner, ["ana", "bob"][number % 2]), "board", content=content, now=NOW)
 
-    found = list(postings(agent(owner, "bob"), "board", now=NOW))
+    found = list(read_postings(agent(owner, "bob"), "board", now=NOW))
     assert [posting.position for posting in found] == list(range(len(VALUES)))
     assert [json.dumps(posting.content) for posting in found] == [json.dumps(content) for content in VALUES]
     assert [posting.agent_id for posting in found[:2]] == ["ana", "bob"]
-    assert [posting.position for posting in postings(owner, "board", after=6, now=NOW)] == [7, 8]
+    assert [posting.position for posting in read_postings(owner, "board", after=6, now=NOW)] == [7, 8]
 
 
 def test_a_posting_is_counted_in_its_pool(owner: Owner, run: None) -> None:
-    post(owner, "board", content="ü", now=LATER)
-    list(postings(owner, "board", now=LATER))
+    post_to_blackboard(owner, "board", content="ü", now=LATER)
+    list(read_postings(owner, "board", now=LATER))
 
     board = find_pool(owner, "board", now=LATER)
     assert (board.version, board.write_count, board.read_count, board.entry_count) == (2, 1, 1, 1)
@@ -245,7 +243,7 @@ def test_a_posting_is_counted_in_its_pool(owner: Owner, run: None) -> None:
 
 
 def test_a_posting_is_never_changed(owner: Owner, run: None) -> None:
-    post(owner, "board", content="said", now=NOW)
+    post_to_blackboard(owner, "board", content="said", now=NOW)
 
     with pytest.raises(IntegrityError), transaction.atomic():
         BlackboardPosting.objects.update(content="never said")
@@ -257,12 +255,12 @@ def test_a_posting_is_never_changed(owner: Owner, run: None) -> None:
 def test_postings_of_many_at_once_have_no_gaps_and_keep_each_authors_order(owner: Owner, run: None) -> None:
     def say(agent_id: str) -> None:
         for number in range(5):
-            post(agent(owner, agent_id), "board", content=number, now=NOW)
+            post_to_blackboard(agent(owner, agent_id), "board", content=number, now=NOW)
 
     with ThreadPoolExecutor(4) as agents:
         list(agents.map(over_own_connection, [partial(say, name) for name in ("ana", "bob", "assistant", "")]))
 
-    found = list(postings(owner, "board", now=NOW))
+    found = list(read_postings(owner, "board", now=NOW))
     assert [posting.position for posting in found] == list(range(20))
     for agent_id in ("ana", "bob", "assistant", ""):
         assert [posting.content for posting in found if posting.agent_id == agent_id] == [0, 1, 2, 3, 4]
@@ -271,11 +269,11 @@ def test_postings_of_many_at_once_have_no_gaps_and_keep_each_authors_order(owner
 
 def test_a_blackboard_takes_no_more_than_its_limit(owner: Owner, run: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "POOL_LIMIT_BYTES", EMPTY_BYTES + 20)
-    post(owner, "board", content="a" * 8, now=NOW)
-    post(owner, "board", content="b" * 8, now=NOW)
+    post_to_blackboard(owner, "board", content="a" * 8, now=NOW)
+    post_to_blackboard(owner, "board", content="b" * 8, now=NOW)
 
     with pytest.raises(TooLarge) as refused:
-        post(owner, "board", content=1, now=NOW)
+        post_to_blackboard(owner, "board", content=1, now=NOW)
 
     assert refused.value.facts == {"stored": False, "size_bytes": EMPTY_BYTES + 21, "limit_bytes": EMPTY_BYTES + 20}
     assert find_pool(owner, "board", now=NOW).entry_count == 2
@@ -285,7 +283,7 @@ def test_a_blackboard_takes_no_more_than_its_limit(owner: Owner, run: None, monk
 def test_a_cached_result_comes_back_as_it_was(owner: Owner, run: None, value: Any) -> None:
     cached = cache_result(agent(owner, "ana"), "cache", "k", value=value, now=NOW)
 
-    found = find_cached(agent(owner, "bob"), "cache", "k", now=LATER)
+    found = find_cached_result(agent(owner, "bob"), "cache", "k", now=LATER)
     assert json.dumps(found.value) == json.dumps(cached.value) == json.dumps(value)
     assert (found.id, found.agent_id, found.hit_count) == (cached.id, "ana", 1)
     assert found.expires_at == NOW + timedelta(seconds=conf.TOOL_CACHE_TTL_SECONDS)
@@ -295,16 +293,16 @@ def test_each_result_expires_by_itself(owner: Owner, run: None) -> None:
     cache_result(owner, "cache", "short", value=1, ttl_seconds=60, now=NOW)
     cache_result(owner, "cache", "long", value=2, ttl_seconds=600, now=NOW)
 
-    assert find_cached(owner, "cache", "short", now=NOW + timedelta(seconds=59)).value == 1
+    assert find_cached_result(owner, "cache", "short", now=NOW + timedelta(seconds=59)).value == 1
     with pytest.raises(NotFound):
-        find_cached(owner, "cache", "short", now=NOW + timedelta(seconds=60))
-    assert [entry.key for entry in cached_keys(owner, "cache", now=LATER)] == ["long"]
-    assert not forget_cached(owner, "cache", "short", now=LATER)
+        find_cached_result(owner, "cache", "short", now=NOW + timedelta(seconds=60))
+    assert [entry.key for entry in live_results(owner, "cache", now=LATER)] == ["long"]
+    assert not delete_cached_result(owner, "cache", "short", now=LATER)
 
 
-def test_another_result_takes_the_place_of_the_first(owner: Owner, run: None) -> None:
+def test_a_new_result_replaces_the_old_one(owner: Owner, run: None) -> None:
     first = cache_result(agent(owner, "ana"), "cache", "k", value="old", ttl_seconds=60, now=NOW)
-    find_cached(owner, "cache", "k", now=NOW)
+    find_cached_result(owner, "cache", "k", now=NOW)
 
     second = cache_result(agent(owner, "bob"), "cache", "k", value="new", ttl_seconds=600, now=LATER)
 
@@ -318,20 +316,20 @@ def test_hits_are_counted_and_misses_are_reads_of_the_pool(owner: Owner, run: No
     cache_result(owner, "cache", "k", value=1, now=NOW)
 
     for _hit in range(3):
-        found = find_cached(owner, "cache", "k", now=LATER)
+        found = find_cached_result(owner, "cache", "k", now=LATER)
     with pytest.raises(NotFound):
-        find_cached(owner, "cache", "other", now=LATER)
+        find_cached_result(owner, "cache", "other", now=LATER)
 
     pool = find_pool(owner, "cache", now=LATER)
     assert (found.hit_count, pool.read_count, pool.last_accessed_at) == (3, 4, LATER)
 
 
-def test_a_result_is_forgotten(owner: Owner, run: None) -> None:
+def test_a_result_can_be_deleted(owner: Owner, run: None) -> None:
     cache_result(owner, "cache", "k", value="ü", now=NOW)
     held = find_pool(owner, "cache", now=NOW)
 
-    assert forget_cached(owner, "cache", "k", now=NOW)
-    assert not forget_cached(owner, "cache", "k", now=NOW)
+    assert delete_cached_result(owner, "cache", "k", now=NOW)
+    assert not delete_cached_result(owner, "cache", "k", now=NOW)
 
     left = find_pool(owner, "cache", now=NOW)
     assert (held.entry_count, held.size_bytes, held.version) == (1, EMPTY_BYTES + 5, 2)
@@ -362,7 +360,7 @@ def test_a_cache_takes_no_more_than_its_limit(owner: Owner, run: None, monkeypat
         ({"key": "a\x00"}, Unprocessable),
         ({"key": "k" * 201}, Unprocessable),
         ({"ttl_seconds": 0}, Unprocessable),
-        ({"ttl_seconds": MOST_TTL_SECONDS + 1}, Unprocessable),
+        ({"ttl_seconds": MAX_RESULT_TTL_SECONDS + 1}, Unprocessable),
     ],
 )
 def test_what_cannot_be_cached_is_refused(
@@ -376,15 +374,17 @@ def test_what_cannot_be_cached_is_refused(
     assert not ToolCacheEntry.objects.exists()
 
 
-def test_statements_a_call(owner: Owner, filled: None, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_number_of_statements_per_call(
+    owner: Owner, filled: None, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     ana = agent(owner, "ana")
 
     # of a write, two are the savepoint's
     with django_assert_num_queries(7):
-        post(ana, "board", content="x", now=NOW)
+        post_to_blackboard(ana, "board", content="x", now=NOW)
     with django_assert_num_queries(8):
         cache_result(ana, "cache", "k", value=1, now=NOW)
     with django_assert_num_queries(3):
-        find_cached(ana, "cache", "k", now=NOW)
+        find_cached_result(ana, "cache", "k", now=NOW)
     with django_assert_num_queries(3):
-        list(postings(ana, "board", now=NOW))
+        list(read_postings(ana, "board", now=NOW))

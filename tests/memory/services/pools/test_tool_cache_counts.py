@@ -1,4 +1,4 @@
-"""What a tool cache counts: kept by difference, without reading all values; what has expired goes in the end."""
+"""Tests of the counts of tool caches, which change by differences without reading all values."""
 
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ from memory.maintenance import Batch, expire
 from memory.models import MemoryPool, ToolCacheEntry
 from memory.owner import Owner
 from memory.services.pools.manage import EMPTY_BYTES, PoolDraft, pool_statistics
-from memory.services.pools.share import cache_result, find_cached, forget_cached
+from memory.services.pools.share import cache_result, delete_cached_result, find_cached_result
 from memory.services.pools.workflow_runs import RunDraft, create_run_pool, start_run
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOW
@@ -29,8 +29,8 @@ def cache(owner: Owner) -> None:
     create_run_pool(owner, "r1", PoolDraft(pool_id="cache", pool_type="tool_cache"), now=NOW)
 
 
-def put(owner: Owner, key: str, *, size: int = 10, ttl_seconds: int = 60) -> None:
-    """A result of `size` bytes with its key of one, for a minute."""
+def store_result(owner: Owner, key: str, *, size: int = 10, ttl_seconds: int = 60) -> None:
+    """Cache a result for a minute; with its key of one byte it has `size` bytes."""
     cache_result(owner, "cache", key, value="x" * (size - 3), ttl_seconds=ttl_seconds, now=NOW)
 
 
@@ -40,13 +40,14 @@ def counted() -> tuple[int, int]:
 
 
 def stored() -> tuple[int, int]:
-    return ToolCacheEntry.objects.of_pool(MemoryPool.objects.get()).measured()
+    return ToolCacheEntry.objects.of_pool(MemoryPool.objects.get()).count_and_size()
 
 
 def clean() -> None:
     expire.run(now=LATER, batch=Batch(size=10, cursor="tool_cache:"))
 
 
+@pytest.mark.slow
 def test_each_write_looks_at_its_own_key_alone(owner: Owner) -> None:
     for number in range(200):
         cache_result(owner, "cache", f"key-{number}", value="x" * 100, now=NOW)
@@ -56,7 +57,7 @@ def test_each_write_looks_at_its_own_key_alone(owner: Owner) -> None:
     ) as putting:
         cache_result(owner, "cache", "another", value=1, now=NOW)
     with CaptureQueriesContext(connection) as forgetting:
-        forget_cached(owner, "cache", "another", now=NOW)
+        delete_cached_result(owner, "cache", "another", now=NOW)
 
     for statements in (putting, forgetting):
         of_entries = [told["sql"] for told in statements if "tool_cache_entries" in told["sql"]]
@@ -65,42 +66,42 @@ def test_each_write_looks_at_its_own_key_alone(owner: Owner) -> None:
     assert counted() == stored() == (200, 200 * 102 + sum(len(f"key-{number}") for number in range(200)))
 
 
-def test_the_count_follows_what_is_put_replaced_and_forgotten(owner: Owner) -> None:
-    put(owner, "a", size=10)
-    put(owner, "b", size=20)
+def test_the_counts_follow_insertions_replacements_and_deletions(owner: Owner) -> None:
+    store_result(owner, "a", size=10)
+    store_result(owner, "b", size=20)
     assert counted() == (2, 30)
 
-    put(owner, "a", size=15)
+    store_result(owner, "a", size=15)
     assert counted() == (2, 35)
 
-    forget_cached(owner, "cache", "b", now=NOW)
+    delete_cached_result(owner, "cache", "b", now=NOW)
     assert counted() == stored() == (1, 15)
 
 
-def test_what_is_put_in_place_of_an_expired_one_is_counted_once(owner: Owner) -> None:
-    put(owner, "a")
+def test_a_result_that_replaces_an_expired_one_is_counted_once(owner: Owner) -> None:
+    store_result(owner, "a")
 
     cache_result(owner, "cache", "a", value=1, now=LATER)
 
     assert counted() == stored() == (1, 2)
 
 
-def test_what_has_expired_makes_room_when_room_is_needed(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_results_make_room_when_it_is_needed(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "POOL_LIMIT_BYTES", EMPTY_BYTES + 30)
-    put(owner, "a")
-    put(owner, "b")
-    put(owner, "c", ttl_seconds=LONG)
+    store_result(owner, "a")
+    store_result(owner, "b")
+    store_result(owner, "c", ttl_seconds=LONG)
 
     cache_result(owner, "cache", "d", value="x" * 17, now=LATER)
 
     assert counted() == stored() == (2, 30)
-    assert find_cached(owner, "cache", "c", now=LATER).key == "c"
+    assert find_cached_result(owner, "cache", "c", now=LATER).key == "c"
 
 
-def test_where_there_is_no_room_nothing_changes(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_room_nothing_changes(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "POOL_LIMIT_BYTES", EMPTY_BYTES + 30)
-    put(owner, "a")
-    put(owner, "b", size=20, ttl_seconds=LONG)
+    store_result(owner, "a")
+    store_result(owner, "b", size=20, ttl_seconds=LONG)
 
     with pytest.raises(TooLarge) as refused:
         cache_result(owner, "cache", "c", value="x" * 8, now=LATER)
@@ -109,9 +110,9 @@ def test_where_there_is_no_room_nothing_changes(owner: Owner, monkeypatch: pytes
     assert counted() == stored() == (2, 30)
 
 
-def test_statistics_leave_out_what_has_expired(owner: Owner) -> None:
-    put(owner, "a", size=10)
-    put(owner, "b", size=20, ttl_seconds=LONG)
+def test_statistics_exclude_expired_results(owner: Owner) -> None:
+    store_result(owner, "a", size=10)
+    store_result(owner, "b", size=20, ttl_seconds=LONG)
 
     before, after = (pool_statistics(owner, "cache", now=now) for now in (NOW, LATER))
 
@@ -119,12 +120,12 @@ def test_statistics_leave_out_what_has_expired(owner: Owner) -> None:
     assert (after.entry_count, after.size_bytes) == (1, EMPTY_BYTES + 20)
 
 
-def test_what_the_cleaner_deletes_is_counted_no_more(owner: Owner) -> None:
+def test_results_that_the_cleanup_deletes_are_not_counted(owner: Owner) -> None:
     create_run_pool(owner, "r1", PoolDraft(pool_id="other", pool_type="tool_cache"), now=NOW)
     cache_result(owner, "other", "a", value="ü", ttl_seconds=60, now=NOW)
-    put(owner, "a")
-    put(owner, "b")
-    put(owner, "c", size=20, ttl_seconds=LONG)
+    store_result(owner, "a")
+    store_result(owner, "b")
+    store_result(owner, "c", size=20, ttl_seconds=LONG)
 
     clean()
 
@@ -134,9 +135,9 @@ def test_what_the_cleaner_deletes_is_counted_no_more(owner: Owner) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_cleaner_leaves_what_is_renewed_while_it_waits(owner: Owner, start_beside: Start) -> None:
-    put(owner, "a")
-    put(owner, "b")
+def test_the_cleanup_keeps_results_renewed_while_it_waits(owner: Owner, start_beside: Start) -> None:
+    store_result(owner, "a")
+    store_result(owner, "b")
 
     with transaction.atomic():
         cache_result(owner, "cache", "a", value=1, ttl_seconds=LONG, now=LATER)

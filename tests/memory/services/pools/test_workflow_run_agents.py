@@ -1,4 +1,4 @@
-"""Agents of a workflow run: they come and go under the run's lock, and who goes keeps nothing of what it had in it."""
+"""Tests of the agents of a workflow run: changes lock the run, and removed agents lose everything in it."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,8 +10,8 @@ from memory.errors import NotFound, Unprocessable
 from memory.models import AccessControl, AuditEntry, Level, MemoryPool, WorkflowRun
 from memory.owner import Owner
 from memory.services.pools.manage import PoolDraft, find_pool, grant_access
-from memory.services.pools.share import post, postings
-from memory.services.pools.workflow_runs import MOST_AGENTS, RunDraft, change_run, create_run_pool, find_run, start_run
+from memory.services.pools.share import post_to_blackboard, read_postings
+from memory.services.pools.workflow_runs import MAX_AGENTS, RunDraft, change_run, create_run_pool, find_run, start_run
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOW
 
@@ -43,7 +43,7 @@ def change(owner: Owner, **changes: Any) -> WorkflowRun:
 @pytest.mark.parametrize("changes", [{"agents": ["bob"]}, {"remove_agents": ["ana"]}])
 @pytest.mark.parametrize("maker", ["ana", "bob", "assistant"])
 @pytest.mark.parametrize("granted", [{"write": ["ana"]}, {"read": ["ana"]}, {"read": ["ana"], "write": ["ana"]}])
-def test_a_removed_agent_is_shut_out_though_a_pool_names_it(
+def test_a_removed_agent_loses_access_even_if_a_pool_names_it(
     owner: Owner, run: WorkflowRun, maker: str, granted: dict[str, Any], changes: dict[str, Any]
 ) -> None:
     make_board(agent(owner, maker), **granted)
@@ -51,9 +51,9 @@ def test_a_removed_agent_is_shut_out_though_a_pool_names_it(
     change(owner, **changes)
 
     with pytest.raises(NotFound):
-        postings(agent(owner, "ana"), "board", now=NOW)
+        read_postings(agent(owner, "ana"), "board", now=NOW)
     with pytest.raises(NotFound):
-        post(agent(owner, "ana"), "board", content="still here", now=NOW)
+        post_to_blackboard(agent(owner, "ana"), "board", content="still here", now=NOW)
 
 
 def test_removal_takes_no_grants_of_others(owner: Owner, run: WorkflowRun) -> None:
@@ -66,7 +66,7 @@ def test_removal_takes_no_grants_of_others(owner: Owner, run: WorkflowRun) -> No
     assert (left.agent_id, left.version) == ("bob", made.version + 1)
 
 
-def test_removal_leaves_pools_alone_that_say_nothing_of_the_agent(owner: Owner, run: WorkflowRun) -> None:
+def test_removal_leaves_other_pools_unchanged(owner: Owner, run: WorkflowRun) -> None:
     start_run(owner, RunDraft(workflow_run_id="r2", agents=["ana"]), now=NOW)
     other = PoolDraft(pool_id="other", pool_type="blackboard", access_control=AccessControl(write=["ana"]))
     create_run_pool(owner, "r2", other, now=NOW)
@@ -75,14 +75,14 @@ def test_removal_leaves_pools_alone_that_say_nothing_of_the_agent(owner: Owner, 
     change(owner, agents=[])
 
     assert find_pool(agent(owner, "ana"), "other", now=NOW).grants.write == ["ana"]
-    # bob's grant went with bob
+    # bob's grant was removed with bob
     assert list(MemoryPool.objects.order_by("pool_id").values_list("pool_id", "version")) == [
         ("board", 2),
         ("other", 1),
     ]
 
 
-def test_what_removal_takes_is_audited(owner: Owner, run: WorkflowRun) -> None:
+def test_removal_is_audited(owner: Owner, run: WorkflowRun) -> None:
     named, made = make_board(owner, "named", write=["ana"]), make_board(agent(owner, "ana"), "made")
     make_board(owner, "neither")
 
@@ -92,7 +92,7 @@ def test_what_removal_takes_is_audited(owner: Owner, run: WorkflowRun) -> None:
     assert (entry.memory_type, set(entry.affected_ids)) == ("pool", {str(named.id), str(made.id)})
 
 
-def test_who_began_the_run_loses_nothing_by_not_being_named(owner: Owner, run: WorkflowRun) -> None:
+def test_the_starter_keeps_access_without_being_listed(owner: Owner, run: WorkflowRun) -> None:
     make_board(owner, write=["assistant"])
 
     change(owner, agents=["assistant", "bob"])
@@ -119,7 +119,7 @@ def test_an_agent_that_grants_itself_a_pool_while_it_is_removed_is_too_late(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_pool_that_is_made_while_its_maker_is_removed_is_refused(
+def test_a_pool_created_while_its_agent_is_removed_is_refused(
     owner: Owner, run: WorkflowRun, start_beside: Start
 ) -> None:
     with transaction.atomic():
@@ -140,9 +140,7 @@ def test_agents_are_added_and_removed_by_name(owner: Owner, run: WorkflowRun) ->
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_that_change_who_works_on_a_run_at_once_both_do(
-    owner: Owner, run: WorkflowRun, start_beside: Start
-) -> None:
+def test_concurrent_changes_of_agents_both_take_effect(owner: Owner, run: WorkflowRun, start_beside: Start) -> None:
     with transaction.atomic():
         change(owner, add_agents=["zoe"])
         adding = start_beside(lambda: change(owner, add_agents=["yan"], remove_agents=["bob"]))
@@ -157,12 +155,10 @@ def test_two_that_change_who_works_on_a_run_at_once_both_do(
         {"agents": [], "add_agents": ["zoe"]},
         {"agents": [], "remove_agents": ["ana"]},
         {"add_agents": ["zoe"], "remove_agents": ["zoe"]},
-        {"add_agents": [f"agent-{number}" for number in range(MOST_AGENTS - 1)]},
+        {"add_agents": [f"agent-{number}" for number in range(MAX_AGENTS - 1)]},
     ],
 )
-def test_changes_of_agents_that_contradict_each_other_or_are_too_many_are_refused(
-    owner: Owner, run: WorkflowRun, changes: dict[str, Any]
-) -> None:
+def test_contradictory_or_too_many_agents_are_refused(owner: Owner, run: WorkflowRun, changes: dict[str, Any]) -> None:
     with pytest.raises(Unprocessable):
         change(owner, **changes)
 

@@ -1,4 +1,4 @@
-"""Workflow runs: begun once, seen by who has a part in them, changed by who began them, ended once."""
+"""Tests of workflow runs: starting once, visible to participants, changed by their starter, ended once."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +12,7 @@ from memory.models import Account, Agent, AuditEntry, MemoryPool, WorkflowRun
 from memory.owner import Owner
 from memory.services.pools.manage import PoolDraft
 from memory.services.pools.workflow_runs import (
-    MOST_AGENTS,
+    MAX_AGENTS,
     RunDraft,
     change_run,
     create_run_pool,
@@ -42,7 +42,7 @@ def change(owner: Owner, **changes: Any) -> WorkflowRun:
     return change_run(owner, "r1", changes=changes, now=LATER)
 
 
-def test_a_run_begins_with_its_agents_each_named_once(owner: Owner) -> None:
+def test_a_run_starts_with_its_agents_without_repetitions(owner: Owner) -> None:
     begun = start_run(owner, RunDraft(agents=["bob", "ana", "bob"], metadata={"of": "x"}), now=NOW)
 
     found = find_run(owner, begun.workflow_run_id)
@@ -52,11 +52,11 @@ def test_a_run_begins_with_its_agents_each_named_once(owner: Owner) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_agent_that_begins_one_comes_to_be(owner: Owner, run: WorkflowRun) -> None:
+def test_starting_a_run_creates_the_agent(owner: Owner, run: WorkflowRun) -> None:
     assert Agent.objects.get().agent_id == "assistant"
 
 
-def test_an_id_is_taken_once_in_its_account(owner: Owner, stranger: Account, run: WorkflowRun) -> None:
+def test_an_id_is_unique_in_its_account(owner: Owner, stranger: Account, run: WorkflowRun) -> None:
     with pytest.raises(Conflict):
         start_run(agent(owner, "zoe"), RunDraft(workflow_run_id="r1"), now=NOW)
     start_run(Owner(account_id=stranger.id), RunDraft(workflow_run_id="r1"), now=NOW)
@@ -66,7 +66,7 @@ def test_an_id_is_taken_once_in_its_account(owner: Owner, stranger: Account, run
 
 
 def test_a_run_has_no_more_agents_than_allowed(owner: Owner, run: WorkflowRun) -> None:
-    too_many = [f"agent-{number}" for number in range(MOST_AGENTS + 1)]
+    too_many = [f"agent-{number}" for number in range(MAX_AGENTS + 1)]
 
     with pytest.raises(Unprocessable):
         start_run(owner, RunDraft(agents=too_many), now=NOW)
@@ -75,9 +75,7 @@ def test_a_run_has_no_more_agents_than_allowed(owner: Owner, run: WorkflowRun) -
 
 
 @pytest.mark.parametrize("agent_id", ["assistant", "ana", "bob", ""])
-def test_who_has_a_part_in_a_run_finds_it_and_so_does_the_account(
-    owner: Owner, run: WorkflowRun, agent_id: str
-) -> None:
+def test_participants_and_the_account_find_a_run(owner: Owner, run: WorkflowRun, agent_id: str) -> None:
     assert find_run(agent(owner, agent_id), "r1").id == run.id
 
 
@@ -98,9 +96,7 @@ def test_nobody_else_finds_it(owner: Owner, stranger: Account, run: WorkflowRun)
 
 @pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
 @pytest.mark.parametrize("agent_id", ["assistant", ""])
-def test_who_began_it_ends_it_and_so_may_the_account(
-    owner: Owner, run: WorkflowRun, agent_id: str, status: str
-) -> None:
+def test_the_starter_and_the_account_may_end_a_run(owner: Owner, run: WorkflowRun, agent_id: str, status: str) -> None:
     ended = change(agent(owner, agent_id), status=status)
 
     assert (ended.status, ended.ended_at, ended.updated_at) == (status, LATER, LATER)
@@ -135,7 +131,7 @@ def test_the_same_status_again_changes_nothing(owner: Owner, run: WorkflowRun) -
     assert AuditEntry.objects.filter(memory_type="workflow_run", operation="update").count() == 1
 
 
-def test_what_is_no_status_is_refused(owner: Owner, run: WorkflowRun) -> None:
+def test_an_unknown_status_is_refused(owner: Owner, run: WorkflowRun) -> None:
     with pytest.raises(Unprocessable):
         change(owner, status="asleep")
 
@@ -148,7 +144,7 @@ def test_agents_come_and_go(owner: Owner, run: WorkflowRun) -> None:
         find_run(agent(owner, "ana"), "r1")
 
 
-def test_only_what_may_change_does(owner: Owner, run: WorkflowRun) -> None:
+def test_other_columns_cannot_be_changed(owner: Owner, run: WorkflowRun) -> None:
     with pytest.raises(Unprocessable):
         change(owner, workflow_run_id="r9")
 
@@ -163,7 +159,7 @@ def test_a_pool_of_a_run_is_for_its_agents(owner: Owner, run: WorkflowRun, pool_
         run_pools(agent(owner, "zoe"), "r1", now=NOW)
 
 
-def test_a_pool_that_has_expired_is_none_of_the_runs(owner: Owner, run: WorkflowRun) -> None:
+def test_expired_pools_of_a_run_are_not_listed(owner: Owner, run: WorkflowRun) -> None:
     create_run_pool(owner, "r1", PoolDraft(pool_type="blackboard", expires_at=LATER), now=NOW)
 
     assert run_pools(owner, "r1", now=NOW).count() == 1
@@ -181,12 +177,12 @@ def test_a_pool_that_has_expired_is_none_of_the_runs(owner: Owner, run: Workflow
         PoolDraft(pool_type="blackboard", expires_at=NOW),
     ],
 )
-def test_what_no_pool_of_a_run_can_be_is_refused(owner: Owner, run: WorkflowRun, draft: PoolDraft) -> None:
+def test_an_invalid_pool_of_a_run_is_refused(owner: Owner, run: WorkflowRun, draft: PoolDraft) -> None:
     with pytest.raises(Unprocessable):
         create_run_pool(owner, "r1", draft, now=NOW)
 
 
-def test_who_has_no_part_in_a_run_makes_no_pool_in_it(owner: Owner, stranger: Account, run: WorkflowRun) -> None:
+def test_only_participants_create_pools_of_a_run(owner: Owner, stranger: Account, run: WorkflowRun) -> None:
     for nobody in (agent(owner, "zoe"), Owner(account_id=stranger.id)):
         with pytest.raises(NotFound):
             create_run_pool(nobody, "r1", PoolDraft(pool_type="blackboard"), now=NOW)

@@ -1,4 +1,4 @@
-"""Names of contexts: once for an agent and team, and `agent_memory` for an agent's long-term memory alone."""
+"""Tests for names of contexts: unique per agent and team; `agent_memory` is an agent's long-term memory only."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from memory.models import PersistentContext, Team
 from memory.models.contexts import OWN_CONTEXT, TEAM_CONTEXT
 from memory.owner import Owner
 from memory.services.accounts.register import add_member, create_team, delete_team
-from memory.services.contexts.manage import change_context, own_context, team_context
+from memory.services.contexts.manage import change_context, ensure_own_context, ensure_team_context
 from tests.memory.contexts import context_of
 from tests.memory.episodes import NOW
 
@@ -26,7 +26,7 @@ def crews(owner: Owner) -> list[Team]:
     return teams
 
 
-def test_a_name_is_taken_once_for_each_team(owner: Owner, crews: list[Team]) -> None:
+def test_context_names_are_unique_per_team(owner: Owner, crews: list[Team]) -> None:
     for team in crews:
         context_of(owner, "plans", scope="team", team_id=team.id)
     context_of(owner, "plans")
@@ -35,10 +35,10 @@ def test_a_name_is_taken_once_for_each_team(owner: Owner, crews: list[Team]) -> 
         context_of(owner, "plans", scope="team", team_id=crews[0].id)
 
 
-def test_teams_are_dissolved_whatever_their_contexts_are_called(owner: Owner, crews: list[Team]) -> None:
+def test_teams_can_be_deleted_whatever_their_contexts_are_called(owner: Owner, crews: list[Team]) -> None:
     for team in crews:
         context_of(owner, "plans", scope="team", team_id=team.id)
-        team_context(owner, team.id, now=NOW)
+        ensure_team_context(owner, team.id, now=NOW)
 
     for team in crews:
         delete_team(Owner(account_id=owner.account_id), team.id)
@@ -50,20 +50,20 @@ def test_teams_are_dissolved_whatever_their_contexts_are_called(owner: Owner, cr
 @pytest.mark.parametrize(
     "fields", [{"scope": "account"}, {"scope": "global"}, {"context_type": "knowledge_base"}], ids=str
 )
-def test_nothing_else_passes_for_long_term_memory(owner: Owner, fields: dict[str, Any]) -> None:
+def test_other_contexts_cannot_have_the_name_of_long_term_memory(owner: Owner, fields: dict[str, Any]) -> None:
     with pytest.raises(Unprocessable, match=OWN_CONTEXT):
         context_of(owner, OWN_CONTEXT, **fields)
 
 
-def test_long_term_memory_made_by_hand_is_the_agents_own(owner: Owner) -> None:
+def test_a_context_created_by_that_name_is_the_agents_long_term_memory(owner: Owner) -> None:
     made = context_of(owner, OWN_CONTEXT)
 
-    assert own_context(owner, now=NOW) == made
+    assert ensure_own_context(owner, now=NOW) == made
 
 
-def test_long_term_memory_keeps_its_name_and_nothing_takes_it(owner: Owner) -> None:
+def test_long_term_memory_keeps_its_name_and_no_other_context_takes_it(owner: Owner) -> None:
     other = context_of(owner, "notes")
-    own = own_context(owner, now=NOW)
+    own = ensure_own_context(owner, now=NOW)
 
     for context, name in ((own, "something else"), (other, OWN_CONTEXT)):
         with pytest.raises(Unprocessable, match=OWN_CONTEXT):

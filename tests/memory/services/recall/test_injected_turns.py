@@ -1,5 +1,4 @@
-"""Turns with injected instructions: whoever looks them through, and however well a model obeys them, nothing changes
-but the record of what was said."""
+"""Tests for turns with injected instructions: extraction by any model changes nothing but the log."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,7 +30,7 @@ from memory.services.profiles import ProfileChanges, update_profile
 from tests.language_model_server import LanguageModelServer, writing
 from tests.memory.episodes import NOW
 from tests.memory.extraction.injections import INJECTIONS, KNOWN, Injection
-from tests.memory.knowledge import extracted, person, tell, with_name
+from tests.memory.knowledge import extracted, person, say_sentences, with_name
 from tests.memory.turns import say, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
@@ -39,7 +38,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
 @pytest.fixture
 def believer(owner: Owner, stranger: Account) -> Owner:
-    """A user of whom something is known, beside another account of which something else is."""
+    """Return a user with knowledge, next to another account with knowledge of its own."""
     user = replace(owner, user_id="ana")
     for whose in (user, Owner(account_id=stranger.id, agent_id="assistant", user_id="ana")):
         for claim in KNOWN:
@@ -48,8 +47,8 @@ def believer(owner: Owner, stranger: Account) -> Owner:
     return user
 
 
-def everything() -> dict[str, Any]:
-    """All that is known, of everybody."""
+def stored_knowledge() -> dict[str, Any]:
+    """Return everything that is known in all accounts."""
     tables: list[Any] = [Entity, Fact, FactVersion, FactReview, FactTombstone, Goal, Link, UserProfile]
     known = {model.__name__: sorted(map(tuple, model.objects.values_list()), key=str) for model in tables}
     others = Memory.objects.exclude(kind="turn").order_by("id")
@@ -57,39 +56,39 @@ def everything() -> dict[str, Any]:
     return known | {"memories": list(others.values_list()), "vectors": list(vectors.values_list("id", "memory_id"))}
 
 
-def inject(owner: Owner, injection: Injection) -> None:
+def say_injection(owner: Owner, injection: Injection) -> None:
     drafts = [with_name(turn(said.text, role=said.role, timestamp=NOW), said.speaker) for said in injection.turns]
     say(owner, *drafts)
 
 
-def look_through_all(now: datetime) -> None:
+def extract_all(now: datetime) -> None:
     while extract_due(now=now, limit=4).stored:
         pass
 
 
 @pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: injection.name)
-def test_a_model_that_obeys_an_injection_changes_nothing_that_is_known(
+def test_a_model_that_obeys_an_injection_changes_no_knowledge(
     believer: Owner, injection: Injection, language_model_server: LanguageModelServer
 ) -> None:
-    before = everything()
+    before = stored_knowledge()
     language_model_server.answer = writing(injection.obeyed())
-    inject(believer, injection)
+    say_injection(believer, injection)
 
-    look_through_all(NOW)
+    extract_all(NOW)
 
-    assert everything() == before
-    assert [row.text for row in turns()] == [said.text for said in injection.turns]
+    assert stored_knowledge() == before
+    assert [row.text for row in turns_in_order()] == [said.text for said in injection.turns]
 
 
 @pytest.mark.usefixtures("_no_model")
 @pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: injection.name)
-def test_rules_change_nothing_that_is_known_for_an_injection(believer: Owner, injection: Injection) -> None:
-    before = everything()
-    inject(believer, injection)
+def test_rules_change_no_knowledge_for_an_injection(believer: Owner, injection: Injection) -> None:
+    before = stored_knowledge()
+    say_injection(believer, injection)
 
-    look_through_all(NOW)
+    extract_all(NOW)
 
-    assert everything() == before
+    assert stored_knowledge() == before
     assert extracted() == (len(injection.turns), len(injection.turns))
 
 
@@ -100,20 +99,18 @@ def _no_model() -> Iterator[None]:
     language_model.cache_clear()
 
 
-def turns() -> Any:
+def turns_in_order() -> Any:
     rows: Any = Turn.objects.order_by("index")
     return rows
 
 
-def test_what_is_said_beside_an_injection_is_learnt(
-    believer: Owner, language_model_server: LanguageModelServer
-) -> None:
+def test_knowledge_next_to_an_injection_is_learned(believer: Owner, language_model_server: LanguageModelServer) -> None:
     injection = INJECTIONS[0]
     said = injection.obeyed(first=1)
     language_model_server.write = lambda asked: said | {"entities": [*said["entities"], person("Rosa", 0)]}
-    tell(believer, "Rosa is here.", at=NOW)
-    inject(believer, injection)
+    say_sentences(believer, "Rosa is here.", at=NOW)
+    say_injection(believer, injection)
 
-    look_through_all(NOW)
+    extract_all(NOW)
 
     assert list(Entity.objects.values_list("name", flat=True)) == ["Rosa"]

@@ -1,4 +1,4 @@
-"""What is left of structured turns, work episodes and raw traces once something that they hang on is erased."""
+"""Erasure of what evidence depends on, and what it leaves of structured turns, work episodes and raw traces."""
 
 from datetime import timedelta
 from typing import Any
@@ -25,13 +25,13 @@ from memory.models import (
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.conversations.staff_edits import delete_conversation, unarchive_conversation
-from memory.services.goals.staff_edits import erase_goal
-from memory.services.records.record import Recorded
+from memory.services.goals.plan import erase_goal
+from memory.services.records.record import RecordedTurn
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim
 from tests.memory.graphs import store_node
 from tests.memory.procedures import invoke
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.turns import say, turn
 from tests.memory.works import ids_where, merge, reduce, shorten, texts_left
 
@@ -56,10 +56,10 @@ def goal_id(owner: Owner) -> UUID:
 
 
 @pytest.fixture
-def recorded(owner: Owner, goal_id: UUID) -> Recorded:
-    """One of the goal, with a raw trace, told at all levels."""
+def recorded(owner: Owner, goal_id: UUID) -> RecordedTurn:
+    """Return a record of the goal, with a raw trace, at all levels of compression."""
     Account.objects.filter(id=owner.account_id).update(reasoning_tier=ReasoningTier.RAW_TRACE.value)
-    recorded = put_record(owner, slots=SLOTS, goal_id=goal_id)
+    recorded = add_record(owner, slots=SLOTS, goal_id=goal_id)
     reduce(owner, recorded.record, merge(owner, recorded.record, list(shorten(owner, recorded).values())))
     return recorded
 
@@ -74,7 +74,7 @@ def counts() -> dict[str, int]:
 
 
 def test_a_deleted_conversation_leaves_nothing_of_its_evidence(
-    staff: Owner, owner: Owner, recorded: Recorded, goal_id: UUID
+    staff: Owner, owner: Owner, recorded: RecordedTurn, goal_id: UUID
 ) -> None:
     artifact = artifact_of(owner, recorded.record, goal_id)
     assert all(counts().values())
@@ -86,8 +86,10 @@ def test_a_deleted_conversation_leaves_nothing_of_its_evidence(
     assert Artifact.objects.get(pk=artifact.pk).record_id is None
 
 
-def test_a_deleted_conversation_leaves_the_evidence_of_others(staff: Owner, owner: Owner, recorded: Recorded) -> None:
-    other = put_record(owner, "chat-2", slots=SLOTS)
+def test_a_deleted_conversation_leaves_the_evidence_of_others(
+    staff: Owner, owner: Owner, recorded: RecordedTurn
+) -> None:
+    other = add_record(owner, "chat-2", slots=SLOTS)
 
     delete_conversation(staff, "chat-1")
 
@@ -96,7 +98,7 @@ def test_a_deleted_conversation_leaves_the_evidence_of_others(staff: Owner, owne
     assert ReasoningTrace.objects.get().record_id == other.record.id
 
 
-def test_evidence_outlives_its_goal(staff: Owner, owner: Owner, recorded: Recorded, goal_id: UUID) -> None:
+def test_evidence_outlives_its_goal(staff: Owner, owner: Owner, recorded: RecordedTurn, goal_id: UUID) -> None:
     artifact, before = artifact_of(owner, recorded.record, goal_id), counts()
     WorkEpisode.objects.update(for_goal_id=goal_id)
 
@@ -108,17 +110,17 @@ def test_evidence_outlives_its_goal(staff: Owner, owner: Owner, recorded: Record
     assert not Link.objects.filter(type="WORKS_ON").exists()
 
 
-def test_a_use_of_a_tool_outlives_no_conversation_and_a_record_no_use(staff: Owner, owner: Owner) -> None:
+def test_tool_invocations_go_with_their_conversation_and_records_lose_them(staff: Owner, owner: Owner) -> None:
     used = invoke(owner, conversation_id="chat-1")
-    put_record(owner, invocations=[used.id])
+    add_record(owner, invocations=[used.id])
 
     delete_conversation(staff, "chat-1")
 
     assert (ToolInvocation.objects.count(), TurnRecord.objects.count()) == (0, 0)
 
 
-def test_an_erased_account_leaves_nothing(account: Account, stranger: Account, recorded: Recorded) -> None:
-    theirs = put_record(Owner(account_id=stranger.id, agent_id="assistant"))
+def test_an_erased_account_leaves_nothing(account: Account, stranger: Account, recorded: RecordedTurn) -> None:
+    theirs = add_record(Owner(account_id=stranger.id, agent_id="assistant"))
 
     account.delete()
 
@@ -127,8 +129,8 @@ def test_an_erased_account_leaves_nothing(account: Account, stranger: Account, r
     assert (WorkEpisode.objects.count(), ReasoningTrace.objects.count()) == (0, 0)
 
 
-def test_an_archived_conversation_that_comes_back_brings_no_archived_level(
-    staff: Owner, owner: Owner, recorded: Recorded
+def test_unarchiving_a_conversation_leaves_compressed_levels_archived(
+    staff: Owner, owner: Owner, recorded: RecordedTurn
 ) -> None:
     say(owner, turn("The roses again."), conversation_id="chat-1")
     archived = ids_where(archived=True)
@@ -140,7 +142,7 @@ def test_an_archived_conversation_that_comes_back_brings_no_archived_level(
     assert ids_where(archived=True) == archived != set()
 
 
-def test_archived_levels_are_not_embedded_again(recorded: Recorded) -> None:
+def test_archived_levels_are_not_embedded_again(recorded: RecordedTurn) -> None:
     Memory.objects.update(embed_after=None)
 
     queue_unembedded(now=LATER, batch=Batch(size=100))

@@ -15,20 +15,13 @@ from memory.models import AuditEntry, Conversation, Link, ReasoningTrace, TurnRe
 from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.records.record import (
-    RecordDraft,
-    Recorded,
-    add_slots,
-    current_slots,
-    delete_record,
-    prepare_record,
-    slots_at,
-)
-from memory.services.records.slots import LONGEST_TEXT
-from memory.services.tools import LARGEST_VALUE_BYTES
+from memory.services.records.read import read_current_slots, read_slots_at_level
+from memory.services.records.record import RecordDraft, RecordedTurn, add_slots, delete_record, prepare_record
+from memory.services.records.slots import MAX_SLOT_CHARACTERS
+from memory.services.tools import MAX_VALUE_BYTES
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.goals import aim
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +35,7 @@ RATIONALE = Reasoning(
 TRACE = Reasoning(tier=ReasoningTier.RAW_TRACE, trace="Hm, noon? No.")
 
 
-def add(owner: Owner, record: TurnRecord, slots: Slots, **fields: Any) -> Recorded:
+def add(owner: Owner, record: TurnRecord, slots: Slots, **fields: Any) -> RecordedTurn:
     prepared = prepare_record(owner, RecordDraft(slots=slots, **fields), now=LATER)
     return add_slots(owner, record.id, prepared, embedded=NOTHING, now=LATER)
 
@@ -56,7 +49,7 @@ def links() -> list[tuple[UUID, str, UUID]]:
 
 
 def compress(slot: TurnSlot, text: str) -> TurnSlot:
-    """As the maintenance job does: a row of its own, and the one before archived."""
+    """Shorten a slot as the maintenance job does: a new row, and the former one archived."""
     TurnSlot.objects.filter(id=slot.id).update(archived=True)
     fresh = TurnSlot.objects.get(id=slot.id)
     fresh.pk = fresh.id = RecordDraft(slots=Slots()).id
@@ -76,46 +69,46 @@ def gardener(owner: Owner) -> Owner:
 
 
 def test_each_slot_is_a_memory_of_its_own(owner: Owner) -> None:
-    recorded = put_record(owner)
+    recorded = add_record(owner)
 
     assert [slot.slot for slot in recorded.slots] == ["observation", "action", "outcome"]
     assert TurnSlot.objects.filter(record=recorded.record).count() == 3
     assert (recorded.record.number, recorded.record.status) == (0, "succeeded")
 
 
-def test_slots_are_of_the_time_of_their_turn(owner: Owner) -> None:
-    recorded = put_record(owner, event_time=NOW - timedelta(days=3))
+def test_slots_have_the_time_of_their_turn(owner: Owner) -> None:
+    recorded = add_record(owner, event_time=NOW - timedelta(days=3))
 
     assert {slot.event_time for slot in recorded.slots} == {NOW - timedelta(days=3)}
 
 
-def test_records_are_numbered_and_the_number_of_one_that_is_erased_is_not_used_again(owner: Owner) -> None:
-    first, last = put_record(owner).record, put_record(owner).record
+def test_records_are_numbered_and_erased_numbers_are_not_reused(owner: Owner) -> None:
+    first, last = add_record(owner).record, add_record(owner).record
     delete_record(owner, last.id)
 
-    assert [first.number, last.number, put_record(owner).record.number] == [0, 1, 2]
+    assert [first.number, last.number, add_record(owner).record.number] == [0, 1, 2]
     assert Conversation.objects.get().record_count == 3
 
 
-def test_a_slot_that_is_told_again_is_the_same(owner: Owner) -> None:
-    recorded = put_record(owner, client_id="t1")
+def test_a_repeated_slot_changes_nothing(owner: Owner) -> None:
+    recorded = add_record(owner, client_id="t1")
 
-    again = put_record(owner, client_id="t1")
+    again = add_record(owner, client_id="t1")
 
     assert (again.is_new, again.record.id, again.record.version) == (False, recorded.record.id, 1)
     assert [slot.id for slot in again.slots] == [slot.id for slot in recorded.slots]
 
 
-def test_data_that_json_spells_otherwise_is_the_same_when_it_is_told_again(owner: Owner) -> None:
+def test_repeated_data_that_json_spells_differently_changes_nothing(owner: Owner) -> None:
     action = Action(calls=[Call(tool="dig", arguments=(1, 2.0))], data={1: ("deep",)})  # type: ignore[dict-item]
 
-    first, again = (put_record(owner, slots=Slots(action=action), client_id="t1") for _ in range(2))
+    first, again = (add_record(owner, slots=Slots(action=action), client_id="t1") for _ in range(2))
 
     assert (first.record.id, first.slots[0].data) == (again.record.id, again.slots[0].data)
 
 
-def test_a_slot_says_nothing_else_later(owner: Owner) -> None:
-    record = put_record(owner).record
+def test_a_slot_with_another_content_is_refused(owner: Owner) -> None:
+    record = add_record(owner).record
 
     with pytest.raises(Conflict):
         add(owner, record, Slots(observation=Observation(text="It rains.")))
@@ -123,8 +116,8 @@ def test_a_slot_says_nothing_else_later(owner: Owner) -> None:
         add(owner, record, outcome("failed"))
 
 
-def test_an_open_outcome_is_told_anew_and_keeps_what_it_said(owner: Owner) -> None:
-    record = put_record(owner, slots=OPEN).record
+def test_an_open_outcome_is_replaced_and_keeps_its_former_text(owner: Owner) -> None:
+    record = add_record(owner, slots=OPEN).record
 
     add(owner, record, outcome("open", "Nearly dry."))
     done = add(owner, record, outcome("succeeded", "Dry."))
@@ -135,17 +128,17 @@ def test_an_open_outcome_is_told_anew_and_keeps_what_it_said(owner: Owner) -> No
     assert done.record.tokens == done.record.raw_tokens == sum(slot.token_count for slot in done.slots)
 
 
-def test_an_outcome_says_who_told_it(owner: Owner, gardener: Owner) -> None:
-    done = add(gardener, put_record(owner, slots=Slots(action=DONE)).record, outcome("succeeded")).slots[-1]
-    dry = add(gardener, put_record(owner, slots=OPEN).record, outcome("succeeded", "Dry.")).slots[-1]
+def test_a_reconciled_outcome_names_its_agents(owner: Owner, gardener: Owner) -> None:
+    done = add(gardener, add_record(owner, slots=Slots(action=DONE)).record, outcome("succeeded")).slots[-1]
+    dry = add(gardener, add_record(owner, slots=OPEN).record, outcome("succeeded", "Dry.")).slots[-1]
 
     assert (done.slot, done.agent_id) == ("outcome", "gardener")
     assert (dry.agent_id, [said["by"] for said in dry.data["reconciled"]]) == ("assistant", ["gardener"])
 
 
-def test_who_takes_part_does_not_erase_what_another_recorded(owner: Owner, gardener: Owner) -> None:
+def test_a_participant_cannot_erase_the_record_of_another_agent(owner: Owner, gardener: Owner) -> None:
     account = replace(owner, agent_id="")
-    records = [put_record(each).record for each in (owner, account)]
+    records = [add_record(each).record for each in (owner, account)]
 
     for record in records:
         with pytest.raises(Forbidden):
@@ -155,58 +148,60 @@ def test_who_takes_part_does_not_erase_what_another_recorded(owner: Owner, garde
     assert not TurnRecord.objects.exists()
 
 
-def test_what_an_outcome_said_as_long_as_it_was_open_may_arrive_late(owner: Owner) -> None:
-    record = put_record(owner, slots=OPEN, client_id="t1").record
+def test_a_former_text_of_an_open_outcome_may_arrive_late(owner: Owner) -> None:
+    record = add_record(owner, slots=OPEN, client_id="t1").record
     add(owner, record, outcome("succeeded", "Dry."))
 
-    again = put_record(owner, slots=OPEN, client_id="t1")
+    again = add_record(owner, slots=OPEN, client_id="t1")
 
     assert (again.record.status, again.slots[-1].text) == ("succeeded", "Dry.")
 
 
-def test_an_outcome_follows_an_action(owner: Owner) -> None:
-    record = put_record(owner, slots=Slots(observation=Observation(text="Dry."))).record
+def test_an_outcome_needs_an_action(owner: Owner) -> None:
+    record = add_record(owner, slots=Slots(observation=Observation(text="Dry."))).record
 
     with pytest.raises(Unprocessable):
         add(owner, record, outcome("failed"))
     assert add(owner, record, Slots(action=DONE, outcome=Outcome(status="failed"))).record.status == "failed"
 
 
-def test_a_compressed_slot_is_known_by_what_it_was_made_of(owner: Owner) -> None:
-    recorded = put_record(owner, client_id="t1")
+def test_a_compressed_slot_is_compared_with_its_source(owner: Owner) -> None:
+    recorded = add_record(owner, client_id="t1")
     compress(recorded.slots[0], "Roses hang.")
 
-    assert put_record(owner, client_id="t1").slots[0].text == "Roses hang."
+    assert add_record(owner, client_id="t1").slots[0].text == "Roses hang."
     with pytest.raises(Conflict):
         add(owner, recorded.record, Slots(observation=Observation(text="It rains.")))
-    assert slots_at(recorded.record, 0)[0].text == "The roses hang their heads."
+    record_id = recorded.record.id
+    assert read_slots_at_level([record_id], 0)[record_id][0].text == "The roses hang their heads."
 
 
-def test_a_compressed_open_outcome_is_told_anew_at_each_level(owner: Owner) -> None:
-    recorded = put_record(owner, slots=OPEN)
+def test_a_compressed_open_outcome_is_replaced_at_each_level(owner: Owner) -> None:
+    recorded = add_record(owner, slots=OPEN)
     compress(recorded.slots[-1], "Wet.")
 
     add(owner, recorded.record, outcome("succeeded", "Dry."))
 
-    texts = [slots[-1].text for slots in (slots_at(recorded.record, 0), current_slots([recorded.record.id]))]
-    assert texts == ["Dry.", "Dry."]
+    record_id = recorded.record.id
+    assert read_slots_at_level([record_id], 0)[record_id][-1].text == "Dry."
+    assert read_current_slots([record_id])[-1].text == "Dry."
 
 
-def test_a_quarantined_slot_is_neither_told_nor_replaced(owner: Owner) -> None:
-    recorded = put_record(owner, client_id="t1")
+def test_a_quarantined_slot_is_neither_shown_nor_replaced(owner: Owner) -> None:
+    recorded = add_record(owner, client_id="t1")
     TurnSlot.objects.filter(slot="observation").update(quarantined=True)
 
-    assert [slot.slot for slot in put_record(owner, client_id="t1").slots] == ["action", "outcome"]
+    assert [slot.slot for slot in add_record(owner, client_id="t1").slots] == ["action", "outcome"]
     with pytest.raises(Conflict):
         add(owner, recorded.record, Slots(observation=Observation(text="It rains.")))
 
 
-def test_what_is_merged_takes_nothing_more(owner: Owner) -> None:
-    record = put_record(owner, slots=OPEN, client_id="t1").record
+def test_a_merged_record_takes_no_more_slots(owner: Owner) -> None:
+    record = add_record(owner, slots=OPEN, client_id="t1").record
     TurnRecord.objects.update(level=2)
     TurnSlot.objects.update(archived=True)
 
-    assert put_record(owner, slots=OPEN, client_id="t1").slots == []
+    assert add_record(owner, slots=OPEN, client_id="t1").slots == []
     for change in (lambda: add(owner, record, outcome("failed")), lambda: delete_record(owner, record.id)):
         with pytest.raises(Conflict):
             change()
@@ -214,7 +209,7 @@ def test_what_is_merged_takes_nothing_more(owner: Owner) -> None:
 
 def test_slots_work_on_the_goal_of_their_record(owner: Owner) -> None:
     goal = aim(owner)
-    record = put_record(owner, slots=Slots(action=DONE), goal_id=goal.id).record
+    record = add_record(owner, slots=Slots(action=DONE), goal_id=goal.id).record
     late = add(owner, record, outcome("succeeded"))
 
     assert sorted(links()) == sorted((slot.id, "WORKS_ON", goal.id) for slot in late.slots)
@@ -222,8 +217,8 @@ def test_slots_work_on_the_goal_of_their_record(owner: Owner) -> None:
         add(owner, record, outcome("succeeded"), goal_id=aim(owner, "another").id)
 
 
-def test_a_goal_that_is_told_later_is_that_of_all_slots(owner: Owner) -> None:
-    record, goal = put_record(owner).record, aim(owner)
+def test_a_goal_that_is_sent_later_is_linked_to_all_slots(owner: Owner) -> None:
+    record, goal = add_record(owner).record, aim(owner)
 
     added = add(owner, record, outcome("succeeded", "The roses stand upright."), goal_id=goal.id)
 
@@ -231,12 +226,12 @@ def test_a_goal_that_is_told_later_is_that_of_all_slots(owner: Owner) -> None:
     assert (added.record.version, AuditEntry.objects.filter(memory_type="turn_record").count()) == (2, 1)
 
 
-def test_a_record_is_about_messages_that_there_are(owner: Owner) -> None:
+def test_a_record_is_about_existing_messages(owner: Owner) -> None:
     say(owner, turn("hello"), turn("hi"), conversation_id="chat-1")
 
-    assert put_record(owner, first_index=0, last_index=1).record.last_index == 1
+    assert add_record(owner, first_index=0, last_index=1).record.last_index == 1
     with pytest.raises(Unprocessable):
-        put_record(owner, first_index=1, last_index=2)
+        add_record(owner, first_index=1, last_index=2)
 
 
 REFUSED: dict[str, Callable[[Owner], dict[str, Any]]] = {
@@ -250,28 +245,28 @@ REFUSED: dict[str, Callable[[Owner], dict[str, Any]]] = {
     "nothing but blanks": lambda owner: {"slots": Slots(action=Action(text=" "))},
     "calls in data": lambda owner: {"slots": Slots(action=Action(text="x", data={"calls": [1]}))},
     "evidence of no slot": lambda owner: {"slots": Slots(), "evidence": [aim(owner).id]},
-    "no such goal": lambda owner: {"goal_id": put_record(owner).record.id},
-    "a slot as a goal": lambda owner: {"goal_id": put_record(owner).slots[0].id},
+    "no such goal": lambda owner: {"goal_id": add_record(owner).record.id},
+    "a slot as a goal": lambda owner: {"goal_id": add_record(owner).slots[0].id},
     "a goal as an artifact": lambda owner: {"produced": [aim(owner).id]},
     "a goal of another user": lambda owner: {"goal_id": aim(replace(owner, agent_id="other", user_id="bob")).id},
-    "no such use of a tool": lambda owner: {"invocations": [put_record(owner).record.id]},
+    "no such use of a tool": lambda owner: {"invocations": [add_record(owner).record.id]},
     "much evidence": lambda owner: {"evidence": [owner.account_id] * 201},
     "a long client_id": lambda owner: {"client_id": "x" * 101},
 }
 
 
 @pytest.mark.parametrize("case", list(REFUSED))
-def test_what_cannot_be_is_refused_whole(owner: Owner, case: str) -> None:
+def test_an_invalid_draft_is_refused_completely(owner: Owner, case: str) -> None:
     fields = REFUSED[case](owner)
     before = TurnRecord.objects.count()
 
     with pytest.raises(Unprocessable):
-        put_record(owner, **fields)
+        add_record(owner, **fields)
     assert TurnRecord.objects.count() == before
 
 
 def test_a_record_is_no_evidence_of_itself(owner: Owner) -> None:
-    recorded = put_record(owner)
+    recorded = add_record(owner)
 
     with pytest.raises(Unprocessable):
         add(owner, recorded.record, outcome("succeeded", "The roses stand upright."), evidence=[recorded.slots[0].id])
@@ -280,35 +275,35 @@ def test_a_record_is_no_evidence_of_itself(owner: Owner) -> None:
 @pytest.mark.parametrize(
     "slots",
     [
-        Slots(observation=Observation(text="x" * (LONGEST_TEXT + 1))),
-        Slots(action=Action(calls=[Call(tool="read", result="x" * LARGEST_VALUE_BYTES)])),
-        Slots(observation=Observation(text="x", data={"x": "x" * LARGEST_VALUE_BYTES})),
+        Slots(observation=Observation(text="x" * (MAX_SLOT_CHARACTERS + 1))),
+        Slots(action=Action(calls=[Call(tool="read", result="x" * MAX_VALUE_BYTES)])),
+        Slots(observation=Observation(text="x", data={"x": "x" * MAX_VALUE_BYTES})),
     ],
     ids=["text", "calls", "data"],
 )
-def test_what_is_too_large_is_refused_whole(owner: Owner, slots: Slots) -> None:
+def test_a_text_that_is_too_large_is_refused_completely(owner: Owner, slots: Slots) -> None:
     with pytest.raises(TooLarge):
-        put_record(owner, slots=slots)
+        add_record(owner, slots=slots)
     assert not Conversation.objects.exists()
 
 
 def test_the_largest_text_is_kept(owner: Owner) -> None:
-    text = "rose " * (LONGEST_TEXT // 5)
+    text = "rose " * (MAX_SLOT_CHARACTERS // 5)
 
-    assert put_record(owner, slots=Slots(observation=Observation(text=text))).slots[0].text == text
+    assert add_record(owner, slots=Slots(observation=Observation(text=text))).slots[0].text == text
 
 
-def test_conversations_of_others_take_no_records(owner: Owner) -> None:
+def test_a_conversation_of_others_takes_no_records(owner: Owner) -> None:
     say(owner, turn("hello"), conversation_id="chat-1")
-    put_record(owner)
+    add_record(owner)
 
     with pytest.raises(NotFound):
-        put_record(replace(owner, agent_id="other"))
-    assert put_record(replace(owner, agent_id="")).record.number == 1
+        add_record(replace(owner, agent_id="other"))
+    assert add_record(replace(owner, agent_id="")).record.number == 1
 
 
 def test_a_reasoning_that_is_not_kept_leaves_a_record_without_a_slot(owner: Owner) -> None:
-    recorded = put_record(owner, slots=Slots(reasoning=TRACE), evidence=[aim(owner).id])
+    recorded = add_record(owner, slots=Slots(reasoning=TRACE), evidence=[aim(owner).id])
 
     assert (recorded.slots, recorded.record.reasoning_tier) == ([], "none")
     assert recorded.kept is not None
@@ -316,29 +311,29 @@ def test_a_reasoning_that_is_not_kept_leaves_a_record_without_a_slot(owner: Owne
     assert not ReasoningTrace.objects.exists()
 
 
-def test_a_reasoning_that_is_told_later_deepens_the_record(owner: Owner) -> None:
-    record = put_record(owner).record
+def test_reasoning_that_is_sent_later_raises_the_records_tier(owner: Owner) -> None:
+    record = add_record(owner).record
 
     assert add(owner, record, Slots(reasoning=RATIONALE)).record.reasoning_tier == "structured_rationale"
 
 
-def test_a_new_record_costs_a_known_number_of_statements(
+def test_a_new_record_takes_a_fixed_number_of_statements(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    put_record(owner)
+    add_record(owner)
     goal = aim(owner)
     prepare = Slots(observation=Observation(text="Dry."), reasoning=RATIONALE, action=DONE)
 
     # the policy; savepoint, conversation, client_id, goal; record, slots (2), agent, audit, links, conversation; end
     with django_assert_num_queries(13):
-        put_record(owner, slots=prepare, goal_id=goal.id, client_id="t9")
+        add_record(owner, slots=prepare, goal_id=goal.id, client_id="t9")
 
 
-def test_an_outcome_costs_a_known_number_of_statements(
+def test_an_outcome_takes_a_fixed_number_of_statements(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    record = put_record(owner, slots=OPEN).record
-    late = put_record(owner, slots=Slots(action=DONE)).record
+    record = add_record(owner, slots=OPEN).record
+    late = add_record(owner, slots=Slots(action=DONE)).record
 
     # the policy; savepoint, conversation, record, its slots; slot (2), agent, audit; record, conversation, release
     with django_assert_num_queries(12):
@@ -348,11 +343,11 @@ def test_an_outcome_costs_a_known_number_of_statements(
         add(owner, record, outcome("failed"))
 
 
-def test_a_known_record_costs_a_known_number_of_statements(
+def test_a_repeated_record_takes_a_fixed_number_of_statements(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    put_record(owner, client_id="t1")
+    add_record(owner, client_id="t1")
 
     # the policy; savepoint, conversation, client_id, its slots; release
     with django_assert_num_queries(6):
-        put_record(owner, client_id="t1")
+        add_record(owner, client_id="t1")

@@ -1,4 +1,4 @@
-"""Slots of structured turns and work episodes, corrected, hidden, deleted: nothing beside them goes on as before."""
+"""Slots and work episodes that are corrected, hidden or deleted, with everything that repeats them."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,9 +12,10 @@ from memory.models import Account, AuditEntry, Memory, ReasoningTrace, TurnRecor
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.memories.correct import correct_memory, delete_memories, mark_memories
-from memory.services.records.record import Recorded, slots_at
+from memory.services.records.read import read_slots_at_level
+from memory.services.records.record import RecordedTurn
 from tests.memory.episodes import NOW
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.works import ids_where, merge, reduce, shorten, texts_left
 
 pytestmark = pytest.mark.django_db
@@ -38,10 +39,10 @@ def staff(account: Account) -> Owner:
 
 
 @pytest.fixture
-def recorded(owner: Owner) -> Recorded:
-    """A structured turn with a secret in it, in an account that keeps raw traces."""
+def recorded(owner: Owner) -> RecordedTurn:
+    """Return a structured turn with a secret in it, in an account that keeps raw traces."""
     Account.objects.filter(id=owner.account_id).update(reasoning_tier=ReasoningTier.RAW_TRACE.value)
-    return put_record(owner, slots=SLOTS)
+    return add_record(owner, slots=SLOTS)
 
 
 def correct(staff: Owner, row: Memory, text: str = "(taken out)") -> None:
@@ -49,15 +50,15 @@ def correct(staff: Owner, row: Memory, text: str = "(taken out)") -> None:
     correct_memory(staff, row.pk, changes={"text": text}, version=version, now=LATER)
 
 
-def slot_of(recorded: Recorded, slot: str) -> TurnSlot:
+def slot_of(recorded: RecordedTurn, slot: str) -> TurnSlot:
     return next(row for row in recorded.slots if row.slot == slot)
 
 
-def record_of(recorded: Recorded) -> TurnRecord:
+def record_of(recorded: RecordedTurn) -> TurnRecord:
     return TurnRecord.objects.get(id=recorded.record.id)
 
 
-def test_a_corrected_slot_says_nowhere_what_it_said(staff: Owner, owner: Owner, recorded: Recorded) -> None:
+def test_a_corrected_slot_leaves_its_former_text_nowhere(staff: Owner, owner: Owner, recorded: RecordedTurn) -> None:
     short = shorten(owner, recorded)["action"]
     rows: Any = TurnSlot.objects
     rows.filter(pk=short.pk).update(data={"calls": [{"tool": "login", "arguments": SECRET}]})
@@ -68,7 +69,9 @@ def test_a_corrected_slot_says_nowhere_what_it_said(staff: Owner, owner: Owner, 
     assert [(row.text, row.data) for row in left] == [("(taken out)", {})]
 
 
-def test_other_corrections_of_a_slot_leave_its_data_and_levels(staff: Owner, owner: Owner, recorded: Recorded) -> None:
+def test_correcting_other_columns_keeps_data_and_levels_of_a_slot(
+    staff: Owner, owner: Owner, recorded: RecordedTurn
+) -> None:
     action = slot_of(recorded, "action")
 
     correct_memory(staff, action.id, changes={"salience": 0.9}, version=1, now=LATER)
@@ -76,21 +79,21 @@ def test_other_corrections_of_a_slot_leave_its_data_and_levels(staff: Owner, own
     assert TurnSlot.objects.get(pk=action.pk).data["calls"]
 
 
-def test_a_corrected_reasoning_leaves_no_raw_trace(staff: Owner, recorded: Recorded) -> None:
+def test_a_corrected_reasoning_leaves_no_raw_trace(staff: Owner, recorded: RecordedTurn) -> None:
     correct(staff, slot_of(recorded, "reasoning"))
 
     assert not ReasoningTrace.objects.exists()
     assert record_of(recorded).reasoning_tier == ReasoningTier.STRUCTURED_RATIONALE
 
 
-def test_a_corrected_action_leaves_the_raw_trace(staff: Owner, recorded: Recorded) -> None:
+def test_a_corrected_action_leaves_the_raw_trace(staff: Owner, recorded: RecordedTurn) -> None:
     correct(staff, slot_of(recorded, "action"))
 
     assert ReasoningTrace.objects.exists()
     assert record_of(recorded).reasoning_tier == ReasoningTier.RAW_TRACE
 
 
-def test_a_record_counts_the_tokens_that_its_slots_have_by_now(staff: Owner, recorded: Recorded) -> None:
+def test_a_correction_recomputes_the_records_tokens(staff: Owner, recorded: RecordedTurn) -> None:
     correct(staff, slot_of(recorded, "outcome"), text="Well. " * 50)
 
     rows = TurnSlot.objects.filter(record=recorded.record)
@@ -98,7 +101,9 @@ def test_a_record_counts_the_tokens_that_its_slots_have_by_now(staff: Owner, rec
     assert record_of(recorded).version == recorded.record.version + 1
 
 
-def test_a_corrected_work_episode_says_nowhere_what_it_said(staff: Owner, owner: Owner, recorded: Recorded) -> None:
+def test_a_corrected_work_episode_leaves_its_former_text_nowhere(
+    staff: Owner, owner: Owner, recorded: RecordedTurn
+) -> None:
     merged = merge(owner, recorded.record, list(shorten(owner, recorded).values()))
     archived = reduce(owner, recorded.record, merged)
 
@@ -109,9 +114,7 @@ def test_a_corrected_work_episode_says_nowhere_what_it_said(staff: Owner, owner:
     assert not ReasoningTrace.objects.exists()
 
 
-def test_an_archived_level_is_not_corrected_behind_the_one_that_stands_for_it(
-    staff: Owner, owner: Owner, recorded: Recorded
-) -> None:
+def test_a_replaced_level_cannot_be_corrected(staff: Owner, owner: Owner, recorded: RecordedTurn) -> None:
     shorten(owner, recorded)
 
     with pytest.raises(Unprocessable, match="another level"):
@@ -119,23 +122,27 @@ def test_an_archived_level_is_not_corrected_behind_the_one_that_stands_for_it(
 
 
 @pytest.mark.parametrize("column", ["user_id", "channel"])
-def test_whose_a_slot_is_stays_as_its_record_says(staff: Owner, recorded: Recorded, column: str) -> None:
+def test_a_slot_keeps_the_user_and_channel_of_its_record(staff: Owner, recorded: RecordedTurn, column: str) -> None:
     with pytest.raises(Unprocessable, match="turn slot"):
         correct_memory(staff, recorded.slots[0].id, changes={column: "other"}, version=1, now=LATER)
 
 
 @pytest.mark.parametrize("level", [0, 1])
-def test_a_quarantined_slot_is_told_at_no_level(staff: Owner, owner: Owner, recorded: Recorded, level: int) -> None:
+def test_a_quarantined_slot_is_shown_at_no_level(
+    staff: Owner, owner: Owner, recorded: RecordedTurn, level: int
+) -> None:
     levels = [slot_of(recorded, "action"), shorten(owner, recorded)["action"]]
 
     mark_memories(staff, [levels[level].id], mark="quarantine", now=LATER)
 
     assert ids_where(quarantined=True) == {row.id for row in levels}
-    assert all("action" not in {row.slot for row in slots_at(record_of(recorded), each)} for each in (0, 1))
+    record_id = recorded.record.id
+    slots = [slot for each in (0, 1) for slot in read_slots_at_level([record_id], each)[record_id]]
+    assert "action" not in {slot.slot for slot in slots}
 
 
-def test_what_tells_of_a_quarantined_slot_is_hidden_and_stays_so(
-    staff: Owner, owner: Owner, recorded: Recorded
+def test_episodes_that_repeat_a_quarantined_slot_are_hidden_and_stay_hidden(
+    staff: Owner, owner: Owner, recorded: RecordedTurn
 ) -> None:
     merged = merge(owner, recorded.record, list(shorten(owner, recorded).values()))
     archived = reduce(owner, recorded.record, merged)
@@ -148,8 +155,8 @@ def test_what_tells_of_a_quarantined_slot_is_hidden_and_stays_so(
     assert ids_where(quarantined=True) == {merged.id, archived.id}
 
 
-def test_a_quarantined_episode_is_told_at_no_level_and_leaves_its_slots(
-    staff: Owner, owner: Owner, recorded: Recorded
+def test_a_quarantined_episode_is_shown_at_no_level_and_leaves_its_slots(
+    staff: Owner, owner: Owner, recorded: RecordedTurn
 ) -> None:
     merged = merge(owner, recorded.record, list(recorded.slots))
     archived = reduce(owner, recorded.record, merged)
@@ -159,19 +166,19 @@ def test_a_quarantined_episode_is_told_at_no_level_and_leaves_its_slots(
     assert ids_where(quarantined=True) == {merged.id, archived.id}
 
 
-def level_of_slots(owner: Owner, recorded: Recorded) -> None:
+def level_of_slots(owner: Owner, recorded: RecordedTurn) -> None:
     shorten(owner, recorded)
 
 
-def level_of_episodes(owner: Owner, recorded: Recorded) -> None:
+def level_of_episodes(owner: Owner, recorded: RecordedTurn) -> None:
     reduce(owner, recorded.record, merge(owner, recorded.record, list(recorded.slots)))
 
 
 @pytest.mark.parametrize(
     "compress", [pytest.param(level_of_slots, id="slots"), pytest.param(level_of_episodes, id="episodes")]
 )
-def test_what_another_level_stands_for_comes_back_by_no_mark(
-    staff: Owner, owner: Owner, recorded: Recorded, compress: Callable[[Owner, Recorded], None]
+def test_no_mark_brings_a_replaced_level_back(
+    staff: Owner, owner: Owner, recorded: RecordedTurn, compress: Callable[[Owner, RecordedTurn], None]
 ) -> None:
     compress(owner, recorded)
     archived = ids_where(archived=True)
@@ -181,7 +188,7 @@ def test_what_another_level_stands_for_comes_back_by_no_mark(
     assert ids_where(archived=True) == archived
 
 
-def test_a_slot_that_staff_archived_comes_back(staff: Owner, recorded: Recorded) -> None:
+def test_a_slot_that_staff_archived_comes_back(staff: Owner, recorded: RecordedTurn) -> None:
     for mark, is_archived in (("archive", True), ("unarchive", False)):
         mark_memories(staff, [recorded.slots[0].id], mark=mark, now=LATER)
 
@@ -189,7 +196,7 @@ def test_a_slot_that_staff_archived_comes_back(staff: Owner, recorded: Recorded)
 
 
 def test_a_deleted_slot_goes_with_its_other_levels_and_its_raw_trace(
-    staff: Owner, owner: Owner, recorded: Recorded
+    staff: Owner, owner: Owner, recorded: RecordedTurn
 ) -> None:
     short = shorten(owner, recorded)["reasoning"]
 
@@ -200,8 +207,8 @@ def test_a_deleted_slot_goes_with_its_other_levels_and_its_raw_trace(
     assert record_of(recorded).reasoning_tier == ReasoningTier.NONE
 
 
-def test_a_deleted_episode_goes_with_all_that_it_was_made_of(staff: Owner, owner: Owner, recorded: Recorded) -> None:
-    other = put_record(owner, slots=SLOTS)
+def test_a_deleted_episode_goes_with_its_sources(staff: Owner, owner: Owner, recorded: RecordedTurn) -> None:
+    other = add_record(owner, slots=SLOTS)
     episode = merge(owner, recorded.record, list(shorten(owner, recorded).values()))
 
     delete_memories(staff, [episode.id], now=NOW)
@@ -211,7 +218,7 @@ def test_a_deleted_episode_goes_with_all_that_it_was_made_of(staff: Owner, owner
 
 
 def test_a_correction_names_what_it_erased_and_no_text(
-    staff: Owner, owner: Owner, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+    staff: Owner, owner: Owner, recorded: RecordedTurn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memory.conf.AUDIT_LEVEL", "verbose")
     raw = slot_of(recorded, "action")

@@ -1,4 +1,4 @@
-"""The goals of a packet: whose they are, in which order they come, and which are told where there is little room."""
+"""Tests for the goals of a packet: which are shown, and in which order."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,11 +6,12 @@ from datetime import timedelta
 import pytest
 
 from memory.owner import Owner
-from memory.services.resume.pieces import Section
-from memory.services.resume.resume import ResumePacket, ResumeRequest, question_of, read_work, resume_work
+from memory.services.resume.items import PacketSection
+from memory.services.resume.read import ResumeRequest, default_query, read_stored_work
+from memory.services.resume.resume import ResumePacket, resume_work
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.turns import say, turn
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis", "embedding_server")]
@@ -23,92 +24,92 @@ def user(owner: Owner) -> Owner:
     return replace(owner, user_id="ana")
 
 
-def of_others(owner: Owner, *, many: int) -> None:
-    """Goals of nobody in particular, of other agents, all of them due soon."""
+def add_goals_of_others(owner: Owner, *, many: int) -> None:
+    """Add goals of other agents for no user in particular, all of them due soon."""
     for number in range(many):
         other = Owner(account_id=owner.account_id, agent_id=f"other-{number % 5}")
         aim(other, f"Chase supplier {number}.", deadline=NOW + timedelta(days=1), priority=9)
 
 
-def told(found: ResumePacket) -> list[tuple[str, int]]:
-    return [(piece.text, piece.facts["depth"]) for piece in found.of(Section.GOALS)]
+def goal_lines(found: ResumePacket) -> list[tuple[str, int]]:
+    return [(item.text, item.details["depth"]) for item in found.items_in(PacketSection.GOALS)]
 
 
-def test_goals_of_other_agents_make_way_for_ones_own(user: Owner) -> None:
+def test_own_goals_come_before_goals_of_other_agents(user: Owner) -> None:
     root = aim(user, "Open the shop.")
     aim(user, "Paint the door.", parent_id=root.id)
-    of_others(user, many=12)
+    add_goals_of_others(user, many=12)
 
-    goals = told(resume_work(user, ResumeRequest(), now=NOW))
+    goals = goal_lines(resume_work(user, ResumeRequest(), now=NOW))
 
     assert goals[:2] == [("Open the shop.", 0), ("Paint the door.", 1)]
     assert len(goals) == 5
 
 
-def test_the_question_is_of_ones_own_goals(user: Owner) -> None:
+def test_the_default_query_names_own_goals_only(user: Owner) -> None:
     aim(user, "Open the shop.")
-    of_others(user, many=6)
+    add_goals_of_others(user, many=6)
 
-    assert question_of(read_work(user, ResumeRequest(), now=NOW)) == "Open the shop."
+    assert default_query(read_stored_work(user, ResumeRequest(), now=NOW)) == "Open the shop."
 
 
-def test_what_was_worked_on_is_ones_own_whoever_wants_it(user: Owner) -> None:
+def test_goals_worked_on_count_as_own_goals(user: Owner) -> None:
     planner = Owner(account_id=user.account_id, agent_id="planner")
     root = aim(planner, "Run the festival.")
     stage = aim(planner, "Build the stage.", parent_id=root.id)
-    of_others(user, many=12)
-    put_record(user, goal_id=stage.id)
+    add_goals_of_others(user, many=12)
+    add_record(user, goal_id=stage.id)
 
-    goals = told(resume_work(user, ResumeRequest(conversation_id="chat-1"), now=NOW))
+    goals = goal_lines(resume_work(user, ResumeRequest(conversation_id="chat-1"), now=NOW))
 
     assert goals[:2] == [("Run the festival.", 0), ("Build the stage.", 1)]
 
 
-def test_a_part_never_comes_without_what_it_is_a_part_of(user: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory.retrieval.resume.MOST_GOALS", 3)
+def test_a_subgoal_is_never_shown_without_its_parent(user: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory.retrieval.resume.MAX_GOALS", 3)
     root = aim(user, "Open the shop.")
     for number in range(4):
         aim(user, f"Hang shelf {number}.", parent_id=root.id, deadline=NOW + timedelta(days=number + 1))
 
-    assert told(resume_work(user, ResumeRequest(), now=NOW)) == [
+    assert goal_lines(resume_work(user, ResumeRequest(), now=NOW)) == [
         ("Open the shop.", 0),
         *((f"Hang shelf {number}.", 1) for number in range(3)),
     ]
 
 
-def test_an_open_goal_stands_below_an_open_one_though_one_between_is_closed(owner: Owner) -> None:
+def test_an_open_goal_is_nested_below_an_open_ancestor_despite_a_closed_parent(owner: Owner) -> None:
     root = aim(owner, "Open the shop.", priority=0)
     between = aim(owner, "Paint the rooms.", parent_id=root.id)
     finish(owner, between)
     aim(owner, "Paint the hall again.", parent_id=between.id, deadline=NOW - timedelta(days=1))
 
-    depths = [depth for _text, depth in told(resume_work(owner, ResumeRequest(), now=NOW))]
+    depths = [depth for _text, depth in goal_lines(resume_work(owner, ResumeRequest(), now=NOW))]
 
     assert depths == [0, 1, 2]
 
 
-def test_what_is_overdue_comes_before_what_was_worked_on(owner: Owner) -> None:
+def test_overdue_goals_come_before_goals_worked_on(owner: Owner) -> None:
     window = aim(owner, "Clean the window.")
     say(owner, turn("Go on."), conversation_id="chat-1")
-    put_record(owner, goal_id=window.id)
+    add_record(owner, goal_id=window.id)
     aim(owner, "Pay the bill.", deadline=NOW - timedelta(days=5))
     shop = aim(owner, "Open the shop.", deadline=NOW + timedelta(days=30))
     aim(owner, "File the report.", parent_id=shop.id, deadline=NOW - timedelta(days=2))
 
-    goals = told(resume_work(owner, ResumeRequest(conversation_id="chat-1"), now=NOW))
+    goals = goal_lines(resume_work(owner, ResumeRequest(conversation_id="chat-1"), now=NOW))
 
     assert goals == [("Pay the bill.", 0), ("Open the shop.", 0), ("File the report.", 1), ("Clean the window.", 0)]
 
 
 @pytest.mark.parametrize("max_tokens", [200, 250, 300])
-def test_where_there_is_little_room_the_most_pressing_goal_is_told(owner: Owner, max_tokens: int) -> None:
+def test_the_most_pressing_goal_is_shown_if_there_is_little_room(owner: Owner, max_tokens: int) -> None:
     shop = aim(owner, f"Open the shop {LONG}.", deadline=NOW + timedelta(days=30))
     aim(owner, f"File the report {LONG}.", parent_id=shop.id, deadline=NOW - timedelta(days=2))
     for number in range(20):
         aim(owner, f"Hang shelf {number}.", priority=9)
         say(owner, turn(f"We go with {number} roses."), conversation_id="chat-1")
 
-    goals = told(resume_work(owner, ResumeRequest(max_tokens=max_tokens), now=NOW))
+    goals = goal_lines(resume_work(owner, ResumeRequest(max_tokens=max_tokens), now=NOW))
 
     assert [depth for _text, depth in goals[:2]] == [0, 1]
     assert "File the report" in goals[1][0]

@@ -1,4 +1,4 @@
-"""The packet after compression: what a successor must know is told from shortened slots and from work episodes too."""
+"""Tests for packets of compressed work: shortened slots and work episodes contain the checklist too."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -11,13 +11,14 @@ from memory.extraction.turn_slots import Action, Observation, Outcome, Point, Ra
 from memory.models import Account, TurnRecord
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.embedding.embed import Embedded
-from memory.services.resume.resume import ResumeRequest, resume_work
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.resume.read import ResumeRequest
+from memory.services.resume.resume import resume_work
 from tests.memory.compressed import LATER, MUCH_LATER, compress
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.goals import aim
-from tests.memory.records import put_record
-from tests.memory.scenarios.living import live_through, resume
+from tests.memory.records import add_record
+from tests.memory.scenarios.living import live_through, resume_story
 from tests.memory.scenarios.stories import Story, read_story
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
@@ -28,24 +29,24 @@ WALK = " ".join(f"The lamp in hall {hall} was lit and is number {hall}." for hal
 
 
 @pytest.fixture(autouse=True)
-def _none_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+def _keep_no_records(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "COMPRESS_KEEP_RECORDS", 0)
 
 
-def without_vectors(texts: Sequence[str]) -> Embedded:
+def without_vectors(texts: Sequence[str]) -> EmbeddedTexts:
     return NOTHING
 
 
 @pytest.mark.parametrize(("level", "most_missing"), [(1, 0), (2, 1)])
 @pytest.mark.parametrize("story", [pytest.param(read_story(name), id=name) for name in ("migration", "research")])
-def test_what_a_successor_must_know_outlives_compression(
+def test_the_checklist_survives_compression(
     owner: Owner, story: Story, level: int, most_missing: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "MERGE_AFTER_HOURS", conf.MERGE_AFTER_HOURS if level == 2 else NEVER_HOURS)
     successor = live_through(owner, story, embed=without_vectors)
     compress(story.resumed_at + timedelta(days=30))
 
-    packet = resume(successor, story, max_tokens=MAX_TOKENS)
+    packet = resume_story(successor, story, max_tokens=MAX_TOKENS)
 
     assert len(story.missing(packet.text)) <= most_missing
     assert story.still_in_force(packet.text) == []
@@ -53,7 +54,7 @@ def test_what_a_successor_must_know_outlives_compression(
 
 
 @pytest.mark.parametrize(
-    ("now", "told"),
+    ("now", "shown"),
     [
         (LATER, ("14 books short", "cracked rung R-7", "stopped at shelf 12", "order 5521", "shelves 13 to 40")),
         (MUCH_LATER, ("stopped at shelf 12", "order 5521", "shelves 13 to 40")),
@@ -61,22 +62,22 @@ def test_what_a_successor_must_know_outlives_compression(
     ids=["merged", "archived"],
 )
 @pytest.mark.parametrize("tier", ["structured_rationale", "none"])
-def test_how_steps_ended_and_what_was_found_is_told_from_episodes_alone(
-    owner: Owner, account: Account, now: datetime, told: Sequence[str], tier: str
+def test_episodes_alone_show_outcomes_and_findings_of_steps(
+    owner: Owner, account: Account, now: datetime, shown: Sequence[str], tier: str
 ) -> None:
-    count_books(owner)
+    record_book_count(owner)
     compress(now)
     Account.objects.filter(id=account.id).update(reasoning_tier=tier)
 
     text = resume_work(owner, ResumeRequest(conversation_id="chat-1"), now=now).text
 
-    assert [each for each in told if each not in text] == []
+    assert [each for each in shown if each not in text] == []
     assert ("count by shelf" in text) == (tier != "none")
     assert not TurnRecord.objects.exclude(episode__level__in=(2, 3)).exists()
 
 
-def count_books(owner: Owner) -> None:
-    """Three records: one failed, one stays open, one succeeded."""
+def record_book_count(owner: Owner) -> None:
+    """Record three turns: one failed, one stays open, one succeeded."""
     goal = aim(owner, "Have the books counted.")
     steps = (
         ("The nightly count was 14 books short on 3 May.", "failed", "It stopped at shelf 12."),
@@ -91,4 +92,4 @@ def count_books(owner: Owner) -> None:
             action=Action(text=WALK),
             outcome=Outcome(status=status, text=came),
         )
-        put_record(owner, slots=slots, goal_id=goal.id, now=NOW + timedelta(minutes=number))
+        add_record(owner, slots=slots, goal_id=goal.id, now=NOW + timedelta(minutes=number))

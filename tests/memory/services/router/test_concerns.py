@@ -1,4 +1,4 @@
-"""The storage concerns: experiences, facts, learnings, pools, each for one owner."""
+"""Tests of the storage concerns: experiences, facts, learnings, pools, each for one owner."""
 
 from dataclasses import replace
 
@@ -7,12 +7,12 @@ import pytest
 from memory.errors import Conflict, NotFound, Unprocessable
 from memory.models import ContextAccessLog, Vector
 from memory.owner import Owner
-from memory.services.contexts.access_log import write_lines
+from memory.services.contexts.access_log import write_access_lines
 from memory.services.contexts.entries import EntryDraft
-from memory.services.contexts.manage import own_context
+from memory.services.contexts.manage import ensure_own_context
 from memory.services.contexts.search import EntryQuestion, find_entries
 from memory.services.learnings.publish import LearningDraft
-from memory.services.memories.store import OwnVector
+from memory.services.memories.store import ClientVector
 from memory.services.pools.manage import PoolDraft
 from memory.services.router.concerns import StorageService
 from memory.services.summaries.store import EpisodeDraft
@@ -66,7 +66,7 @@ def test_a_fact_is_an_entry_of_the_agents_own_context(storage: StorageService, o
     fact = storage.store_fact(fact_of(), now=NOW)
 
     assert (fact.entry_type, fact.memory_type, fact.key) == ("fact", "factual", "key")
-    assert fact.context_id == own_context(owner, now=NOW).id
+    assert fact.context_id == ensure_own_context(owner, now=NOW).id
     assert Vector.objects.get(memory_id=fact.id).model == MODEL
 
 
@@ -85,8 +85,8 @@ def test_a_fact_may_be_any_json(storage: StorageService) -> None:
     assert storage.find_fact("doors", now=NOW).value == {"front": 1.0, "back": None}
 
 
-def test_a_fact_takes_no_other_entrys_key(storage: StorageService, owner: Owner) -> None:
-    [seen] = keep(owner, own_context(owner, now=NOW), entry("We saw a key.", key="key"))
+def test_a_fact_cannot_take_the_key_of_another_entry(storage: StorageService, owner: Owner) -> None:
+    [seen] = keep(owner, ensure_own_context(owner, now=NOW), entry("We saw a key.", key="key"))
 
     with pytest.raises(Conflict):
         storage.store_fact(fact_of(), now=NOW)
@@ -95,10 +95,10 @@ def test_a_fact_takes_no_other_entrys_key(storage: StorageService, owner: Owner)
     assert (seen.text, seen.content_version) == ("We saw a key.", 1)
 
 
-def test_facts_are_listed_by_key_and_nothing_else_is_among_them(storage: StorageService, owner: Owner) -> None:
+def test_only_facts_are_listed_ordered_by_key(storage: StorageService, owner: Owner) -> None:
     for key in ("mat", "door"):
         storage.store_fact(fact_of(key), now=NOW)
-    keep(owner, own_context(owner, now=NOW), entry("We saw a key.", key="key"))
+    keep(owner, ensure_own_context(owner, now=NOW), entry("We saw a key.", key="key"))
 
     assert [fact.key for fact in storage.list_facts(now=NOW)] == ["door", "mat"]
     for key in ("key", "nowhere", ""):
@@ -106,7 +106,7 @@ def test_facts_are_listed_by_key_and_nothing_else_is_among_them(storage: Storage
             storage.find_fact(key, now=NOW)
 
 
-def test_facts_are_their_agents_alone(storage: StorageService, colleague: StorageService) -> None:
+def test_facts_are_private_to_their_agent(storage: StorageService, colleague: StorageService) -> None:
     storage.store_fact(fact_of(), now=NOW)
 
     assert colleague.list_facts(now=NOW) == []
@@ -130,7 +130,7 @@ def test_facts_need_an_agent(owner: Owner) -> None:
 def test_facts_are_found_however_many_other_entries_are_nearer(storage: StorageService, owner: Owner) -> None:
     storage.store_fact(fact_of(), now=NOW)
     others = [entry(KEY_FACT) for _ in range(30)]
-    keep(owner, own_context(owner, now=NOW), *others)
+    keep(owner, ensure_own_context(owner, now=NOW), *others)
 
     found = storage.find_facts(KEY_FACT, top_k=1, now=NOW)
 
@@ -138,11 +138,11 @@ def test_facts_are_found_however_many_other_entries_are_nearer(storage: StorageS
 
 
 @pytest.mark.parametrize("angle", [0.0, None], ids=["by meaning", "by words"])
-def test_a_search_may_be_of_some_types(owner: Owner, angle: float | None) -> None:
-    context = own_context(owner, now=NOW)
+def test_a_search_may_be_restricted_to_types(owner: Owner, angle: float | None) -> None:
+    context = ensure_own_context(owner, now=NOW)
     for name in ("fact", "plan", "reflection"):
         keep(owner, context, entry("the mat", angle=0.1, entry_type=name), entry("the mat, pending", entry_type=name))
-    own = None if angle is None else OwnVector(model=OWN_MODEL, vector=direction(angle))
+    own = None if angle is None else ClientVector(model=OWN_MODEL, vector=direction(angle))
 
     found = find_entries(owner, EntryQuestion(text="mat", own=own, types=["fact", "plan"]), now=NOW)
 
@@ -155,7 +155,7 @@ def test_reads_of_facts_are_in_the_access_log(storage: StorageService) -> None:
     storage.find_facts("key", now=NOW)
     storage.list_facts(now=NOW)
 
-    write_lines(100, after="", account_id=None, now=NOW)
+    write_access_lines(100, after="", account_id=None, now=NOW)
 
     lines = ContextAccessLog.objects.filter(entry_id=fact.id).values_list("action", flat=True)
     assert sorted(lines) == ["create", "read", "read", "search"]
@@ -171,6 +171,7 @@ def test_a_fact_is_read_by_one_command_to_redis(storage: StorageService) -> None
     assert len(commands) == 1
 
 
+@pytest.mark.slow
 def test_without_an_embedder_facts_are_found_by_their_words(
     storage: StorageService, embedding_server: EmbeddingServer
 ) -> None:

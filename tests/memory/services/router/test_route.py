@@ -1,4 +1,4 @@
-"""The router: four tiers behind one key, asked from the fastest to the one that others share."""
+"""Tests of the router: four tiers behind one key, read from the fastest to the shared one."""
 
 import json
 from dataclasses import replace
@@ -20,12 +20,12 @@ from memory.models import (
     PersistentContext,
 )
 from memory.owner import Owner
-from memory.services.contexts.manage import archive_context, own_context
+from memory.services.contexts.manage import archive_context, ensure_own_context
 from memory.services.pools.manage import PoolDraft, create_pool
-from memory.services.router.route import TIERS, MemoryRouter, Routed
+from memory.services.router.route import TIERS, MemoryRouter, RoutedValue
 from memory.tiers import access_log
 from memory.tiers.agent_working import WorkingMemoryService
-from memory.tiers.base import Written
+from memory.tiers.base import NewValue
 from tests.memory.episodes import NOW
 from tests.memory.routing import has, tiers_with, write, write_names
 
@@ -52,21 +52,21 @@ def make_pool(owner: Owner, **access: Any) -> str:
 
 
 @pytest.mark.parametrize("first", range(4))
-def test_the_fastest_tier_that_has_it_answers(router: MemoryRouter, first: int) -> None:
+def test_the_fastest_tier_with_the_key_answers(router: MemoryRouter, first: int) -> None:
     write_names(router, *TIERS[first:])
 
     found = router.read("k", now=NOW)
 
-    assert found == Routed(key="k", value=TIERS[first], tier=TIERS[first])
+    assert found == RoutedValue(key="k", value=TIERS[first], tier=TIERS[first])
 
 
-def test_a_tier_that_is_named_answers_alone(router: MemoryRouter) -> None:
+def test_only_a_named_tier_answers(router: MemoryRouter) -> None:
     write_names(router, *TIERS)
 
     assert [router.read("k", tier=tier, now=NOW).value for tier in TIERS] == list(TIERS)
 
 
-def test_what_no_tier_has_is_not_found(router: MemoryRouter) -> None:
+def test_a_key_in_no_tier_is_not_found(router: MemoryRouter) -> None:
     with pytest.raises(NotFound):
         router.read("k", now=NOW)
 
@@ -85,7 +85,7 @@ def test_every_type_comes_back_exact_from_every_tier(router: MemoryRouter, tier:
 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("key", ["a/b~c", "-", "0", "-1", "%", "ä b", "{k}", '"', "k" * 200])
-def test_a_key_may_hold_any_characters(router: MemoryRouter, tier: str, key: str) -> None:
+def test_a_key_may_contain_any_characters(router: MemoryRouter, tier: str, key: str) -> None:
     write(router, "value", tier, key=key)
 
     assert tiers_with(router, key) == [tier]
@@ -102,14 +102,14 @@ def test_writing_again_replaces_the_value(router: MemoryRouter, tier: str) -> No
     assert router.keys(tier=tier, now=NOW) == ["k"]
 
 
-def test_short_term_is_where_values_go_unless_a_tier_is_named(router: MemoryRouter) -> None:
-    assert router.write("k", Written(value=1), now=NOW) == Routed(key="k", value=1, tier="short_term")
+def test_values_are_written_to_short_term_by_default(router: MemoryRouter) -> None:
+    assert router.write("k", NewValue(value=1), now=NOW) == RoutedValue(key="k", value=1, tier="short_term")
     assert tiers_with(router) == ["short_term"]
 
 
-def test_what_expired_in_one_tier_is_read_from_the_next(router: MemoryRouter) -> None:
+def test_a_value_expired_in_one_tier_is_read_from_the_next(router: MemoryRouter) -> None:
     write_names(router, "long_term", "shared")
-    router.write("k", Written(value="short", ttl_seconds=60), now=NOW)
+    router.write("k", NewValue(value="short", ttl_seconds=60), now=NOW)
 
     before = router.read("k", now=NOW + timedelta(seconds=59))
     after = router.read("k", now=NOW + timedelta(seconds=60))
@@ -117,7 +117,7 @@ def test_what_expired_in_one_tier_is_read_from_the_next(router: MemoryRouter) ->
     assert (before.value, after.value) == ("short", "long_term")
 
 
-def test_what_working_memory_lost_is_read_from_the_next(router: MemoryRouter, owner: Owner) -> None:
+def test_a_value_lost_from_working_memory_is_read_from_the_next(router: MemoryRouter, owner: Owner) -> None:
     write_names(router, "working", "short_term")
 
     WorkingMemoryService(owner).remove("k")
@@ -125,7 +125,7 @@ def test_what_working_memory_lost_is_read_from_the_next(router: MemoryRouter, ow
     assert router.read("k", now=NOW).tier == "short_term"
 
 
-def test_short_term_keys_are_a_sessions(router: MemoryRouter) -> None:
+def test_short_term_keys_belong_to_a_session(router: MemoryRouter) -> None:
     write(router, "mine", "short_term", session_id="s1")
     write(router, "everywhere", "shared")
 
@@ -150,7 +150,7 @@ def test_a_read_of_long_term_memory_is_in_its_access_log(router: MemoryRouter) -
     router.read("k", now=NOW)
 
     entry = ContextEntry.objects.get()
-    (line,) = access_log.next_lines(10, after="", account_id=entry.account_id)[0]
+    (line,) = access_log.read_access_lines(10, after="", account_id=entry.account_id)[0]
     assert (line.entry_id, line.action, line.agent_id) == (entry.id, "read", "assistant")
     assert ContextAccessLog.objects.get().action == "create"
 
@@ -165,11 +165,11 @@ def test_long_term_values_keep_their_versions_and_can_be_searched(router: Memory
     assert [(hit.key, hit.value, hit.content_version) for hit in found.hits] == [("keel", "The keel is whole.", 2)]
 
 
-def test_searching_finds_nothing_where_nothing_was_kept_or_it_is_archived(router: MemoryRouter, owner: Owner) -> None:
+def test_a_search_without_a_live_own_context_finds_nothing(router: MemoryRouter, owner: Owner) -> None:
     assert router.semantic_search("keel", now=NOW).hits == []
     write(router, "keel", "long_term")
 
-    archive_context(owner, own_context(owner, now=NOW).id, expected=None, now=NOW)
+    archive_context(owner, ensure_own_context(owner, now=NOW).id, expected=None, now=NOW)
 
     assert router.semantic_search("keel", now=NOW).hits == []
 
@@ -218,7 +218,7 @@ def test_deleting_in_one_tier_leaves_the_others(router: MemoryRouter, tier: str)
         router.delete("k", tier=tier, now=NOW)
 
 
-def test_what_was_deleted_while_it_waited_for_promotion_does_not_come_back(router: MemoryRouter) -> None:
+def test_an_entry_deleted_while_waiting_for_promotion_does_not_come_back(router: MemoryRouter) -> None:
     write(router, 1, "short_term")
     AgentShortTermMemory.objects.update(access_count=3)
 
@@ -230,7 +230,7 @@ def test_what_was_deleted_while_it_waited_for_promotion_does_not_come_back(route
 
 def test_a_refused_delete_deletes_nothing(router: MemoryRouter, owner: Owner) -> None:
     write(router, 1, *TIERS)
-    archive_context(owner, own_context(owner, now=NOW).id, expected=None, now=NOW)
+    archive_context(owner, ensure_own_context(owner, now=NOW).id, expected=None, now=NOW)
 
     with pytest.raises(Conflict):
         router.delete("k", now=NOW)
@@ -238,7 +238,7 @@ def test_a_refused_delete_deletes_nothing(router: MemoryRouter, owner: Owner) ->
     assert tiers_with(router) == list(TIERS)
 
 
-def test_deleting_what_a_pool_does_not_have_makes_no_version(router: MemoryRouter) -> None:
+def test_deleting_a_missing_name_makes_no_version(router: MemoryRouter) -> None:
     write(router, 1, "shared", key="other")
 
     with pytest.raises(NotFound):
@@ -247,7 +247,7 @@ def test_deleting_what_a_pool_does_not_have_makes_no_version(router: MemoryRoute
     assert MemoryPool.objects.get().version == 2
 
 
-def test_a_pool_that_is_named_is_the_shared_tier(router: MemoryRouter, owner: Owner) -> None:
+def test_a_named_pool_is_the_shared_tier(router: MemoryRouter, owner: Owner) -> None:
     pool_id = make_pool(owner)
     write(router, "pooled", "shared", pool_id=pool_id)
 
@@ -289,19 +289,19 @@ def test_a_read_grant_opens_a_pool_for_reading_and_a_write_grant_for_writing(
         ("nowhere", {}, {}),
     ],
 )
-def test_what_a_tier_knows_nothing_of_is_refused(
+def test_options_that_a_tier_does_not_support_are_refused(
     router: MemoryRouter, tier: str, where: dict[str, str], written: dict[str, Any]
 ) -> None:
     with pytest.raises(Unprocessable):
-        router.write("k", Written(value=1, **written), tier=tier, now=NOW, **where)
+        router.write("k", NewValue(value=1, **written), tier=tier, now=NOW, **where)
 
     assert tiers_with(router) == []
 
 
 def test_types_and_times_to_live_reach_their_tier(router: MemoryRouter, owner: Owner) -> None:
-    router.write("k", Written(value=1, memory_type="reflection", ttl_seconds=60), now=NOW)
-    router.write("k", Written(value=1, memory_type="experiential"), tier="long_term", now=NOW)
-    router.write("k", Written(value=1, ttl_seconds=60), tier="working", now=NOW)
+    router.write("k", NewValue(value=1, memory_type="reflection", ttl_seconds=60), now=NOW)
+    router.write("k", NewValue(value=1, memory_type="experiential"), tier="long_term", now=NOW)
+    router.write("k", NewValue(value=1, ttl_seconds=60), tier="working", now=NOW)
 
     short, left = AgentShortTermMemory.objects.get(), WorkingMemoryService(owner).find("k")
     assert (short.memory_type, short.ttl_seconds) == ("reflection", 60)
@@ -322,13 +322,13 @@ def test_a_value_over_the_limit_is_refused_by_every_tier(router: MemoryRouter, t
 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize(("key", "value"), [("", 1), ("k" * 201, 1), ("a\x00b", 1), ("k", "a\x00b"), ("k", "\ud800")])
-def test_what_no_store_could_keep_is_refused_by_every_tier(
+def test_values_that_cannot_be_stored_are_refused_by_every_tier(
     router: MemoryRouter, tier: str, key: str, value: Any
 ) -> None:
     with pytest.raises(ValueError, match=r"name|NUL|surrogates"):
         write(router, value, tier, key=key)
 
 
-def test_the_router_is_an_agents(owner: Owner) -> None:
+def test_the_router_requires_an_agent(owner: Owner) -> None:
     with pytest.raises(Unprocessable):
         MemoryRouter(replace(owner, agent_id=""))

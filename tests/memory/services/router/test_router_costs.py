@@ -1,4 +1,4 @@
-"""What the router tells of its tiers, what it costs, and what it does without Redis."""
+"""Tests of the router's statistics, its costs, and its behaviour without Redis."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +31,7 @@ def others(owner: Owner, stranger: Account) -> list[MemoryRouter]:
     return [MemoryRouter(replace(owner, agent_id="planner")), MemoryRouter(replace(owner, account_id=stranger.id))]
 
 
-def test_stats_tell_of_each_tier_what_is_there_and_how_often_it_was(router: MemoryRouter) -> None:
+def test_stats_count_entries_hits_and_misses_of_each_tier(router: MemoryRouter) -> None:
     write(router, "ä", "working", "short_term")
     write(router, {"a": 1}, "long_term", "shared", key="other")
     for key in ("k", "k", "other"):
@@ -49,14 +49,14 @@ def test_stats_tell_of_each_tier_what_is_there_and_how_often_it_was(router: Memo
     }
 
 
-def test_stats_leave_out_what_has_expired(router: MemoryRouter) -> None:
+def test_stats_exclude_expired_entries(router: MemoryRouter) -> None:
     write(router, 1, "short_term")
 
     assert router.stats(now=NOW)["short_term"].entries == 1
     assert router.stats(now=LATER)["short_term"].entries == 0
 
 
-def test_stats_are_an_agents_own(router: MemoryRouter, others: list[MemoryRouter]) -> None:
+def test_stats_cover_one_agent(router: MemoryRouter, others: list[MemoryRouter]) -> None:
     write(router, 1, *TIERS)
     router.read("k", now=NOW)
 
@@ -69,7 +69,7 @@ def test_stats_are_an_agents_own(router: MemoryRouter, others: list[MemoryRouter
     ("tier", "statements", "commands"),
     [("working", 0, 2), ("short_term", 1, 2), ("long_term", 2, 3), ("shared", 5, 2), (None, 3, 2)],
 )
-def test_what_a_read_costs_grows_with_the_tiers_that_it_asks(
+def test_the_cost_of_a_read_grows_with_the_tiers_asked(
     router: MemoryRouter,
     django_assert_num_queries: DjangoAssertNumQueries,
     tier: str | None,
@@ -104,7 +104,7 @@ def test_without_redis_no_slower_tier_answers_for_working_memory(
     assert AgentShortTermMemory.objects.count() == 1
 
 
-def test_without_redis_a_tier_of_the_database_that_is_named_answers(
+def test_without_redis_a_named_tier_of_the_database_answers(
     router: MemoryRouter, request: pytest.FixtureRequest
 ) -> None:
     write(router, "there", "short_term")

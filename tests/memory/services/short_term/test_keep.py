@@ -1,4 +1,4 @@
-"""Short-term entries: upsert by agent, session and key; counted reads; expiry, whether the cleaner came or not."""
+"""Tests of short-term entries: upsert by agent, session and key; counted reads; expiry with and without cleanup."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ from memory.services.short_term.keep import (
     ShortTermDraft,
     delete_entry,
     delete_entry_by_id,
-    find_entry,
+    find_entry_by_id,
     read_entry,
     read_entry_by_id,
     refresh_entry,
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 
 DRAFT = ShortTermDraft(memory_key="plan", memory_value={"step": 1}, session_id="s1", ttl_seconds=60)
 LATER = NOW + timedelta(seconds=60)
-"""When it has expired."""
+"""A time after the expiry."""
 
 
 def store(owner: Owner, value: Any = 1, **changes: Any) -> AgentShortTermMemory:
@@ -44,7 +44,7 @@ def read(owner: Owner, times: int = 1, *, now: Any = NOW) -> AgentShortTermMemor
 
 
 def wait_beside(owner: Owner, *, session_id: str = "s1") -> AgentShortTermMemory:
-    """An entry that waits for promotion, and whose key says "new" by now."""
+    """Store an entry that waits for promotion, then write "new" under its key."""
     old = store(owner, "old", session_id=session_id)
     AgentShortTermMemory.objects.filter(id=old.id).update(access_count=3)
     store_entry(owner, replace(DRAFT, memory_value="new", session_id=session_id), now=LATER)
@@ -66,7 +66,7 @@ def test_what_was_stored_is_read_with_all_its_fields(owner: Owner) -> None:
     assert (found.access_count, found.last_accessed_at) == (1, NOW)
 
 
-def test_it_lives_for_an_hour_unless_it_says_otherwise() -> None:
+def test_an_entry_lives_for_an_hour_by_default() -> None:
     assert ShortTermDraft(memory_key="k", memory_value=1).ttl_seconds == conf.SHORT_TERM_TTL_SECONDS == 3_600
 
 
@@ -113,7 +113,7 @@ def test_an_expired_entry_starts_again_as_if_the_cleaner_had_come(owner: Owner) 
     assert (again.access_count, again.last_accessed_at, again.created_at) == (0, None, LATER)
 
 
-def test_an_expired_entry_that_waits_for_promotion_goes_on_waiting_beside_the_new_one(owner: Owner) -> None:
+def test_an_expired_entry_keeps_waiting_for_promotion_next_to_the_new_one(owner: Owner) -> None:
     old = store(owner, "old")
     read(owner, 3)
 
@@ -126,7 +126,7 @@ def test_an_expired_entry_that_waits_for_promotion_goes_on_waiting_beside_the_ne
 
 
 @pytest.mark.parametrize("now", [NOW, LATER], ids=["by who is behind the times", "in time"])
-def test_what_waits_beside_its_keys_next_value_is_not_read_or_refreshed_or_cleaned_up(owner: Owner, now: Any) -> None:
+def test_a_waiting_entry_is_not_read_refreshed_or_cleaned_up(owner: Owner, now: Any) -> None:
     old = wait_beside(owner)
 
     for act in (read_entry_by_id, refresh_entry):
@@ -137,7 +137,7 @@ def test_what_waits_beside_its_keys_next_value_is_not_read_or_refreshed_or_clean
     assert count_of(old) == 3
 
 
-def test_deleting_what_waits_leaves_its_keys_next_value(owner: Owner) -> None:
+def test_deleting_a_waiting_entry_keeps_the_new_value_of_its_key(owner: Owner) -> None:
     old = wait_beside(owner)
 
     with pytest.raises(NotFound):
@@ -147,7 +147,7 @@ def test_deleting_what_waits_leaves_its_keys_next_value(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("by_id", [True, False])
-def test_deleting_a_live_entry_takes_what_waits_beside_it(owner: Owner, by_id: bool) -> None:
+def test_deleting_a_live_entry_deletes_the_waiting_one_of_its_key(owner: Owner, by_id: bool) -> None:
     old = wait_beside(owner)
     new = read(owner, now=LATER)
 
@@ -172,7 +172,7 @@ def test_deleting_an_entry_leaves_other_keys_waiting(owner: Owner) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_writes_over_what_waits_leave_one_entry_beside_it(owner: Owner) -> None:
+def test_concurrent_writes_over_a_waiting_entry_leave_one_new_entry(owner: Owner) -> None:
     store(owner, "old")
     read(owner, 3)
     anew = partial(store_entry, owner, DRAFT, now=LATER)
@@ -195,7 +195,7 @@ def test_one_that_was_promoted_before_it_expired_starts_again(owner: Owner) -> N
     assert (again.access_count, again.promoted_at) == (0, None)
 
 
-def test_what_is_written_anew_is_not_promoted_yet(owner: Owner) -> None:
+def test_a_rewritten_entry_is_not_promoted_yet(owner: Owner) -> None:
     store(owner)
     AgentShortTermMemory.objects.update(promoted_at=NOW)
 
@@ -203,7 +203,7 @@ def test_what_is_written_anew_is_not_promoted_yet(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("reads", [0, 3])
-def test_reading_an_expired_entry_is_reading_nothing(owner: Owner, reads: int) -> None:
+def test_an_expired_entry_is_not_found(owner: Owner, reads: int) -> None:
     entry = store(owner)
     if reads:
         read(owner, reads)
@@ -218,7 +218,7 @@ def test_reading_an_expired_entry_is_reading_nothing(owner: Owner, reads: int) -
     assert count_of(entry) == reads
 
 
-def test_it_is_there_until_the_very_moment_when_it_expires(owner: Owner) -> None:
+def test_an_entry_is_readable_until_it_expires(owner: Owner) -> None:
     store(owner)
 
     assert read(owner, now=LATER - timedelta(microseconds=1)).memory_value == 1
@@ -246,7 +246,7 @@ def test_concurrent_writes_of_one_key_leave_one_entry(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "lives"), [(None, 60), (600, 600), (1, 1)])
-def test_refreshing_lets_it_live_from_now_on(owner: Owner, seconds: int | None, lives: int) -> None:
+def test_refreshing_extends_the_life_from_now(owner: Owner, seconds: int | None, lives: int) -> None:
     entry = store(owner)
     soon = NOW + timedelta(seconds=59)
 
@@ -256,7 +256,7 @@ def test_refreshing_lets_it_live_from_now_on(owner: Owner, seconds: int | None, 
     assert (refreshed.access_count, refreshed.memory_value) == (0, 1)
 
 
-def test_refreshing_never_shortens_its_life_and_keeps_the_time_to_live_that_is_given(owner: Owner) -> None:
+def test_refreshing_never_shortens_the_life_and_stores_the_given_ttl(owner: Owner) -> None:
     entry = store(owner)
 
     refreshed = refresh_entry(owner, entry.id, ttl_seconds=5, now=NOW)
@@ -265,7 +265,7 @@ def test_refreshing_never_shortens_its_life_and_keeps_the_time_to_live_that_is_g
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 2_592_001])
-def test_a_time_to_live_beyond_30_days_or_none_is_refused(owner: Owner, seconds: int) -> None:
+def test_a_ttl_of_zero_or_beyond_30_days_is_refused(owner: Owner, seconds: int) -> None:
     entry = store(owner)
 
     with pytest.raises(ValueError, match="ttl_seconds"):
@@ -275,7 +275,7 @@ def test_a_time_to_live_beyond_30_days_or_none_is_refused(owner: Owner, seconds:
 
 
 @pytest.mark.parametrize("changes", [{"memory_key": ""}, {"memory_key": "k" * 201}, {"memory_type": "dream"}])
-def test_what_is_no_key_and_no_type_is_refused(owner: Owner, changes: dict[str, Any]) -> None:
+def test_an_invalid_key_or_type_is_refused(owner: Owner, changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"name|dream"):
         store(owner, **changes)
 
@@ -296,11 +296,11 @@ def test_a_value_over_the_limit_changes_nothing(owner: Owner) -> None:
 def test_looking_at_an_entry_counts_no_access_and_finds_no_expired_one(owner: Owner) -> None:
     entry = store(owner)
 
-    assert find_entry(owner, entry.id, now=NOW).memory_value == 1
+    assert find_entry_by_id(owner, entry.id, now=NOW).memory_value == 1
 
     assert count_of(entry) == 0
     with pytest.raises(NotFound):
-        find_entry(owner, entry.id, now=LATER)
+        find_entry_by_id(owner, entry.id, now=LATER)
 
 
 def test_a_deleted_entry_is_gone(owner: Owner) -> None:
@@ -313,7 +313,7 @@ def test_a_deleted_entry_is_gone(owner: Owner) -> None:
             again(now=NOW)
 
 
-def test_deleting_an_expired_entry_deletes_nothing_that_was_there_and_keeps_it_from_promotion(owner: Owner) -> None:
+def test_deleting_an_expired_entry_raises_not_found_and_prevents_its_promotion(owner: Owner) -> None:
     entry = store(owner)
     read(owner, 3)
 
@@ -337,7 +337,7 @@ def test_another_agent_and_another_account_find_nothing_and_change_nothing(owner
     assert count_of(entry) == 0
 
 
-def test_the_account_sees_and_manages_what_its_agents_keep(owner: Owner) -> None:
+def test_the_account_sees_and_manages_entries_of_its_agents(owner: Owner) -> None:
     entry, account = store(owner), replace(owner, agent_id="")
 
     assert read_entry_by_id(account, entry.id, now=NOW).access_count == 1
@@ -347,7 +347,7 @@ def test_the_account_sees_and_manages_what_its_agents_keep(owner: Owner) -> None
     assert not AgentShortTermMemory.objects.exists()
 
 
-def test_the_cleaner_in_one_statement_takes_what_is_disposable(owner: Owner) -> None:
+def test_the_cleanup_deletes_disposable_entries_in_one_statement(owner: Owner) -> None:
     store(owner)
     often = store(owner, session_id="s2")
     AgentShortTermMemory.objects.filter(id=often.id).update(access_count=3)
@@ -356,7 +356,7 @@ def test_the_cleaner_in_one_statement_takes_what_is_disposable(owner: Owner) -> 
     assert AgentShortTermMemory.objects.get() == often
 
 
-def test_the_agent_comes_to_be_with_its_first_entry(
+def test_the_first_entry_creates_the_agent(
     owner: Owner, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):

@@ -1,4 +1,4 @@
-"""Consolidation: what was read often in a session is kept for good, once, whoever asks and whatever is killed."""
+"""Tests of promotion: entries that were read often are stored for good, once, despite kills and concurrent runs."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -24,12 +24,11 @@ from memory.models import (
 )
 from memory.owner import Owner
 from memory.services.contexts.entries import EntryDraft
-from memory.services.contexts.keys import find_keyed
-from memory.services.contexts.manage import archive_context, own_context
+from memory.services.contexts.manage import archive_context, ensure_own_context, find_keyed_value
 from memory.services.router.route import MemoryRouter
 from memory.services.short_term import promote as consolidation
 from memory.services.short_term.keep import ShortTermDraft, read_entry, store_entry
-from memory.services.short_term.promote import consolidate_session, promote_in_batches
+from memory.services.short_term.promote import promote_in_batches, promote_session_entries
 from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
 from tests.embedding_server import EmbeddingServer
 from tests.memory.contexts import keep
@@ -38,7 +37,7 @@ from tests.memory.episodes import NOW
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
 LATER = NOW + timedelta(hours=1)
-"""When everything has expired."""
+"""A time at which everything has expired."""
 
 BATCH_STATEMENTS = 22
 """A savepoint's two among them, and the look for another batch."""
@@ -55,7 +54,7 @@ def remember(
 
 
 def consolidate(owner: Owner, *, now: datetime = NOW) -> list[str]:
-    return list(consolidate_session(owner, "s1", now=now).keys)
+    return list(promote_session_entries(owner, "s1", now=now).keys)
 
 
 def consolidate_and_die(owner: Owner) -> None:
@@ -65,7 +64,7 @@ def consolidate_and_die(owner: Owner) -> None:
 
 
 def kept(owner: Owner, key: str = "k") -> Any:
-    found = find_keyed(owner, key, now=NOW)
+    found = find_keyed_value(owner, key, now=NOW)
     return None if found is None else found.value
 
 
@@ -73,7 +72,7 @@ def versions() -> list[tuple[int, str]]:
     return list(ContextEntryVersion.objects.order_by("number").values_list("number", "content"))
 
 
-def test_what_was_read_three_times_is_kept_and_found_by_meaning(owner: Owner) -> None:
+def test_entries_read_three_times_are_promoted_and_found_by_meaning(owner: Owner) -> None:
     remember(owner, "often", value="The keel broke.")
     remember(owner, "twice", reads=2)
 
@@ -85,7 +84,7 @@ def test_what_was_read_three_times_is_kept_and_found_by_meaning(owner: Owner) ->
     assert kept(owner, "twice") is None
 
 
-def test_an_entry_tells_where_it_came_from(owner: Owner) -> None:
+def test_a_promoted_entry_names_its_origin(owner: Owner) -> None:
     draft = ShortTermDraft(memory_key="k", memory_value=1, session_id="s1", memory_type="tool_result")
     entry = store_entry(owner, draft, now=NOW)
     AgentShortTermMemory.objects.update(access_count=7)
@@ -103,7 +102,7 @@ def test_an_entry_tells_where_it_came_from(owner: Owner) -> None:
     assert promoted.event_time == entry.updated_at
 
 
-def test_live_entries_stay_and_are_marked_expired_ones_go(owner: Owner) -> None:
+def test_live_sources_are_marked_and_expired_ones_deleted(owner: Owner) -> None:
     remember(owner, "live")
     remember(owner, "expired")
     AgentShortTermMemory.objects.filter(memory_key="expired").update(expires_at=NOW)
@@ -114,7 +113,7 @@ def test_live_entries_stay_and_are_marked_expired_ones_go(owner: Owner) -> None:
     assert (live.memory_key, live.promoted_at) == ("live", NOW)
 
 
-def test_doing_it_again_keeps_nothing_twice(owner: Owner) -> None:
+def test_promoting_again_promotes_nothing_twice(owner: Owner) -> None:
     remember(owner, "k")
 
     assert [consolidate(owner), consolidate(owner)] == [["k"], []]
@@ -122,7 +121,7 @@ def test_doing_it_again_keeps_nothing_twice(owner: Owner) -> None:
     assert ContextEntry.objects.count() == 1
 
 
-def test_what_is_written_again_and_says_the_same_changes_nothing(owner: Owner) -> None:
+def test_promoting_the_same_value_again_changes_nothing(owner: Owner) -> None:
     remember(owner, "k", value="one")
     consolidate(owner)
     remember(owner, "k", value="one")
@@ -133,7 +132,7 @@ def test_what_is_written_again_and_says_the_same_changes_nothing(owner: Owner) -
     assert AgentShortTermMemory.objects.get().promoted_at == NOW
 
 
-def test_what_says_something_else_becomes_the_next_version(owner: Owner) -> None:
+def test_another_value_becomes_the_next_version(owner: Owner) -> None:
     remember(owner, "k", value="one")
     consolidate(owner)
     remember(owner, "k", value="two")
@@ -143,9 +142,9 @@ def test_what_says_something_else_becomes_the_next_version(owner: Owner) -> None
     assert (versions(), kept(owner)) == ([(1, "one"), (2, "two")], "two")
 
 
-def test_it_goes_over_what_is_in_long_term_memory_and_leaves_what_that_is(owner: Owner) -> None:
+def test_an_existing_entry_gets_the_value_and_keeps_its_type(owner: Owner) -> None:
     mine = EntryDraft(key="k", value="by hand", entry_type="decision", metadata={"mine": 1}, source="upload")
-    keep(owner, own_context(owner, now=NOW), mine)
+    keep(owner, ensure_own_context(owner, now=NOW), mine)
     remember(owner, "k", value="promoted")
 
     consolidate(owner)
@@ -158,7 +157,7 @@ def test_it_goes_over_what_is_in_long_term_memory_and_leaves_what_that_is(owner:
 def test_the_same_key_of_two_sessions_is_one_entry_with_both_in_its_history(owner: Owner) -> None:
     for session_id in ("s1", "s2"):
         remember(owner, "goal", value=f"of {session_id}", session_id=session_id)
-        consolidate_session(owner, session_id, now=NOW)
+        promote_session_entries(owner, session_id, now=NOW)
 
     assert (versions(), kept(owner, "goal")) == ([(1, "of s1"), (2, "of s2")], "of s2")
 
@@ -185,7 +184,7 @@ def test_other_sessions_agents_and_accounts_are_left_alone(owner: Owner, strange
     assert kept(owner) is None
 
 
-def test_nothing_to_keep_makes_no_context(owner: Owner) -> None:
+def test_nothing_to_promote_creates_no_context(owner: Owner) -> None:
     remember(owner, "k", reads=2)
 
     consolidate(owner)
@@ -193,8 +192,8 @@ def test_nothing_to_keep_makes_no_context(owner: Owner) -> None:
     assert not PersistentContext.objects.exists()
 
 
-def test_an_archived_context_takes_nothing_and_nothing_is_lost(owner: Owner) -> None:
-    archive_context(owner, own_context(owner, now=NOW).id, expected=None, now=NOW)
+def test_an_archived_context_refuses_and_nothing_is_lost(owner: Owner) -> None:
+    archive_context(owner, ensure_own_context(owner, now=NOW).id, expected=None, now=NOW)
     remember(owner, "k")
 
     with pytest.raises(Conflict):
@@ -203,7 +202,7 @@ def test_an_archived_context_takes_nothing_and_nothing_is_lost(owner: Owner) -> 
     assert AgentShortTermMemory.objects.get().promoted_at is None
 
 
-def test_a_quarantined_entry_is_not_written_over_and_keeps_nothing_else_waiting(owner: Owner) -> None:
+def test_a_quarantined_entry_is_not_overwritten_and_blocks_nothing_else(owner: Owner) -> None:
     remember(owner, "k", value="one")
     consolidate(owner)
     Memory.objects.update(quarantined=True)
@@ -247,7 +246,7 @@ def test_an_embedder_that_is_down_is_asked_once(
     assert ContextEntry.objects.awaiting_embedding().count() == 3
 
 
-def test_killed_between_two_batches_it_goes_on_where_it_was(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_killed_between_batches_can_be_continued(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consolidation, "BATCH_ENTRIES", 2)
     remember(owner, "a", "b", "c")
     waiting = AgentShortTermMemory.objects.visible_to(owner).to_promote()
@@ -258,7 +257,7 @@ def test_killed_between_two_batches_it_goes_on_where_it_was(owner: Owner, monkey
     assert consolidate(owner) == ["c"]
 
 
-def test_killed_within_a_batch_it_has_done_nothing(owner: Owner) -> None:
+def test_a_run_killed_within_a_batch_changes_nothing(owner: Owner) -> None:
     remember(owner, "k")
 
     with pytest.raises(SystemExit):
@@ -269,7 +268,7 @@ def test_killed_within_a_batch_it_has_done_nothing(owner: Owner) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_at_once_keep_each_entry_once(owner: Owner) -> None:
+def test_concurrent_runs_promote_each_entry_once(owner: Owner) -> None:
     remember(owner, *"abcdefgh")
 
     with ThreadPoolExecutor(4) as threads:
@@ -281,7 +280,7 @@ def test_two_at_once_keep_each_entry_once(owner: Owner) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_that_waits_for_another_keeps_what_was_written_meanwhile(owner: Owner, start_beside: Start) -> None:
+def test_a_run_that_waits_promotes_values_written_meanwhile(owner: Owner, start_beside: Start) -> None:
     remember(owner, "k", value="old")
 
     with transaction.atomic():
@@ -303,7 +302,7 @@ def test_promotions_are_in_the_audit_log(owner: Owner) -> None:
     assert (promoted.memory_type, promoted.affected_ids, promoted.session_id) == ("short_term", [str(entry.id)], "s1")
 
 
-def test_a_batch_costs_as_many_statements_however_many_it_keeps(
+def test_the_statements_of_a_batch_do_not_depend_on_its_size(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     remember(owner, "first")

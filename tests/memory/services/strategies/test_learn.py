@@ -1,4 +1,4 @@
-"""Strategies: learnt once, counted ever after, seen as their holder's knowledge is, found by likeness and success."""
+"""Strategies: learned once and counted from then on, visible as knowledge is, found by similarity and success."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -24,7 +24,7 @@ from memory.models import (
 )
 from memory.owner import Owner
 from memory.services.strategies.learn import (
-    MOST_TOOLS,
+    MAX_TOOLS,
     find_strategies,
     find_strategy,
     reinforce_strategy,
@@ -67,7 +67,7 @@ def stored_counts() -> tuple[int, int]:
     return counts(Strategy.objects.get())
 
 
-def test_a_strategy_is_learnt_with_its_tools_and_how_it_did(owner: Owner) -> None:
+def test_a_strategy_is_learned_with_its_tools_and_outcome(owner: Owner) -> None:
     invoke(owner, "read")
 
     learnt = learn(
@@ -82,8 +82,8 @@ def test_a_strategy_is_learnt_with_its_tools_and_how_it_did(owner: Owner) -> Non
     )
 
     stored = find_strategy(owner, learnt.id, now=NOW)
-    said = (stored.description, stored.context_pattern, stored.task_type)
-    assert said == ("Search, then read.", "a question of fact", "look up")
+    texts = (stored.description, stored.context_pattern, stored.task_type)
+    assert texts == ("Search, then read.", "a question of fact", "look up")
     assert (stored.tool_sequence, stored.metadata) == (["search", "read", "search"], {"from": "run 7"})
     assert (counts(stored), stored.last_used, stored.conversation_id) == ((1, 0), NOW, "c1")
     assert sorted(StrategyTool.objects.values_list("tool__name", flat=True)) == ["read", "search"]
@@ -100,14 +100,14 @@ def test_its_first_use_is_kept_with_the_conversation(owner: Owner) -> None:
     assert (use.success, use.used_at) == (True, NOW)
 
 
-def test_a_strategy_of_which_nobody_says_how_it_did_counts_no_use(owner: Owner) -> None:
+def test_a_strategy_without_an_outcome_counts_no_use(owner: Owner) -> None:
     learnt = learn(owner)
 
     assert (counts(learnt), learnt.last_used) == ((0, 0), None)
     assert not StrategyUse.objects.exists()
 
 
-def test_learnt_again_it_is_counted_and_not_stored_twice(owner: Owner) -> None:
+def test_learning_again_counts_and_stores_nothing_twice(owner: Owner) -> None:
     first = learn(owner, "Search, then read.", success=True)
 
     again = learn(owner, "search  then READ", success=False, now=LATER)
@@ -117,7 +117,7 @@ def test_learnt_again_it_is_counted_and_not_stored_twice(owner: Owner) -> None:
     assert StrategyUse.objects.count() == 2
 
 
-def test_learnt_again_it_takes_over_what_it_lacks_and_keeps_what_it_has(owner: Owner) -> None:
+def test_learning_again_completes_a_strategy_and_keeps_its_values(owner: Owner) -> None:
     learn(owner, context_pattern="a question")
 
     again = learn(owner, context_pattern="another", tool_sequence=["search"])
@@ -167,7 +167,7 @@ def test_lists_look_in_the_channel_and_in_the_global_one(owner: Owner) -> None:
     assert find_strategy(owner, web.id, now=NOW).description == "on the web"
 
 
-def test_a_strategy_is_not_learnt_from_a_conversation_of_others(owner: Owner, colleague: Owner) -> None:
+def test_a_strategy_cannot_be_learned_in_a_conversation_of_others(owner: Owner, colleague: Owner) -> None:
     invoke(colleague, conversation_id="theirs")
 
     for conversation_id in ("theirs", "none"):
@@ -182,13 +182,13 @@ def test_a_strategy_is_not_learnt_from_a_conversation_of_others(owner: Owner, co
     [
         {"tool_sequence": [""]},
         {"tool_sequence": ["x" * 101]},
-        {"tool_sequence": ["x"] * (MOST_TOOLS + 1)},
+        {"tool_sequence": ["x"] * (MAX_TOOLS + 1)},
         {"tool_sequence": "abc"},
         {"task_type": "x" * 101},
     ],
     ids=["empty", "long", "many", "one name", "long type"],
 )
-def test_what_cannot_be_kept_is_refused(owner: Owner, fields: dict[str, Any]) -> None:
+def test_invalid_drafts_are_refused(owner: Owner, fields: dict[str, Any]) -> None:
     with pytest.raises(Unprocessable):
         learn(owner, **fields)
 
@@ -208,7 +208,9 @@ def test_reinforcing_counts_and_keeps_the_use(owner: Owner, colleague: Owner) ->
     assert list(used) == [(True, "c1", LATER), (False, None, NOW)]
 
 
-def test_who_does_not_know_a_strategy_does_not_reinforce_it(owner: Owner, colleague: Owner, stranger: Account) -> None:
+def test_an_owner_that_does_not_see_a_strategy_cannot_reinforce_it(
+    owner: Owner, colleague: Owner, stranger: Account
+) -> None:
     learnt = learn(owner)
 
     for other in (colleague, Owner(account_id=stranger.id)):
@@ -222,7 +224,7 @@ def test_who_does_not_know_a_strategy_does_not_reinforce_it(owner: Owner, collea
     assert stored_counts() == (0, 0)
 
 
-def test_an_agent_comes_to_be_with_its_first_reinforcement(ana: Owner, django_capture_on_commit_callbacks: Any) -> None:
+def test_the_first_reinforcement_registers_the_agent(ana: Owner, django_capture_on_commit_callbacks: Any) -> None:
     learnt = learn(ana)
 
     with django_capture_on_commit_callbacks(execute=True):
@@ -231,7 +233,7 @@ def test_an_agent_comes_to_be_with_its_first_reinforcement(ana: Owner, django_ca
     assert Agent.objects.filter(agent_id="brand new").exists()
 
 
-def test_a_removed_strategy_is_gone_and_learnt_again_it_begins_anew(owner: Owner) -> None:
+def test_a_removed_strategy_is_hidden_and_learned_again_without_counts(owner: Owner) -> None:
     removed = learn(owner, success=True, angle=0.0)
 
     remove_strategy(owner, removed.id, now=NOW)
@@ -245,7 +247,7 @@ def test_a_removed_strategy_is_gone_and_learnt_again_it_begins_anew(owner: Owner
     assert counts(again) == (0, 1)
 
 
-def test_an_archived_strategy_is_there_again_once_it_is_learnt_again(owner: Owner) -> None:
+def test_learning_again_restores_an_archived_strategy(owner: Owner) -> None:
     learnt = learn(owner, success=True)
     Memory.objects.update(archived=True)
 
@@ -254,7 +256,7 @@ def test_an_archived_strategy_is_there_again_once_it_is_learnt_again(owner: Owne
     assert counts(find_strategy(owner, learnt.id, now=NOW)) == (2, 0)
 
 
-def test_an_expired_strategy_is_there_again_once_it_is_learnt_again(owner: Owner) -> None:
+def test_learning_again_restores_an_expired_strategy(owner: Owner) -> None:
     learnt = learn(owner, success=True)
     Memory.objects.update(expires_at=NOW)
 
@@ -264,7 +266,7 @@ def test_an_expired_strategy_is_there_again_once_it_is_learnt_again(owner: Owner
     assert (counts(found), found.expires_at, again.expires_at) == ((2, 0), None, None)
 
 
-def test_one_that_is_yet_to_expire_does_so_though_it_is_learnt_again(owner: Owner) -> None:
+def test_learning_again_keeps_a_future_expiry(owner: Owner) -> None:
     learn(owner)
     Memory.objects.update(expires_at=LATER)
 
@@ -273,7 +275,7 @@ def test_one_that_is_yet_to_expire_does_so_though_it_is_learnt_again(owner: Owne
     assert Memory.objects.get().expires_at == LATER
 
 
-def test_a_quarantined_strategy_is_not_learnt_again(owner: Owner) -> None:
+def test_a_quarantined_strategy_cannot_be_learned_again(owner: Owner) -> None:
     learn(owner, success=True)
     Memory.objects.update(quarantined=True)
 
@@ -284,7 +286,7 @@ def test_a_quarantined_strategy_is_not_learnt_again(owner: Owner) -> None:
     assert (counts(stored), stored.context_pattern, stored.quarantined) == ((1, 0), "", True)
 
 
-def test_only_its_holder_and_the_account_remove_a_strategy(owner: Owner, ana: Owner, whole_account: Owner) -> None:
+def test_only_the_holder_and_the_account_may_remove_a_strategy(owner: Owner, ana: Owner, whole_account: Owner) -> None:
     first, second = learn(owner, "first"), learn(owner, "second")
 
     with pytest.raises(Forbidden):
@@ -295,13 +297,13 @@ def test_only_its_holder_and_the_account_remove_a_strategy(owner: Owner, ana: Ow
     assert known(owner) == []
 
 
-def test_the_audit_log_tells_what_happened_and_no_strategy(owner: Owner) -> None:
+def test_the_audit_log_records_operations_and_no_texts(owner: Owner) -> None:
     learnt = learn(owner, "Look under the mat.", success=True)
     reinforce_strategy(owner, learnt.id, success=False, now=NOW)
     remove_strategy(owner, learnt.id, now=NOW)
 
-    told = AuditEntry.objects.filter(affected_ids=[str(learnt.id)]).order_by("id")
-    assert list(told.values_list("operation", "memory_type")) == [
+    entries = AuditEntry.objects.filter(affected_ids=[str(learnt.id)]).order_by("id")
+    assert list(entries.values_list("operation", "memory_type")) == [
         ("store", "procedural"),
         ("reinforce", "procedural"),
         ("reinforce", "procedural"),
@@ -310,7 +312,7 @@ def test_the_audit_log_tells_what_happened_and_no_strategy(owner: Owner) -> None
     assert not any("mat" in str(entry.__dict__) for entry in AuditEntry.objects.all())
 
 
-def test_a_conversation_that_goes_leaves_its_uses_behind(owner: Owner) -> None:
+def test_uses_survive_their_conversation(owner: Owner) -> None:
     invoke(owner, conversation_id="c1")
     learn(owner, conversation_id="c1", success=True)
 
@@ -319,9 +321,7 @@ def test_a_conversation_that_goes_leaves_its_uses_behind(owner: Owner) -> None:
     assert StrategyUse.objects.get().conversation is None
 
 
-def test_strategies_are_searched_without_the_embedder_and_the_answer_says_so(
-    owner: Owner, embedding_server: Any
-) -> None:
+def test_searching_without_the_embedder_is_reported(owner: Owner, embedding_server: Any) -> None:
     learn(owner, "Search for the mat, then look.")
     embedding_server.fail()
 
@@ -336,10 +336,10 @@ def test_learning_and_reinforcing_cost_as_many_queries_as_stated(
 ) -> None:
     learnt = learn(owner, "first", tool_sequence=["search"], success=True)
 
-    # a savepoint and its end; memory, strategy, vector, agent, audit log; tools made, read, linked; counted, used, told
+    # savepoint and release; memory, strategy, vector, agent, audit; tools created, read, linked; count, use, audit
     with django_assert_num_queries(13):
         learn(owner, "second", tool_sequence=["search", "read"], success=True, angle=0.0)
-    # a savepoint and its end; known already, locked; counted, used, told
+    # savepoint and release; insert without effect, lock; count, use, audit
     with django_assert_num_queries(8):
         learn(owner, "second", tool_sequence=["search"], success=True)
     with django_assert_num_queries(6):
@@ -347,7 +347,7 @@ def test_learning_and_reinforcing_cost_as_many_queries_as_stated(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_who_learn_the_same_at_once_learn_one(owner: Owner, start_beside: Start) -> None:
+def test_concurrent_learners_store_one_strategy(owner: Owner, start_beside: Start) -> None:
     with transaction.atomic():
         learn(owner, success=True)
         other: Future[object] = start_beside(lambda: learn(owner, success=True))
@@ -371,7 +371,7 @@ def test_fifty_reinforcements_at_the_same_time_are_all_counted(owner: Owner) -> 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_reinforces_what_is_being_removed_finds_nothing(owner: Owner, start_beside: Start) -> None:
+def test_reinforcing_a_strategy_that_is_being_removed_is_not_found(owner: Owner, start_beside: Start) -> None:
     learnt = learn(owner)
 
     with transaction.atomic():

@@ -10,8 +10,8 @@ from pytest_django import DjangoAssertNumQueries
 from memory.errors import Unprocessable, WrongVectorWidth
 from memory.models import Account, Agent, AuditEntry, EpisodicMemory, Link, Memory, Participant, Vector
 from memory.owner import Owner
-from memory.services.embedding.embed import Embedded
-from memory.services.memories.store import OwnVector, admit_vector
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.memories.store import ClientVector, validate_vector
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from tests.memory.episodes import MODEL, NOW, WIDTH, direction, draft, store
 
@@ -38,7 +38,7 @@ def test_an_episode_keeps_what_the_documents_name(owner: Owner) -> None:
     assert stored.entities_mentioned == [{"type": "well", "name": "2H"}]
 
 
-def test_agent_and_participant_come_to_be_on_first_write(owner: Owner) -> None:
+def test_the_first_write_creates_agent_and_participant(owner: Owner) -> None:
     store(owner, draft("first", conversation_id="c1"), draft("second", conversation_id="c1"))
 
     assert list(Agent.objects.values_list("agent_id", flat=True)) == [owner.agent_id]
@@ -66,7 +66,7 @@ def test_the_same_identity_is_stored_once(owner: Owner) -> None:
 
 
 def test_a_row_without_a_vector_is_queued_and_one_with_is_not(owner: Owner) -> None:
-    embedded = Embedded(model=MODEL, width=WIDTH, vectors={"known": direction(0)})
+    embedded = EmbeddedTexts(model=MODEL, width=WIDTH, vectors={"known": direction(0)})
 
     store_episodes(owner, drafts=[draft("known"), draft("unknown")], embedded=embedded, now=NOW)
 
@@ -76,7 +76,7 @@ def test_a_row_without_a_vector_is_queued_and_one_with_is_not(owner: Owner) -> N
 
 
 def test_a_vector_of_another_model_is_kept_and_the_row_embedded_as_well(owner: Owner) -> None:
-    foreign = replace(draft("theirs"), own=OwnVector(model="theirs", vector=direction(0)))
+    foreign = replace(draft("theirs"), own=ClientVector(model="theirs", vector=direction(0)))
 
     row = store(owner, foreign)[0]
 
@@ -92,7 +92,7 @@ def test_a_vector_follows_its_memory(owner: Owner) -> None:
     assert Vector.objects.values_list("user_id", "channel", "live").get() == ("ana", "garden", False)
 
 
-def test_deleting_an_episode_leaves_nothing_of_it(owner: Owner) -> None:
+def test_deleting_an_episode_removes_its_vectors_and_links(owner: Owner) -> None:
     gone, kept = store(owner, draft("gone", angle=0.1), draft("kept", angle=0.2))
     Link.objects.create(account_id=owner.account_id, source_id=gone.id, target_id=kept.id, type="ABOUT")
 
@@ -113,17 +113,17 @@ def test_no_link_and_no_vector_crosses_accounts(owner: Owner) -> None:
 def test_a_vector_of_the_wrong_width_is_refused_with_both_widths(owner: Owner) -> None:
     store(owner, draft("first of its model", angle=0.1))
 
-    with pytest.raises(WrongVectorWidth, match=r"5 dimensions, vectors of test-model have 8"):
-        admit_vector(owner, model=MODEL, vector=direction(0, width=5))
+    with pytest.raises(WrongVectorWidth, match=r"5 dimensions; vectors of test-model have 8"):
+        validate_vector(owner, model=MODEL, vector=direction(0, width=5))
 
 
 def test_a_vector_without_a_direction_is_refused(owner: Owner) -> None:
     with pytest.raises(Unprocessable, match="no direction"):
-        admit_vector(owner, model=MODEL, vector=direction(0) * 0)
+        validate_vector(owner, model=MODEL, vector=direction(0) * 0)
 
 
 def test_a_clients_vector_is_made_unit_length(owner: Owner) -> None:
-    admitted = admit_vector(owner, model=MODEL, vector=direction(0.5) * 1e30)
+    admitted = validate_vector(owner, model=MODEL, vector=direction(0.5) * 1e30)
 
     np.testing.assert_allclose(admitted.vector, direction(0.5), atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""When conversations are summarized, and what becomes of the row, the log, the buffer and the summary before."""
+"""Summaries of conversations: when they are due, and what they change in row, log, buffer and former summary."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -12,9 +12,9 @@ from memory.errors import NotFound
 from memory.models import Account, AuditEntry, Turn
 from memory.owner import Owner
 from memory.providers.language_models import language_model
-from memory.services.conversations.lifecycle import Opening, create_conversation, end_conversation
+from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation, end_conversation
 from memory.services.memories.correct import correct_memory, mark_memories
-from memory.services.recall.search import find_episodes
+from memory.services.recall.search import search_episodes_by_text
 from memory.services.summaries.summarize import latest_summary, request_summary
 from memory.services.turns.store import get_conversation
 from memory.tiers.session_stores import session_store
@@ -70,7 +70,7 @@ def test_below_the_threshold_nothing_is_due(owner: Owner) -> None:
     assert summarize() == NOTHING_DUE
 
 
-def test_summarized_once_is_not_summarized_again(owner: Owner) -> None:
+def test_summarized_turns_are_not_summarized_again(owner: Owner) -> None:
     talk(owner, 50)
     summarize()
 
@@ -89,7 +89,7 @@ def test_an_idle_conversation_is_summarized_from_thirty_messages_on(owner: Owner
     assert progress() == (said, summarized, summarized)
 
 
-def test_every_message_puts_idleness_off(owner: Owner) -> None:
+def test_every_message_postpones_an_idle_summary(owner: Owner) -> None:
     talk(owner, 30)
     talk(owner, 1, start=30, now=NOW + IDLE / 2)
 
@@ -98,7 +98,7 @@ def test_every_message_puts_idleness_off(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize(("said", "summarized", "claims"), [(10, 0, [0, 0, 0]), (11, 1, [1, 0, 0])])
-def test_an_idle_conversation_of_which_nothing_may_be_summarized_waits_for_nothing(
+def test_an_idle_conversation_without_turns_to_summarize_is_not_due(
     owner: Owner, monkeypatch: pytest.MonkeyPatch, said: int, summarized: int, claims: list[int]
 ) -> None:
     monkeypatch.setattr(conf, "SESSION_MAX_MESSAGES_BEFORE_SUMMARY", 5)
@@ -121,7 +121,7 @@ def test_at_its_end_a_session_of_thirty_messages_is_summarized_to_the_last(
     assert progress() == (said, summarized, 20 if summarized else 0)
 
 
-def test_a_summary_that_was_asked_for_covers_everything(owner: Owner) -> None:
+def test_a_requested_summary_covers_everything(owner: Owner) -> None:
     talk(owner, 3)
 
     request_summary(owner, "c1", now=NOW)
@@ -132,7 +132,7 @@ def test_a_summary_that_was_asked_for_covers_everything(owner: Owner) -> None:
     assert conversation().summarize_to is None
 
 
-def test_where_all_is_summarized_a_request_changes_nothing(owner: Owner) -> None:
+def test_a_request_changes_nothing_if_all_is_summarized(owner: Owner) -> None:
     talk(owner, 3)
     request_summary(owner, "c1", now=NOW)
     summarize()
@@ -143,7 +143,7 @@ def test_where_all_is_summarized_a_request_changes_nothing(owner: Owner) -> None
     assert summarize() == NOTHING_DUE
 
 
-def test_who_takes_no_part_cannot_ask_for_a_summary(owner: Owner, stranger: Account) -> None:
+def test_an_agent_that_takes_no_part_cannot_request_a_summary(owner: Owner, stranger: Account) -> None:
     talk(owner, 3)
 
     for nobody in (replace(owner, agent_id="second"), Owner(account_id=stranger.id)):
@@ -152,7 +152,7 @@ def test_who_takes_no_part_cannot_ask_for_a_summary(owner: Owner, stranger: Acco
     assert summarize() == NOTHING_DUE
 
 
-def test_a_second_summary_takes_in_the_first_and_archives_it(owner: Owner) -> None:
+def test_a_second_summary_includes_the_first_and_archives_it(owner: Owner) -> None:
     say(owner, turn("We decided to repair the pump of 14 March.", role="user"))
     request_summary(owner, "c1", now=NOW)
     summarize()
@@ -199,7 +199,7 @@ def test_a_search_finds_the_summary_by_meaning(owner: Owner) -> None:
     talk(owner, 50)
     summarize()
 
-    found = find_episodes(owner, text="anything", top_k=5, own=None, now=NOW)
+    found = search_episodes_by_text(owner, text="anything", top_k=5, own=None, now=NOW)
 
     assert [hit.id for hit in found.hits] == [summaries()[0].id]
     assert found.hits[0].similarity is not None
@@ -224,7 +224,7 @@ def test_storing_a_summary_is_in_the_audit_log(owner: Owner) -> None:
     assert sorted(entries.values_list("operation", flat=True)) == ["archive", "store", "store"]
 
 
-def test_a_long_stretch_is_done_part_by_part(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_turns_are_summarized_part_by_part(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "SUMMARY_INPUT_TOKENS", 1_000)
     talk(owner, 100)
     request_summary(owner, "c1", now=NOW)
@@ -267,7 +267,7 @@ def test_a_message_larger_than_the_input_is_shown_in_pieces(
     assert [covered(row) for row in summaries()] == [(0, 0, 1)]
 
 
-def test_what_a_model_is_shown_fits_with_the_summary_before(
+def test_input_fits_together_with_the_former_summary(
     owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     language_model_server.write = lambda asked: write_digest("word " * 1_000)
@@ -287,9 +287,9 @@ def write_digest(summary: str) -> dict[str, Any]:
     return {"summary": summary, "key_decisions": [], "entities_mentioned": [], "tools_called": []}
 
 
-def test_what_is_quarantined_is_passed_over(owner: Owner, language_model_server: LanguageModelServer) -> None:
-    told = say(owner, turn("harmless"), turn("poisonous"), turn("harmless too")).turns
-    mark_memories(owner, [told[1].id], mark="quarantine", now=NOW)
+def test_quarantined_turns_are_skipped(owner: Owner, language_model_server: LanguageModelServer) -> None:
+    stored = say(owner, turn("harmless"), turn("poisonous"), turn("harmless too")).turns
+    mark_memories(owner, [stored[1].id], mark="quarantine", now=NOW)
     request_summary(owner, "c1", now=NOW)
 
     summarize()
@@ -299,7 +299,7 @@ def test_what_is_quarantined_is_passed_over(owner: Owner, language_model_server:
     assert covered(summaries()[0]) == (0, 2, 2)
 
 
-def test_where_nothing_is_left_to_read_the_stretch_is_done(owner: Owner) -> None:
+def test_turns_without_readable_text_count_as_summarized(owner: Owner) -> None:
     talk(owner, 3)
     Turn.objects.all().delete()
     request_summary(owner, "c1", now=NOW)
@@ -310,7 +310,7 @@ def test_where_nothing_is_left_to_read_the_stretch_is_done(owner: Owner) -> None
     assert summaries() == []
 
 
-def test_a_corrected_summary_is_taken_in_as_corrected(owner: Owner, language_model_server: LanguageModelServer) -> None:
+def test_a_corrected_summary_is_included_as_corrected(owner: Owner, language_model_server: LanguageModelServer) -> None:
     talk(owner, 50)
     summarize()
     (first,) = summaries()
@@ -335,9 +335,9 @@ def test_the_buffer_keeps_the_last_ten(owner: Owner, store: str, monkeypatch: py
     assert [each.index for each in session_store().recent(conversation(), 100)] == list(range(50, 60))
 
 
-def test_the_latest_summary_is_that_of_the_nearest_conversation_resumed(owner: Owner) -> None:
+def test_the_latest_summary_is_that_of_the_nearest_resumed_conversation(owner: Owner) -> None:
     for conversation_id, before in (("monday", ""), ("tuesday", "monday"), ("wednesday", "tuesday")):
-        create_conversation(owner, conversation_id, opening=Opening(continues=before), now=NOW)
+        create_conversation(owner, conversation_id, defaults=ConversationDefaults(continues=before), now=NOW)
         say(owner, turn(f"said on {conversation_id}"), conversation_id=conversation_id)
     found = []
 
@@ -366,7 +366,7 @@ def test_the_latest_summary_is_the_owners_own(owner: Owner, stranger: Account) -
 
 
 @pytest.mark.parametrize("store", ["redis", "hybrid"])
-def test_without_redis_a_summary_is_stored_all_the_same(
+def test_a_summary_is_stored_without_redis(
     owner: Owner, settings: Settings, store: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.setattr(conf, "SESSION_STORE_TYPE", store)

@@ -1,4 +1,4 @@
-"""A language model that fails: nothing is stored, the work stays queued and visible, and is done once it recovers."""
+"""A failing language model: nothing is stored, the work stays queued and visible, and is done once it recovers."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -12,7 +12,7 @@ from memory import conf
 from memory.models import Conversation, ModelUsage, Turn
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import end_conversation
-from memory.services.conversations.queue import WorkedBatch
+from memory.services.conversations.queue import BatchResult
 from memory.services.memories.correct import correct_memory
 from memory.services.sessions.hybrid import MemoryManager
 from memory.services.summaries.summarize import request_summary
@@ -23,13 +23,13 @@ from tests.memory.turns import talk
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
-ONE_FAILED = WorkedBatch(claimed=1, stored=0, failed=1, stopped=True)
+ONE_FAILED = BatchResult(claimed=1, stored=0, failed=1, stopped=True)
 GARBAGE = writing("no JSON at all")
 BACKOFF = timedelta(seconds=conf.SUMMARY_BACKOFF_SECONDS)
 
 
 def only_for(word: str, answer: Answer, server: LanguageModelServer) -> Answer:
-    """This answer where the material holds the word, a good one else."""
+    """Answer this if the material holds the word, else well."""
     return lambda asked: (answer if word in asked["messages"][1]["content"] else server.answer_well)(asked)
 
 
@@ -119,7 +119,7 @@ def test_messages_do_not_shorten_the_wait_after_a_failure(
     assert progress() == (55, 55, 45)
 
 
-def test_who_asks_need_not_wait_after_a_failure(owner: Owner, language_model_server: LanguageModelServer) -> None:
+def test_a_request_ends_the_wait_after_a_failure(owner: Owner, language_model_server: LanguageModelServer) -> None:
     talk(owner, 50)
     language_model_server.answer_next(failing(401))
     summarize()
@@ -130,7 +130,7 @@ def test_who_asks_need_not_wait_after_a_failure(owner: Owner, language_model_ser
     assert progress() == (50, 50, 40)
 
 
-def test_what_a_failed_model_cost_is_kept(
+def test_the_usage_of_a_failed_model_is_kept(
     owner: Owner, language_model_server: LanguageModelServer, settings: Settings
 ) -> None:
     settings.LANGUAGE_MODEL_PROMPT_PRICE = 1_000.0
@@ -146,7 +146,7 @@ def test_what_a_failed_model_cost_is_kept(
     assert usage.cost == Decimal("2.4")
 
 
-def test_one_conversation_that_fails_does_not_keep_the_others(
+def test_a_failing_conversation_does_not_delay_the_others(
     owner: Owner, language_model_server: LanguageModelServer
 ) -> None:
     for number in range(3):
@@ -155,7 +155,7 @@ def test_one_conversation_that_fails_does_not_keep_the_others(
 
     done = summarize()
 
-    assert done == WorkedBatch(claimed=3, stored=2, failed=1, stopped=False)
+    assert done == BatchResult(claimed=3, stored=2, failed=1, stopped=False)
     summarized = Conversation.objects.order_by("conversation_id").values_list("summarized_count", flat=True)
     assert list(summarized) == [40, 0, 40]
 
@@ -175,7 +175,7 @@ def test_a_failure_in_a_later_part_keeps_the_parts_before(
     assert row.summarize_to == 100
 
 
-def test_nothing_that_was_said_reaches_the_log(
+def test_no_text_reaches_the_log(
     owner: Owner, language_model_server: LanguageModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
@@ -188,7 +188,7 @@ def test_nothing_that_was_said_reaches_the_log(
     assert not any("message 1" in message or "no JSON" in message for message in messages)
 
 
-def test_what_nobody_foresaw_in_one_conversation_does_not_keep_the_others(
+def test_an_unforeseen_error_does_not_delay_other_conversations(
     owner: Owner, language_model_server: LanguageModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(3):
@@ -197,7 +197,7 @@ def test_what_nobody_foresaw_in_one_conversation_does_not_keep_the_others(
     turns: Any = Turn.objects.filter(conversation_id="c1", index=3)
     turns.update(payload={"tool_calls": 5})
 
-    assert summarize() == WorkedBatch(claimed=3, stored=2, failed=1, stopped=False)
+    assert summarize() == BatchResult(claimed=3, stored=2, failed=1, stopped=False)
 
     row = conversation("c1")
     assert (row.summarized_count, row.summary_error, row.summarize_after) == (0, "TypeError", NOW + BACKOFF)
@@ -205,7 +205,7 @@ def test_what_nobody_foresaw_in_one_conversation_does_not_keep_the_others(
     assert "message" not in " ".join(record.getMessage() for record in caplog.records if record.levelname == "ERROR")
 
 
-def test_what_cannot_be_stored_does_not_keep_the_others_and_its_cost_is_kept(
+def test_a_summary_that_cannot_be_stored_delays_no_others_and_its_usage_is_kept(
     owner: Owner, language_model_server: LanguageModelServer
 ) -> None:
     with connection.cursor() as cursor:
@@ -213,13 +213,13 @@ def test_what_cannot_be_stored_does_not_keep_the_others_and_its_cost_is_kept(
     for number in range(3):
         talk(owner, 50, conversation_id=f"c{number}")
 
-    assert summarize() == WorkedBatch(claimed=3, stored=2, failed=1, stopped=False)
+    assert summarize() == BatchResult(claimed=3, stored=2, failed=1, stopped=False)
 
     assert (conversation("c1").summary_error, progress("c1")) == ("IntegrityError", (50, 0, 0))
     assert ModelUsage.objects.get().calls == 3
 
 
-def test_attempts_are_counted_as_far_as_their_column_does(
+def test_attempts_are_counted_up_to_the_limit_of_their_column(
     owner: Owner, language_model_server: LanguageModelServer
 ) -> None:
     talk(owner, 50)
@@ -234,7 +234,7 @@ def test_attempts_are_counted_as_far_as_their_column_does(
 
 
 @pytest.mark.parametrize("lists", [5, {"what": "repair"}, [5, {"what": "repair"}]])
-def test_lists_that_staff_corrected_to_be_none_are_read_all_the_same(owner: Owner, lists: Any) -> None:
+def test_lists_that_staff_corrected_to_other_types_are_read(owner: Owner, lists: Any) -> None:
     talk(owner, 50)
     summarize()
     row = summaries()[0]
@@ -245,7 +245,7 @@ def test_lists_that_staff_corrected_to_be_none_are_read_all_the_same(owner: Owne
 
 
 def fail_often(owner: Owner, server: LanguageModelServer, *answers: Answer) -> Conversation:
-    """The conversation after each of the answers was given in one attempt of its own, as soon as that is due."""
+    """Return the conversation after each answer was given in an attempt of its own, as soon as that is due."""
     now = NOW
     for answer in answers:
         server.answer = answer
@@ -264,7 +264,7 @@ def _two_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_two_attempts")
 @pytest.mark.parametrize(("answer", "error"), [(GARBAGE, "provider_reply_invalid"), (failing(400), "request_refused")])
-def test_what_the_model_can_make_nothing_of_is_parked(
+def test_a_conversation_that_the_model_cannot_summarize_is_parked(
     owner: Owner, language_model_server: LanguageModelServer, answer: Answer, error: str
 ) -> None:
     talk(owner, 50)
@@ -278,7 +278,7 @@ def test_what_the_model_can_make_nothing_of_is_parked(
 
 
 @pytest.mark.usefixtures("_two_attempts")
-def test_what_fails_elsewhere_is_never_parked_and_begins_no_series(
+def test_external_failures_never_park_and_begin_no_series(
     owner: Owner, language_model_server: LanguageModelServer
 ) -> None:
     talk(owner, 50)
@@ -291,7 +291,9 @@ def test_what_fails_elsewhere_is_never_parked_and_begins_no_series(
 
 
 @pytest.mark.usefixtures("_two_attempts")
-def test_what_is_parked_stays_so_until_somebody_asks(owner: Owner, language_model_server: LanguageModelServer) -> None:
+def test_a_parked_conversation_stays_parked_until_a_request(
+    owner: Owner, language_model_server: LanguageModelServer
+) -> None:
     talk(owner, 50)
     fail_often(owner, language_model_server, GARBAGE, GARBAGE)
 

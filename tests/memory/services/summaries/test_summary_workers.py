@@ -1,4 +1,4 @@
-"""Several workers at the queue of summaries at once, and what happens to a conversation while it is being digested."""
+"""Concurrent workers at the queue of summaries, and changes of a conversation while it is being digested."""
 
 import time
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from memory.models import Account, Conversation, ModelUsage
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import language_model
-from memory.services.conversations.queue import WorkedBatch, held, renew_lease
+from memory.services.conversations.queue import SUMMARIES, BatchResult, claim_conversations, held_rows, renew_claim
 from memory.services.memories.correct import correct_memory, mark_memories
-from memory.services.summaries.summarize import claim_due, request_summary, summarize_due
+from memory.services.summaries.summarize import request_summary, summarize_due, summary_target
 from memory.services.turns.store import get_conversation
 from memory.tiers.session_stores import session_store
 from tests.beside import PATIENCE_SECONDS, over_own_connection
@@ -28,7 +28,7 @@ from tests.embedding_server import EmbeddingServer
 from tests.language_model_server import Asked, LanguageModelServer
 from tests.memory.episodes import NOW
 from tests.memory.summaries import NOTHING_DUE, ONE_STORED, conversation, covered, progress, summaries, summarize
-from tests.memory.turns import say, talk, told, turn
+from tests.memory.turns import numbered_texts, say, talk, turn
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -36,13 +36,14 @@ pytestmark = [
 ]
 
 LEASE = timedelta(seconds=conf.SUMMARY_LEASE_SECONDS)
-UNDONE = WorkedBatch(claimed=1, stored=0, failed=0, stopped=False)
+UNDONE = BatchResult(claimed=1, stored=0, failed=0, stopped=False)
 DONE = (11, 1)
 """The small conversation: its summary is stored, and its usage kept."""
+claim_due = partial(claim_conversations, SUMMARIES, now=NOW, account_id=None, target_of=summary_target)
 
 
 def meanwhile(server: LanguageModelServer, act: Callable[[], object]) -> None:
-    """While the model thinks about the next answer, this happens; the answer is good."""
+    """Have something happen while the model computes the next answer, which is good."""
 
     def answer(asked: Asked) -> Any:
         server.recover()
@@ -52,10 +53,10 @@ def meanwhile(server: LanguageModelServer, act: Callable[[], object]) -> None:
     server.answer = answer
 
 
-def test_conversations_that_another_worker_is_claiming_are_passed_over(owner: Owner) -> None:
+def test_conversations_that_another_worker_is_claiming_are_skipped(owner: Owner) -> None:
     for number in range(6):
         talk(owner, 50, conversation_id=f"c{number}")
-    claim = partial(claim_due, now=NOW, limit=3, account_id=None)
+    claim = partial(claim_due, limit=3)
 
     with ThreadPoolExecutor(1) as others, transaction.atomic():
         first = claim()
@@ -66,13 +67,14 @@ def test_conversations_that_another_worker_is_claiming_are_passed_over(owner: Ow
     assert claim() == []
 
 
-def test_workers_at_once_summarize_each_stretch_once(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_concurrent_workers_summarize_each_turn_once(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "SUMMARY_INPUT_TOKENS", 500)
     for number in range(8):
         talk(owner, 50, conversation_id=f"c{number}")
     together = Barrier(4)
 
-    def work() -> list[WorkedBatch]:
+    def work() -> list[BatchResult]:
         together.wait(PATIENCE_SECONDS)
         return list(iter(partial(summarize_due, now=NOW, limit=2), NOTHING_DUE))
 
@@ -98,7 +100,7 @@ def test_a_worker_that_outstays_its_lease_stores_nothing_over_its_heir(
     owner: Owner, language_model_server: LanguageModelServer, settings: Settings
 ) -> None:
     talk(owner, 50)
-    heirs: list[WorkedBatch] = []
+    heirs: list[BatchResult] = []
 
     def inherit() -> None:
         # the server is busy with the first worker
@@ -116,6 +118,7 @@ def test_a_worker_that_outstays_its_lease_stores_nothing_over_its_heir(
     assert conversation().summary_attempts == 0
 
 
+@pytest.mark.slow
 def test_a_lease_lasts_while_piece_after_piece_is_digested(
     owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,7 +146,7 @@ def test_a_lease_lasts_while_piece_after_piece_is_digested(
     assert timedelta(seconds=0.3) < min(ahead) < max(ahead) < timedelta(seconds=3.3)
 
 
-def test_who_is_done_does_not_wait_for_a_message_in_pieces(
+def test_a_finished_summary_does_not_wait_for_a_message_in_pieces(
     owner: Owner, language_model_server: LanguageModelServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "SUMMARY_INPUT_TOKENS", 1_000)
@@ -184,12 +187,12 @@ def test_messages_that_arrive_meanwhile_are_kept_and_numbered_on(
     assert summarize() == ONE_STORED
 
     assert progress() == (55, 40, 40)
-    assert told(get_conversation(owner, "c1")) == [(number, f"message {number}") for number in range(55)]
+    assert numbered_texts(get_conversation(owner, "c1")) == [(number, f"message {number}") for number in range(55)]
     assert [each.index for each in session_store().recent(conversation(), 100)] == list(range(40, 55))
     assert covered(summaries()[0]) == (0, 39, 40)
 
 
-def test_many_messages_that_arrive_meanwhile_are_due_at_once(
+def test_many_messages_that_arrive_meanwhile_are_due_immediately(
     owner: Owner, language_model_server: LanguageModelServer
 ) -> None:
     talk(owner, 50)
@@ -201,7 +204,7 @@ def test_many_messages_that_arrive_meanwhile_are_due_at_once(
     assert [covered(row) for row in summaries()] == [(0, 39, 40), (0, 89, 90)]
 
 
-def test_what_is_asked_for_meanwhile_is_done_next(owner: Owner, language_model_server: LanguageModelServer) -> None:
+def test_a_summary_requested_meanwhile_is_made_next(owner: Owner, language_model_server: LanguageModelServer) -> None:
     talk(owner, 50)
     meanwhile(language_model_server, lambda: request_summary(owner, "c1", now=NOW))
 
@@ -220,7 +223,7 @@ def test_a_conversation_deleted_meanwhile_stays_deleted(
     assert summaries() == []
 
 
-def test_an_account_deleted_meanwhile_keeps_nobody_else_from_a_summary(
+def test_an_account_deleted_meanwhile_delays_no_other_summary(
     owner: Owner, stranger: Account, language_model_server: LanguageModelServer
 ) -> None:
     talk(owner, 50)
@@ -229,11 +232,11 @@ def test_an_account_deleted_meanwhile_keeps_nobody_else_from_a_summary(
 
     done = summarize()
 
-    assert done == WorkedBatch(claimed=2, stored=1, failed=0, stopped=False)
+    assert done == BatchResult(claimed=2, stored=1, failed=0, stopped=False)
     assert [row.account_id for row in summaries()] == [owner.account_id]
 
 
-def test_a_summary_corrected_meanwhile_is_taken_in_again(
+def test_a_summary_corrected_meanwhile_is_included_again(
     owner: Owner, language_model_server: LanguageModelServer
 ) -> None:
     talk(owner, 50)
@@ -270,9 +273,9 @@ def test_an_embedder_is_asked_outside_the_transaction(owner: Owner, embedding_se
 
 
 def test_a_message_corrected_meanwhile_is_read_again(owner: Owner, language_model_server: LanguageModelServer) -> None:
-    told = talk(owner, 50).turns[3]
+    turn_row = talk(owner, 50).turns[3]
     changes = {"text": "redacted"}
-    meanwhile(language_model_server, partial(correct_memory, owner, told.id, changes=changes, version=1, now=NOW))
+    meanwhile(language_model_server, partial(correct_memory, owner, turn_row.id, changes=changes, version=1, now=NOW))
 
     assert summarize() == UNDONE
     assert (summaries(), progress(), conversation().summary_lease_until) == ([], (50, 0, 0), None)
@@ -284,12 +287,12 @@ def test_a_message_corrected_meanwhile_is_read_again(owner: Owner, language_mode
 
 
 @pytest.mark.parametrize(("before", "then", "shown"), [("release", "quarantine", 0), ("quarantine", "release", 1)])
-def test_a_message_quarantined_or_released_meanwhile_is_thought_of(
+def test_a_message_quarantined_or_released_meanwhile_is_considered(
     owner: Owner, language_model_server: LanguageModelServer, before: str, then: str, shown: int
 ) -> None:
-    told = talk(owner, 50).turns[3]
-    mark_memories(owner, [told.id], mark=before, now=NOW)
-    meanwhile(language_model_server, partial(mark_memories, owner, [told.id], mark=then, now=NOW))
+    turn_row = talk(owner, 50).turns[3]
+    mark_memories(owner, [turn_row.id], mark=before, now=NOW)
+    meanwhile(language_model_server, partial(mark_memories, owner, [turn_row.id], mark=then, now=NOW))
 
     assert [summarize(), summarize()] == [UNDONE, ONE_STORED]
 
@@ -299,17 +302,17 @@ def test_a_message_quarantined_or_released_meanwhile_is_thought_of(
 def test_a_claim_brings_no_saved_session(owner: Owner) -> None:
     talk(owner, 50)
 
-    (claim,) = claim_due(now=NOW, limit=1, account_id=None)
+    (claim,) = claim_due(limit=1)
 
     assert claim.conversation.get_deferred_fields() == {"saved_session"}
-    assert held(claim).get().get_deferred_fields() == {"saved_session"}
+    assert held_rows(claim).get().get_deferred_fields() == {"saved_session"}
 
 
 def test_a_lease_is_renewed_once_a_third_has_passed_and_lasts_from_then(owner: Owner) -> None:
     talk(owner, 50)
-    (claim,) = claim_due(now=NOW, limit=1, account_id=None)
+    (claim,) = claim_due(limit=1)
 
-    fresh, old = renew_lease(claim), renew_lease(replace(claim, began=claim.began - 150))
+    fresh, old = renew_claim(claim), renew_claim(replace(claim, started=claim.started - 150))
 
     assert (fresh, claim.leased_until) == (claim, NOW + LEASE)
     assert old.leased_until - NOW - LEASE - timedelta(seconds=150) < timedelta(seconds=5)

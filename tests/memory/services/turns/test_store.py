@@ -1,4 +1,4 @@
-"""Storing what was said: numbered, once, in order, whoever else is writing; and reading it again."""
+"""Storing turns: numbered, once, in order, with any number of writers; and reading them."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.db import connection
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
@@ -20,7 +19,8 @@ from memory.services.conversations.lifecycle import find_conversation
 from memory.services.turns.store import TurnDraft, get_conversation, get_recent_turns
 from tests.beside import PATIENCE_SECONDS
 from tests.memory.episodes import NOW
-from tests.memory.turns import say, talk, told, turn
+from tests.memory.turns import numbered_texts, say, talk, turn
+from tests.properties import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -35,7 +35,7 @@ def test_turns_are_numbered_from_zero_across_calls(owner: Owner) -> None:
     talk(owner, 2)
     talk(owner, 2, start=2)
 
-    assert told(get_conversation(owner, "c1")) == [(number, f"message {number}") for number in range(4)]
+    assert numbered_texts(get_conversation(owner, "c1")) == [(number, f"message {number}") for number in range(4)]
 
 
 def test_a_turn_keeps_everything_that_is_known_of_it(owner: Owner) -> None:
@@ -66,8 +66,8 @@ def test_the_same_turn_sent_twice_under_its_client_id_is_stored_once(owner: Owne
     again = say(owner, turn("hello", client_id="m-1"), turn("more", client_id="m-2"))
 
     assert [each.id for each in again.turns][:1] == [first.turns[0].id]
-    assert told(get_conversation(owner, "c1")) == [(0, "hello"), (1, "more")]
-    assert told(again.new) == [(1, "more")]
+    assert numbered_texts(get_conversation(owner, "c1")) == [(0, "hello"), (1, "more")]
+    assert numbered_texts(again.new) == [(1, "more")]
 
 
 def test_the_same_turn_sent_twice_at_its_index_is_stored_once(owner: Owner) -> None:
@@ -75,7 +75,7 @@ def test_the_same_turn_sent_twice_at_its_index_is_stored_once(owner: Owner) -> N
 
     say(owner, turn("hello", index=0), turn("more", index=1))
 
-    assert told(get_conversation(owner, "c1")) == [(0, "hello"), (1, "more")]
+    assert numbered_texts(get_conversation(owner, "c1")) == [(0, "hello"), (1, "more")]
 
 
 def test_a_client_id_twice_in_one_call_is_one_turn(owner: Owner) -> None:
@@ -85,11 +85,11 @@ def test_a_client_id_twice_in_one_call_is_one_turn(owner: Owner) -> None:
     assert len(get_conversation(owner, "c1")) == 1
 
 
-def test_the_same_words_without_name_or_place_are_another_turn(owner: Owner) -> None:
+def test_the_same_text_without_client_id_or_index_is_another_turn(owner: Owner) -> None:
     say(owner, turn("yes"))
     say(owner, turn("yes"))
 
-    assert told(get_conversation(owner, "c1")) == [(0, "yes"), (1, "yes")]
+    assert numbered_texts(get_conversation(owner, "c1")) == [(0, "yes"), (1, "yes")]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_same_words_without_name_or_place_are_another_turn(owner: Owner) -> 
     ],
     ids=["taken", "another role", "another text", "another place", "another name", "jumps"],
 )
-def test_an_index_or_name_of_another_message_is_refused_and_changes_nothing(
+def test_an_index_or_client_id_of_another_message_is_refused(
     owner: Owner, refused: Any, error: type[Exception]
 ) -> None:
     say(owner, turn("hello", client_id="m-1"))
@@ -112,7 +112,7 @@ def test_an_index_or_name_of_another_message_is_refused_and_changes_nothing(
     with pytest.raises(error):
         say(owner, turn("before it"), refused)
 
-    assert told(get_conversation(owner, "c1")) == [(0, "hello")]
+    assert numbered_texts(get_conversation(owner, "c1")) == [(0, "hello")]
     assert find_conversation(owner, "c1").turn_count == 1
 
 
@@ -128,7 +128,7 @@ def test_an_index_or_name_of_another_message_is_refused_and_changes_nothing(
     ],
     ids=["future", "naive", "nul", "long", "long name", "nul in a name"],
 )
-def test_what_the_log_cannot_keep_is_refused_whoever_brings_it(owner: Owner, refused: Any) -> None:
+def test_a_turn_that_the_log_cannot_store_is_refused(owner: Owner, refused: Any) -> None:
     with pytest.raises(Unprocessable, match=r"turns\[1\]"):
         say(owner, turn("before it"), refused)
 
@@ -163,7 +163,7 @@ def test_a_turn_without_user_or_channel_has_its_conversations(owner: Owner) -> N
     assert {(each.user_id, each.channel) for each in get_conversation(owner, "c1")} == {("ana", "boats")}
 
 
-def test_who_writes_takes_part_and_nobody_else_reads(owner: Owner, stranger: Account) -> None:
+def test_the_writer_takes_part_and_nobody_else_reads(owner: Owner, stranger: Account) -> None:
     talk(owner, 1)
 
     for nobody in (other_agent(owner), Owner(account_id=stranger.id), Owner(account_id=stranger.id, agent_id="x")):
@@ -174,12 +174,12 @@ def test_who_writes_takes_part_and_nobody_else_reads(owner: Owner, stranger: Acc
     assert len(get_conversation(other_agent(owner), "c1")) == len(get_conversation(owner, "c1")) == 2
 
 
-def test_who_sends_what_others_sent_before_takes_part_too(owner: Owner) -> None:
+def test_an_agent_that_repeats_turns_of_others_takes_part_too(owner: Owner) -> None:
     say(owner, turn("hello", index=0))
 
     say(other_agent(owner), turn("hello", index=0))
 
-    assert told(get_conversation(other_agent(owner), "c1")) == [(0, "hello")]
+    assert numbered_texts(get_conversation(other_agent(owner), "c1")) == [(0, "hello")]
 
 
 def test_one_id_in_two_accounts_is_two_conversations(owner: Owner, stranger: Account) -> None:
@@ -187,11 +187,11 @@ def test_one_id_in_two_accounts_is_two_conversations(owner: Owner, stranger: Acc
     say(owner, turn("ours"))
     say(other, turn("theirs"))
 
-    assert told(get_conversation(owner, "c1")) == [(0, "ours")]
-    assert told(get_conversation(other, "c1")) == [(0, "theirs")]
+    assert numbered_texts(get_conversation(owner, "c1")) == [(0, "ours")]
+    assert numbered_texts(get_conversation(other, "c1")) == [(0, "theirs")]
 
 
-def test_a_write_is_whole_with_its_vectors_and_its_audit_entry(owner: Owner) -> None:
+def test_turns_vectors_and_audit_entry_are_written_together(owner: Owner) -> None:
     stored = say(owner, turn("near", angle=0.0), turn("pending"))
 
     assert list(Vector.objects.values_list("memory_id", flat=True)) == [stored.turns[0].id]
@@ -253,8 +253,8 @@ turns_sent = st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d"]), st.boolea
 
 
 @given(calls=st.lists(turns_sent, max_size=4))
-@hypothesis_settings(max_examples=30)
-def test_however_it_is_sent_the_log_is_what_a_list_would_be(owner: Owner, calls: list[list[tuple[str, bool]]]) -> None:
+@examples(30)
+def test_any_sequence_of_requests_gives_the_same_log(owner: Owner, calls: list[list[tuple[str, bool]]]) -> None:
     Conversation.objects.all().delete()
     expected: list[str] = []
     for call in calls:
@@ -265,14 +265,14 @@ def test_however_it_is_sent_the_log_is_what_a_list_would_be(owner: Owner, calls:
                 expected.append(f"named {text}" if is_named else text)
 
     rows: Any = Turn.objects.filter(log__conversation_id="c1")
-    assert told(rows.order_by("index")) == [
+    assert numbered_texts(rows.order_by("index")) == [
         (number, text.removeprefix("named ")) for number, text in enumerate(expected)
     ]
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("empty_redis")
-def test_ten_clients_appending_at_once_lose_and_reorder_nothing(owner: Owner) -> None:
+def test_ten_concurrent_clients_lose_and_reorder_nothing(owner: Owner) -> None:
     together = Barrier(10)
 
     def append(client: int) -> None:
@@ -296,7 +296,7 @@ def test_ten_clients_appending_at_once_lose_and_reorder_nothing(owner: Owner) ->
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("empty_redis")
-def test_one_turn_sent_by_many_at_once_is_stored_once(owner: Owner) -> None:
+def test_one_turn_sent_by_many_clients_is_stored_once(owner: Owner) -> None:
     together = Barrier(8)
 
     def send(_client: int) -> None:
@@ -309,7 +309,7 @@ def test_one_turn_sent_by_many_at_once_is_stored_once(owner: Owner) -> None:
     with ThreadPoolExecutor(8) as clients:
         list(clients.map(send, range(8)))
 
-    assert told(get_conversation(owner, "c1")) == [(0, "hello")]
+    assert numbered_texts(get_conversation(owner, "c1")) == [(0, "hello")]
 
 
 def test_a_tool_call_is_found_by_its_name_and_comes_back_whole(owner: Owner) -> None:

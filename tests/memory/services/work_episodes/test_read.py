@@ -1,4 +1,4 @@
-"""Work episodes: listed, told as far as the policy allows, expanded; to those who take part."""
+"""Work episodes: listed, redacted to the policy, expanded; for those who take part."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,12 +15,12 @@ from memory.services.work_episodes import read as work_episodes
 from memory.services.work_episodes.read import (
     expand_work_episode,
     find_work_episode,
-    listed_work_episodes,
-    tell_episode,
+    redacted_view,
     view_work_episode,
+    visible_work_episodes,
 )
 from tests.memory.episodes import NOW
-from tests.memory.records import put_record
+from tests.memory.records import add_record
 from tests.memory.work_episodes import DATA, TEXT, archived, merged, shortened
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +37,7 @@ REASONED = Slots(
 
 
 def episode_of(owner: Owner, records: int = 1, **fields: Any) -> WorkEpisode:
-    return merged(owner, [put_record(owner, slots=REASONED).record for _ in range(records)], **fields)
+    return merged(owner, [add_record(owner, slots=REASONED).record for _ in range(records)], **fields)
 
 
 def texts(owner: Owner, episode: WorkEpisode, level: int) -> list[list[str]]:
@@ -49,7 +49,7 @@ def allow(owner: Owner, tier: ReasoningTier) -> None:
     Account.objects.filter(id=owner.account_id).update(reasoning_tier=tier)
 
 
-def test_an_episode_is_told_as_it_is(owner: Owner) -> None:
+def test_an_episode_is_shown_as_it_is(owner: Owner) -> None:
     episode = episode_of(owner)
 
     view = view_work_episode(owner, episode.id, now=NOW)
@@ -58,19 +58,19 @@ def test_an_episode_is_told_as_it_is(owner: Owner) -> None:
     assert (view.derived_from, view.records, view.truncated) == (None, [], False)
 
 
-def test_only_the_level_that_it_is_at_is_listed_and_the_former_is_read(owner: Owner) -> None:
+def test_only_the_current_level_is_listed_and_the_former_can_be_read(owner: Owner) -> None:
     former = episode_of(owner)
     latter = archived(owner, former)
 
-    assert list(listed_work_episodes(owner, now=NOW)) == [latter]
+    assert list(visible_work_episodes(owner, now=NOW)) == [latter]
     assert view_work_episode(owner, latter.id, now=NOW).derived_from == former.id
     assert find_work_episode(owner, former.id, now=NOW).level == 2
     assert texts(owner, latter, 0) == texts(owner, former, 0) != []
 
 
 @pytest.mark.parametrize("level", [0, 1])
-def test_an_episode_is_expanded_to_what_its_slots_were(owner: Owner, level: int) -> None:
-    recorded = put_record(owner, slots=REASONED)
+def test_an_episode_is_expanded_to_its_former_slots(owner: Owner, level: int) -> None:
+    recorded = add_record(owner, slots=REASONED)
     for slot in recorded.slots:
         if slot.slot == "action":
             shortened(owner, slot, "Watered.")
@@ -88,7 +88,7 @@ def test_an_episode_is_expanded_to_what_its_slots_were(owner: Owner, level: int)
 
 
 def test_records_come_in_their_order_and_others_not_at_all(owner: Owner) -> None:
-    records = [put_record(owner).record for _ in range(4)]
+    records = [add_record(owner).record for _ in range(4)]
     episode = merged(owner, records[1:3])
 
     expanded = expand_work_episode(owner, episode.id, level=0, now=NOW)
@@ -96,8 +96,8 @@ def test_records_come_in_their_order_and_others_not_at_all(owner: Owner) -> None
     assert [each.record.number for each in expanded.records] == [1, 2]
 
 
-def test_an_expansion_is_cut_at_its_bound(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work_episodes, "MOST_RECORDS", 2)
+def test_an_expansion_is_cut_at_its_limit(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_episodes, "MAX_RECORDS", 2)
 
     for records in (2, 3):
         expanded = expand_work_episode(owner, episode_of(owner, records).id, level=0, now=NOW)
@@ -121,7 +121,7 @@ def test_a_quarantined_slot_is_left_out(owner: Owner) -> None:
         (ReasoningTier.NONE, {"goal", "produced", "tools", "outcome"}, None),
     ],
 )
-def test_no_more_is_told_than_the_account_allows_now(
+def test_no_more_is_shown_than_the_account_allows_now(
     owner: Owner, tier: ReasoningTier, names: set[str], reasoning: str | None
 ) -> None:
     episode = episode_of(owner)
@@ -129,29 +129,29 @@ def test_no_more_is_told_than_the_account_allows_now(
 
     expanded = expand_work_episode(owner, episode.id, level=0, now=NOW)
 
-    told = [slot.text for slot in expanded.records[0].slots if slot.row.slot == "reasoning"]
+    shown = [slot.text for slot in expanded.records[0].slots if slot.row.slot == "reasoning"]
     assert set(expanded.view.data) == names
     assert ("Water them daily." in expanded.view.text) == ("decisions" in names)
     assert "too late" not in expanded.view.text
-    assert told == ([reasoning] if reasoning else [])
+    assert shown == ([reasoning] if reasoning else [])
 
 
-def test_an_episode_of_which_nothing_may_be_told_has_no_text(owner: Owner) -> None:
-    view = tell_episode(episode_of(owner, data={"rejected": ["Cut them."]}), ReasoningTier.NONE)
+def test_an_episode_of_which_nothing_may_be_shown_has_no_text(owner: Owner) -> None:
+    view = redacted_view(episode_of(owner, data={"rejected": ["Cut them."]}), ReasoningTier.NONE)
 
     assert (view.text, dict(view.data), view.tier) == ("", {}, ReasoningTier.NONE)
 
 
-def test_who_takes_no_part_finds_none(owner: Owner, stranger: Account) -> None:
+def test_an_agent_that_takes_no_part_finds_none(owner: Owner, stranger: Account) -> None:
     episode = episode_of(owner)
 
     for other in (replace(owner, agent_id="colleague", user_id="ana"), Owner(account_id=stranger.id)):
-        assert not listed_work_episodes(other, now=NOW)
+        assert not visible_work_episodes(other, now=NOW)
         with pytest.raises(NotFound):
             expand_work_episode(other, episode.id, level=0, now=NOW)
 
 
-def test_a_quarantined_episode_is_none(owner: Owner) -> None:
+def test_a_quarantined_episode_is_not_found(owner: Owner) -> None:
     episode = episode_of(owner)
     Memory.objects.filter(id=episode.id).update(quarantined=True)
 
@@ -159,7 +159,7 @@ def test_a_quarantined_episode_is_none(owner: Owner) -> None:
         view_work_episode(owner, episode.id, now=NOW)
 
 
-def test_expanding_takes_as_many_statements_however_many_records_there_are(
+def test_expanding_takes_a_fixed_number_of_statements(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for records in (1, 5):

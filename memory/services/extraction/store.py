@@ -1,0 +1,376 @@
+"""Storing what was extracted from turns: entities, facts, relationships and preferences, each linked to its turns.
+
+Everything happens in the transaction that marks the turns as extracted, and one extraction at a time writes the
+knowledge of a holder. Facts are stored in their order. Each item stands or falls by itself (`outcomes`): nothing that
+someone says, or stored before, keeps the rest of a conversation from being extracted.
+
+A fact that contradicts an active one is handled as MEMORY_CONTRADICTIONS says. A correction ("no, I meant …") is not a
+contradiction: the old fact was wrong and is replaced whatever the setting.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from memory import conf
+from memory.extraction.knowledge import (
+    ExtractedEntity,
+    ExtractedFact,
+    ExtractedPreference,
+    ExtractedRelationship,
+    Extraction,
+)
+from memory.identity import normalize_name
+from memory.models import Fact, Link
+from memory.owner import Owner
+from memory.scoring import CONFIDENCE_BY_CERTAINTY
+from memory.services.entities.learn import EntityDraft, ResolvedEntity, upsert_entities_leniently
+from memory.services.entities.relate import RelationshipDraft, StoredRelationship, create_relationships
+from memory.services.entities.resolve import lock_holder
+from memory.services.entities.store import entity_text
+from memory.services.extraction.outcomes import (
+    SOURCE,
+    ExtractionInput,
+    FactResult,
+    ItemCounts,
+    ItemOutcome,
+    StoredItems,
+    store_each,
+    store_item,
+)
+from memory.services.facts.learn import FactDraft, learn_facts
+from memory.services.facts.review import Rival, filter_contradicted, find_rivals, is_about_user, open_review, prefer_new
+from memory.services.facts.supersede import replace_wrong_fact, supersede_fact
+from memory.services.facts.tombstones import count_tombstone_matches, find_tombstones
+from memory.services.memories.links import MENTIONS, NewLink, insert_links
+from memory.services.profiles import find_profile, learn_preferences
+
+MAX_EVIDENCE_TURNS = 50
+"""Maximum of turns that a relationship names as its evidence; the latest are kept."""
+
+
+def extraction_texts(extraction: Extraction) -> list[str]:
+    """Return the texts to embed before the transaction."""
+    entities = [entity_text(entity.name, entity.aliases, entity.description) for entity in extraction.entities]
+    return [*entities, *(fact.claim for fact in extraction.facts)]
+
+
+def store_extraction(inputs: ExtractionInput) -> ItemCounts:
+    """Store an extraction in the caller's transaction and return the counts of its items."""
+    lock_holder(inputs.owner)
+    items = StoredItems(counts=ItemCounts.of(inputs.extraction))
+    # before anything else is locked: clients, too, lock the fact that they change first
+    numbers = [number for fact in inputs.extraction.facts for number in (*fact.corrects, *fact.contradicts)]
+    lock_active_facts(inputs.owner, referenced_fact_ids(inputs, items, numbers))
+    store_entities(inputs, items)
+    store_facts(inputs, items)
+    store_relationships(inputs, items)
+    store_preferences(inputs, items)
+    return items.counts
+
+
+def store_entities(inputs: ExtractionInput, items: StoredItems) -> None:
+    """Store the entities, linked from the turns that mention them."""
+    extracted = inputs.extraction.entities
+    resolved = store_each(items, "entities", extracted, partial(upsert_extracted_entities, inputs))
+    new: set[UUID] = set()
+    for entity, found in zip(extracted, resolved, strict=True):
+        if not isinstance(found, ItemOutcome):
+            note_entity(items, entity, found, new)
+        elif found is ItemOutcome.FAILED:
+            items.failed |= {normalize_name(name) for name in (*entity.aliases, entity.name)}
+
+
+def upsert_extracted_entities(
+    inputs: ExtractionInput, extracted: Sequence[ExtractedEntity]
+) -> list[ResolvedEntity | None]:
+    drafts = [build_entity_draft(inputs, entity) for entity in extracted]
+    with transaction.atomic():
+        resolved = upsert_entities_leniently(inputs.owner, drafts, embedded=inputs.embedded, now=inputs.now)
+        mentions = [
+            NewLink(source_id=turn_id, type=MENTIONS, target_id=found.entity.id)
+            for entity, found in zip(extracted, resolved, strict=True)
+            if found is not None
+            for turn_id in inputs.turn_ids(entity.evidence)
+        ]
+        insert_links(inputs.owner.account_id, mentions)
+    return resolved
+
+
+def note_entity(items: StoredItems, entity: ExtractedEntity, found: ResolvedEntity | None, new: set[UUID]) -> None:
+    """Record a stored entity. `new` are those created so far, since two names may resolve to one entity."""
+    extracted = (*entity.aliases, entity.name)
+    keys = [normalize_name(name) for name in extracted]
+    items.entities |= dict.fromkeys(keys, None if found is None else found.entity)
+    names = [*extracted, *(() if found is None else found.entity.names)]
+    items.names |= dict.fromkeys(keys, names)
+    if found is None:
+        items.counts.refuse("withheld")
+        return
+    is_new = found.is_new and found.entity.id not in new
+    new.add(found.entity.id)
+    items.counts.count("entities", ItemOutcome.LEARNT if is_new else ItemOutcome.MERGED)
+
+
+def build_entity_draft(inputs: ExtractionInput, entity: ExtractedEntity) -> EntityDraft:
+    return EntityDraft(
+        name=entity.name,
+        type=entity.type,
+        aliases=entity.aliases,
+        description=entity.description,
+        event_time=inputs.time_of(entity.evidence),
+        source=SOURCE,
+    )
+
+
+def store_facts(inputs: ExtractionInput, items: StoredItems) -> None:
+    """Store plain facts together, then the others in order: these may refer to facts before them."""
+    facts = [fact for fact in drop_rejected_facts(inputs, items) if can_store_fact(items, fact)]
+    plain = [fact for fact in facts if not (fact.corrects or fact.contradicts)]
+    results = store_each(items, "facts", plain, partial(learn_plain_facts, inputs, items))
+    for fact, result in zip(plain, results, strict=True):
+        items.add_fact(fact.number, result)
+    for fact in facts:
+        # a fact that it refers to may have failed since
+        if (fact.corrects or fact.contradicts) and can_store_fact(items, fact):
+            result = store_item(items, "facts", partial(store_conflicting_fact, inputs, items, fact))
+            items.add_fact(fact.number, result)
+
+
+def can_store_fact(items: StoredItems, fact: ExtractedFact) -> bool:
+    names = map(normalize_name, fact.entities)
+    is_whole = items.can_store("facts", [*names, *fact.corrects, *fact.contradicts])
+    if not is_whole:
+        items.failed.add(fact.number)
+    return is_whole
+
+
+def learn_plain_facts(inputs: ExtractionInput, items: StoredItems, facts: Sequence[ExtractedFact]) -> list[FactResult]:
+    drafts = [build_fact_draft(inputs, items, fact) for fact in facts]
+    learnt = learn_facts(inputs.owner, drafts, embedded=inputs.embedded, now=inputs.now)
+    return [FactResult.of(each.fact, is_new=each.is_new) for each in learnt]
+
+
+def drop_rejected_facts(inputs: ExtractionInput, items: StoredItems) -> list[ExtractedFact]:
+    """Return the facts that staff have not rejected and whose entities are not withheld. Count matched tombstones."""
+    about_someone = drop_facts_of_nobody(inputs, items)
+    facts = [fact for fact in about_someone if not items.is_withheld(fact.entities)]
+    items.counts.refuse("withheld", len(about_someone) - len(facts))
+    tombstones = find_tombstones(inputs.owner, [(fact.claim, items.all_names(fact.entities)) for fact in facts])
+    matched = [tombstone for tombstone in tombstones if tombstone is not None]
+    count_tombstone_matches(matched, now=inputs.now)
+    items.counts.refuse("rejected", len(matched))
+    items.rejected |= {fact.number for fact, tombstone in zip(facts, tombstones, strict=True) if tombstone is not None}
+    return [fact for fact, tombstone in zip(facts, tombstones, strict=True) if tombstone is None]
+
+
+def drop_facts_of_nobody(inputs: ExtractionInput, items: StoredItems) -> Sequence[ExtractedFact]:
+    """Drop claims about "the user" if the extraction has none: they would be taken for claims about someone else."""
+    facts = inputs.extraction.facts
+    kept = facts if inputs.owner.user_id else [fact for fact in facts if not is_about_user(fact.claim)]
+    items.counts.refuse("nobody", len(facts) - len(kept))
+    return kept
+
+
+def build_fact_draft(inputs: ExtractionInput, items: StoredItems, fact: ExtractedFact) -> FactDraft:
+    return FactDraft(
+        claim=fact.claim,
+        confidence=CONFIDENCE_BY_CERTAINTY[fact.certainty],
+        certainty=fact.certainty,
+        temporal=fact.temporal,
+        valid_from=fact.valid_from,
+        valid_to=fact.valid_to,
+        entity_ids=items.entity_ids(fact.entities),
+        turn_ids=inputs.turn_ids(fact.evidence),
+        source=SOURCE,
+        event_time=inputs.time_of(fact.evidence),
+        conversation_id=inputs.turns[fact.evidence[0]].conversation_id,
+        metadata={"extractor": inputs.extraction.source},
+    )
+
+
+def store_conflicting_fact(inputs: ExtractionInput, items: StoredItems, fact: ExtractedFact) -> FactResult:
+    """Store a fact that corrects or contradicts others, as far as these are still active."""
+    owner, embedded, now = inputs.owner, inputs.embedded, inputs.now
+    draft = build_fact_draft(inputs, items, fact)
+    if wrong := lock_active_facts(owner, referenced_fact_ids(inputs, items, fact.corrects)):
+        also = [each.id for each in wrong[1:]]
+        stored = replace_wrong_fact(owner, wrong[0].id, draft, also=also, embedded=embedded, now=now)
+        return superseding_result(wrong, stored, draft, corrections=1)
+    contradicted = lock_active_facts(owner, referenced_fact_ids(inputs, items, fact.contradicts))
+    rivals = find_rivals(owner, draft, contradicted, embedded=embedded)
+    return resolve_contradiction(inputs, draft, rivals, said_at=inputs.time_of(fact.evidence))
+
+
+def resolve_contradiction(
+    inputs: ExtractionInput, draft: FactDraft, rivals: Sequence[Rival], *, said_at: datetime
+) -> FactResult:
+    """Store a contradicting fact as MEMORY_CONTRADICTIONS says."""
+    against = filter_contradicted(draft, rivals, said_at=said_at)
+    policy = "flag_review" if any(rival.similarity is None for rival in against) else conf.CONTRADICTIONS
+    counts = {"contradictions": len(against)}
+    if against and policy == "flag_review":
+        owner, embedded, now = inputs.owner, inputs.embedded, inputs.now
+        reviews = [
+            open_review(owner, old=rival.fact, draft=draft, similarity=rival.similarity, embedded=embedded, now=now)
+            for rival in against
+        ]
+        is_new = any(review.new_fact_id == draft.id for review in reviews)
+        counts["reviews"] = len(against)
+        return FactResult(outcome=ItemOutcome.LEARNT if is_new else ItemOutcome.MERGED, extra_counts=counts)
+    if against and policy == "prefer_old":
+        return FactResult(outcome=ItemOutcome.REFUSED, reason="prefer_old", extra_counts=counts)
+    verdict = prefer_new(draft, rivals, said_at=said_at)
+    return learn_or_supersede(inputs, verdict.draft, verdict.outdated, **counts)
+
+
+def learn_or_supersede(
+    inputs: ExtractionInput, draft: FactDraft, outdated: Sequence[Fact], **counts: int
+) -> FactResult:
+    """Learn a fact, superseding the facts that it makes outdated, if any."""
+    owner, embedded, now = inputs.owner, inputs.embedded, inputs.now
+    if not outdated:
+        learnt = learn_facts(owner, [draft], embedded=embedded, now=now)[0]
+        return FactResult.of(learnt.fact, is_new=learnt.is_new, **counts)
+    also = [each.id for each in outdated[1:]]
+    stored = supersede_fact(owner, outdated[0].id, draft, also=also, embedded=embedded, now=now)
+    return superseding_result(outdated, stored, draft, successions=1, **counts)
+
+
+def superseding_result(olds: Sequence[Fact], stored: Fact, draft: FactDraft, **counts: int) -> FactResult:
+    """Return the result of a replacement. The draft may equal one of the old facts, which stays active then."""
+    ended = sum(old.id != stored.id for old in olds)
+    return FactResult.of(stored, is_new=stored.id == draft.id, facts_superseded=ended, **counts)
+
+
+def referenced_fact_ids(inputs: ExtractionInput, items: StoredItems, numbers: Iterable[int]) -> list[UUID]:
+    """Return the facts of these numbers, known ones or those of this extraction."""
+    found = (inputs.known.get(number) or items.facts.get(number) for number in numbers)
+    return list(dict.fromkeys(fact_id for fact_id in found if fact_id is not None))
+
+
+def lock_active_facts(owner: Owner, fact_ids: Sequence[UUID]) -> list[Fact]:
+    """Lock facts and return those that are still active, in the given order."""
+    if not fact_ids:
+        return []
+    rows: Any = Fact.objects.visible_to(owner).filter(id__in=fact_ids, user_id=owner.user_id)
+    locked = rows.order_by("id").select_for_update(of=("memory_ptr", "self"))
+    active = {fact.id: fact for fact in locked if fact.status == Fact.Status.ACTIVE and not fact.quarantined}
+    return [active[fact_id] for fact_id in fact_ids if fact_id in active]
+
+
+def store_relationships(inputs: ExtractionInput, items: StoredItems) -> None:
+    """Store the relationships together or, if one is refused (its properties are full), each by itself."""
+    whole = [
+        each
+        for each in inputs.extraction.relationships
+        if items.can_store("relationships", map(normalize_name, (each.source, each.target)))
+    ]
+    new: set[UUID] = set()
+    for related in store_each(items, "relationships", whole, partial(store_relationship_drafts, inputs, items)):
+        if related is None:
+            items.counts.refuse("ends")
+        elif isinstance(related, StoredRelationship):
+            # count two that turn out to be one relationship as new only once
+            is_new = related.is_new and related.link.id not in new
+            new.add(related.link.id)
+            items.counts.count("relationships", ItemOutcome.LEARNT if is_new else ItemOutcome.MERGED)
+
+
+def store_relationship_drafts(
+    inputs: ExtractionInput, items: StoredItems, relationships: Sequence[ExtractedRelationship]
+) -> list[StoredRelationship | None]:
+    """Store relationships; the result is None for one without two ends."""
+    drafts = [build_relationship_draft(inputs, items, each) for each in relationships]
+    kept = merge_former_evidence(inputs.owner, [draft for draft in drafts if draft is not None])
+    related = iter(create_relationships(inputs.owner, kept, now=inputs.now))
+    return [None if draft is None else next(related) for draft in drafts]
+
+
+def build_relationship_draft(
+    inputs: ExtractionInput, items: StoredItems, relationship: ExtractedRelationship
+) -> RelationshipDraft | None:
+    """Return the draft of a relationship, or None if an end is withheld or both resolved to one entity."""
+    ends = items.entity_ids([relationship.source, relationship.target])
+    if len(ends) != 2:
+        return None
+    turns = [str(turn_id) for turn_id in inputs.turn_ids(relationship.evidence)]
+    return RelationshipDraft(
+        source_id=ends[0],
+        target_id=ends[1],
+        type=relationship.type,
+        weight=CONFIDENCE_BY_CERTAINTY[relationship.certainty],
+        properties={"certainty": relationship.certainty, "turns": turns, "source": SOURCE},
+    )
+
+
+def merge_former_evidence(owner: Owner, drafts: Sequence[RelationshipDraft]) -> list[RelationshipDraft]:
+    """Add the turns that are already evidence of stored relationships, and their certainty and weight if greater."""
+    if not drafts:
+        return []
+    ends = {
+        "source_id__in": [draft.source_id for draft in drafts],
+        "target_id__in": [each.target_id for each in drafts],
+    }
+    links = Link.objects.filter(account_id=owner.account_id, type__in={draft.type for draft in drafts}, **ends)
+    known = {(link.source_id, link.type, link.target_id): link for link in links}
+    return [merge_evidence(draft, known.get(draft.key)) for draft in drafts]
+
+
+def merge_evidence(draft: RelationshipDraft, link: Link | None) -> RelationshipDraft:
+    if link is None:
+        return draft
+    before = link.properties.get("turns")
+    turns = [*(before if isinstance(before, list) else []), *draft.properties["turns"]]
+    properties = draft.properties | {"turns": list(dict.fromkeys(map(str, turns)))[-MAX_EVIDENCE_TURNS:]}
+    if link.weight >= (draft.weight or 0.0):
+        properties["certainty"] = link.properties.get("certainty", properties["certainty"])
+    return replace(draft, weight=max(link.weight, draft.weight or 0.0), properties=properties)
+
+
+def store_preferences(inputs: ExtractionInput, items: StoredItems) -> None:
+    """Store preferences in the user's profile, each with its fact and turns. Without a user they belong to nobody."""
+    preferences = inputs.extraction.preferences
+    if not inputs.owner.user_id:
+        items.counts.refuse("nobody", len(preferences))
+        return
+    profile = find_profile(inputs.owner, inputs.owner.user_id) if preferences else None
+    known = {topic.casefold(): value for topic, value in profile.preferences.items()} if profile else {}
+    for preference in preferences:
+        if preference.fact in items.rejected:
+            items.counts.refuse("rejected")
+        elif items.can_store("preferences", () if preference.fact is None else (preference.fact,)):
+            topics = store_item(items, "preferences", partial(learn_preference, inputs, items, preference))
+            if not isinstance(topics, ItemOutcome):
+                count_preference(items, preference, known, is_stored=bool(topics))
+
+
+def count_preference(
+    items: StoredItems, preference: ExtractedPreference, known: dict[str, Any], *, is_stored: bool
+) -> None:
+    """Count a preference. One that was not stored is known already, or is set otherwise by hand or by a later turn."""
+    topic = preference.topic.casefold()
+    if known.get(topic) == preference.value:
+        items.counts.count("preferences", ItemOutcome.MERGED)
+    elif is_stored:
+        items.counts.figures["preferences_replaced"] += topic in known
+        known[topic] = preference.value
+        items.counts.count("preferences", ItemOutcome.LEARNT)
+    else:
+        items.counts.refuse("kept")
+
+
+def learn_preference(inputs: ExtractionInput, items: StoredItems, preference: ExtractedPreference) -> list[str]:
+    fact_id = items.facts.get(preference.fact) if preference.fact is not None else None
+    provenance = {
+        "fact_id": None if fact_id is None else str(fact_id),
+        "turn_ids": [str(turn_id) for turn_id in inputs.turn_ids(preference.evidence)],
+        "at": inputs.time_of(preference.evidence).isoformat(),
+    }
+    preferences = {preference.topic: preference.value}
+    return learn_preferences(inputs.owner, inputs.owner.user_id, preferences, provenance=provenance, now=inputs.now)

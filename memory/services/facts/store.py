@@ -1,0 +1,234 @@
+"""Reading facts, and storing the versions of what is believed of them.
+
+A version ends where the next one begins, and none is ever changed. Times of belief never go backwards: where a clock
+was behind, a belief begins when the one before it began.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Greatest, Now
+from django.db.models.query import ModelIterable
+
+from memory.errors import NotFound
+from memory.models import Fact, FactVersion, Kind, Link, Memory
+from memory.models.facts import true_at
+from memory.owner import Owner
+from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
+
+VERSION_ANNOTATIONS = {
+    "known_claim": "claim",
+    "known_confidence": "confidence",
+    "known_temporal": "temporal",
+    "known_valid_from": "valid_from",
+    "known_valid_to": "valid_to",
+    "known_recorded_at": "recorded_at",
+    "known_retracted_at": "retracted_at",
+    "known_number": "number",
+}
+"""Annotation of a fact, and the column of the believed version that it holds."""
+COLUMN_OF_FIELD = {"claim": "text", "number": "belief_number"}
+"""Columns of a fact whose names differ from those of the version's fields."""
+SAVED_COLUMNS = (
+    *("confidence", "temporal", "valid_from", "valid_to", "status", "recorded_at", "retracted_at"),
+    *("belief_number", "identity", "version", "updated_at"),
+)
+
+
+class FactsAsBelieved(ModelIterable):  # type: ignore[type-arg]
+    """Iterable that returns facts with the values of the version that they are annotated with."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for fact in super().__iter__():
+            for name, column in VERSION_ANNOTATIONS.items():
+                setattr(fact, COLUMN_OF_FIELD.get(column, column), getattr(fact, name))
+            yield fact
+
+
+def annotate_believed_version(rows: QuerySet[Fact], versions: Q) -> QuerySet[Fact]:
+    """Return the rows with the values of the version that the condition `versions` picks (at most one for each row)."""
+    # the account first, as in the index of versions
+    picked = rows.filter(versions, versions__account_id=F("account_id"))
+    known = picked.annotate(**{name: F(f"versions__{column}") for name, column in VERSION_ANNOTATIONS.items()})
+    known._iterable_class = FactsAsBelieved
+    return known
+
+
+def begin_belief(fact: Fact, *, now: datetime) -> None:
+    """Mark a new fact as believed from `now` on. The caller saves it and its first version."""
+    fact.status, fact.recorded_at, fact.retracted_at = Fact.Status.ACTIVE, now, None
+
+
+def next_belief_at(fact: Fact, now: datetime) -> datetime:
+    """Return `now`, or the start of the fact's latest belief where the clock is behind that."""
+    return now if fact.recorded_at is None else max(now, fact.recorded_at)
+
+
+def store_fact_versions(owner: Owner, facts: Sequence[Fact], *, reason: FactVersion.Reason) -> None:
+    """Store what is believed of these facts from their `recorded_at` on. No statement for no facts."""
+    versions = [
+        FactVersion(
+            account_id=fact.account_id,
+            fact_id=fact.id,
+            number=fact.belief_number,
+            claim=fact.text,
+            confidence=fact.confidence,
+            temporal=fact.temporal,
+            valid_from=fact.valid_from,
+            valid_to=fact.valid_to,
+            recorded_at=fact.recorded_at,  # type: ignore[misc]  # set for every believed fact
+            reason=reason,
+            actor=owner.actor,
+        )
+        for fact in facts
+    ]
+    if versions:
+        FactVersion.objects.bulk_create(versions)
+
+
+def revise_beliefs(owner: Owner, facts: Sequence[Fact], *, reason: FactVersion.Reason, now: datetime) -> None:
+    """Store the current columns of locked facts as the next version of each. Five statements.
+
+    The confidence that is stored is the one before fading, as the belief was written just now.
+    """
+    end_open_versions(facts, now=now)
+    for fact in facts:
+        fact.confidence = fact.unfaded_confidence
+        fact.recorded_at = next_belief_at(fact, now)
+        fact.belief_number += 1
+    store_fact_versions(owner, facts, reason=reason)
+    save_facts(facts, now=now)
+
+
+def end_beliefs(facts: Sequence[Fact], *, status: Fact.Status, now: datetime) -> None:
+    """End the belief in locked facts; pending ones are never believed. The same claims may be learned again."""
+    end_open_versions(facts, now=now)
+    for fact in facts:
+        fact.retracted_at = None if fact.recorded_at is None else next_belief_at(fact, now)
+        fact.status, fact.identity = status, str(fact.id)
+    save_facts(facts, now=now)
+
+
+def end_open_versions(facts: Sequence[Fact], *, now: datetime) -> None:
+    current = FactVersion.objects.filter(
+        account_id__in={fact.account_id for fact in facts},
+        fact_id__in=[fact.id for fact in facts],
+        retracted_at=None,
+    )
+    current.update(retracted_at=Greatest(F("recorded_at"), Value(now)))
+
+
+def save_facts(facts: Sequence[Fact], *, now: datetime) -> None:
+    """Save the columns of locked facts, except their texts, and increment their row versions."""
+    for fact in facts:
+        fact.version, fact.updated_at = fact.version + 1, now
+    rows: Any = Fact.objects
+    rows.bulk_update(facts, SAVED_COLUMNS)
+
+
+def visible_facts(
+    owner: Owner,
+    *,
+    now: datetime,
+    as_of: datetime | None = None,
+    known_at: datetime | None = None,
+    min_confidence: float | None = None,
+) -> QuerySet[Fact]:
+    """Return the facts of the owner's channels that are true now, or were true at `as_of`.
+
+    With `known_at`, claim, confidence, temporal and both validity times are those of the version believed at that time;
+    status and all other columns are the current ones.
+    """
+    rows: Any = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).live(now)
+    if known_at is None:
+        rows = rows.filter(true_at(as_of or now))
+    else:
+        rows = annotate_believed_version(rows, true_at(as_of or now, known_at, prefix="versions__"))
+    if min_confidence is not None:
+        rows = rows.filter(**{f"{'' if known_at is None else 'known_'}confidence__gte": min_confidence})
+    return cast("QuerySet[Fact]", rows)
+
+
+def find_fact(owner: Owner, fact_id: UUID) -> Fact:
+    """Return a fact of any status, time or channel, with its current or last believed values. Raises NotFound."""
+    return find_facts_by_id(owner, [fact_id])[0]
+
+
+def find_facts_by_id(owner: Owner, fact_ids: Sequence[UUID]) -> list[Fact]:
+    """Return facts as `find_fact` does, in the order of `fact_ids`. Raises NotFound unless all exist."""
+    rows: Any = Fact.objects.visible_to(owner, Kind.FACT).filter(archived=False, quarantined=False, id__in=fact_ids)
+    facts = {fact.id: fact for fact in rows.filter(Q(expires_at=None) | Q(expires_at__gt=Now()))}
+    if not facts.keys() >= set(fact_ids):
+        raise NotFound("no such fact")
+    return [facts[fact_id] for fact_id in fact_ids]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactHistory:
+    """All versions of a fact in order, and the ids that it is linked to. Staff may have deleted some of those rows."""
+
+    versions: Sequence[FactVersion]
+    turns: Sequence[UUID]
+    entities: Sequence[UUID]
+    supersedes: Sequence[UUID]
+    superseded_by: Sequence[UUID]
+    promoted_from: Sequence[UUID]
+    promoted_to: Sequence[UUID]
+
+
+def list_facts(
+    owner: Owner,
+    *,
+    now: datetime,
+    as_of: datetime | None = None,
+    known_at: datetime | None = None,
+    min_confidence: float | None = None,
+    status: str = "",
+) -> QuerySet[Fact]:
+    """Return `visible_facts` of one status, or of all statuses.
+
+    A status other than `active` without `as_of` and `known_at` ignores validity, as hardly any such fact is true now.
+    """
+    if status in ("", Fact.Status.ACTIVE) or as_of is not None or known_at is not None:
+        rows: Any = visible_facts(owner, now=now, as_of=as_of, known_at=known_at, min_confidence=min_confidence)
+        return cast("QuerySet[Fact]", rows.filter(status=status) if status else rows)
+    rows = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).live(now)
+    return cast("QuerySet[Fact]", rows.filter(status=status, confidence__gte=min_confidence or 0))
+
+
+def filter_about_entity(rows: QuerySet[Fact], entity_id: UUID) -> QuerySet[Fact]:
+    """Return the facts that are ABOUT the entity."""
+    return rows.filter(Exists(links_from_outer_fact(ABOUT).filter(target_id=entity_id)))
+
+
+def filter_by_conversation(rows: QuerySet[Fact], conversation_id: str) -> QuerySet[Fact]:
+    """Return the facts that were learned in the conversation or are derived from one of its turns."""
+    turns = Memory.objects.filter(account_id=OuterRef("account_id"), conversation_id=conversation_id, kind=Kind.TURN)
+    derived = links_from_outer_fact(DERIVED_FROM).filter(Exists(turns.filter(id=OuterRef("target_id"))))
+    return rows.filter(Q(conversation_id=conversation_id) | Exists(derived))
+
+
+def links_from_outer_fact(link_type: str) -> QuerySet[Link]:
+    """Return the links that leave the fact of the outer query."""
+    return Link.objects.filter(account_id=OuterRef("account_id"), source_id=OuterRef("pk"), type=link_type)
+
+
+def read_fact_history(fact: Fact) -> FactHistory:
+    """Return the versions and links of a fact. Three statements."""
+    versions = FactVersion.objects.filter(account_id=fact.account_id, fact_id=fact.id).order_by("number")
+    links = Link.objects.filter(account_id=fact.account_id).order_by("id")
+    out = list(links.filter(source_id=fact.id).values_list("type", "target_id"))
+    into = list(links.filter(target_id=fact.id, type__in=(SUPERSEDES, PROMOTED_FROM)).values_list("type", "source_id"))
+    return FactHistory(
+        versions=list(versions),
+        turns=[end for link_type, end in out if link_type == DERIVED_FROM],
+        entities=[end for link_type, end in out if link_type == ABOUT],
+        supersedes=[end for link_type, end in out if link_type == SUPERSEDES],
+        superseded_by=[end for link_type, end in into if link_type == SUPERSEDES],
+        promoted_from=[end for link_type, end in out if link_type == PROMOTED_FROM],
+        promoted_to=[end for link_type, end in into if link_type == PROMOTED_FROM],
+    )

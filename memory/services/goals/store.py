@@ -1,0 +1,300 @@
+"""Reading, locking, linking and saving goals, and the status that follows from their links.
+
+SUBGOAL_OF and BLOCKED_BY links form no cycles. Code that adds or removes such links, or closes a goal, first takes the
+lock of the account's goal graph, as the database's own guard against cycles does; then it locks the goals, in the order
+of their ids.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import IntegrityError, connection
+from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce
+
+from memory.audit import record_audit
+from memory.errors import Conflict, NotFound, Unprocessable
+from memory.models import Goal, Kind, Link, Memory
+from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
+from memory.owner import Owner
+from memory.retrieval.goals import GoalResults, search_goals
+from memory.services.accounts.access import ExpectedVersions, check_author, check_version
+from memory.services.entities.resolve import holder_of_row
+from memory.services.memories.store import ClientVector
+from memory.services.recall.search import embed_search_query, record_search
+
+PARENT_CYCLE = "this link would close a cycle: a goal would be a subgoal of itself"
+BLOCKER_CYCLE = "this link would close a cycle: a goal would wait for itself"
+
+# the same lock as in the database's guard (migration 0008)
+LOCK_GOAL_GRAPH = "SELECT pg_advisory_xact_lock(hashtextextended('goals of ' || %s, 0))"
+
+REACHES = """
+WITH RECURSIVE ahead AS (
+    SELECT unnest(%(targets)s::uuid[]) AS id
+    UNION
+    SELECT l.target_id FROM memory_links l JOIN ahead ON l.source_id = ahead.id
+    WHERE l.account_id = %(account_id)s AND l.type = %(type)s
+)
+SELECT EXISTS (SELECT FROM ahead WHERE id = %(source)s)
+"""
+
+# sets open goals to blocked or active as their blockers require, and returns those that changed
+RECOMPUTE_STATUS = """
+WITH wanted AS (
+    SELECT g.memory_ptr_id AS id, CASE WHEN EXISTS (
+        SELECT FROM memory_links l JOIN memories m ON m.id = l.target_id JOIN goals b ON b.memory_ptr_id = m.id
+        WHERE l.account_id = %(account_id)s AND l.source_id = g.memory_ptr_id AND l.type = 'BLOCKED_BY'
+            AND b.completed_at IS NULL AND NOT m.archived AND NOT m.quarantined
+            AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
+    ) THEN 'blocked' ELSE 'active' END AS status
+    FROM goals g WHERE g.memory_ptr_id = ANY(%(ids)s) AND g.completed_at IS NULL
+), changed AS (
+    UPDATE goals g SET status = wanted.status FROM wanted
+    WHERE g.memory_ptr_id = wanted.id AND g.status <> wanted.status
+    RETURNING g.memory_ptr_id AS id, g.status
+)
+UPDATE memories m SET version = m.version + 1, updated_at = %(now)s FROM changed
+WHERE m.id = changed.id AND m.account_id = %(account_id)s RETURNING m.id, changed.status
+"""
+
+IS_OPEN_BLOCKER = Q(target__goal__status__in=Goal.OPEN, target__archived=False, target__quarantined=False)
+"""Condition on a BLOCKED_BY link: its target is open, and neither archived nor quarantined. It may have expired."""
+
+
+class GoalLink(NamedTuple):
+    """A link between two goals before it is stored."""
+
+    source_id: UUID
+    type: str
+    target_id: UUID
+
+
+def lock_goal_graph(account_id: UUID) -> None:
+    """Serialize changes to the account's goal links with an advisory lock until the transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK_GOAL_GRAPH, [str(account_id)])
+
+
+def lock_with_waiters(account_id: UUID, goal_ids: Collection[UUID]) -> dict[UUID, Goal]:
+    """Lock these goals and all that wait for one of them, until the transaction ends. Returns them by id.
+
+    Goals that no caller may see are locked as well.
+    """
+    waiting = links_between_goals(account_id, BLOCKED_BY).filter(target_id__in=goal_ids).values("source_id")
+    return lock_goal_rows(account_id, Q(id__in=list(goal_ids)) | Q(id__in=waiting))
+
+
+def lock_goal_rows(account_id: UUID, which: Q) -> dict[UUID, Goal]:
+    rows: Any = Goal.objects.filter(which, account_id=account_id).order_by("id")
+    locked: list[Goal] = list(rows.select_for_update(no_key=True, of=("memory_ptr", "self")))
+    return {goal.id: goal for goal in locked}
+
+
+def links_between_goals(account_id: UUID, *types: str) -> Any:
+    return Link.objects.filter(account_id=account_id, type__in=types)
+
+
+def refuse_goal_cycle(account_id: UUID, link: GoalLink) -> None:
+    """Raise Unprocessable if the link would lead from a goal back to itself, along links of its type."""
+    ends: dict[str, Any] = {"source": link.source_id, "targets": [link.target_id]}
+    with connection.cursor() as cursor:
+        cursor.execute(REACHES, ends | {"account_id": account_id, "type": link.type})
+        if cursor.fetchone() == (True,):
+            raise Unprocessable(PARENT_CYCLE if link.type == SUBGOAL_OF else BLOCKER_CYCLE)
+
+
+def insert_goal_links(account_id: UUID, links: Sequence[GoalLink]) -> None:
+    """Store links in the caller's transaction, which is lost if the database refuses one.
+
+    Raises Unprocessable for a cycle, Conflict for a second parent and for a link that exists.
+    """
+    rows = [Link(account_id=account_id, **link._asdict()) for link in links]
+    try:
+        Link.objects.bulk_create(rows)
+    except IntegrityError as err:
+        constraint = getattr(getattr(err.__cause__, "diag", None), "constraint_name", None)
+        if constraint == "goal_links_without_rings":
+            raise Unprocessable("this link would close a cycle of goals") from err
+        if constraint in ("goal_has_one_parent", "link_once"):
+            raise Conflict("the goal was linked by another request at the same time: read it again") from err
+        raise
+
+
+def recompute_status(owner: Owner, goal_ids: Collection[UUID], *, now: datetime) -> dict[UUID, str]:
+    """Set the open ones among these locked goals to blocked or active, as their open blockers require.
+
+    Returns the goals that changed, with their statuses; they get a new version, and the audit log records them.
+    """
+    if not goal_ids:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(RECOMPUTE_STATUS, {"account_id": owner.account_id, "ids": list(goal_ids), "now": now})
+        changed: dict[UUID, str] = dict(cursor.fetchall())
+    for operation, status in (("block", Goal.Status.BLOCKED), ("unblock", Goal.Status.ACTIVE)):
+        affected = sorted(goal_id for goal_id, is_now in changed.items() if is_now == status)
+        if affected:
+            record_audit(owner, operation=operation, memory_type="semantic", affected_ids=affected)
+    return changed
+
+
+def recompute_waiters(owner: Owner, goal_ids: Collection[UUID], *, now: datetime) -> None:
+    """Recompute the goals that wait for these, after these were archived, quarantined or restored.
+
+    Runs in the caller's transaction. Deleted goals block nothing.
+    """
+    lock_goal_graph(owner.account_id)
+    recompute_status(owner, lock_with_waiters(owner.account_id, goal_ids).keys(), now=now)
+
+
+def visible_goals(owner: Owner, *, now: datetime) -> QuerySet[Goal]:
+    """Return all goals that the owner may see, in every channel and of every status, each with its `parent_id`."""
+    parents = Link.objects.filter(account_id=OuterRef("account_id"), source_id=OuterRef("pk"), type=SUBGOAL_OF)
+    rows: Any = Goal.objects.visible_to(owner, Kind.GOAL).live(now)
+    found: QuerySet[Goal] = rows.annotate(parent_id=Subquery(parents.values("target_id")))
+    return found
+
+
+def find_goal(owner: Owner, goal_id: UUID, *, now: datetime) -> Goal:
+    goal = visible_goals(owner, now=now).filter(id=goal_id).first()
+    if goal is None:
+        raise NotFound("no such goal")
+    return goal
+
+
+def lock_goal(owner: Owner, goal_id: UUID, *, expected: ExpectedVersions = None, now: datetime) -> Goal:
+    """Lock a goal that the owner may change, until the transaction ends. Raises NotFound, Forbidden, StaleVersion."""
+    rows = visible_goals(owner, now=now).filter(id=goal_id)
+    # the memory before the row of its kind, as all code locks them
+    goal = rows.select_for_update(no_key=True, of=("memory_ptr", "self")).first()
+    if goal is None:
+        raise NotFound("no such goal")
+    check_author(owner, goal, what="goal")
+    check_version(goal.version, expected)
+    return goal
+
+
+def lock_linkable_goals(owner: Owner, held_by: str, goal_ids: Collection[UUID], *, now: datetime) -> dict[UUID, Goal]:
+    """Lock goals that a goal of this holder may be linked to, until the transaction ends. Returns them by id.
+
+    Raises Unprocessable for goals that do not exist or belong to another holder.
+    """
+    visible = visible_goals(owner, now=now).filter(id__in=goal_ids).values("id")
+    locked = lock_goal_rows(owner.account_id, Q(id__in=visible))
+    if set(goal_ids) - set(locked):
+        raise Unprocessable("there is no such goal to link to")
+    if any(holder_of_row(goal) != held_by for goal in locked.values()):
+        raise Unprocessable("a goal can be linked only to goals of the same user, or of the same agent without a user")
+    return locked
+
+
+def refuse_closed_blockers(blockers: Sequence[Goal]) -> None:
+    """Raise Unprocessable if one of the blockers is closed."""
+    if any(goal.completed_at is not None for goal in blockers):
+        raise Unprocessable("a closed goal blocks nothing: choose an open one")
+
+
+def save_goal(goal: Goal, *, now: datetime, **columns: Any) -> None:
+    """Save columns of a locked goal with its next version."""
+    for name, value in columns.items():
+        setattr(goal, name, value)
+    goal.version, goal.updated_at = goal.version + 1, now
+    shared = {"metadata": columns.pop("metadata")} if "metadata" in columns else {}
+    Memory.objects.filter(id=goal.id).update(version=goal.version, updated_at=now, **shared)
+    if columns:
+        rows: Any = Goal.objects.filter(pk=goal.id)
+        rows.update(**columns)
+
+
+def record_goals(owner: Owner, operation: str, goals: Sequence[Goal], **columns: Any) -> None:
+    record_audit(
+        owner, operation=operation, memory_type="semantic", affected_ids=[goal.id for goal in goals], **columns
+    )
+
+
+MAX_RELATED_GOALS = 200
+"""Related goals that are returned with one goal."""
+
+
+NO_DEADLINE = datetime.max.replace(tzinfo=UTC)
+"""Sort value for goals without a deadline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalView:
+    """A goal with its related goals, as far as the owner sees them, in the order of `goal_sort_key`.
+
+    `blockers` includes closed ones; `truncated` is True where there are more than MAX_RELATED_GOALS in all.
+    """
+
+    goal: Goal
+    parent: Goal | None
+    children: Sequence[Goal]
+    blockers: Sequence[Goal]
+    waiters: Sequence[Goal]
+    truncated: bool
+
+
+def goals_in_channels(owner: Owner, *, now: datetime) -> QuerySet[Goal]:
+    """Return the visible goals of the owner's channel and of `_global`, with `due`: the deadline or NO_DEADLINE."""
+    rows: Any = visible_goals(owner, now=now)
+    found: QuerySet[Goal] = rows.in_channels(owner).annotate(due=Coalesce("deadline", Value(NO_DEADLINE)))
+    return found
+
+
+def active_goals(owner: Owner, *, now: datetime) -> QuerySet[Goal]:
+    """Return the open goals, including blocked ones, by descending priority, then by deadline."""
+    rows: QuerySet[Any] = goals_in_channels(owner, now=now).filter(status__in=Goal.OPEN)
+    return rows.order_by("-priority", "due", "id")
+
+
+def get_goal(owner: Owner, goal_id: UUID, *, now: datetime) -> GoalView:
+    """Return a goal with its related goals. Raises NotFound."""
+    goal = find_goal(owner, goal_id, now=now)
+    around = links_between_goals(owner.account_id, SUBGOAL_OF, BLOCKED_BY).filter(
+        Q(source_id=goal.id) | Q(target_id=goal.id)
+    )
+    # the limit must not cut off its parent and its blockers
+    own_first = Case(When(source_id=goal.id, then=0), default=1)
+    found: list[Link] = list(around.order_by(own_first, "-type", "id")[: MAX_RELATED_GOALS + 1])
+    links = found[:MAX_RELATED_GOALS]
+    others = {link.target_id if link.source_id == goal.id else link.source_id for link in links}
+    known = {other.id: other for other in visible_goals(owner, now=now).filter(id__in=others)} if others else {}
+
+    def related(to: str, link_type: str) -> list[Goal]:
+        ends = ("source_id", "target_id") if to == "source" else ("target_id", "source_id")
+        ids = [getattr(link, ends[1]) for link in links if (link.type, getattr(link, ends[0])) == (link_type, goal.id)]
+        return sorted((known[other] for other in ids if other in known), key=goal_sort_key)
+
+    return GoalView(
+        goal=goal,
+        parent=next(iter(related("source", SUBGOAL_OF)), None),
+        children=related("target", SUBGOAL_OF),
+        blockers=related("source", BLOCKED_BY),
+        waiters=related("target", BLOCKED_BY),
+        truncated=len(found) > MAX_RELATED_GOALS,
+    )
+
+
+def goal_sort_key(goal: Goal) -> tuple[int, datetime, UUID]:
+    """Return the sort key of lists: descending priority, deadline, id."""
+    return -goal.priority, goal.deadline or NO_DEADLINE, goal.id
+
+
+def find_goals(
+    owner: Owner,
+    *,
+    text: str,
+    top_k: int,
+    own: ClientVector | None = None,
+    statuses: Collection[str] = Goal.OPEN,
+    now: datetime,
+) -> GoalResults:
+    """Return the goals nearest to `text`, or to the client's own vector: the open ones, or those of other statuses."""
+    query = replace(embed_search_query(text, top_k=top_k, own=own), types=tuple(map(str, statuses)))
+    found = search_goals(owner, query, now=now)
+    record_search(owner, text, found.hits, top_k=top_k, memory_type="semantic")
+    return found

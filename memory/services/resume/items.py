@@ -1,0 +1,258 @@
+"""Packet items, and how to make them of what is stored as such: profile, facts, artifacts, strategies, a replay.
+
+An item's weight says what comes first when there is no room for all: goals and the last outcome before what was said,
+decisions and rules before results, texts that name something before those that do not.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from memory.extraction.survivors import has_negation
+from memory.extraction.terms import capitalized_stems, comparison_terms, content_words, specific_terms
+from memory.extraction.turn_slots import format_value
+from memory.extraction.work_notes import NoteKind, kind_of
+from memory.models import Kind
+from memory.providers.sentences import tokenize
+from memory.retrieval.resume import ResumedArtifact, ResumedMemory
+from memory.retrieval.strategies import StrategyHit
+from memory.services.prompt_context.fence import clean_line
+from memory.services.replay.replay import ReplaySlice
+from memory.services.strategies.learn import strategy_text
+
+MAX_ITEM_CHARACTERS = 500
+CUT_MARK = " …"
+
+Position = tuple[int, datetime, int, int]
+"""Position of an item in its section: its group (GIVEN, KNOWN or NOTES, in this order), its time, and two numbers."""
+GIVEN, KNOWN, NOTES = range(3)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+PREFERENCE_WEIGHT = 4.0
+STYLE_WEIGHT = 2.6
+EXPERTISE_WEIGHT = 1.2
+RULE_WEIGHT = 3.4
+FACT_WEIGHT = 1.8
+ARTIFACT_WEIGHT = 3.2
+STRATEGY_WEIGHT = 5.0
+STRATEGY_DISCOUNT = 1.6
+"""Weight that each further strategy loses: two are rarely of use."""
+ARTIFACT_DISCOUNT = 0.2
+MAX_PREFERENCE_CHARACTERS = 200
+RULE_NOTES = frozenset({NoteKind.CONSTRAINT, NoteKind.DECISION, NoteKind.REJECTION})
+REPLAY_WEIGHT = 20.0
+
+
+class PacketSection(StrEnum):
+    """The sections of a packet, in their order."""
+
+    GOALS = "goals"
+    LAST_OUTCOME = "last_outcome"
+    OPEN_ENDS = "open_ends"
+    CONSTRAINTS = "constraints"
+    EVIDENCE = "evidence"
+    ARTIFACTS = "artifacts"
+    STRATEGIES = "strategies"
+    REPLAY = "replay"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PacketItem:
+    """One line of a packet.
+
+    `item_type` is its role in the work: a `NoteKind`, `said`, `outcome`, a goal's status, … `label` stands before a
+    text that would be misunderstood alone. `details` are the further fields of the item in the JSON answer.
+    """
+
+    section: PacketSection
+    item_type: str
+    text: str
+    weight: float
+    position: Position
+    label: str = ""
+    id: UUID | None = None
+    kind: Kind | None = None
+    channel: str = ""
+    conversation_id: str = ""
+    event_time: datetime | None = None
+    score: float = 0.0
+    reasons: Sequence[str] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    is_first: bool = False
+    """True if it is packed before all items that are not."""
+    parent_id: UUID | None = None
+    """The item without which this one is not shown."""
+    is_distinct: bool = False
+    """True if it is shown although another item says the same, unless in the same words."""
+    is_recorded: bool = False
+    speaker: str = ""
+    """The role that says it; empty for the agent."""
+
+    @property
+    def item_key(self) -> str:
+        """Its memory's key in the injection ledger; empty if it is no memory."""
+        return f"{self.kind.value}:{self.id}" if self.kind else ""
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return content_words(self.text)
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        return comparison_terms(self.text)
+
+    @cached_property
+    def specifics(self) -> frozenset[str]:
+        return specific_terms(self.text)
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        return capitalized_stems(self.text)
+
+    @cached_property
+    def is_negated(self) -> bool:
+        return has_negation(self.text)
+
+    @cached_property
+    def plain_text(self) -> str:
+        """Its words without punctuation, with a blank before and after each."""
+        return f" {' '.join(tokenize(self.text))} "
+
+
+def truncate_text(text: str, max_characters: int = MAX_ITEM_CHARACTERS) -> str:
+    """Return the text with at most `max_characters`, cut at the end of a word where there is one."""
+    if len(text) <= max_characters:
+        return text
+    head = text[: max_characters - len(CUT_MARK)]
+    return (head.rpartition(" ")[0] or head) + CUT_MARK
+
+
+def profile_items(profile: Mapping[str, Any]) -> list[PacketItem]:
+    """Return an item for each preference, style and the expertise in the user's profile."""
+    weighted = [
+        *((PREFERENCE_WEIGHT, name, value) for name, value in (profile.get("preferences") or {}).items()),
+        *((STYLE_WEIGHT, name, value) for name, value in (profile.get("communication_style") or {}).items()),
+        *((EXPERTISE_WEIGHT, "knows", value) for value in [", ".join(profile.get("expertise_areas") or [])] if value),
+    ]
+    return [
+        PacketItem(
+            section=PacketSection.CONSTRAINTS,
+            item_type="profile",
+            text=truncate_text(clean_line(f"{name}: {format_value(value)}"), MAX_PREFERENCE_CHARACTERS),
+            weight=weight,
+            position=(GIVEN, EPOCH, number, 0),
+            reasons=["the user's profile"],
+            details={"source": "profile"},
+        )
+        for number, (weight, name, value) in enumerate(weighted)
+    ]
+
+
+def fact_items(facts: Sequence[ResumedMemory]) -> Iterator[PacketItem]:
+    """Return an item for each fact about the user; one that sounds like a rule goes to the constraints."""
+    for fact in facts:
+        is_rule = kind_of(fact.text) in RULE_NOTES
+        yield PacketItem(
+            section=PacketSection.CONSTRAINTS if is_rule else PacketSection.EVIDENCE,
+            item_type="fact",
+            text=truncate_text(clean_line(fact.text)),
+            weight=RULE_WEIGHT if is_rule else FACT_WEIGHT,
+            position=(KNOWN if is_rule else NOTES, fact.event_time, 0, 0),
+            id=fact.id,
+            kind=fact.kind,
+            channel=fact.channel,
+            conversation_id=fact.conversation_id,
+            event_time=fact.event_time,
+            reasons=["known of the user"],
+            details={"source": "fact"},
+        )
+
+
+def artifact_items(artifacts: Sequence[ResumedArtifact]) -> list[PacketItem]:
+    """Return an item for each artifact: its URI, revision and title."""
+    return [
+        PacketItem(
+            section=PacketSection.ARTIFACTS,
+            item_type="artifact",
+            text=truncate_text(clean_line(format_artifact(artifact))),
+            weight=max(ARTIFACT_WEIGHT - ARTIFACT_DISCOUNT * rank, FACT_WEIGHT),
+            position=(GIVEN, artifact.event_time, rank, 0),
+            id=artifact.id,
+            kind=artifact.kind,
+            channel=artifact.channel,
+            conversation_id=artifact.conversation_id,
+            event_time=artifact.event_time,
+            is_distinct=True,
+            details={
+                "uri": artifact.uri,
+                "title": artifact.title,
+                "type": artifact.artifact_type,
+                "revision": artifact.revision,
+                "revision_label": artifact.label,
+                "digest": artifact.digest,
+                "goal_id": artifact.goal_id,
+            },
+        )
+        for rank, artifact in enumerate(artifacts)
+    ]
+
+
+def format_artifact(artifact: ResumedArtifact) -> str:
+    revision = f" (revision {artifact.label or artifact.revision})" if artifact.revision > 1 or artifact.label else ""
+    about = artifact.title or artifact.text
+    return f"{artifact.uri}{revision}" + (f": {about}" if about and about not in artifact.uri else "")
+
+
+def strategy_items(hits: Sequence[StrategyHit]) -> list[PacketItem]:
+    """Return an item for each strategy: when it fits, what to do, and how often that worked."""
+    return [
+        PacketItem(
+            section=PacketSection.STRATEGIES,
+            item_type="strategy",
+            text=truncate_text(clean_line(format_strategy(hit))),
+            weight=max(STRATEGY_WEIGHT - STRATEGY_DISCOUNT * rank, 1.0),
+            position=(GIVEN, EPOCH, rank, 0),
+            id=hit.id,
+            kind=hit.kind,
+            channel=hit.channel,
+            conversation_id=hit.conversation_id,
+            event_time=hit.event_time,
+            score=hit.score,
+            details={
+                "task_type": hit.task_type,
+                "tool_sequence": hit.tool_sequence,
+                "success_rate": hit.success_rate,
+                "success_count": hit.success_count,
+                "failure_count": hit.failure_count,
+            },
+        )
+        for rank, hit in enumerate(hits)
+    ]
+
+
+def format_strategy(hit: StrategyHit) -> str:
+    tools = f" [{' > '.join(map(str, hit.tool_sequence))}]" if hit.tool_sequence else ""
+    text = strategy_text(hit.description, hit.context_pattern)
+    return f"{text}{tools} ({hit.success_count} of {hit.success_count + hit.failure_count} worked)"
+
+
+def replay_items(replayed: ReplaySlice) -> list[PacketItem]:
+    return [
+        PacketItem(
+            section=PacketSection.REPLAY,
+            item_type="replay",
+            text=clean_line(each.text),
+            label=f"{each.slot or 'episode'}: ",
+            weight=REPLAY_WEIGHT,
+            position=(GIVEN, each.event_time, rank, 0),
+            id=each.memory_id,
+            kind=Kind(each.kind) if each.memory_id else None,
+            event_time=each.event_time,
+            is_distinct=True,
+        )
+        for rank, each in enumerate(replayed.items)
+    ]

@@ -1,0 +1,272 @@
+"""Propagation of corrections, quarantine and deletion to the slots and work episodes that repeat the changed text.
+
+All levels of a slot, or of an episode, say the same, and their sources say it at length. So a correction clears the
+row's data and erases its sources and the raw trace next to a reasoning. Quarantining a slot hides all its levels and
+the episodes that repeat it; those episodes are released one by one. An archived level that another one replaces is not
+brought back by any mark.
+
+Work episodes also repeat the names of goals and artifacts, which they link to. When staff correct such a name, or it is
+erased, the episodes are updated at all levels and wait for new vectors; when it is quarantined, they are quarantined.
+Changes by those who work on a goal leave episodes as they are: they say what the goal was when it was done.
+
+Conversations are locked first, as when turns are recorded and compressed, then the changed rows together with the
+episodes that mention them. Any other order could deadlock.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum, Value
+from django.db.models.functions import Coalesce
+
+from memory.audit import record_audit
+from memory.extraction.work_retellings import Renaming, format_product, is_product_of, rewrite_episode
+from memory.kinds import Kind, kinds_where
+from memory.models import (
+    Artifact,
+    CompressionLevel,
+    Goal,
+    Link,
+    Memory,
+    ReasoningTrace,
+    TurnRecord,
+    TurnSlot,
+    WorkEpisode,
+)
+from memory.owner import Owner
+from memory.reasoning import ReasoningTier
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.memories.lifecycle import lock_conversations
+from memory.services.memories.links import DERIVED_FROM, PRODUCED, WORKS_ON
+from memory.services.memories.store import TextUpdate, update_texts
+
+WORK_KINDS = kinds_where(lambda spec: spec.is_compressed)
+"""Kinds that hold structured turns, at one level of compression or another."""
+MENTIONED_KINDS = frozenset({Kind.GOAL, Kind.ARTIFACT})
+MENTIONED_COLUMNS = frozenset({"text", "title"})
+"""Columns of goals and artifacts that work episodes repeat."""
+EPISODE_BATCH = 500
+NO_VECTORS = EmbeddedTexts(model="", width=0, vectors={})
+REASONING = TurnSlot.Slot.REASONING.value
+slot_rows: Any = TurnSlot._default_manager
+episode_rows: Any = WorkEpisode._default_manager
+artifact_rows: Any = Artifact._default_manager
+
+
+def find_conversations_of_work(memory_ids: Collection[UUID]) -> list[UUID]:
+    """Return the primary keys of the conversations that these slots and work episodes are of."""
+    logs = slot_rows.filter(pk__in=memory_ids).order_by().values_list("record__log_id")
+    logs = logs.union(episode_rows.filter(pk__in=memory_ids).order_by().values_list("log_id"))
+    return [log_id for (log_id,) in logs]
+
+
+def find_all_levels(memory_ids: Collection[UUID]) -> list[UUID]:
+    """Return these slots and episodes with all of their levels."""
+    same_slot = slot_rows.filter(pk__in=memory_ids, record=OuterRef("record"), slot=OuterRef("slot"))
+    of_slots = slot_rows.filter(Exists(same_slot), record__slots__in=memory_ids)
+    same_span = episode_rows.filter(pk__in=memory_ids, log=OuterRef("log"), first_number=OuterRef("first_number"))
+    of_episodes = episode_rows.filter(Exists(same_span), log__work_episodes__in=memory_ids)
+    found = [*of_slots.values_list("pk", flat=True), *of_episodes.values_list("pk", flat=True)]
+    return list(dict.fromkeys(found))
+
+
+def follow_derivations(
+    owner: Owner, memory_ids: Iterable[UUID], *, start: str, end: str, kinds: Collection[Kind]
+) -> list[UUID]:
+    """Return memories of these kinds that DERIVED_FROM links reach in any number of steps. One statement per step.
+
+    From "source" to "target", the links lead to what a memory was compressed from; back, to what repeats it.
+    """
+    found: dict[UUID, None] = {}
+    step = list(memory_ids)
+    while step:
+        links = Link.objects.filter(account_id=owner.account_id, type=DERIVED_FROM, **{f"{start}_id__in": step})
+        reached = links.filter(**{f"{end}__kind__in": sorted(kinds)}).values_list(f"{end}_id", flat=True)
+        step = [each for each in reached if each not in found]
+        found |= dict.fromkeys(step)
+    return list(found)
+
+
+def find_marked_along(owner: Owner, memory_ids: Sequence[UUID], mark: str) -> list[UUID]:
+    """Return what a mark on these locked slots and episodes also applies to."""
+    if not memory_ids or mark not in ("quarantine", "release"):
+        return []
+    levels = find_all_levels(memory_ids)
+    if mark == "release":
+        return levels
+    episodes = follow_derivations(owner, levels, start="target", end="source", kinds=[Kind.WORK_EPISODE])
+    return [*levels, *episodes]
+
+
+def find_deleted_along(owner: Owner, memory_ids: Sequence[UUID]) -> list[UUID]:
+    """Return what is deleted with these locked slots and episodes: their other levels and their sources."""
+    if not memory_ids:
+        return []
+    levels = find_all_levels(memory_ids)
+    return [*levels, *follow_derivations(owner, levels, start="source", end="target", kinds=WORK_KINDS)]
+
+
+def find_replaced(memory_ids: Collection[UUID]) -> set[UUID]:
+    """Return those that are archived because another level replaces them."""
+    above = slot_rows.filter(record=OuterRef("record"), slot=OuterRef("slot"), level__gt=OuterRef("level"))
+    is_merged = Q(record__level__gte=CompressionLevel.MERGED)
+    slots = slot_rows.filter(Exists(above) | is_merged, pk__in=memory_ids).values_list("pk", flat=True)
+    later = episode_rows.filter(log=OuterRef("log"), first_number=OuterRef("first_number"), level__gt=OuterRef("level"))
+    episodes = episode_rows.filter(Exists(later), pk__in=memory_ids).values_list("pk", flat=True)
+    return {*slots, *episodes}
+
+
+def find_other_versions(owner: Owner, memory_id: UUID) -> list[UUID]:
+    """Return the other levels and the sources of a locked slot or episode, which repeat its text or say more."""
+    return [each for each in find_deleted_along(owner, [memory_id]) if each != memory_id]
+
+
+def clear_work_data(memory_id: UUID) -> None:
+    """Clear the data of a slot or an episode whose text was corrected: it repeats the former text."""
+    slot_rows.filter(pk=memory_id).update(data={})
+    episode_rows.filter(pk=memory_id).update(data={})
+
+
+def find_records_of_slots(memory_ids: Collection[UUID]) -> dict[UUID, bool]:
+    """Return the records of slots among these, each with whether its reasoning is among them.
+
+    Call it before the slots are erased.
+    """
+    if not memory_ids:
+        return {}
+    has_reasoning: dict[UUID, bool] = {}
+    for record_id, slot in slot_rows.filter(pk__in=memory_ids).values_list("record_id", "slot"):
+        has_reasoning[record_id] = has_reasoning.get(record_id, False) or slot == REASONING
+    return has_reasoning
+
+
+def recompute_records(records: dict[UUID, bool]) -> None:
+    """Recompute the tokens of records from their slots and, where the reasoning changed, the tier.
+
+    The raw traces next to a changed reasoning are erased.
+    """
+    if not records:
+        return
+    reasoned = [record_id for record_id, has_reasoning in records.items() if has_reasoning]
+    ReasoningTrace.objects.filter(record_id__in=reasoned).delete()
+    own = slot_rows.filter(record=OuterRef("pk"), archived=False).order_by()
+    tokens = Subquery(own.values("record").annotate(total=Sum("token_count")).values("total"))
+    tier = Subquery(own.filter(slot=REASONING).values("tier")[:1])
+    rows = TurnRecord.objects.filter(id__in=records)
+    rows.filter(level__lt=CompressionLevel.MERGED).update(tokens=Coalesce(tokens, 0), version=F("version") + 1)
+    TurnRecord.objects.filter(id__in=reasoned).update(reasoning_tier=Coalesce(tier, Value(ReasoningTier.NONE.value)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentNames:
+    """The names that episodes should use: `goals` by id, with an empty text for one that is gone.
+
+    `changed` are the URIs of artifacts that were renamed or erased, by id. `titles` are the titles and URIs of all that
+    still exist, by id.
+    """
+
+    goals: Mapping[UUID, str]
+    changed: Mapping[UUID, str]
+    titles: Mapping[UUID, tuple[str, str]]
+
+
+def find_mentioning_episodes(owner: Owner, memory_ids: Collection[UUID]) -> list[UUID]:
+    """Return the work episodes, of any level, that mention the goals and artifacts among these.
+
+    One statement, two if there are any goals or artifacts.
+    """
+    named = Memory.objects.visible_to(owner, *sorted(MENTIONED_KINDS)).filter(id__in=memory_ids)
+    found = list(named.order_by().values_list("id", flat=True))
+    if not found:
+        return []
+    links = Link.objects.filter(account_id=owner.account_id, target_id__in=found, type__in=(WORKS_ON, PRODUCED))
+    linked = links.filter(source__kind=Kind.WORK_EPISODE).order_by().values_list("source_id")
+    for_goals = episode_rows.filter(for_goal_id__in=found).order_by().values_list("pk")
+    return sorted(each for (each,) in linked.union(for_goals))
+
+
+def lock_mentioning_episodes(owner: Owner, memory_ids: Collection[UUID]) -> list[UUID]:
+    """Lock the conversations of the episodes that mention these and return the episodes."""
+    mentions = find_mentioning_episodes(owner, memory_ids)
+    if mentions:
+        lock_conversations(find_conversations_of_work(mentions))
+    return mentions
+
+
+def remove_mentions(owner: Owner, memory_ids: Collection[UUID], *, now: datetime) -> None:
+    """Remove the names of these from all episodes. They are locked and about to be erased."""
+    update_mentions(owner, memory_ids, are_gone=True, now=now)
+
+
+def update_mentions(owner: Owner, memory_ids: Collection[UUID], *, are_gone: bool = False, now: datetime) -> None:
+    """Update the names of these, which are locked, in all episodes that mention them."""
+    mentions = find_mentioning_episodes(owner, memory_ids)
+    for start in range(0, len(mentions), EPISODE_BATCH):
+        batch = mentions[start : start + EPISODE_BATCH]
+        update_mentions_in_batch(owner, batch, memory_ids, are_gone=are_gone, now=now)
+
+
+def update_mentions_in_batch(
+    owner: Owner, episode_ids: Sequence[UUID], memory_ids: Collection[UUID], *, are_gone: bool, now: datetime
+) -> None:
+    rows = episode_rows.filter(pk__in=episode_ids).order_by("pk")
+    episodes: list[WorkEpisode] = list(rows.select_for_update(no_key=True, of=("memory_ptr", "self")))
+    named = read_mentioned_ids(owner, episode_ids)
+    current = read_current_names(owner, {each for ids in named.values() for each in ids}, memory_ids, are_gone=are_gone)
+    changed = []
+    for episode in episodes:
+        names = named[episode.pk] | ({episode.for_goal_id} if episode.for_goal_id else set())
+        text, data = rewrite_episode(episode.text, episode.data, build_renaming(current, names))
+        if (text, data) != (episode.text, episode.data):
+            episode.data = data
+            changed.append(TextUpdate(row=episode, text=text))
+    if changed:
+        episode_rows.bulk_update([each.row for each in changed], ["data"])
+        update_texts(owner, changed, embedded=NO_VECTORS, now=now)
+        ids = [each.row.id for each in changed]
+        record_audit(owner, operation="update", memory_type="episodic", affected_ids=ids, result_count=len(ids))
+
+
+def read_mentioned_ids(owner: Owner, episode_ids: Sequence[UUID]) -> dict[UUID, set[UUID]]:
+    """Return the goals and artifacts that episodes link to, by episode."""
+    links = Link.objects.filter(account_id=owner.account_id, source_id__in=episode_ids, type__in=(WORKS_ON, PRODUCED))
+    named: dict[UUID, set[UUID]] = defaultdict(set)
+    for source, target in links.values_list("source_id", "target_id"):
+        named[source].add(target)
+    return named
+
+
+def read_current_names(
+    owner: Owner, named: Collection[UUID], memory_ids: Collection[UUID], *, are_gone: bool
+) -> CurrentNames:
+    goals: Any = Goal.objects.filter(account_id=owner.account_id, pk__in=memory_ids).values_list("pk", "text")
+    wanted = {*named, *memory_ids}
+    artifacts = artifact_rows.filter(account_id=owner.account_id, pk__in=wanted).values_list("pk", "title", "uri")
+    known = {each: (title, uri) for each, title, uri in artifacts}
+    return CurrentNames(
+        goals={each: "" if are_gone else text for each, text in goals},
+        changed={each: known[each][1] for each in known if each in set(memory_ids)},
+        titles={each: name for each, name in known.items() if not are_gone or each not in set(memory_ids)},
+    )
+
+
+def build_renaming(current: CurrentNames, names: Collection[UUID]) -> Renaming:
+    """Return the function that maps former names to current ones for an episode that mentions `names`."""
+    goal = next((current.goals[each] for each in names if each in current.goals), None)
+    changed = {each: current.changed[each] for each in names if each in current.changed}
+    # another revision may have the same name
+    others = {format_product(*current.titles[each]) for each in names if each in current.titles and each not in changed}
+
+    def rename(key: str, name: str) -> str:
+        if key == "goal":
+            return name if goal is None else goal
+        named = [each for each, uri in changed.items() if is_product_of(name, uri)]
+        if not named or name in others:
+            return name
+        return next((format_product(*current.titles[each]) for each in named if each in current.titles), "")
+
+    return rename

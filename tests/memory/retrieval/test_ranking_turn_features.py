@@ -1,0 +1,287 @@
+"""What a turn's text is like: whether it tells something, asks, or only answers politely; in time whatever it is."""
+
+from functools import partial
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.retrieval.gathering import MAX_TEXT_CHARACTERS
+from memory.retrieval.ranking.turns import (
+    MAX_COUNT,
+    MAX_FEATURE_CHARACTERS,
+    TRANSCRIPT,
+    TurnFeatures,
+    extract_features,
+    question_share,
+    turn_features,
+)
+from tests.memory.pace import takes_the_square
+from tests.properties import examples
+
+NOTHING = TurnFeatures(asks=0.0, times=0.0, numbers=0.0, happened=0.0, places=0.0, reacts=0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("Where is it?", 1.0),
+        ("It is here.", 0.0),
+        ("It is here. Do you see?", 0.5),
+        ("Nice! And what do you do then? I swim.", 6 / 9),
+        ("Is it? Is it not?", 1.0),
+        ("Is it?\nIt is.", 0.5),
+        ("What?!", 0.0),
+        ("it costs 5? no", 0.75),
+        ("?", 1.0),
+        ("? ?", 1.0),
+        ("", 0.0),
+        ("which one", 0.0),
+    ],
+)
+def test_asking_is_the_share_of_words_in_questions(text: str, share: float) -> None:
+    assert question_share(text) == pytest.approx(share)
+    assert turn_features(text).asks == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("We met yesterday.", 1),
+        ("LAST Week", 2),
+        ("on Monday, 3rd of May 2021, in the evening", MAX_COUNT),
+        ("since 1999", 2),
+        ("two years ago", 2),
+        ("the 21st", 1),
+        ("It may rain, weekly.", 0),
+        ("in the year 3021, or 12021", 1),
+        ("a monthly agony", 0),
+        ("We met.", 0),
+    ],
+)
+def test_words_of_time_are_counted_up_to_two(text: str, times: int) -> None:
+    assert turn_features(text).times == times
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("I have 3 boats.", 1),
+        ("Twice, or a dozen times", 2),
+        ("1, 2, 3, 4", MAX_COUNT),
+        ("one of them", 1),
+        ("10.5", 2),
+        ("the 3rd, at x2", 0),
+        ("someone, alone, often", 0),
+        ("none", 0),
+    ],
+)
+def test_numbers_are_counted_up_to_two(text: str, numbers: int) -> None:
+    assert turn_features(text).numbers == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "happened"),
+    [
+        ("I painted the fence.", 1),
+        ("Then we just went home.", 1),
+        ("We've finally moved.", 1),
+        ("I’ve been there.", 1),
+        ("I had a goat.", 1),
+        ("I also won.", 1),
+        ("You painted it.", 0),
+        ("I paint.", 0),
+        ("I will paint, and they went.", 0),
+        ("i painted", 0),
+        ("Wei went", 0),
+    ],
+)
+def test_what_happened_to_the_speaker_is_told_in_the_past(text: str, happened: int) -> None:
+    assert turn_features(text).happened == happened
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("We sat in Lisbon.", 1),
+        ("near the Old Mill", 1),
+        ("to my Aunt's", 1),
+        ("In Lisbon", 0),
+        ("in the garden", 0),
+        ("at 5PM", 0),
+        ("Lisbon is fine", 0),
+        ("stat Bern", 0),
+    ],
+)
+def test_a_place_is_a_capital_after_where_it_is(text: str, places: int) -> None:
+    assert turn_features(text).places == places
+
+
+@pytest.mark.parametrize(
+    ("text", "reacts"),
+    [
+        ("Wow, that is big.", 1),
+        ("That's great!", 1),
+        ("that’s it", 1),
+        ("Awww", 1),
+        ("YES", 1),
+        ("Thank you so much", 1),
+        ("  Oh, really?", 1),
+        ("I said wow.", 0),
+        ("Ohio is far.", 0),
+        ("Surely", 0),
+        ("rightly so", 0),
+    ],
+)
+def test_a_reaction_begins_with_one(text: str, reacts: int) -> None:
+    assert turn_features(text).reacts == reacts
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        pytest.param("Ana: Wow, 3!", "Wow, 3!", id="who speaks"),
+        pytest.param("Dr. O’Neill-Lima: Where?", "Where?", id="a longer name"),
+        pytest.param("Ana:\nYes.", "Yes.", id="on a line of its own"),
+        pytest.param("I went. [shares 3 photos of Lisbon]", "I went.", id="what is shared"),
+        pytest.param("Ana: Where? [a photo: 2 boats]  \n", "Where?", id="both"),
+        pytest.param("  Yes. ", "Yes.", id="blanks"),
+        pytest.param("Ana: ", "", id="nothing but who speaks"),
+        pytest.param("[a photo of 3 boats]", "", id="nothing but what is shared"),
+    ],
+)
+def test_who_speaks_and_what_is_shared_is_no_part_of_what_is_said(text: str, bare: str) -> None:
+    assert turn_features(text) == turn_features(bare)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see [4], 3 boats",
+        "12:30 was 2 late",
+        "3 boats [nested [4]]",
+        "a name of more than forty signs, which is none at all, really: 2 boats",
+    ],
+)
+def test_what_only_looks_so_is_said(text: str) -> None:
+    assert turn_features(text).numbers > 0
+
+
+@pytest.mark.parametrize(("text", "name"), [("Ana Lima: hi", "Ana Lima"), ("Зоя: да", "Зоя"), ("a: b: c", "a")])
+def test_who_speaks_stands_before_a_colon(text: str, name: str) -> None:
+    found = TRANSCRIPT.match(text)
+
+    assert found is not None
+    assert found[1] == name
+
+
+@pytest.mark.parametrize("text", ["https://example.com", "5: five", "_a: b", "no colon", "Ana:hi", ": x", ""])
+def test_other_colons_tell_of_nobody(text: str) -> None:
+    assert TRANSCRIPT.match(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n\t",
+        "我昨天修理了水泵",
+        "昨日ポンプを修理しました。",
+        "어제 펌프를 고쳤다",
+        "вчера я починил насос",
+        "أصلحت المضخة أمس",
+        "αύριο στη Λισαβόνα",
+        "ฉันซ่อมปั๊ม",
+        "🦀🦀🦀",
+    ],
+    ids=ascii,
+)
+def test_other_scripts_say_nothing(text: str) -> None:
+    assert turn_features(text) == NOTHING
+
+
+def test_only_the_beginning_is_read() -> None:
+    filler = "x " * (MAX_FEATURE_CHARACTERS // 2)
+
+    assert turn_features(f"{filler}Where did I go in Lisbon yesterday, 3 times?") == NOTHING
+    assert turn_features(f"We went. {filler}").happened == 1
+
+
+TEXTS = st.text(max_size=300) | st.text(alphabet="aw .?![]:'’\n1IWe", max_size=300)
+
+
+@examples(150)
+@given(TEXTS)
+def test_whatever_is_said_has_properties_within_their_bounds(text: str) -> None:
+    said = turn_features(text)
+
+    assert 0 <= said.asks <= 1
+    assert {said.times, said.numbers} <= {0.0, 1.0, 2.0}
+    assert {said.happened, said.places, said.reacts} <= {0.0, 1.0}
+
+
+HOSTILE = [
+    *(
+        "a",
+        "w",
+        "aw",
+        "[",
+        "]",
+        "[a",
+        "[a]",
+        "[]",
+        " ",
+        "\n",
+        "? ",
+        "?",
+        ". ",
+        "!",
+        "1",
+        "12",
+        "1st",
+        "A",
+        "I ",
+        "I just ",
+    ),
+    *(
+        "I ed",
+        "in ",
+        "in A",
+        "in the ",
+        "a: ",
+        "A.",
+        "x'",
+        "’",
+        "We've ",
+        "last ",
+        "that's",
+        "\u0130",
+        "\ud800",
+        "\0",
+        "é́",
+    ),
+]
+
+
+ENDS = ("", "]", "?", "x", " \n")
+
+
+def repeated(piece: str, end: str, length: int) -> str:
+    return piece * (length // len(piece)) + end
+
+
+@pytest.mark.parametrize("end", ENDS, ids=ascii)
+def test_a_text_four_times_as_long_does_not_take_the_square_of_the_time(end: str) -> None:
+    texts = [partial(repeated, piece, end) for piece in HOSTILE]
+
+    assert [each(10) for each in texts if takes_the_square(extract_features, each, MAX_TEXT_CHARACTERS)] == []
+
+
+def test_a_text_of_everything_does_not_take_the_square_either() -> None:
+    random = Random(7)
+
+    def mixed(length: int) -> str:
+        return "".join(random.choices(HOSTILE, k=length // 2))
+
+    assert not takes_the_square(extract_features, mixed, MAX_TEXT_CHARACTERS)

@@ -1,0 +1,255 @@
+"""What stands beside: turns around those that words and meaning found, behind the same walls and filters as these."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from memory.models import Account, Kind, Memory
+from memory.owner import Owner
+from memory.providers.deadlines import Deadline
+from memory.retrieval.gathering import MIN_CANDIDATES, GatheredCandidates, gather_candidates
+from memory.retrieval.queries import Scope
+from memory.retrieval.query_analysis import analyze_query
+from memory.retrieval.retrievers import RETRIEVERS
+from memory.retrieval.retrievers.around import FIRST_FOUND, PASSAGE, PASSAGE_REACH, SOURCES
+from memory.retrieval.techniques import choose_plan
+from tests.memory.episodes import NOW, direction
+from tests.memory.gatherings import asked, gathered, recall_context
+from tests.memory.graphs import node
+from tests.memory.recalls import recall_by_words
+from tests.memory.turns import say, talk, turn
+
+pytestmark = pytest.mark.django_db
+
+QUESTION, ANSWER = "Which lamp hangs in the cellar?", "The green one."
+
+
+def looked(owner: Owner, text: str = "lamp", *names: str, **fields: Any) -> GatheredCandidates:
+    """By words and meaning, or the retrievers of these names, and around what they find."""
+    query = asked(text, **fields)
+    return gathered(owner, query, analyze_query(owner, query, recall_context(owner)), *(names or SOURCES), "passage")
+
+
+def found(owner: Owner, text: str = "lamp", **fields: Any) -> set[str]:
+    return {each.text for each in looked(owner, text, **fields).candidates}
+
+
+def said_before(owner: Owner, *texts: str, **fields: Any) -> list[Memory]:
+    """The turns of one conversation."""
+    return list(say(owner, *map(turn, texts), **fields).turns)
+
+
+def change(memory: Memory, **fields: Any) -> None:
+    Memory.objects.filter(id=memory.id).update(**fields)
+
+
+def test_the_answer_beside_a_question_is_found_though_it_shares_no_word_with_it(owner: Owner) -> None:
+    said_before(owner, QUESTION, ANSWER)
+
+    ways = {each.text: each.ways for each in looked(owner).candidates}
+
+    assert ways == {QUESTION: {"lexical", "passage"}, ANSWER: {"passage"}}
+
+
+def test_what_meaning_found_is_looked_around_too(owner: Owner) -> None:
+    drafts = [turn("far away", angle=1.5), turn("near", angle=0.1), turn("beside")]
+    say(owner, *drafts)
+
+    ways = {each.text: each.ways for each in looked(owner, "", angle=0.0).candidates}
+
+    assert ways["beside"] == {"passage"}
+    assert ways["near"] == {"vector", "passage"}
+
+
+def test_what_stands_beside_is_scored_by_words_and_by_meaning(owner: Owner) -> None:
+    # the next one is the best of all: of those that are as good as each other, ids decide who is looked around
+    better = [turn("lamp lamp lamp"), *(turn("lamp lamp") for _ in range(MIN_CANDIDATES - 1))]
+    say(owner, turn("one lamp among many other words", angle=1.0), *better)
+    query = asked("lamp", angle=0.0, gist_vector=direction(0.5))
+
+    both = gathered(owner, query, analyze_query(owner, query, recall_context(owner)), "lexical", "passage")
+
+    [beside] = [each for each in both.candidates if each.ways == {"passage"}]
+    assert (beside.similarity, beside.gist) == pytest.approx((0.5403, 0.8776), abs=1e-3)
+    assert beside.bm25 == beside.content > 0
+    assert (beside.index, beside.role, beside.hops) == (0, "user", None)
+
+
+@pytest.mark.parametrize("place", [0, 1, 4, 8, 9])
+def test_two_turns_on_each_side_are_brought_along_as_far_as_there_are_any(owner: Owner, place: int) -> None:
+    said_before(owner, *("lamp" if index == place else f"other {index}" for index in range(10)))
+
+    indexes = sorted(each.index or 0 for each in looked(owner).candidates)
+
+    assert indexes == list(range(max(place - PASSAGE_REACH, 0), min(place + PASSAGE_REACH, 9) + 1))
+
+
+def test_a_turn_without_neighbours_comes_alone(owner: Owner) -> None:
+    said_before(owner, "lamp")
+
+    assert found(owner) == {"lamp"}
+
+
+def test_other_conversations_are_not_beside(owner: Owner) -> None:
+    said_before(owner, "lamp", conversation_id="c1")
+    said_before(owner, "first of another", "second of another", conversation_id="c2")
+
+    assert found(owner) == {"lamp"}
+
+
+def test_a_conversation_of_another_account_that_is_called_the_same_is_not_beside(
+    owner: Owner, stranger: Account
+) -> None:
+    said_before(owner, "lamp")
+    said_before(Owner(account_id=stranger.id, agent_id=owner.agent_id), "a stranger's", "and more", "lamp")
+
+    assert found(owner) == {"lamp"}
+
+
+def test_nothing_stands_beside_what_is_no_turn(owner: Owner) -> None:
+    said_before(owner, "first", "second")
+    node(owner, "lamp", conversation_id="c1")
+
+    assert found(owner) == {"lamp"}
+
+
+def test_what_stands_beside_two_of_those_found_comes_once(owner: Owner) -> None:
+    said_before(owner, "lamp one", "between", "lamp two")
+
+    assert sorted(each.text for each in looked(owner).candidates) == ["between", "lamp one", "lamp two"]
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        *({"archived": True}, {"quarantined": True}, {"buried": True}, {"expires_at": NOW}),
+        *({"channel": "elsewhere"}, {"user_id": "ben"}, {"event_time": NOW - timedelta(days=9)}),
+    ],
+    ids=str,
+)
+def test_what_neither_walls_nor_filters_let_through_is_not_brought_along(owner: Owner, hidden: dict[str, Any]) -> None:
+    _, beside, _ = said_before(owner, "lamp", "hidden", "seen")
+    change(beside, **hidden)
+
+    assert found(replace(owner, user_id="ana"), since=NOW - timedelta(days=1)) == {"lamp", "seen"}
+
+
+def test_a_conversation_that_the_agent_takes_no_part_in_stays_behind_its_wall(owner: Owner) -> None:
+    said_before(replace(owner, agent_id="colleague"), "lamp", "beside")
+
+    assert found(owner) == set()
+
+
+def test_filters_hold_for_what_stands_beside_as_for_what_was_found(owner: Owner) -> None:
+    early, late = NOW - timedelta(hours=2), NOW - timedelta(hours=1)
+    say(owner, turn("before", timestamp=early), turn("lamp", timestamp=late), turn("after", timestamp=NOW))
+    [after] = Memory.objects.filter(text="after")
+
+    assert found(owner) == {"before", "lamp", "after"}
+    assert found(owner, since=late) == {"lamp", "after"}
+    assert found(owner, until=NOW) == {"before", "lamp"}
+    assert found(owner, without=[after.id]) == {"before", "lamp"}
+    assert found(owner, kinds=(Kind.TURN,)) == {"before", "lamp", "after"}
+
+
+def test_a_scope_that_leaves_out_the_conversation_leaves_out_what_stands_beside(owner: Owner) -> None:
+    said_before(owner, "lamp", "here", conversation_id="c1")
+    said_before(owner, "lamp", "elsewhere", conversation_id="c2")
+
+    assert found(owner, scopes=(Scope.SESSION,), conversation_id="c1") == {"lamp", "here"}
+
+
+def test_where_no_turns_are_wanted_none_are_looked_around(owner: Owner) -> None:
+    said_before(owner, "lamp", "beside")
+
+    only = looked(owner, kinds=(Kind.FACT,))
+
+    assert "passage" not in [metric.technique for metric in only.metrics]
+
+
+def test_a_question_without_words_or_vector_looks_around_nothing(owner: Owner) -> None:
+    said_before(owner, "lamp", "beside")
+
+    assert looked(owner, "").metrics == []
+
+
+def test_alone_it_finds_nothing(owner: Owner) -> None:
+    said_before(owner, "lamp", "beside")
+    query = asked("lamp")
+
+    alone = gathered(owner, query, analyze_query(owner, query, recall_context(owner)), "passage")
+
+    assert alone.candidates == []
+
+
+def test_only_the_best_forty_of_each_retriever_are_looked_around(owner: Owner) -> None:
+    best, others = "lamp lamp lamp lamp", "lamp and so on and so forth"
+    talks = [
+        said_before(owner, best if n < FIRST_FOUND else others, "beside", conversation_id=f"c{n}") for n in range(50)
+    ]
+
+    beside = {each.conversation_id for each in looked(owner, top_k=20).candidates if each.text == "beside"}
+
+    assert len(talks) > len(beside) == FIRST_FOUND
+    assert beside == {f"c{number}" for number in range(FIRST_FOUND)}
+
+
+def test_what_it_brings_is_bounded_however_long_the_conversation_is(owner: Owner) -> None:
+    say(owner, *(turn(f"lamp {n}" if n % 6 == 3 else f"other {n}", angle=0.001 * n) for n in range(800)))
+
+    metrics = {each.technique: each.results for each in looked(owner, angle=0.0, top_k=40).metrics}
+
+    # what found them is among what it brings
+    assert (
+        FIRST_FOUND * (2 * PASSAGE_REACH) < metrics["passage"] <= len(SOURCES) * FIRST_FOUND * (2 * PASSAGE_REACH + 1)
+    )
+
+
+def test_once_the_deadline_has_passed_nothing_is_looked_around(owner: Owner) -> None:
+    talk(owner, 3)
+    query = asked("message")
+    late = recall_context(owner, deadline=Deadline.after(-1))
+
+    none = gather_candidates(
+        owner, query, analyze_query(owner, query, late), [RETRIEVERS["lexical"], RETRIEVERS["passage"]], late
+    )
+
+    assert (none.candidates, none.dropped) == ([], ["lexical", "passage"])
+
+
+@pytest.mark.parametrize(
+    ("techniques", "expected"),
+    [
+        pytest.param(("lexical",), {QUESTION}, id="another retriever is named alone"),
+        pytest.param(("lexical", "passage"), {QUESTION, ANSWER}, id="both are named"),
+        pytest.param(("-passage", "-vector"), {QUESTION}, id="it is switched off"),
+        pytest.param(("-vector",), {QUESTION, ANSWER}, id="nobody asks for it"),
+    ],
+)
+def test_it_runs_unless_others_are_named_or_it_is_switched_off(
+    owner: Owner, techniques: tuple[str, ...], expected: set[str]
+) -> None:
+    said_before(owner, QUESTION, ANSWER)
+
+    bundle = recall_by_words(owner, "lamp", techniques=techniques)
+
+    assert {each.text for each in bundle.results} == expected
+    assert ("passage" in [metric.technique for metric in bundle.metrics]) == (ANSWER in expected)
+
+
+def test_with_meaning_alone_it_is_not_run() -> None:
+    assert PASSAGE in choose_plan().retrievers
+    assert PASSAGE not in choose_plan(["vector"]).retrievers
+    assert PASSAGE in choose_plan(["vector", "passage"]).retrievers
+
+
+def test_questions_of_words_that_nobody_said_look_around_what_meaning_finds(owner: Owner) -> None:
+    say(owner, turn("near", angle=0.1), turn("beside"))
+    query = asked("unheard", angle=0.0)
+
+    both = gathered(owner, query, analyze_query(owner, query, recall_context(owner)), *SOURCES, "passage")
+
+    assert [metric.technique for metric in both.metrics] == ["vector", "passage"]
+    assert {each.text for each in both.candidates} == {"near", "beside"}

@@ -1,0 +1,105 @@
+"""Tests for retractions: retracted items are dropped, items that merely resemble them are kept."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from memory.extraction.work_notes import NoteKind
+from memory.services.resume.items import EPOCH, NOTES, PacketItem, PacketSection
+from memory.services.resume.retract import drop_retracted
+from memory.services.resume.snippets import RECORDED_REASON
+from memory_project.ids import uuid7
+
+
+def make_item(number: int, text: str, note: NoteKind = NoteKind.DECISION) -> PacketItem:
+    """Return an item that was recorded as such, one a day."""
+    at = EPOCH + timedelta(days=number)
+    return PacketItem(
+        section=PacketSection.EVIDENCE,
+        item_type=note.value,
+        text=text,
+        weight=1.0,
+        position=(NOTES, at, number, 0),
+        id=uuid7(),
+        event_time=at,
+        reasons=[RECORDED_REASON],
+    )
+
+
+def kept_texts(*texts: str | PacketItem) -> Sequence[str]:
+    items = [make_item(number, each) if isinstance(each, str) else each for number, each in enumerate(texts)]
+    return [item.text for item in drop_retracted(items)]
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("Buy the blue pump.", "Buy the red one instead of the blue pump."),
+        ("A loan at 3 %.", "A loan at 5 %, in place of 3 %."),
+        ("Order from Fontana.", "Fontana is given up, Brandt delivers sooner."),
+        ("Water for 20 minutes a day.", "Water for 35 minutes a day, it was too dry."),
+        ("Batches of 50,000 rows.", "Batches of 5,000 rows; this replaces 50,000."),
+        ("Alert above 0.5 % of the budget.", "Alert above 0.1 % of the budget instead of 0.5 %."),
+        ("Plant by plan v2.0.", "Plant by plan v2.1 instead of v2.0."),
+        ("Run the script b.sql.", "Run the script a.sql instead of b.sql."),
+        ("Water 1,500 roses.", "Water 2,000 rather than 1,500 roses."),
+        ("Date: let's go with Thursday 11 March 2027.", "Fine, we move to 18 March 2027 and take hall 2."),
+        ("The party is on 2027-03-11.", "We move the party to April 2."),
+        ("The loan is for 12 months.", "Make it 18 months for the loan."),
+    ],
+    ids=[
+        "named",
+        "number",
+        "given up",
+        "another amount",
+        "replaced",
+        "decimals",
+        "versions",
+        "files",
+        "thousands",
+        "moved",
+        "other forms of dates",
+        "made",
+    ],
+)
+def test_a_later_decision_retracts_what_it_undoes(first: str, later: str) -> None:
+    assert kept_texts(first, later) == [later]
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("Order 12 pumps for Bonn.", "Order 14 pumps for Ghent."),
+        ("Paint room 12 in March.", "Paint room 14 in March."),
+        ("Buy the blue pump.", "Do not paint the fence."),
+        ("Buy the red pump instead of the blue pump.", "Buy the blue hose."),
+        ("Plant the roses on 11 March.", "We move the party to 18 March."),
+        ("Order 12 pumps for Bonn.", "Now order 14 pumps for Ghent."),
+        ("The party is on 11 March.", "Move the party to the garden, still on 11 March."),
+        ("Tax at most 0.5 % of it.", "Open the valve by 0.1 instead of 0.5 turns."),
+    ],
+    ids=[
+        "other places",
+        "other rooms",
+        "other things",
+        "nothing undone",
+        "another date of something else",
+        "now elsewhere",
+        "the same date",
+        "the same number of something else",
+    ],
+)
+def test_decisions_about_different_things_are_both_kept(first: str, later: str) -> None:
+    assert kept_texts(first, later) == [first, later]
+
+
+def test_repeats_of_a_retracted_item_are_dropped_too() -> None:
+    agent_item = make_item(0, "I would go for the blue pump.", NoteKind.DECISION)
+    assert kept_texts(agent_item, "Buy the blue pump.", "Forget the blue pump.") == ["Forget the blue pump."]
+
+
+def test_an_open_item_is_kept_until_a_result_resolves_it() -> None:
+    waits = make_item(0, "Waiting for the new spade.", NoteKind.BLOCKER)
+    assert kept_texts(waits, make_item(1, "The new spade has not come yet.", NoteKind.RESULT))[0] == waits.text
+    assert waits.text not in kept_texts(waits, make_item(1, "The new spade has come.", NoteKind.RESULT))

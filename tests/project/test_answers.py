@@ -1,0 +1,75 @@
+"""Answer shapes: the JSON of a row follows from the declared fields."""
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from rest_framework import serializers
+
+from memory.models import Turn
+from memory_project.http.answers import AnswerSerializer
+
+ID = UUID("01890000-0000-7000-8000-000000000001")
+
+
+class Part(AnswerSerializer):
+    name = serializers.CharField()
+
+
+class Whole(AnswerSerializer):
+    id = serializers.UUIDField()
+    parent_id = serializers.UUIDField(allow_null=True)
+    others = serializers.ListField(child=serializers.UUIDField())
+    title = serializers.CharField(source="text")
+    owner = serializers.CharField(source="account.name")
+    first = Part(allow_null=True)
+    parts = Part(many=True)
+    words = serializers.IntegerField()
+    signals = serializers.DictField(required=False)
+
+    @staticmethod
+    def compute_words(row: Any) -> int:
+        return len(row.text.split())
+
+
+ROW = SimpleNamespace(
+    id=ID,
+    parent_id=None,
+    others=[ID],
+    text="two words",
+    account=SimpleNamespace(name="workshop"),
+    first=None,
+    parts=[SimpleNamespace(name="one")],
+)
+
+
+def test_a_row_becomes_the_declared_members() -> None:
+    assert Whole.serialize(ROW) == {
+        "id": str(ID),
+        "parent_id": None,
+        "others": [str(ID)],
+        "title": "two words",
+        "owner": "workshop",
+        "first": None,
+        "parts": [{"name": "one"}],
+        "words": 2,
+    }
+
+
+def test_given_members_replace_those_of_the_row() -> None:
+    answer = Whole.serialize(ROW, {"words": 7, "signals": {"recency": 1.0}})
+
+    assert (answer["words"], answer["signals"]) == (7, {"recency": 1.0})
+
+
+def test_a_given_member_needs_no_attribute() -> None:
+    assert Part.serialize(object(), {"name": "none"}) == {"name": "none"}
+
+
+def test_a_shape_names_the_columns_that_it_reads() -> None:
+    class Shown(AnswerSerializer):
+        id = serializers.UUIDField()
+        content = serializers.CharField(source="text")
+        item_key = serializers.CharField()
+
+    assert Shown.columns_in(Turn) == ["id", "text"]

@@ -1,0 +1,66 @@
+"""Nudges: they reach the broker, and when there is none, nobody waits for it."""
+
+import socket
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+from celery import Celery
+
+from memory_project.worker_notifications import WorkerNotifier
+
+PATIENCE_SECONDS = 60
+NO_WAIT_SECONDS = 4
+"""Who publishes to a broker that refuses is held up for six, and by one that hangs for longer."""
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
+    """Where the broker is said to be: nobody listens there."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host, port = server.getsockname()
+    # Celery prefers the environment's broker to its own
+    monkeypatch.setenv("CELERY_BROKER_URL", f"redis://{host}:{port}/0")
+    return host, port
+
+
+def new_notifier(max_waiting: int = 100) -> WorkerNotifier:
+    return WorkerNotifier(Celery(set_as_current=False), max_waiting=max_waiting)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def notify_often(notifier: WorkerNotifier) -> None:
+    for _ in range(50):
+        notifier.notify("tasks.look", "rows")
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    begun = time.monotonic()
+    call()
+    return time.monotonic() - begun
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("address")
+def test_a_broker_that_refuses_costs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with closing(new_notifier()) as notifier:
+        assert seconds_of(lambda: notifier.notify("tasks.look", "rows")) < NO_WAIT_SECONDS
+
+        wait_until(lambda: "notification for tasks.look lost (OperationalError)" in caplog.text)
+
+
+def test_a_broker_that_hangs_holds_nobody_up(address: tuple[str, int], caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(address) as silent, closing(new_notifier(max_waiting=10)) as notifier:
+        notifier.notify("tasks.look", "rows")
+        silent.settimeout(PATIENCE_SECONDS)
+        with silent.accept()[0]:
+            assert seconds_of(lambda: notify_often(notifier)) < NO_WAIT_SECONDS
+
+    assert "notification for tasks.look dropped: the broker accepts none" in caplog.text
