@@ -13,8 +13,8 @@ from memory.dates import Bound, DateMention, DateUnit, Tense, find_dates
 AT = datetime(2023, 5, 18, 15, 0, tzinfo=UTC)
 
 
-def told(text: str, *, tense: Tense | None = None) -> list[tuple[str, str, str]]:
-    """What was matched, and the first and last day (the last is not in the span)."""
+def found_dates(text: str, *, tense: Tense | None = None) -> list[tuple[str, str, str]]:
+    """Return what was matched, and the first and last day (the last is not in the range)."""
     found = find_dates(text, at=AT, tense=tense)
     return [(text[dated.begin : dated.stop], f"{dated.start:%Y-%m-%d}", f"{dated.end:%Y-%m-%d}") for dated in found]
 
@@ -66,7 +66,7 @@ def only(text: str, *, tense: Tense | None = None) -> DateMention:
     ],
 )
 def test_a_date_that_says_enough_is_resolved_without_a_tense(text: str, start: str, end: str) -> None:
-    assert told(text) == [(text, start, end)]
+    assert found_dates(text) == [(text, start, end)]
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_a_date_that_says_enough_is_resolved_without_a_tense(text: str, start: s
     ],
 )
 def test_a_date_without_a_year_lies_where_the_tense_says(text: str, past: str, future: str) -> None:
-    assert told(text) == []
-    assert told(text, tense=Tense.PAST)[0][1] == past
-    assert told(text, tense=Tense.FUTURE)[0][1] == future
+    assert found_dates(text) == []
+    assert found_dates(text, tense=Tense.PAST)[0][1] == past
+    assert found_dates(text, tense=Tense.FUTURE)[0][1] == future
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_date_without_a_year_lies_where_the_tense_says(text: str, past: str, f
     ],
 )
 def test_what_may_be_no_date_or_two_is_none(text: str) -> None:
-    assert told(text, tense=Tense.PAST) == []
+    assert found_dates(text, tense=Tense.PAST) == []
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_the_preposition_says_how_the_span_is_meant(text: str, bound: Bound, sta
 
 
 def test_how_long_something_took_is_no_day_to_come() -> None:
-    assert told("I finished it in two days", tense=Tense.PAST) == []
-    assert told("We leave in two days", tense=Tense.FUTURE) == [("in two days", "2023-05-20", "2023-05-21")]
+    assert found_dates("I finished it in two days", tense=Tense.PAST) == []
+    assert found_dates("We leave in two days", tense=Tense.FUTURE) == [("in two days", "2023-05-20", "2023-05-21")]
 
 
 def test_days_begin_at_midnight_where_the_text_was_said() -> None:
@@ -158,14 +158,14 @@ def test_days_begin_at_midnight_where_the_text_was_said() -> None:
         ("from 2015 to 2019", "from 2015 to 2019"),
     ],
 )
-def test_a_date_can_be_told_without_its_reference(text: str, words: str) -> None:
+def test_a_date_has_a_phrase_without_its_reference(text: str, words: str) -> None:
     assert only(text).words == words
 
 
 def test_several_dates_come_in_the_order_of_the_text() -> None:
     text = "Last month I was away, and since 3 May 2023 I am back."
 
-    assert [match for match, *_ in told(text)] == ["Last month", "since 3 May 2023"]
+    assert [match for match, *_ in found_dates(text)] == ["Last month", "since 3 May 2023"]
 
 
 @pytest.mark.parametrize("at", [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, tzinfo=UTC)])

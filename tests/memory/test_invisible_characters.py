@@ -1,4 +1,4 @@
-"""What nobody sees: which characters it is, and that all who drop or escape it mean the same."""
+"""Invisible characters: the list, and that all code that drops or escapes them uses it."""
 
 import unicodedata
 
@@ -28,7 +28,7 @@ def test_joiners_stay_where_scripts_and_emoji_need_them(text: str) -> None:
     assert clean_line(text) == text
 
 
-def test_no_letter_and_no_white_space_is_unseen() -> None:
+def test_no_letter_and_no_white_space_is_invisible() -> None:
     for point in INVISIBLE_CODE_POINTS:
         assert not chr(point).isspace()
         assert unicodedata.category(chr(point)) in {"Cc", "Cf", "Cn", "Mn"} or "FILLER" in unicodedata.name(chr(point))

@@ -1,4 +1,4 @@
-"""Secrets in texts that are kept for others to read."""
+"""Secrets in stored texts that others may read."""
 
 import json
 import time
@@ -176,7 +176,7 @@ def test_what_stands_under_the_name_of_a_secret_is_masked_and_names_are_looked_a
      "sshpass ", "ldap", "password ", "token\n", "login password ", "--", "--a-", "?key=", ",a", "&a=", "token=,a",
      "passphrase is ", "Zq7X", "a/", "$1$", "://a7", "1:", "M", "hooks.slack.com/a/", "token > ", "-token "],
 )  # fmt: skip
-def test_the_time_grows_with_the_text_and_not_faster_whoever_wrote_it(piece: str) -> None:
+def test_the_time_grows_linearly_with_any_text(piece: str) -> None:
     short, long = (piece * (characters // len(piece)) for characters in (6_000, 24_000))
 
     # the best of five, in turn: other processes are at work as well, now more, now less
@@ -186,7 +186,7 @@ def test_the_time_grows_with_the_text_and_not_faster_whoever_wrote_it(piece: str
 
 
 def seconds_of(text: str) -> float:
-    """Of processor time."""
+    """Return processor time."""
     begun = time.process_time()
     redact(text)
     return time.process_time() - begun

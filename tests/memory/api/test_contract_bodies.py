@@ -49,8 +49,8 @@ def test_every_unknown_field_is_named_with_what_is_allowed(api: ServiceClient) -
     refused = api.post("/agents", {"agent_id": "planner", "colour": "red", "descripton": "Plans."})
 
     assert refused.json()["errors"] == {
-        "colour": ['There is no field "colour" here. Allowed: agent_id, description.'],
-        "descripton": ['There is no field "descripton" here. Did you mean "description"?'],
+        "colour": ['"colour" is not a field here. Allowed: agent_id, description.'],
+        "descripton": ['"descripton" is not a field here. Did you mean "description"?'],
     }
 
 

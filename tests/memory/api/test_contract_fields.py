@@ -29,6 +29,12 @@ class Shape(StrictSerializer):
     wanted = Flag(required=False)
 
 
+def test_a_field_that_others_call_text_is_suggested(api: ServiceClient) -> None:
+    refused = api.post("/facts", {"text": "The boiler is out."})
+
+    assert refused.json()["errors"]["text"][0].startswith('"text" is not a field here. Did you mean "claim"? Allowed: ')
+
+
 @pytest.mark.parametrize("given", ["3", "１", True, False, 2.5, 1e300, [], {}, None, 0, 201, 10**30])
 def test_what_is_no_whole_number_in_range_is_refused(given: object) -> None:
     assert not Shape(data={"top_k": given}).is_valid()

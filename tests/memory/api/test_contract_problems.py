@@ -47,7 +47,7 @@ def test_a_query_that_is_not_utf_8_is_refused(api: ServiceClient, query: str) ->
 
 def test_a_parameter_that_is_not_taken_is_named(api: ServiceClient) -> None:
     assert api.get("/agents?colour=red").json()["errors"] == {
-        "colour": ['There is no query parameter "colour" here. Allowed: cursor, page_size.']
+        "colour": ['"colour" is not a query parameter here. Allowed: cursor, page_size.']
     }
 
 

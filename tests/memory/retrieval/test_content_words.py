@@ -1,4 +1,4 @@
-"""Which words of a question say what it asks for: no stop words of the account's language; and which say about whom."""
+"""Content terms of a question, without stop words of the account's language, and its subjects."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 
 def content_of(owner: Owner, text: str, **asked: Any) -> set[str]:
-    """The terms that are content, without the account's prefix."""
+    """Return the content terms without the account's prefix."""
     return {term.lexeme[6:] for term in analysis_for(owner, text, **asked).terms if term.is_content}
 
 
@@ -58,9 +58,7 @@ def test_stop_words_of_the_accounts_language_are_no_content(
         pytest.param(["Painting"], {"paint"}, id="one with the same stem"),
     ],
 )
-def test_whom_a_question_is_about_is_content_and_told_from_the_rest(
-    owner: Owner, subjects: list[str], told: set[str]
-) -> None:
+def test_subjects_are_content_terms_of_their_own(owner: Owner, subjects: list[str], told: set[str]) -> None:
     text = "What does Ana Okafor paint?"
     store(owner, draft(text))
 
@@ -99,7 +97,7 @@ def test_stop_words_are_those_of_the_account_and_of_no_other(account: Account, o
 
 
 def test_a_question_without_blanks_is_read_as_fast_as_another(owner: Owner) -> None:
-    """The parser takes the square of what a run is long: this one would take it minutes."""
+    """The parser's time grows with the square of a run of characters: this one would take it minutes."""
     run = "a@1" * (MAX_QUERY_CHARACTERS // 3)
     store(owner, draft("a 1"))
 

@@ -1,4 +1,4 @@
-"""Search in entities: by meaning and by words, behind the walls of knowledge."""
+"""Search in entities: by meaning and by words, with tenant isolation."""
 
 from dataclasses import replace
 from typing import Any

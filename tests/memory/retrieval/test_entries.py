@@ -1,6 +1,6 @@
-"""Search in contexts: by meaning and by words, in those contexts that the owner may read.
+"""Search in contexts: by meaning and by words, in contexts that the owner may read.
 
-Clients find by recalls (`find_entries`), staff by the search of one kind (`search_entries`): behind the same wall.
+Clients search by recalls (`find_entries`), staff in one kind (`search_entries`), with the same isolation.
 """
 
 from dataclasses import replace
@@ -31,7 +31,7 @@ def context(owner: Owner) -> PersistentContext:
 
 
 def found_by(owner: Owner, *contexts: PersistentContext, angle: float | None = 0.0, text: str = "leak") -> set[str]:
-    """What clients find, which is what staff find."""
+    """Return what clients find, and check that staff find the same."""
     ids = [context.id for context in contexts]
     own = None if angle is None else ClientVector(model=MODEL, vector=direction(angle))
     recalled = find_entries(owner, EntryQuestion(text=text, own=own, contexts=ids), now=NOW)
@@ -62,7 +62,7 @@ def test_a_hit_is_all_that_is_known_of_its_entry(owner: Owner, context: Persiste
     assert (hit.content, hit.content_version, hit.similarity) == ("Repair the roof", 1, None)
 
 
-def test_a_search_may_be_narrowed_to_contexts(owner: Owner, context: PersistentContext) -> None:
+def test_a_search_may_be_limited_to_contexts(owner: Owner, context: PersistentContext) -> None:
     other, third = context_of(owner, "other"), context_of(owner, "third")
     for place, text in ((context, "here"), (other, "there"), (third, "elsewhere")):
         keep(owner, place, entry(f"{text}: with a vector", angle=0.1), entry(f"{text}: a leak"))

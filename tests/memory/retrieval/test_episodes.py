@@ -1,4 +1,4 @@
-"""Episodic search: by meaning, ordered by similarity; by words where there is no vector; behind the owner's wall."""
+"""Episodic search: by meaning, ordered by similarity; by words without a vector; with tenant isolation."""
 
 from dataclasses import replace
 from datetime import timedelta

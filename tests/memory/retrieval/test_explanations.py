@@ -1,4 +1,4 @@
-"""What a result says for itself: signals from which its score follows, reasons in one order."""
+"""Explanations of a result: signals from which its score follows, and reasons in one order."""
 
 import math
 from dataclasses import replace
@@ -28,8 +28,8 @@ FOUND = {"bm25", "similarity", "hops", "relevance", "content", "gist"}
 
 
 @pytest.fixture
-def told(owner: Owner) -> Owner:
-    """An owner with memories of many kinds about one thing, and a goal that some are linked to."""
+def story_owner(owner: Owner) -> Owner:
+    """An owner with memories of many kinds about one subject, and a goal that some are linked to."""
     drafts = [turn("The boiler leaks.", role="user"), turn("The boiler is old.", role="assistant"), turn("Well then.")]
     stored = say(owner, *drafts, now=NOW - timedelta(days=3))
     store(owner, draft("They spoke of the boiler.", conversation_id="c2"))
@@ -62,9 +62,9 @@ def ranked_sum(candidate: Candidate) -> float:
     "techniques", [pytest.param(BY_WORDS, id="scorers"), pytest.param(("lexical", "pinned"), id="selectors, too")]
 )
 def test_a_score_is_its_relevance_times_all_factors_in_its_signals(
-    told: Owner, techniques: tuple[str, ...], fusion: str
+    story_owner: Owner, techniques: tuple[str, ...], fusion: str
 ) -> None:
-    found = explain(told, fusion, techniques=techniques)
+    found = explain(story_owner, fusion, techniques=techniques)
 
     assert len(found) == 7
     assert found == sorted(found, key=lambda each: -each.score)
@@ -75,8 +75,8 @@ def test_a_score_is_its_relevance_times_all_factors_in_its_signals(
         assert each.score == pytest.approx(each.signals["relevance"] * math.prod(factors), rel=1e-12)
 
 
-def test_a_relevance_is_e_to_half_the_distance_from_the_best_sum_of_ranked_signals(told: Owner) -> None:
-    found = explain(told)
+def test_a_relevance_is_e_to_half_the_distance_from_the_best_sum_of_ranked_signals(story_owner: Owner) -> None:
+    found = explain(story_owner)
 
     best = max(map(ranked_sum, found))
     assert max(each.signals["relevance"] for each in found) == 1
@@ -88,24 +88,26 @@ def test_a_relevance_is_e_to_half_the_distance_from_the_best_sum_of_ranked_signa
 
 
 @pytest.mark.parametrize("fusion", ["standardized", "rrf"])
-def test_other_fusions_weigh_no_signals(told: Owner, fusion: str) -> None:
-    assert not any(name.startswith(SIGNAL_PREFIX) for each in explain(told, fusion) for name in each.signals)
+def test_other_fusions_weigh_no_signals(story_owner: Owner, fusion: str) -> None:
+    assert not any(
+        name.startswith(SIGNAL_PREFIX) for each in explain(story_owner, fusion) for name in each.signals
+    )
 
 
-def test_every_scorer_that_had_something_to_say_is_in_the_signals(told: Owner) -> None:
-    said = {name for each in explain(told) for name in each.signals}
+def test_every_scorer_that_had_something_to_say_is_in_the_signals(story_owner: Owner) -> None:
+    said = {name for each in explain(story_owner) for name in each.signals}
 
     # nothing is named, and the time asked about is over
     assert set(SCORERS) - said == {"relationship", "temporal_context"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in SCORERS])
-def test_a_scorer_that_is_switched_off_says_nothing(told: Owner, name: str) -> None:
-    assert not any(name in each.signals for each in explain(told, f"-{name}"))
+def test_a_scorer_that_is_switched_off_says_nothing(story_owner: Owner, name: str) -> None:
+    assert not any(name in each.signals for each in explain(story_owner, f"-{name}"))
 
 
-def test_reasons_are_told_in_one_order_and_quote_no_memory(told: Owner) -> None:
-    reasons = {(each.kind, each.text): each.reasons for each in explain(told)}
+def test_reasons_have_one_order_and_quote_no_memory(story_owner: Owner) -> None:
+    reasons = {(each.kind, each.text): each.reasons for each in explain(story_owner)}
 
     assert reasons[Kind.TURN, "The boiler leaks."] == [
         "shares words with the question",
@@ -125,15 +127,15 @@ def test_reasons_are_told_in_one_order_and_quote_no_memory(told: Owner) -> None:
     ]
 
 
-def test_the_same_question_is_answered_alike(told: Owner) -> None:
-    once, again = explain(told), explain(told)
+def test_the_same_question_is_answered_alike(story_owner: Owner) -> None:
+    once, again = explain(story_owner), explain(story_owner)
 
     assert [(each.id, each.score, each.reasons) for each in once] == [
         (each.id, each.score, each.reasons) for each in again
     ]
 
 
-def test_with_a_user_what_is_linked_to_the_users_knowledge_is_told_so(owner: Owner) -> None:
+def test_with_a_user_links_to_the_users_knowledge_are_a_reason(owner: Owner) -> None:
     own = know(replace(owner, user_id="ana"), "Ana has a boiler.")
     link(node := learn(owner, "Empty the boiler first."), own, "ABOUT")
 

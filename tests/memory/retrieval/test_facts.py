@@ -1,4 +1,4 @@
-"""Search in facts: by meaning and by words, among those that are true at a time, as they were believed at a time."""
+"""Search in facts: by meaning and by words, true at a time and as believed at a time."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Long texts: candidates have the beginning of theirs, results the whole."""
+"""Long texts: candidates have the beginning, results the full text."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_texts_that_differ_behind_the_beginning_stay_apart(owner: Owner) -> None
     assert {each.text[-3:] for each in ask(owner).results} == {"one", "two"}
 
 
-def test_the_longest_claims_are_told_whole_as_they_were_believed_then(owner: Owner) -> None:
+def test_the_longest_claims_are_returned_whole_as_they_were_believed_then(owner: Owner) -> None:
     then, now = (f"boiler {word}".ljust(MAX_CLAIM_CHARACTERS, "x") for word in ("then", "now"))
     fact = know(owner, then, now=day(-9))
     correct_fact(owner, fact.id, changes={"claim": now}, embedded=NOTHING, now=day(-2))
@@ -73,7 +73,7 @@ def test_the_longest_claims_are_told_whole_as_they_were_believed_then(owner: Own
     assert [each.text for each in ask(owner).results] == [now]
 
 
-def test_a_long_question_is_not_told_to_who_asks_it(owner: Owner) -> None:
+def test_a_long_question_is_not_its_own_answer(owner: Owner) -> None:
     say(owner, turn(LONG))
 
     assert ask(owner, text=LONG, conversation_id="c1", skips_question=True).results == []

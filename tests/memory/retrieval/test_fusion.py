@@ -1,4 +1,4 @@
-"""Fusion: one relevance out of what words and meaning say, finite whatever they say."""
+"""Fusion: one finite relevance out of words and meaning, whatever they are."""
 
 import math
 from collections.abc import Sequence
@@ -148,7 +148,7 @@ def test_where_words_are_the_same_meaning_decides(fuse: Fusion, meaning: list[fl
 
 
 def order(scores: list[float], values: list[float]) -> list[float]:
-    """The values in the order of their scores."""
+    """Return the values in the order of their scores."""
     return [value for _, value in sorted(zip(scores, values, strict=True))]
 
 
@@ -187,7 +187,7 @@ def test_a_factor_moves_a_candidate_as_far_at_the_top_as_below() -> None:
     ],
 )
 @pytest.mark.parametrize("fuse", ALL)
-def test_the_ways_in_which_it_was_found_are_told(fuse: Fusion, fields: dict[str, Any], reasons: list[str]) -> None:
+def test_reasons_name_the_ways_in_which_it_was_found(fuse: Fusion, fields: dict[str, Any], reasons: list[str]) -> None:
     candidate = found(1, **{"bm25": 0.0, "similarity": 0.0} | fields)
 
     fuse([candidate, found(2, bm25=0.0, similarity=0.8)], asking())

@@ -1,4 +1,4 @@
-"""Candidates of all retrievers out of one statement: what filters let through, what each says, what came too late."""
+"""Candidates of all retrievers from one statement: filters, columns, metrics, deadline."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,7 +38,7 @@ EVER = asked(windows=[ALWAYS])
 
 
 def everything(owner: Owner, **fields: Any) -> set[str]:
-    """All that filters let through."""
+    """Return all that filters let through."""
     return found(owner, replace(EVER, **fields), NO_ANALYSIS, "temporal")
 
 
@@ -74,7 +74,7 @@ def test_what_one_way_found_is_scored_by_words_and_by_meaning(owner: Owner) -> N
     assert only.similarity == pytest.approx(0.5403, abs=1e-3)
 
 
-def test_candidates_tell_what_they_are(owner: Owner) -> None:
+def test_candidates_have_the_columns_of_their_kind(owner: Owner) -> None:
     [said] = say(owner, turn("We moved.")).turns
     Turn._base_manager.filter(pk=said.pk).update(name="Ana")
     fact = know(owner, confidence=0.7, valid_to=day(9))
@@ -88,7 +88,7 @@ def test_candidates_tell_what_they_are(owner: Owner) -> None:
     assert (known.valid_from, known.valid_to, known.index) == (None, day(9), None)
 
 
-def test_metrics_tell_what_each_retriever_brought(owner: Owner) -> None:
+def test_metrics_count_what_each_retriever_found(owner: Owner) -> None:
     for number in range(3):
         node(owner, f"boiler {number}", pinned=number == 0)
     query = asked("boiler")
@@ -99,7 +99,7 @@ def test_metrics_tell_what_each_retriever_brought(owner: Owner) -> None:
     assert all(metric.took_ms >= 0 for metric in metrics)
 
 
-def test_nothing_found_still_tells_its_metrics(owner: Owner) -> None:
+def test_retrievers_that_find_nothing_have_metrics(owner: Owner) -> None:
     none = gathered(owner, EVER, NO_ANALYSIS, "temporal", "pinned")
 
     assert (none.candidates, none.dropped) == ([], [])
@@ -178,7 +178,7 @@ def test_facts_are_those_that_are_true_now(owner: Owner) -> None:
     assert everything(owner) == {"It is so."}
 
 
-def test_facts_may_be_asked_for_as_they_were_true_at_another_moment(owner: Owner) -> None:
+def test_facts_may_be_asked_for_as_they_were_true_at_another_time(owner: Owner) -> None:
     know(owner, "It is so.", valid_from=day(-1))
     know(owner, "It was so.", valid_to=NOW)
     know(owner, "It will be so.", valid_from=day(1))
@@ -188,7 +188,7 @@ def test_facts_may_be_asked_for_as_they_were_true_at_another_moment(owner: Owner
     assert everything(owner, as_of=day(9)) == {"It is so.", "It will be so.", "no fact"}
 
 
-def test_facts_may_be_asked_for_as_they_were_believed_at_another_moment(owner: Owner) -> None:
+def test_facts_may_be_asked_for_as_they_were_believed_at_another_time(owner: Owner) -> None:
     fact = know(owner, "Ana lives in Berlin.", confidence=0.6, now=day(-9))
     changes = {"claim": "Ana lives in Lisbon.", "confidence": 0.9}
     correct_fact(owner, fact.id, changes=changes, embedded=NOTHING, now=day(-1))

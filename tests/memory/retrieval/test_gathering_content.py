@@ -1,4 +1,4 @@
-"""What every candidate says of a question's content and of its gist, computed by hand over a few memories."""
+"""Scores of candidates for the content of a question and for its gist, computed by hand over a few memories."""
 
 from dataclasses import replace
 from math import log
@@ -27,13 +27,13 @@ IN_BOTH = log(1 + 0.5 / 2.5)
 
 
 def candidates_of(owner: Owner, query: Query, *names: str) -> dict[str, Candidate]:
-    """By text; by words alone unless retrievers are named."""
+    """Return candidates by text, found by words alone unless retrievers are named."""
     analysis = analyze_query(owner, query, recall_context(owner))
     return {each.text: each for each in gathered(owner, query, analysis, *(names or ("lexical",))).candidates}
 
 
 def keep(owner: Owner, *texts: str) -> list[Memory]:
-    """Memories that are equally long, as statistics have it."""
+    """Store memories of equal length, as far as statistics go."""
     return [node(owner, text, token_count=4) for text in texts]
 
 
@@ -102,7 +102,7 @@ def test_each_phrase_that_it_holds_makes_all_of_its_words_count_once_more(
         assert (told.bm25, told.content, told.naming) == pytest.approx((2 * once, 2 * once, once))
 
 
-def test_held_tells_the_terms_that_stand_in_it(owner: Owner) -> None:
+def test_held_has_the_bits_of_the_terms_in_the_text(owner: Owner) -> None:
     keep(owner, "a green lamp", "the cellar lamp", "green green cellar")
     query = asked("Is the green lamp in the cellar?")
     analysis = analyze_query(owner, query, recall_context(owner))
@@ -163,7 +163,7 @@ def test_gist_is_the_similarity_to_the_gist_beside_that_to_the_text(
     assert (said.similarity, said.gist) == pytest.approx((similarity, gist), abs=1e-3)
 
 
-def test_without_a_gist_none_is_told(owner: Owner) -> None:
+def test_without_a_gist_its_similarity_is_none(owner: Owner) -> None:
     say(owner, turn("said", angle=0.0))
 
     said = candidates_of(owner, asked(angle=0.3), "vector")["said"]
@@ -179,7 +179,7 @@ def test_what_has_no_vector_has_neither_similarity_nor_gist(owner: Owner) -> Non
     assert (said["pinned"].id, said["pinned"].similarity, said["pinned"].gist) == (pinned.id, None, None)
 
 
-def test_a_vector_of_another_model_tells_nothing_of_the_gist(owner: Owner) -> None:
+def test_a_vector_of_another_model_has_no_similarity_to_the_gist(owner: Owner) -> None:
     pinned = node(owner, "pinned", pinned=True)
     insert_vectors(owner.account_id, model=f"not {MODEL}", vectors=[(pinned.id, direction(0.0))])
 

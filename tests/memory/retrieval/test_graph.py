@@ -1,4 +1,4 @@
-"""Walks over links: what they reach, what they leave out, how they are bounded; and a naive walk that they equal."""
+"""Walks over links: reach, visibility, bounds, and equality with a naive walk."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ def labels(graph: Graph) -> list[str]:
     return [found.label for found in graph.nodes]
 
 
-def test_a_walk_goes_in_both_directions_as_deep_as_it_is_told(owner: Owner) -> None:
+def test_a_walk_goes_in_both_directions_to_the_given_depth(owner: Owner) -> None:
     a, b, c, d = (node(owner, text) for text in "abcd")
     links = [link(b, a), link(b, c), link(d, c)]
 
@@ -50,7 +50,7 @@ def test_a_walk_goes_in_both_directions_as_deep_as_it_is_told(owner: Owner) -> N
     assert labels(walk(owner, a, depth=3)) == ["a", "b", "c", "d"]
 
 
-def test_nodes_and_edges_tell_what_they_are(owner: Owner) -> None:
+def test_nodes_and_edges_describe_memories_and_links(owner: Owner) -> None:
     ana = entity(owner, "Ana", type="person", salience=0.9)
     said = node(owner, "x" * 300, kind=Kind.GOAL, conversation_id="c1", channel="_global")
     related = link(said, ana, "ABOUT", 0.25, since="May")
@@ -77,7 +77,7 @@ def test_a_ring_is_walked_once(owner: Owner) -> None:
     assert len(found.edges) == 3
 
 
-def test_links_between_nodes_of_the_last_level_are_told_too(owner: Owner) -> None:
+def test_links_between_nodes_of_the_last_level_are_returned_too(owner: Owner) -> None:
     a, b, c = (node(owner, text) for text in "abc")
     for one, other in ((a, b), (a, c), (b, c)):
         link(one, other)
@@ -93,7 +93,7 @@ def test_within_a_level_the_most_salient_come_first(owner: Owner) -> None:
     assert labels(walk(owner, hub)) == ["hub", "strong", "weak", "dull"]
 
 
-def test_types_narrow_what_is_walked_and_told(owner: Owner) -> None:
+def test_types_limit_what_is_walked_and_returned(owner: Owner) -> None:
     a, b, c = (node(owner, text) for text in "abc")
     for one, other, type_ in ((a, b, "KNOWS"), (a, b, "PART_OF"), (b, c, "PART_OF")):
         link(one, other, type_)
@@ -119,7 +119,9 @@ def test_types_narrow_what_is_walked_and_told(owner: Owner) -> None:
     ],
     ids=str,
 )
-def test_what_the_owner_does_not_see_is_neither_told_nor_walked_through(owner: Owner, hidden: dict[str, Any]) -> None:
+def test_what_the_owner_does_not_see_is_neither_returned_nor_walked_through(
+    owner: Owner, hidden: dict[str, Any]
+) -> None:
     Participant.objects.create(account_id=owner.account_id, agent_id="colleague", conversation_id="theirs")
     a, b, c = node(owner, "a"), node(owner, "b", **hidden), node(owner, "c")
     link(a, b)
@@ -176,7 +178,7 @@ def test_facts_that_are_not_true_now_are_left_out_unless_the_walk_begins_there(o
     assert labels(walk(owner, past)) == ["past", "ana"]
 
 
-def test_what_cannot_be_seen_is_no_place_to_begin_at(owner: Owner, stranger: Account) -> None:
+def test_a_walk_cannot_start_at_an_invisible_memory(owner: Owner, stranger: Account) -> None:
     mine = node(owner, "mine")
     theirs = node(Owner(account_id=stranger.id, agent_id="assistant"), "theirs")
     hidden = [theirs.id, node(owner, "gone", archived=True).id, uuid4()]
@@ -235,7 +237,7 @@ def test_a_graph_begins_at_no_more_memories_than_it_may_have(owner: Owner) -> No
         walk(owner, node(owner), node(owner), bounds=WalkBounds(nodes=1))
 
 
-def test_of_too_many_edges_the_weightiest_are_told(owner: Owner) -> None:
+def test_of_too_many_edges_those_with_the_greatest_weights_are_returned(owner: Owner) -> None:
     a, b = node(owner, "a"), node(owner, "b")
     for number in range(11):
         link(a, b, f"TYPE_{number}", weight=number / 10)
@@ -306,7 +308,7 @@ Step = tuple[UUID, UUID, float, str, UUID]
 def walk_naively(
     links: Collection[Step], nodes: dict[UUID, float], starts: Sequence[UUID], depth: int, bounds: WalkBounds
 ) -> list[list[UUID]]:
-    """The levels, breadth first, among nodes with their salience."""
+    """Return the levels of a breadth-first walk among nodes with their salience."""
     seen = set(starts)
     levels = [sorted(seen, key=lambda each: (-nodes[each], each))]
     for _step in range(depth):

@@ -1,4 +1,4 @@
-"""Walks among 100,000 links from a hub of 10,000 neighbours: bounded in what they answer, and in what they read."""
+"""Walks among 100,000 links from a hub of 10,000 neighbours: bounded in what they return and in what they read."""
 
 from uuid import UUID
 

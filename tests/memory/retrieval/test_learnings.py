@@ -1,4 +1,4 @@
-"""Search in learnings: by meaning and by words, behind the team's wall, with what the votes say."""
+"""Search in learnings: by meaning and by words, within teams, with their votes."""
 
 from dataclasses import replace
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""BM25 in the database against the formula: by hand for a few rows, by a plain loop for many; and which terms count."""
+"""BM25 in the database against the formula, by hand and by a plain loop, and the terms that count."""
 
 from math import log
 
@@ -143,7 +143,7 @@ def test_phrases_that_no_memory_holds_change_nothing(owner: Owner, phrase: str) 
         pytest.param({"pump": 9, "seal": MAX_SCORED + 1}, [], id="a rare one"),
     ],
 )
-def test_who_asks_for_nothing_but_common_words_is_told_so(
+def test_a_question_of_common_words_alone_is_reported_as_degraded(
     owner: Owner, counts: dict[str, int], degraded: list[str]
 ) -> None:
     store(owner, draft("pump seal"))

@@ -1,4 +1,4 @@
-"""The links among the best candidates, what a question names, and open goals."""
+"""Links among the best candidates, named entities and open goals."""
 
 from uuid import uuid4
 

@@ -1,4 +1,4 @@
-"""Packing (B2): what goes into so many tokens, in which order, and that it is never more."""
+"""Packing (B2): what fits into a number of tokens, in which order, and never more."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ HEAD, GAP = 10, 2
 
 @dataclass
 class Costs:
-    """Prices that keep a record of the lines that were counted."""
+    """Costs that record the lines that were counted."""
 
     counted: list[Candidate] = field(default_factory=list)
 
@@ -50,7 +50,7 @@ def price(notes: Sequence[Candidate]) -> int:
 
 
 def said(index: int, length: int = 5, *, conversation_id: str = "c1") -> Candidate:
-    """A turn whose id tells its conversation and index."""
+    """Return a turn whose id is made of its conversation and index."""
     number = index + 1 + 1_000 * int(conversation_id[1:])
     return found(number, "x" * length, index=index, conversation_id=conversation_id)
 

@@ -1,4 +1,4 @@
-"""The last stages of the pipeline: another order by a reranker, selectors in turn, and room for what is pinned."""
+"""The last stages of the pipeline: reranker, selectors in turn, and room for pinned memories."""
 
 from uuid import UUID
 
@@ -53,7 +53,7 @@ def test_the_reranker_puts_the_best_in_its_order_and_leaves_the_rest_behind_them
     assert order == [*first, MAX_RERANKED + 1, MAX_RERANKED + 2]
 
 
-def test_scores_stay_in_the_new_order_and_the_reranker_s_own_are_told(reranker_server: RerankerServer) -> None:
+def test_scores_stay_in_the_new_order_and_the_rerankers_own_are_signals(reranker_server: RerankerServer) -> None:
     candidates = [found(1, "nothing", score=0.9), found(2, "the archive", score=0.5)]
     run = run_of()
 
@@ -159,7 +159,7 @@ def test_of_equals_the_newer_and_then_the_greater_id_comes_first() -> None:
 
 
 def superseded_in_another_conversation() -> list[Candidate]:
-    """Ten of one conversation; the tenth supersedes the eleventh, which is of another and as good."""
+    """Return ten of one conversation; the tenth supersedes the eleventh, which is from another one and as good."""
     own = [found(at, score=1 - at / 1_000, conversation_id="c1", kind=Kind.FACT, status="active") for at in range(10)]
     return [*own, found(10, score=0.98, conversation_id="c2", kind=Kind.FACT, status="superseded")]
 

@@ -1,4 +1,4 @@
-"""What is known before anything is searched, field by field, out of one statement."""
+"""Query analysis, field by field, from one statement."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -40,13 +40,13 @@ def analyze(owner: Owner, query: Query) -> QueryAnalysis:
 
 
 def terms_of(owner: Owner, query: Query) -> dict[str, int]:
-    """The words of the question without the account's prefix, and in how many memories they are."""
+    """Return the words of the question without the account's prefix, with the number of memories that hold them."""
     prefix = str(owner.account_id)[-6:]
     return {term.lexeme.removeprefix(prefix): term.docs for term in analyze(owner, query).terms}
 
 
 def resumed(owner: Owner, *ids: str) -> None:
-    """Conversations, each of which resumes the next; nobody takes part in them."""
+    """Create conversations, each of which resumes the next; nobody takes part in them."""
     for conversation_id, former in zip(ids, [*ids[1:], ""], strict=True):
         Conversation.objects.create(
             account_id=owner.account_id, conversation_id=conversation_id, continues=former, started_at=NOW

@@ -1,4 +1,4 @@
-"""Ranking by weights of signals: a relevance that its parts explain, whatever the weights and in whatever order."""
+"""Ranking by weights of signals: a relevance that its parts explain, for any weights in any order."""
 
 import json
 import math
@@ -33,7 +33,7 @@ NOTHING = Weights(turns={}, others={})
 
 
 def weights(turns: Mapping[str, float] | None = None, **others: float) -> Weights:
-    """The same for turns as for all else, unless turns have their own."""
+    """Return weights that are the same for turns and other kinds, unless turns have their own."""
     return Weights(turns=others if turns is None else turns, others=others)
 
 
@@ -88,7 +88,7 @@ def test_turns_have_weights_of_their_own() -> None:
     assert scores == pytest.approx([1, math.exp(-0.5)])
 
 
-def test_parts_are_weight_times_signal_and_those_of_nothing_are_not_told() -> None:
+def test_parts_are_weight_times_signal_and_zeros_are_left_out() -> None:
     best, worst = turn(1, text="well", bm25=4.0, token_count=0), turn(5, text="wow", bm25=0.0, token_count=6)
 
     ranked(weights(words=0.5, length=2.0, reacts=9.0), best, worst)
@@ -110,7 +110,7 @@ def test_one_candidate_is_the_best_there_is(by: Weights) -> None:
     assert ranked(by, other(1, similarity=None, bm25=0.0)) == [1]
 
 
-def test_what_retrievers_say_of_it_is_told_beside() -> None:
+def test_scores_of_retrievers_are_signals_too() -> None:
     near, far = turn(1, similarity=0.9, bm25=0.0, ways={"vector"}), turn(5, similarity=0.1, hops=2)
 
     ranked(weights(words=1.0), near, far)
@@ -121,7 +121,7 @@ def test_what_retrievers_say_of_it_is_told_beside() -> None:
     assert SHARES_WORDS in far.reasons
 
 
-def test_what_content_and_gist_say_is_told_beside() -> None:
+def test_content_and_gist_are_signals_too() -> None:
     said, plain = turn(1, speaker="Ana", content=3.0, naming=1.0, gist=0.25), other(2, content=1.0, gist=0.5)
 
     ranked(NOTHING, said, plain, subjects=["Ana"])
@@ -131,7 +131,7 @@ def test_what_content_and_gist_say_is_told_beside() -> None:
     assert "gist" not in plain.signals
 
 
-def test_a_gist_that_counted_for_nothing_is_not_told() -> None:
+def test_a_gist_that_did_not_count_is_no_signal() -> None:
     said = turn(1, speaker="Ana", content=3.0, naming=1.0, gist=0.25)
 
     ranked(NOTHING, said, subjects=["Redis"])
@@ -147,7 +147,7 @@ def test_a_gist_that_counted_for_nothing_is_not_told() -> None:
         pytest.param(["Redis"], [True, False, True, False], id="to the text otherwise"),
     ],
 )
-def test_near_in_meaning_is_said_of_what_meaning_was_compared_by(subjects: list[str], near: list[bool]) -> None:
+def test_close_in_meaning_refers_to_the_similarity_that_was_compared(subjects: list[str], near: list[bool]) -> None:
     # of the text's similarities the mean is 0.5, and so it is with those of the gist in place of the turns'
     like: dict[str, Any] = {"similarity": 0.8, "gist": 0.2, "ways": {"vector"}, "bm25": 0.0}
     unlike: dict[str, Any] = {"similarity": 0.2, "gist": 0.8, "ways": {"vector"}, "bm25": 0.0}
@@ -238,7 +238,7 @@ WEIGHED = st.dictionaries(st.sampled_from(sorted(SIGNALS)), st.floats(-50, 50), 
 
 
 def drawn(rows: Sequence[Any]) -> list[Candidate]:
-    """Numbered from 1; what has no place is no turn."""
+    """Return candidates numbered from 1; one without a place is not a turn."""
     made = []
     for number, (place, bm25, near, gist, text) in enumerate(rows, start=1):
         of_place = {} if place is None else {"conversation_id": place[0], "index": place[1]}
@@ -249,7 +249,7 @@ def drawn(rows: Sequence[Any]) -> list[Candidate]:
 
 @examples(100)
 @given(ROWS, WEIGHED, WEIGHED)
-def test_every_relevance_follows_from_the_parts_that_are_told(rows: Any, turns: Any, others: Any) -> None:
+def test_every_relevance_follows_from_the_recorded_parts(rows: Any, turns: Any, others: Any) -> None:
     candidates = drawn(rows)
 
     ranked(Weights(turns=turns, others=others), *candidates)

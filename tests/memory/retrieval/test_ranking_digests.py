@@ -1,4 +1,4 @@
-"""What a process remembers of texts that it has looked at: what they are like, and nothing of what they say."""
+"""The cache of turn features, which keeps nothing of the texts."""
 
 from dataclasses import astuple
 
@@ -42,7 +42,7 @@ def test_any_text_has_a_digest(text: str) -> None:
     assert turn_features(text) == turn_features(text) == extract_features(text[:MAX_FEATURE_CHARACTERS])
 
 
-def test_texts_that_differ_where_it_is_looked_at_are_told_apart() -> None:
+def test_texts_that_differ_in_the_part_that_is_read_have_features_of_their_own() -> None:
     filler = "x " * (MAX_FEATURE_CHARACTERS // 2 - 1)
 
     assert [turn_features(f"{filler}{number}").numbers for number in ("1", "x", "2 3")] == [1, 0, 1]

@@ -28,7 +28,7 @@ UP, DOWN = 1.0, -1.0
 
 
 def said(index: int, text: str = "", **fields: Any) -> Candidate:
-    """The turn of this index, which is its number."""
+    """Return the turn of this index, which is its number."""
     return found(index + 1, text, index=index, **fields)
 
 
@@ -82,7 +82,7 @@ def test_a_turn_replies_to_one_that_asks(asked: str, expected: list[float]) -> N
     assert values("replies", candidates) == pytest.approx([spread * each for each in expected])
 
 
-def test_a_sitting_is_as_good_as_its_three_best_turns() -> None:
+def test_a_session_segment_is_as_good_as_its_three_best_turns() -> None:
     later = NOW + SESSION_GAP + timedelta(seconds=1)
     first = [said(n, bm25=bm25) for n, bm25 in enumerate((9.0, 6.0, 3.0, 0.0))]
     second = [said(4, event_time=later, bm25=12.0)]
@@ -179,7 +179,7 @@ def test_a_question_without_content_is_covered_by_nothing(terms: list[Term]) -> 
     assert values("covers", [said(0, held=7), said(1)], asked_for(terms)) == [0, 0]
 
 
-def test_the_last_of_many_terms_is_told_from_others() -> None:
+def test_the_last_of_many_terms_has_a_bit_of_its_own() -> None:
     many = [Term(lexeme=str(n), docs=1, weight=1.0, selects=True) for n in range(32)]
 
     assert values("covers", [no_turn(1, held=1 << 31)], asked_for(many)) == pytest.approx([1 / 32])
@@ -196,7 +196,7 @@ def test_the_last_of_many_terms_is_told_from_others() -> None:
         pytest.param([], [0, 0, 0, 0], id="nobody"),
     ],
 )
-def test_turns_of_the_one_who_is_named_are_told(names: list[str], expected: list[float]) -> None:
+def test_turns_of_the_one_named_speaker_have_the_signal(names: list[str], expected: list[float]) -> None:
     candidates = [said(0, speaker="Ana"), said(1, speaker="Rui Lima"), said(2, speaker="ANA"), no_turn(9, "Ana: Well")]
 
     assert values("said_by", candidates, asking(text="What now?", names=names)) == expected
@@ -297,7 +297,7 @@ def test_what_is_read_off_a_text_counts_of_turns_alone(name: str, text: str, exp
         *((name, False) for name in ("reacts", "asks")),
     ],
 )
-def test_what_a_turn_tells_counts_as_far_as_it_is_about_what_is_asked(name: str, is_gated: bool) -> None:
+def test_features_of_a_turn_count_as_far_as_it_is_relevant(name: str, is_gated: bool) -> None:
     text = "Wow. I swam in Lisbon for 2 days. I painted yesterday. Did you?"
     # standard scores of meaning and content: 1 and 1, -1 and 1, 1 and -1, -1 and -1
     found_so = [(0.9, 4.0), (0.1, 4.0), (0.9, 0.0), (0.1, 0.0)]
@@ -310,7 +310,7 @@ def test_what_a_turn_tells_counts_as_far_as_it_is_about_what_is_asked(name: str,
     assert values(name, candidates) == pytest.approx([plain * gate for gate in gates])
 
 
-def test_other_kinds_are_told_from_turns() -> None:
+def test_other_kinds_have_the_signal_no_turn() -> None:
     assert values("no_turn", [said(0), no_turn(2)]) == [0, 1]
 
 

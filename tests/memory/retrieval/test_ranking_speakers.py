@@ -1,4 +1,4 @@
-"""Who speaks among candidates, and whom of them a question is about: never a topic that has a name, too."""
+"""Speakers among candidates, and those that a question is about: never a topic that has a name, too."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ def spoken_by(*speakers: str) -> list[Candidate]:
 
 
 def written(*texts: str) -> list[Candidate]:
-    """Turns of which no speaker is known but from what they say."""
+    """Return turns whose speakers are known only from their texts."""
     return [found(number, text, index=number) for number, text in enumerate(texts, start=1)]
 
 
@@ -52,7 +52,7 @@ def read(question: str, *speakers: str) -> Speakers:
         pytest.param("", set(), id="nothing"),
     ],
 )
-def test_who_is_asked_about_goes_by_as_much_of_the_name_as_any_does(question: str, asked: set[str]) -> None:
+def test_a_speaker_matches_by_most_words_of_the_name(question: str, asked: set[str]) -> None:
     assert read(question, *TALKING).asked == asked
 
 

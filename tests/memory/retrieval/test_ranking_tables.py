@@ -1,4 +1,4 @@
-"""Candidates as columns: who was said beside whom, in which sitting, and how near each is among the others."""
+"""Candidates as columns: adjacent turns, session segments, and standard scores."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ LONG = SESSION_GAP + timedelta(seconds=1)
 def said(
     number: int, index: int, *, conversation: str = "c1", after: timedelta = timedelta(0), **fields: Any
 ) -> Candidate:
-    """The candidate of this number: a turn said so long after NOW."""
+    """Return the candidate of this number: a turn said so long after NOW."""
     return found(number, index=index, conversation_id=conversation, event_time=NOW + after, **fields)
 
 
@@ -38,12 +38,12 @@ def table_of(*candidates: Candidate, **asked: Any) -> Table:
     return make_table(candidates, asking(**asked))
 
 
-def sat_together(table: Table) -> list[int]:
+def segments_of(table: Table) -> list[int]:
     return [int(each) for each in table.segments]
 
 
-def beside(table: Table) -> dict[tuple[int, int], int]:
-    """By number and places later the number of the turn that is there."""
+def adjacent_numbers(table: Table) -> dict[tuple[int, int], int]:
+    """Return the number of the adjacent turn, by number and number of places later."""
     numbers = [each.id.int for each in table.candidates]
     return {
         (number, step): numbers[row]
@@ -54,7 +54,7 @@ def beside(table: Table) -> dict[tuple[int, int], int]:
 
 
 @pytest.mark.parametrize(
-    ("candidates", "sittings"),
+    ("candidates", "segments"),
     [
         pytest.param([], [], id="nothing"),
         pytest.param([said(1, 0), said(2, 1)], [0, 0], id="one after the other"),
@@ -70,8 +70,8 @@ def beside(table: Table) -> dict[tuple[int, int], int]:
         ),
     ],
 )
-def test_a_long_silence_ends_a_sitting(candidates: Sequence[Candidate], sittings: list[int]) -> None:
-    assert sat_together(table_of(*candidates)) == sittings
+def test_a_long_silence_ends_a_session_segment(candidates: Sequence[Candidate], segments: list[int]) -> None:
+    assert segments_of(table_of(*candidates)) == segments
 
 
 def test_neighbours_are_those_one_and_two_places_away() -> None:
@@ -79,13 +79,13 @@ def test_neighbours_are_those_one_and_two_places_away() -> None:
 
     later = {(1, 1): 2, (1, 2): 3, (2, 1): 3, (3, 2): 5}
     before = {(2, -1): 1, (3, -1): 2, (3, -2): 1, (5, -2): 3}
-    assert beside(table) == later | before
+    assert adjacent_numbers(table) == later | before
 
 
 @pytest.mark.parametrize(
     "apart",
     [
-        pytest.param([said(1, 0), said(2, 1, after=LONG)], id="in another sitting"),
+        pytest.param([said(1, 0), said(2, 1, after=LONG)], id="in another segment"),
         pytest.param([said(1, 0), said(2, 1, conversation="c2")], id="in another conversation"),
         pytest.param([said(1, 0), said(2, 3)], id="too far away"),
         pytest.param([said(1, 0), no_turn(2)], id="no turn"),
@@ -94,8 +94,8 @@ def test_neighbours_are_those_one_and_two_places_away() -> None:
         pytest.param([], id="nothing"),
     ],
 )
-def test_nothing_is_beside_what_was_said_elsewhere(apart: Sequence[Candidate]) -> None:
-    assert beside(table_of(*apart)) == {}
+def test_turns_of_other_conversations_are_not_adjacent(apart: Sequence[Candidate]) -> None:
+    assert adjacent_numbers(table_of(*apart)) == {}
 
 
 def test_what_is_shifted_is_the_neighbours_value_or_nothing() -> None:
@@ -151,7 +151,7 @@ def test_names_and_similarity_give_way_to_the_gist_where_all_subjects_speak(
         assert column.tolist() == pytest.approx([-1, 1] if leaves_out else [1, -1])
 
 
-def test_turns_stay_as_near_on_the_average_and_as_spread_as_their_similarities_are() -> None:
+def test_turns_keep_mean_and_deviation_of_their_similarities() -> None:
     # over all six the mean is 0.5, and the deviation 0.2 by construction
     turns = [said(1, 0, speaker="Ana", similarity=0.7, gist=0.1), said(2, 1, similarity=0.3, gist=0.2)]
     others = [no_turn(n, similarity=near, gist=0.9) for n, near in ((3, 0.7), (4, 0.3), (5, 0.7), (6, 0.3))]
@@ -193,7 +193,7 @@ SAID = st.lists(st.tuples(PLACES, HOURS, WORDS, NEARNESS, NEARNESS), max_size=15
 
 
 def drawn(rows: Sequence[Any]) -> list[Candidate]:
-    """Numbered from 1; what has no place is no turn."""
+    """Return candidates numbered from 1; one without a place is not a turn."""
     made = []
     for number, (place, hours, bm25, near, gist) in enumerate(rows, start=1):
         of_place = {} if place is None else {"conversation_id": place[0], "index": place[1]}
@@ -211,8 +211,8 @@ def test_candidates_in_another_order_make_the_same_table_in_that_order(rows: Seq
     table, other = (table_of(*each, subjects=["Ana"]) for each in (candidates, mixed))
     at = [candidates.index(each) for each in mixed]
 
-    assert sat_together(other) == table.segments[at].tolist()
-    assert beside(other) == beside(table)
+    assert segments_of(other) == table.segments[at].tolist()
+    assert adjacent_numbers(other) == adjacent_numbers(table)
     for name in ("words", "content", "meaning"):
         assert getattr(other, name) == pytest.approx(getattr(table, name)[at], abs=1e-9)
 
@@ -224,15 +224,15 @@ def test_what_conversations_are_called_does_not_matter(rows: Sequence[Any]) -> N
     table = table_of(*drawn(rows))
     other = table_of(*drawn([(place, *row[1:]) for place, row in zip(renamed, rows, strict=True)]))
 
-    assert beside(other) == beside(table)
+    assert adjacent_numbers(other) == adjacent_numbers(table)
     assert partition(other) == partition(table)
     assert other.meaning.tolist() == table.meaning.tolist()
 
 
 def partition(table: Table) -> set[frozenset[int]]:
-    """Who sat together."""
-    sittings = sat_together(table)
-    return {frozenset(row for row, each in enumerate(sittings) if each == one) for one in sittings if one >= 0}
+    """Return the rows of each session segment."""
+    segments = segments_of(table)
+    return {frozenset(row for row, each in enumerate(segments) if each == one) for one in segments if one >= 0}
 
 
 @examples(60)
@@ -240,7 +240,7 @@ def partition(table: Table) -> set[frozenset[int]]:
 def test_neighbours_are_mutual_and_sit_together(rows: Sequence[Any]) -> None:
     table = table_of(*drawn(rows))
 
-    pairs = beside(table)
+    pairs = adjacent_numbers(table)
 
     assert all(pairs[later, -step] == number for (number, step), later in pairs.items())
     assert all(table.segments[one - 1] == table.segments[other - 1] >= 0 for (one, _), other in pairs.items())

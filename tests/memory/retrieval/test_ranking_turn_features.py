@@ -1,4 +1,4 @@
-"""What a turn's text is like: whether it tells something, asks, or only answers politely; in time whatever it is."""
+"""Features of a turn's text: whether it reports something, asks, or only reacts; computed in time for any text."""
 
 from functools import partial
 from random import Random
@@ -97,7 +97,7 @@ def test_numbers_are_counted_up_to_two(text: str, numbers: int) -> None:
         ("Wei went", 0),
     ],
 )
-def test_what_happened_to_the_speaker_is_told_in_the_past(text: str, happened: int) -> None:
+def test_what_happened_to_the_speaker_is_in_the_past_tense(text: str, happened: int) -> None:
     assert turn_features(text).happened == happened
 
 
@@ -151,7 +151,7 @@ def test_a_reaction_begins_with_one(text: str, reacts: int) -> None:
         pytest.param("[a photo of 3 boats]", "", id="nothing but what is shared"),
     ],
 )
-def test_who_speaks_and_what_is_shared_is_no_part_of_what_is_said(text: str, bare: str) -> None:
+def test_speaker_and_shared_media_are_not_part_of_the_text(text: str, bare: str) -> None:
     assert turn_features(text) == turn_features(bare)
 
 
@@ -177,7 +177,7 @@ def test_who_speaks_stands_before_a_colon(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["https://example.com", "5: five", "_a: b", "no colon", "Ana:hi", ": x", ""])
-def test_other_colons_tell_of_nobody(text: str) -> None:
+def test_other_colons_name_no_speaker(text: str) -> None:
     assert TRANSCRIPT.match(text) is None
 
 
@@ -213,7 +213,7 @@ TEXTS = st.text(max_size=300) | st.text(alphabet="aw .?![]:'’\n1IWe", max_size
 
 @examples(150)
 @given(TEXTS)
-def test_whatever_is_said_has_properties_within_their_bounds(text: str) -> None:
+def test_features_of_any_text_are_within_their_bounds(text: str) -> None:
     said = turn_features(text)
 
     assert 0 <= said.asks <= 1

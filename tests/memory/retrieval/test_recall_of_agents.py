@@ -1,4 +1,4 @@
-"""Recall as agents meet it: a user, an assistant and tools, asked of as people ask, through the real embedder."""
+"""Recall as agents use it: a user, an assistant and tools, with people's questions, through the real embedder."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -96,7 +96,7 @@ def embed(texts: Sequence[str]) -> EmbeddedTexts:
 
 
 def amid(*said: Said) -> list[Said]:
-    """Each with small talk before and after it."""
+    """Return each text with small talk before and after it."""
     size = len(SMALL_TALK) // (len(said) + 1)
     parts = [SMALL_TALK[at : at + size] for at in range(0, len(SMALL_TALK), size)]
     return [each for part, one in zip_longest(parts, said) for each in (*(part or ()), *([one] if one else ()))]
@@ -113,7 +113,7 @@ def first(owner: Owner, text: str) -> str:
 
 
 def signalled(owner: Owner, signal: str, question: str) -> dict[str, float]:
-    """What one signal, weighed 1 and alone, makes of each text; of those for which it has something to say."""
+    """Return the value of one signal, weighed 1 and alone, for each text that has one."""
     weights = Weights(turns={signal: 1.0}, others={signal: 1.0})
     found = ask(owner, question, plan=replace(choose_plan(), fuse=partial(rank_by_weights, weights)))
     return {each.text: each.signals[SIGNAL_PREFIX + signal] for each in found if SIGNAL_PREFIX + signal in each.signals}
@@ -146,13 +146,13 @@ def test_a_name_that_is_no_speaker_is_what_the_question_is_about(topics: Owner, 
 
 
 @pytest.mark.parametrize("question", ["Why is PostgreSQL slow?", "What makes PostgreSQL slow?"])
-def test_a_name_that_is_no_speaker_tells_what_it_is_said_of(topics: Owner, question: str) -> None:
+def test_a_name_that_is_no_speaker_is_a_topic(topics: Owner, question: str) -> None:
     assert first(topics, question) == POSTGRESQL
 
 
 @pytest.fixture
 def friends(owner: Owner) -> Owner:
-    """Two who talk, each of whom names the other."""
+    """Two people who talk, each of whom names the other."""
     hear(
         owner,
         ("Ana", "Hi Ben, I am at the harbour again."),
@@ -178,7 +178,7 @@ def test_of_somebody_who_speaks_the_question_is_what_is_asked_of_them(friends: O
 
 @pytest.fixture
 def errands(owner: Owner) -> Owner:
-    """What the assistant told a user, among what the user told of themselves."""
+    """Turns in which the assistant informs a user, among turns in which the user reports."""
     hear(
         owner,
         ("user", "I went to Rome with two friends last year."),
@@ -214,7 +214,7 @@ TOLD = [
 
 
 @pytest.mark.parametrize("teller", ["user", "Will", "Zoe"])
-def test_what_only_tells_something_comes_after_what_answers(owner: Owner, teller: str) -> None:
+def test_turns_that_only_report_come_after_answers(owner: Owner, teller: str) -> None:
     answer = "The garage door will be repaired by the landlord on Friday."
     called = "The landlord called about the door."
     hear(owner, *[(teller, text) for text in TOLD], ("Zoe", answer), ("Zoe", called))
@@ -223,7 +223,7 @@ def test_what_only_tells_something_comes_after_what_answers(owner: Owner, teller
 
 
 def long_output(size: int) -> str:
-    """Of a tool: words of all sorts, those of the questions among them."""
+    """A tool's output: words of all sorts, including those of the questions."""
     common = "the of where did what when why who how spare key blue pot under kept door repaired landlord ticket"
     many = [f"word{number}" for number in range(300)]
     line = " ".join(chain.from_iterable(zip(common.split() * 20, many, strict=False)))
@@ -320,7 +320,9 @@ def test_a_speaker_is_named_however_the_question_is_written(friends: Owner, ques
         ("What does Lima think of the roof?", "The roof leaks above the kitchen."),
     ],
 )
-def test_of_two_who_share_a_name_the_other_one_tells_them_apart(owner: Owner, question: str, answer: str) -> None:
+def test_two_speakers_who_share_a_name_are_distinguished_by_the_other_name(
+    owner: Owner, question: str, answer: str
+) -> None:
     hear(
         owner,
         ("Ana Costa", "The roof was tiled by my uncle."),

@@ -1,6 +1,4 @@
-"""How PostgreSQL goes about the three statements of a recall, and the one that a context adds, among thousands of
-memories: by indexes alone.
-"""
+"""PostgreSQL's plans of the statements of a recall and a context: by indexes alone, among thousands of memories."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -65,13 +63,13 @@ def test_no_large_table_is_read_as_a_whole(account: Account, stranger: Account) 
 
 
 def owners_like(agent: Owner) -> Iterator[Owner]:
-    """With and without an agent, a user, a channel."""
+    """Return owners with and without an agent, a user, a channel."""
     for agent_id, user_id, channel in product((agent.agent_id, ""), ("", "ana"), ("_global", "garden")):
         yield replace(agent, agent_id=agent_id, user_id=user_id, channel=channel)
 
 
 def recall(owner: Owner, query: Query) -> int:
-    """The statements of one, each with as much to do as it may have; the number of candidates."""
+    """Run the statements of a recall, each with as much to do as possible. Return the number of candidates."""
     analysis = analyze_query(owner, query, recall_context(owner))
     gathered = gather_candidates(owner, query, analysis, list(RETRIEVERS.values()), recall_context(owner))
     read_links_between(owner, [each.id for each in gathered.candidates])
@@ -96,7 +94,7 @@ def test_filters_by_time_and_scope_are_conditions_on_vectors_themselves(account:
 
 
 def index_vectors(account: Account) -> None:
-    """As the job does it, without a transaction of its own."""
+    """Build the index as the job does, without a transaction of its own."""
     name = index_name(account.id, model=MODEL, width=WIDTH, is_nested=False)
     indexed = index_expression(WIDTH, is_nested=False)
     with connection.cursor() as cursor:

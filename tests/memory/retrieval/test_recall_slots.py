@@ -1,4 +1,4 @@
-"""Slots of structured turns in recall: found by slot, told with their record, and no deeper than the account allows."""
+"""Slots of structured turns in recall: found by slot, with their record, and no deeper than the account allows."""
 
 from dataclasses import replace
 from typing import Any
@@ -47,8 +47,8 @@ def boiler_slots(tier: ReasoningTier = ReasoningTier.STRUCTURED_RATIONALE) -> Sl
 
 
 @pytest.fixture
-def told(owner: Owner) -> RecordedTurn:
-    """A structured turn, and a message beside it, of the boiler."""
+def recorded(owner: Owner) -> RecordedTurn:
+    """A structured turn about the boiler, and a message."""
     say(owner, turn("What about the boiler?"))
     return add_record(owner, "c1", slots=boiler_slots())
 
@@ -62,20 +62,20 @@ def slots_of(found: list[Candidate]) -> set[str]:
 
 
 @pytest.mark.parametrize("slot", SLOTS)
-def test_slots_are_found_by_slot(owner: Owner, told: RecordedTurn, slot: str) -> None:
+def test_slots_are_found_by_slot(owner: Owner, recorded: RecordedTurn, slot: str) -> None:
     [found] = found_by_words(owner, "boiler", slots=[slot])
 
-    assert (found.kind, found.slot, found.record_id) == (Kind.TURN_SLOT, slot, told.record.id)
+    assert (found.kind, found.slot, found.record_id) == (Kind.TURN_SLOT, slot, recorded.record.id)
 
 
-def test_several_slots_are_found_and_nothing_else(owner: Owner, told: RecordedTurn) -> None:
+def test_several_slots_are_found_and_nothing_else(owner: Owner, recorded: RecordedTurn) -> None:
     found = found_by_words(owner, "boiler", slots=["action", "outcome"], kinds=[Kind.TURN, Kind.TURN_SLOT])
 
     assert {each.slot for each in found} == {"action", "outcome"}
 
 
-def test_slots_are_found_by_meaning_as_well(owner: Owner, told: RecordedTurn) -> None:
-    insert_vectors(owner.account_id, model=MODEL, vectors=[(slot.id, direction(0)) for slot in told.slots])
+def test_slots_are_found_by_meaning_as_well(owner: Owner, recorded: RecordedTurn) -> None:
+    insert_vectors(owner.account_id, model=MODEL, vectors=[(slot.id, direction(0)) for slot in recorded.slots])
     asked: dict[str, Any] = {"model": MODEL, "vector": direction(0.1), "slots": ["outcome"]}
 
     found = found_by_words(owner, "anything", techniques=("vector", "-duplicates"), **asked)
@@ -83,7 +83,7 @@ def test_slots_are_found_by_meaning_as_well(owner: Owner, told: RecordedTurn) ->
     assert [each.text for each in found] == ["The boiler is dry."]
 
 
-def test_without_slots_all_kinds_are_found_and_slots_say_which_they_are(owner: Owner, told: RecordedTurn) -> None:
+def test_without_slots_all_kinds_are_found_and_slots_say_which_they_are(owner: Owner, recorded: RecordedTurn) -> None:
     found = found_by_words(owner, "boiler")
 
     assert slots_of(found) == set(TurnSlot.Slot.values)
@@ -106,7 +106,7 @@ def test_slots_are_refused_where_nothing_can_have_them(owner: Owner, fields: dic
 
 @pytest.mark.parametrize("allowed", TIERS)
 @pytest.mark.parametrize("stored", TIERS[:-1])
-def test_no_reasoning_is_found_that_tells_more_than_the_account_allows_now(
+def test_no_reasoning_of_a_deeper_tier_than_the_account_allows_now_is_found(
     owner: Owner, stored: ReasoningTier, allowed: ReasoningTier
 ) -> None:
     record = add_record(owner, "c1", slots=boiler_slots(stored))
@@ -124,34 +124,34 @@ def at(angle: float) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("allowed", TIERS)
-@pytest.mark.parametrize("told", TIERS[:-1])
-def test_a_work_episode_is_found_where_the_account_allows_what_it_tells(
-    owner: Owner, told: ReasoningTier, allowed: ReasoningTier
+@pytest.mark.parametrize("tier", TIERS[:-1])
+def test_a_work_episode_is_found_if_the_account_allows_its_tier(
+    owner: Owner, tier: ReasoningTier, allowed: ReasoningTier
 ) -> None:
     record = add_record(owner, "c1").record
-    episode = WorkEpisode(kind=Kind.WORK_EPISODE, text="boiler work", log=record.log, tier=told.value)
+    episode = WorkEpisode(kind=Kind.WORK_EPISODE, text="boiler work", log=record.log, tier=tier.value)
     episode.first_number, episode.last_number, episode.conversation_id = 0, 0, "c1"
     store_node(owner, episode)
     allow(owner, allowed)
 
-    assert bool(found_by_words(owner, "boiler")) == (not is_deeper(told, allowed))
+    assert bool(found_by_words(owner, "boiler")) == (not is_deeper(tier, allowed))
 
 
-def test_what_is_allowed_again_is_found_again(owner: Owner, told: RecordedTurn) -> None:
+def test_what_is_allowed_again_is_found_again(owner: Owner, recorded: RecordedTurn) -> None:
     for tier, is_found in ((ReasoningTier.NONE, False), (ReasoningTier.RAW_TRACE, True)):
         allow(owner, tier)
 
         assert bool(found_by_words(owner, "siphon", slots=["reasoning"])) == is_found
 
 
-def test_another_accounts_policy_is_its_own(owner: Owner, stranger: Account, told: RecordedTurn) -> None:
+def test_another_accounts_policy_is_its_own(owner: Owner, stranger: Account, recorded: RecordedTurn) -> None:
     Account.objects.filter(id=stranger.id).update(reasoning_tier=ReasoningTier.NONE.value)
 
     assert found_by_words(owner, "siphon", slots=["reasoning"])
 
 
-def test_a_pinned_reasoning_is_told_no_further_than_is_allowed(owner: Owner, told: RecordedTurn) -> None:
-    TurnSlot.objects.filter(record_id=told.record.id).update(pinned=True)
+def test_a_pinned_reasoning_is_found_only_if_its_tier_is_allowed(owner: Owner, recorded: RecordedTurn) -> None:
+    TurnSlot.objects.filter(record_id=recorded.record.id).update(pinned=True)
     allow(owner, ReasoningTier.NONE)
 
     assert slots_of(found_by_words(owner, "something else")) == {"observation", "action", "outcome"}
@@ -170,14 +170,14 @@ def test_a_walk_over_links_shows_no_reasoning_that_is_not_allowed(owner: Owner, 
     assert "The boiler is dry." in labels
 
 
-def test_archived_levels_of_a_slot_are_not_found(owner: Owner, told: RecordedTurn) -> None:
-    TurnSlot.objects.filter(record_id=told.record.id, slot="outcome").update(archived=True)
+def test_archived_levels_of_a_slot_are_not_found(owner: Owner, recorded: RecordedTurn) -> None:
+    TurnSlot.objects.filter(record_id=recorded.record.id, slot="outcome").update(archived=True)
 
     assert slots_of(found_by_words(owner, "boiler")) == {"observation", "reasoning", "action"}
 
 
 def test_a_recall_of_slots_takes_two_statements(
-    owner: Owner, told: RecordedTurn, django_assert_num_queries: DjangoAssertNumQueries
+    owner: Owner, recorded: RecordedTurn, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     found_by_words(owner, "boiler", conversation_id="c1", slots=["outcome"])
 

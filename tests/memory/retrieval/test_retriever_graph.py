@@ -1,4 +1,4 @@
-"""Candidates by links: from what the question names, in both directions, three links deep, behind the owner's wall."""
+"""Candidates by links: from named entities, in both directions, three links deep, with tenant isolation."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,13 +28,13 @@ MOST_READ = 5_000
 
 
 def reached(owner: Owner, *starts: Memory, query: Query = ANYTHING) -> dict[str, int | None]:
-    """What is found, and over how many links."""
+    """Return what is found, and over how many links."""
     analysis = about(*(start.id for start in starts))
     return {each.text: each.hops for each in gathered(owner, query, analysis, "graph").candidates}
 
 
 def chain(owner: Owner, *texts: str, **middle: Any) -> list[Memory]:
-    """Goals linked one to the next; `middle` are columns of all but the first and the last."""
+    """Return goals linked one to the next; `middle` are columns of all but the first and the last."""
     ends = {0, len(texts) - 1}
     nodes = [node(owner, text, kind=Kind.GOAL, **({} if place in ends else middle)) for place, text in enumerate(texts)]
     for one, other in pairwise(nodes):
@@ -182,7 +182,7 @@ def rows_read(statement: str, parameters: Sequence[Any]) -> int:
     return sum(int(step["Actual Rows"] * step["Actual Loops"]) for step in steps_of(plan) if "Relation Name" in step)
 
 
-def test_facts_of_another_moment_are_walked_as_they_were_believed_then(owner: Owner) -> None:
+def test_facts_of_another_time_are_walked_as_they_were_believed_then(owner: Owner) -> None:
     ana = entity(owner, "Ana")
     fact = know(owner, entity_ids=[ana.id])
     Fact._base_manager.filter(pk=fact.pk).update(status="retracted", retracted_at=NOW)

@@ -1,4 +1,4 @@
-"""What stands beside: turns around those that words and meaning found, behind the same walls and filters as these."""
+"""Turns around those that words and meaning found, with the same isolation and filters."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -27,7 +27,7 @@ QUESTION, ANSWER = "Which lamp hangs in the cellar?", "The green one."
 
 
 def looked(owner: Owner, text: str = "lamp", *names: str, **fields: Any) -> GatheredCandidates:
-    """By words and meaning, or the retrievers of these names, and around what they find."""
+    """Gather by words and meaning, or the named retrievers, and around what they find."""
     query = asked(text, **fields)
     return gathered(owner, query, analyze_query(owner, query, recall_context(owner)), *(names or SOURCES), "passage")
 
@@ -129,20 +129,20 @@ def test_what_stands_beside_two_of_those_found_comes_once(owner: Owner) -> None:
     ],
     ids=str,
 )
-def test_what_neither_walls_nor_filters_let_through_is_not_brought_along(owner: Owner, hidden: dict[str, Any]) -> None:
+def test_adjacent_turns_that_are_invisible_or_filtered_are_not_found(owner: Owner, hidden: dict[str, Any]) -> None:
     _, beside, _ = said_before(owner, "lamp", "hidden", "seen")
     change(beside, **hidden)
 
     assert found(replace(owner, user_id="ana"), since=NOW - timedelta(days=1)) == {"lamp", "seen"}
 
 
-def test_a_conversation_that_the_agent_takes_no_part_in_stays_behind_its_wall(owner: Owner) -> None:
+def test_a_conversation_that_the_agent_takes_no_part_in_stays_invisible(owner: Owner) -> None:
     said_before(replace(owner, agent_id="colleague"), "lamp", "beside")
 
     assert found(owner) == set()
 
 
-def test_filters_hold_for_what_stands_beside_as_for_what_was_found(owner: Owner) -> None:
+def test_filters_apply_to_adjacent_turns_as_to_found_ones(owner: Owner) -> None:
     early, late = NOW - timedelta(hours=2), NOW - timedelta(hours=1)
     say(owner, turn("before", timestamp=early), turn("lamp", timestamp=late), turn("after", timestamp=NOW))
     [after] = Memory.objects.filter(text="after")

@@ -1,4 +1,4 @@
-"""What people pinned: found whatever is asked, by all who may see it, and by nobody else."""
+"""Pinned memories: found for any question by all who may see them, and by nobody else."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -73,7 +73,7 @@ def test_filters_leave_pinned_ones_out_as_well(owner: Owner) -> None:
     assert pinned(owner, without=[kept.id]) == set()
 
 
-def test_it_is_said_that_they_were_pinned(owner: Owner) -> None:
+def test_the_reason_says_that_they_are_pinned(owner: Owner) -> None:
     node(owner, "kept", pinned=True)
 
     [candidate] = gathered(owner, asked("kept"), NO_ANALYSIS, "pinned").candidates

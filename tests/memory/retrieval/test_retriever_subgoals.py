@@ -1,6 +1,4 @@
-"""What is open of found goals: their subgoals and what they wait for, behind the same walls, ranked by what they are
-for.
-"""
+"""Open subgoals and blockers of found goals, with the same isolation, ranked by the goal they belong to."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +25,7 @@ from tests.memory.recalls import recall_by_words
 
 
 def looked(owner: Owner, text: str = "roses", *names: str, **fields: Any) -> GatheredCandidates:
-    """By words and meaning, or the retrievers of these names, and beneath what they find."""
+    """Gather by words and meaning, or the named retrievers, and beneath what they find."""
     query = asked(text, **fields)
     return gathered(owner, query, analyze_query(owner, query, recall_context(owner)), *(names or SOURCES), "subgoals")
 
@@ -37,7 +35,7 @@ def found(owner: Owner, text: str = "roses", **fields: Any) -> set[str]:
 
 
 def ranked(*fields: dict[str, Any]) -> list[Candidate]:
-    """Numbered from 1, each a goal."""
+    """Return goals numbered from 1 in ranked order."""
     return [candidate(number, kind=Kind.GOAL, **each) for number, each in enumerate(fields, start=1)]
 
 
@@ -130,7 +128,7 @@ def test_beneath_two_found_goals_it_comes_once_as_part_of_the_better(owner: Owne
     ],
     ids=str,
 )
-def test_what_the_walls_do_not_let_through_is_not_brought_along(owner: Owner, hidden: dict[str, Any]) -> None:
+def test_invisible_subgoals_are_not_found(owner: Owner, hidden: dict[str, Any]) -> None:
     roses = aim(owner, "Plant the roses.")
     aim(owner, "Dig a hole.", parent_id=roses.id)
     seen = aim(owner, "Buy a spade.", parent_id=roses.id)
@@ -142,7 +140,7 @@ def test_what_the_walls_do_not_let_through_is_not_brought_along(owner: Owner, hi
 
 
 @pytest.mark.django_db
-def test_goals_of_another_account_stay_behind_its_wall(owner: Owner, stranger: Account) -> None:
+def test_goals_of_another_account_stay_invisible(owner: Owner, stranger: Account) -> None:
     other = Owner(account_id=stranger.id, agent_id=owner.agent_id)
     aim(other, "Dig a hole.", parent_id=aim(other, "Plant the roses.").id)
 
@@ -182,7 +180,7 @@ def test_it_runs_unless_others_are_named_or_it_is_switched_off() -> None:
 
 
 @pytest.mark.django_db
-def test_people_are_told_why_it_comes_along(owner: Owner) -> None:
+def test_the_reason_says_why_a_subgoal_was_found(owner: Owner) -> None:
     aim(owner, "Dig a hole.", parent_id=aim(owner, "Plant the roses.").id)
 
     results = recall_by_words(owner, "roses", techniques=("lexical", "subgoals")).results
@@ -191,7 +189,7 @@ def test_people_are_told_why_it_comes_along(owner: Owner) -> None:
     assert reasons == {"Plant the roses.": False, "Dig a hole.": True}
 
 
-def test_a_part_is_told_how_much_better_the_found_goal_is() -> None:
+def test_the_signal_parent_is_how_much_better_the_found_goal_is() -> None:
     good, bad = {"bm25": 3.0, "similarity": 0.75}, {"bm25": 0.0, "similarity": 0.25}
     candidates = ranked(good, bad | {"part_of": candidate(1).id}, bad, bad | {"part_of": candidate(9).id})
 

@@ -1,4 +1,4 @@
-"""Candidates by time: those of the times that a question speaks of, the nearest to it first, few however long."""
+"""Candidates by time: a bounded number from the times that a question mentions, nearest first."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -144,7 +144,7 @@ def days(since: int | None, until: int | None) -> TimeWindow:
 
 
 def copy_of(row: Any, count: int) -> None:
-    """So many rows like it, a minute apart, the last ones later."""
+    """Store so many rows like it, a minute apart, the last ones later."""
     columns = [str(field.column) for field in row._meta.model._meta.concrete_fields]
     own = {
         "id": "gen_random_uuid()",

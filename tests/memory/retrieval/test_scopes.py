@@ -1,4 +1,4 @@
-"""Scopes: they filter where the client sends them, and prefer in the posture's order where there is a conversation."""
+"""Scopes: they filter if the client sends them, and prefer in the posture's order in a conversation."""
 
 from dataclasses import replace
 from itertools import product
@@ -30,20 +30,20 @@ from tests.memory.turns import say, turn
 
 SCOPES = [pytest.param(scope, id=scope.value) for scope in Scope]
 HERE, BEFORE, LONG_BEFORE, ELSEWHERE = "c1", "c0", "c00", "c9"
-PLACE = SearchScope.of(Query(text="", conversation_id=HERE), QueryAnalysis(), user_id="ana")
+SEARCH_SCOPE = SearchScope.of(Query(text="", conversation_id=HERE), QueryAnalysis(), user_id="ana")
 COLUMNS = ("conversation_id", "channel", "user_id")
 PLAIN = (Kind.ENTITY, Kind.STRATEGY, Kind.GOAL, Kind.ARTIFACT, Kind.EPISODE, Kind.TURN_SLOT, Kind.WORK_EPISODE)
 
 
 @pytest.fixture
 def reader(owner: Owner) -> Owner:
-    """Who asks: for a user, in a channel."""
+    """The owner who asks: for a user, in a channel."""
     return replace(owner, user_id="ana", channel="garden")
 
 
 @pytest.fixture
 def resumed(owner: Owner) -> None:
-    """The conversation at hand resumes one that resumes another; a further one is of something else."""
+    """Make the active conversation resume one that resumes another; a further one is unrelated."""
     before = ""
     for conversation_id in (LONG_BEFORE, BEFORE, HERE):
         create_conversation(owner, conversation_id, defaults=ConversationDefaults(continues=before), now=NOW)
@@ -52,7 +52,7 @@ def resumed(owner: Owner) -> None:
 
 @pytest.fixture
 def memories_everywhere(owner: Owner, resumed: None) -> None:
-    """Memories of every kind: of any conversation or none, in a channel or in none, of a user or of nobody."""
+    """Memories of every kind: of any conversation or none, in a channel or none, of a user or no user."""
     for conversation_id, count in ((HERE, 4), (BEFORE, 2), (LONG_BEFORE, 2), (ELSEWHERE, 2)):
         drafts = [turn(f"boiler {number} of {conversation_id}") for number in range(count)]
         say(owner, *drafts, conversation_id=conversation_id)
@@ -68,7 +68,7 @@ def memories_everywhere(owner: Owner, resumed: None) -> None:
 
 
 def boiler_slots() -> Slots:
-    """Without an outcome: the structured turn is open."""
+    """Return slots without an outcome, so that the structured turn is open."""
     return Slots(
         observation=Observation(text="boiler observed"),
         reasoning=Reasoning(tier=ReasoningTier.DECISION_SUMMARY, summary="boiler decided"),
@@ -76,8 +76,8 @@ def boiler_slots() -> Slots:
     )
 
 
-def place_of(reader: Owner) -> SearchScope:
-    """Where the conversation at hand is."""
+def search_scope_of(reader: Owner) -> SearchScope:
+    """Return the search scope of the active conversation."""
     query = Query(text="", conversation_id=HERE)
     return SearchScope.of(query, analyze_query(reader, query, recall_context(reader)), user_id=reader.user_id)
 
@@ -89,13 +89,13 @@ def ids(candidates: list[Candidate]) -> set[UUID]:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("memories_everywhere")
 def test_what_a_scope_lets_through_is_what_it_prefers(reader: Owner) -> None:
-    everything, place = found_by_words(reader, "boiler", conversation_id=HERE), place_of(reader)
+    everything, search_scope = found_by_words(reader, "boiler", conversation_id=HERE), search_scope_of(reader)
     assert {each.kind for each in everything} == set(Kind)
 
     for scope in Scope:
         within = found_by_words(reader, "boiler", conversation_id=HERE, scopes=[scope])
 
-        assert ids(within) == ids([each for each in everything if SCOPE_TESTS[scope](each, place)]), scope
+        assert ids(within) == ids([each for each in everything if SCOPE_TESTS[scope](each, search_scope)]), scope
         assert 0 < len(within) < len(everything), scope
 
 
@@ -210,7 +210,7 @@ def test_without_a_conversation_and_scopes_nothing_is_preferred(reader: Owner, p
 def test_scopes_without_a_conversation_are_preferred_as_they_were_sent(reader: Owner) -> None:
     found = found_by_words(reader, "boiler", scopes=[Scope.PROFILE, Scope.WORKSPACE])
 
-    of_user = [each for each in found if SCOPE_TESTS[Scope.PROFILE](each, PLACE)]
+    of_user = [each for each in found if SCOPE_TESTS[Scope.PROFILE](each, SEARCH_SCOPE)]
     assert {each.signals["scope"] for each in of_user} == {1.3}
     assert {each.signals["scope"] for each in found if each not in of_user} == {1.2}
 

@@ -1,4 +1,4 @@
-"""What each scope holds of work, as the documents name it, and which of it a posture brings first."""
+"""Work in each scope, as the documents name it, and what a posture brings first."""
 
 from dataclasses import replace
 from typing import Any
@@ -28,7 +28,7 @@ HERE, BEFORE, THEIRS = "c1", "c0", "theirs"
 
 @pytest.fixture(autouse=True)
 def resumed(owner: Owner) -> None:
-    """The conversation at hand resumes another one."""
+    """Make the active conversation resume another one."""
     for conversation_id, continues in ((BEFORE, ""), (HERE, BEFORE)):
         create_conversation(owner, conversation_id, defaults=ConversationDefaults(continues=continues), now=NOW)
 
@@ -134,7 +134,7 @@ def test_an_active_turn_finds_outcomes_of_its_session_first_and_a_resume_those_o
     assert texts(found) == {"The boiler leaks."}
 
 
-def test_what_was_resumed_of_strangers_stays_behind_the_wall(owner: Owner, account: Account) -> None:
+def test_what_was_resumed_of_strangers_stays_invisible(owner: Owner, account: Account) -> None:
     create_conversation(owner, "further", defaults=ConversationDefaults(continues=BEFORE), now=NOW)
     add_record(owner, BEFORE, slots=reasoned())
     colleague = replace(owner, agent_id="colleague")

@@ -1,4 +1,4 @@
-"""What all scorers keep to: factors within bounds, 1 where nothing is known, told in the signals and in order."""
+"""Properties of all scorers: factors within bounds, 1 if nothing is known, recorded in signals and in order."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Scorers of what hangs together: open goals, provenance, what the question names."""
+"""Scorers by links: open goals, provenance, named entities."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,13 +15,13 @@ from tests.memory.candidates import asking, found, goals, link
 
 
 def scored(name: str, context: ScoringContext, *candidates: Candidate) -> dict[int, float]:
-    """The factor of each candidate, by its number."""
+    """Return the factor of each candidate, by its number."""
     SCORERS[name](candidates, context)
     return {each.id.int: each.signals.get(name, 1.0) for each in candidates}
 
 
 def at_work(*links: LinkBetween, conversation_id: str = "") -> ScoringContext:
-    """Goals 1 and 2 are open, 1 is the more urgent one."""
+    """Return a context with the open goals 1 and 2; 1 is the more urgent one."""
     return replace(asking(*links, conversation_id=conversation_id), analysis=QueryAnalysis(goals=goals(1, 2)))
 
 
@@ -85,7 +85,7 @@ def test_provenance_is_trust_belief_and_who_vouches(fields: dict[str, Any], fact
     assert scored("provenance", asking(), found(1, **fields)) == {1: pytest.approx(factor)}
 
 
-def test_what_is_derived_from_something_said_is_supported_by_it_and_not_the_other_way_round() -> None:
+def test_a_turn_supports_what_is_derived_from_it_and_not_the_other_way_round() -> None:
     fact, said = found(1, kind=Kind.FACT), found(2)
 
     assert scored("provenance", asking(link(1, "DERIVED_FROM", 2)), fact, said) == {1: pytest.approx(1.05), 2: 1.0}

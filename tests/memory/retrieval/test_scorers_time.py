@@ -1,4 +1,4 @@
-"""Scorers of time: what is so now, what is recent, what is of the time that the question speaks of."""
+"""Scorers by time: what is current, what is recent, and what is from the times that the question mentions."""
 
 from datetime import datetime
 from typing import Any

@@ -13,7 +13,7 @@ TEN = (0.98, 0.97, 0.96, 0.95, 0.94, 0.93, 0.92, 0.91, 0.90, 0.89)
 
 
 def with_others(*scores: float, conversation_id: str = "c2") -> list[Candidate]:
-    """Ten of the conversation c1, and numbered from 11 those of another."""
+    """Return ten candidates of the conversation c1, and those of another, numbered from 11."""
     others = [found(11 + at, score=score, conversation_id=conversation_id) for at, score in enumerate(scores)]
     return [*ranked(*TEN), *others]
 

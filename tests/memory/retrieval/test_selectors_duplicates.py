@@ -1,4 +1,4 @@
-"""Near-duplicates: what says the same comes once; a number, a name, a negation, a speaker or a time tells two apart."""
+"""Near-duplicates come once; a number, a name, a negation, a speaker or a time keeps two apart."""
 
 import string
 from datetime import timedelta

@@ -16,7 +16,7 @@ from tests.properties import examples
 
 
 def facts(count: int, **fields: Any) -> list[Candidate]:
-    """Superseded ones, best first."""
+    """Return superseded facts, best first."""
     return [
         found(number, kind=Kind.FACT, status="superseded", score=1 / number, **fields) for number in range(1, count + 1)
     ]

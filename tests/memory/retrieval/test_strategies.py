@@ -1,4 +1,4 @@
-"""Search in strategies: what is near and works, before what is nearer and does not; behind the wall of knowledge."""
+"""Search in strategies: near ones that work come before nearer ones that do not; with tenant isolation."""
 
 from dataclasses import replace
 from math import cos
@@ -47,7 +47,7 @@ def test_likeness_and_success_decide_together(
     assert found(owner, top_k=1) == [first]
 
 
-def test_a_hit_tells_what_it_was_ranked_by(owner: Owner) -> None:
+def test_a_hit_has_the_score_it_was_ranked_by(owner: Owner) -> None:
     plan(owner, "near", angle=0.1, successes=9, failures=1, tool_sequence=["search"], task_type="look up")
 
     [hit] = search_strategies(owner, query(), now=NOW).hits
@@ -87,7 +87,7 @@ def test_one_type_of_task_is_searched_on_demand(owner: Owner) -> None:
     assert found(owner, types=("none",)) == []
 
 
-def test_a_user_is_told_its_own_and_what_is_of_nobody_in_particular(owner: Owner, stranger: Account) -> None:
+def test_a_user_finds_its_own_strategies_and_those_of_no_user(owner: Owner, stranger: Account) -> None:
     for user_id in ("", "ana", "ben"):
         plan(replace(owner, user_id=user_id), f"of {user_id or 'nobody'}", angle=0.1)
 

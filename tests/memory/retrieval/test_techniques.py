@@ -1,4 +1,4 @@
-"""Which plan settings and requests choose: the whole of `choose_plan`."""
+"""Plans that settings and requests choose: all of `choose_plan`."""
 
 from collections.abc import Sequence
 

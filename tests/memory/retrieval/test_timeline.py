@@ -1,4 +1,4 @@
-"""The timeline: what an owner sees of all kinds, in order, and how little of the past a page costs."""
+"""The timeline: what an owner sees of all kinds, in order, and how little a page reads."""
 
 from datetime import timedelta
 from itertools import product
@@ -28,16 +28,16 @@ pytestmark = pytest.mark.django_db
 ANYTHING = TimelineFilter()
 
 
-def timeline(owner: Owner, stretch: TimelineFilter = ANYTHING, **asked: Any) -> list[TimelineItem]:
-    return list(read_timeline(owner, stretch, **{"limit": 100, "now": NOW, **asked}))
+def timeline(owner: Owner, filters: TimelineFilter = ANYTHING, **asked: Any) -> list[TimelineItem]:
+    return list(read_timeline(owner, filters, **{"limit": 100, "now": NOW, **asked}))
 
 
-def texts(owner: Owner, stretch: TimelineFilter = ANYTHING, **asked: Any) -> list[str]:
-    return [row.summary for row in timeline(owner, stretch, **asked)]
+def texts(owner: Owner, filters: TimelineFilter = ANYTHING, **asked: Any) -> list[str]:
+    return [row.summary for row in timeline(owner, filters, **asked)]
 
 
 def lived(owner: Owner) -> None:
-    """A memory of each of five kinds, an hour after each other."""
+    """Store a memory of each of five kinds, an hour after each other."""
     say(owner, turn("Where is the key?"), now=NOW - timedelta(hours=5))
     store(owner, draft("They looked for the key."), now=NOW - timedelta(hours=4))
     know(owner, "The key is under the mat.", now=NOW - timedelta(hours=3))
@@ -45,7 +45,7 @@ def lived(owner: Owner) -> None:
     aim(owner, "Find the key.")
 
 
-def test_all_kinds_are_told_by_their_times(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_all_kinds_are_listed_by_their_times(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     lived(owner)
 
     with django_assert_num_queries(1):
@@ -57,7 +57,7 @@ def test_all_kinds_are_told_by_their_times(owner: Owner, django_assert_num_queri
     assert (rows[-1].conversation_id, rows[-1].metadata, rows[-1].item_key) == ("c1", {}, f"turn:{rows[-1].id}")
 
 
-def test_a_stretch_narrows_it(owner: Owner) -> None:
+def test_a_filter_limits_the_timeline(owner: Owner) -> None:
     lived(owner)
     Memory.objects.filter(kind="fact").update(channel="garden")
     Memory.objects.filter(kind="goal").update(archived=True)
@@ -86,7 +86,7 @@ def test_the_places_of_rows_begin_the_next_page(owner: Owner) -> None:
     assert seen == sorted(seen, reverse=True)
 
 
-def test_what_may_not_be_read_is_not_told(owner: Owner, stranger: Account) -> None:
+def test_what_may_not_be_read_is_not_listed(owner: Owner, stranger: Account) -> None:
     lived(owner)
     hidden: tuple[dict[str, Any], ...] = ({"quarantined": True}, {"expires_at": NOW}, {"account": stranger})
     for number, state in enumerate(hidden):
@@ -135,7 +135,7 @@ def test_an_archived_context_puts_away_what_it_holds(owner: Owner) -> None:
     assert texts(owner) == []
 
 
-def test_reasoning_is_told_as_far_as_the_account_allows(owner: Owner) -> None:
+def test_reasoning_is_listed_as_far_as_the_account_allows(owner: Owner) -> None:
     allow(owner, ReasoningTier.STRUCTURED_RATIONALE)
     thought(owner, summary="It is spring.")
     before = len(texts(owner))
@@ -147,7 +147,7 @@ def test_reasoning_is_told_as_far_as_the_account_allows(owner: Owner) -> None:
     assert len(texts(owner)) == 3
 
 
-def test_long_texts_are_cut_and_it_is_said(owner: Owner) -> None:
+def test_long_texts_are_cut_and_marked_as_truncated(owner: Owner) -> None:
     say(owner, turn("x" * 500), now=NOW - timedelta(hours=1))
     say(owner, turn("y" * 501))
 
@@ -156,10 +156,10 @@ def test_long_texts_are_cut_and_it_is_said(owner: Owner) -> None:
     assert [(row.summary, row.truncated) for row in rows] == [("x" * 500, False), ("y" * 500, True)]
 
 
-def scanned(owner: Owner, stretch: TimelineFilter) -> float:
-    """How many rows of memories a page of 50 looks at."""
+def scanned(owner: Owner, filters: TimelineFilter) -> float:
+    """Return how many rows of memories a page of 50 reads."""
     with Sent() as sent:
-        assert len(timeline(owner, stretch, limit=50)) == 50
+        assert len(timeline(owner, filters, limit=50)) == 50
     return rows_read(sent, of=("memories",))
 
 

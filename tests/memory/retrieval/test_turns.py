@@ -173,7 +173,7 @@ def test_a_dead_embedder_is_admitted_to(owner: Owner, embedding_server: Embeddin
 
 @pytest.fixture
 def no_index_left(transactional_db: None) -> Iterator[None]:
-    """Indexes outlive the rows that the tests' database is emptied of."""
+    """Drop indexes, which outlive the rows that the tests' database is emptied of."""
     yield
     drop_all_indexes(INDEXED)
 
@@ -182,10 +182,10 @@ def no_index_left(transactional_db: None) -> Iterator[None]:
 def crowd(no_index_left: None, account: Account) -> Account:
     """3,000 turns of three agents' conversations, one a minute; every tenth conversation is with the user `ana`."""
     vectors = Clusters().draw(3_000)
-    for number, stretch in enumerate(np.split(vectors, 60)):
+    for number, batch in enumerate(np.split(vectors, 60)):
         user_id = "ana" if number % 10 == 0 else ""
         owner = Owner(account_id=account.id, agent_id=f"agent-{number % 3}", user_id=user_id)
-        drafts = [turn_at(vector, number * 50 + place) for place, vector in enumerate(stretch)]
+        drafts = [turn_at(vector, number * 50 + place) for place, vector in enumerate(batch)]
         say(owner, *drafts, conversation_id=f"c{number}")
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE memories, memory_vectors, conversation_participants")

@@ -1,4 +1,4 @@
-"""The nearest vectors of small owners: exactly those, whatever is filtered by, and nobody else's."""
+"""The nearest vectors of small owners: exact, whatever the filter, and no other owner's."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -50,7 +50,7 @@ FILTERS: Mapping[str, tuple[dict[str, Any], Wanted]] = {
 
 @pytest.fixture
 def shelf(owner: Owner) -> Shelf:
-    """300 memories of 512 dimensions, beside as many of another agent in the account."""
+    """300 memories of 512 dimensions, and as many of another agent in the account."""
     fill_shelf(replace(owner, agent_id="neighbour"), Nested(512, seed=1).draw(300))
     return fill_shelf(owner, Nested(512).draw(300))
 
@@ -163,7 +163,7 @@ def test_what_is_buried_is_not_found_though_it_gets_its_vector_afterwards(shelf:
 
 @pytest.mark.parametrize(("model", "degraded"), [(MODEL, []), (PLAIN_MODEL, ["mode_not_supported"])])
 @pytest.mark.django_db
-def test_who_asks_for_prefixes_that_mean_nothing_is_told_so(owner: Owner, model: str, degraded: list[str]) -> None:
+def test_unsupported_prefixes_are_reported_as_degraded(owner: Owner, model: str, degraded: list[str]) -> None:
     [question] = Nested(512, seed=9).draw(1)
     fill_shelf(owner, Nested(512).draw(10), model=model)
     own = ClientVector(model=model, vector=question)

@@ -1,4 +1,4 @@
-"""The wall of searches lets the same rows through as `visible_to`, for owners of all shapes and rows of all kinds."""
+"""The visibility filter lets the same rows through as `visible_to`, for owners of all shapes and all kinds."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -29,7 +29,7 @@ KIND_FILTERS = ((), (Kind.EPISODE,), (Kind.TURN, Kind.FACT), (Kind.LEARNING,), (
 
 @pytest.fixture
 def crowd(account: Account, stranger: Account) -> None:
-    """In both accounts rows of all kinds, agents and users, in all places where kinds may be, each with a vector."""
+    """Rows of all kinds, agents and users in both accounts, wherever kinds may live, each with a vector."""
     rows: list[Memory] = []
     for each in (account, stranger):
         places = list(places_in(each))
@@ -45,7 +45,7 @@ def crowd(account: Account, stranger: Account) -> None:
 
 
 def row_states(account: Account, **fields: Any) -> list[Memory]:
-    """One in each channel, and one in another state by turns."""
+    """Return one in each channel, and one in another state by turns."""
     number = sum(map(ord, "".join(map(str, fields.values()))))
     states = [*({"channel": channel} for channel in CHANNELS), STATES[number % len(STATES)]]
     made = [Memory(account=account, text="x", event_time=NOW, **{**fields, **state}) for state in states]
@@ -68,7 +68,7 @@ def places_in(account: Account) -> Iterator[tuple[Kind, dict[str, Any]]]:
 
 
 def make_contexts(account: Account) -> Iterator[PersistentContext]:
-    """One for each way to be let in, or not."""
+    """Create a context for each way to have access, or not."""
     colleague = Owner(account_id=account.id, agent_id="colleague")
     yield context_of(Owner(account_id=account.id, agent_id="assistant"), "own")
     yield context_of(colleague, "private")
@@ -84,7 +84,7 @@ def make_contexts(account: Account) -> Iterator[PersistentContext]:
 
 
 @pytest.mark.usefixtures("crowd")
-def test_the_wall_lets_the_same_through_as_visible_to(account: Account) -> None:
+def test_the_filter_lets_the_same_rows_through_as_visible_to(account: Account) -> None:
     for agent_id, user_id, channel in product(("", "assistant"), ("", "ana"), CHANNELS):
         owner = Owner(account_id=account.id, agent_id=agent_id, user_id=user_id, channel=channel)
         for kinds in KIND_FILTERS:
@@ -96,7 +96,7 @@ def test_the_wall_lets_the_same_through_as_visible_to(account: Account) -> None:
 
 
 def expected_ids(owner: Owner, kinds: tuple[Kind, ...]) -> set[UUID]:
-    """With a user, of what the owner sees that user's and nobody's; of contexts, those that are not archived."""
+    """Return the ids that the owner sees: with a user, that user's and no user's; no archived contexts."""
     rows = Memory.objects.visible_to(owner, *kinds).in_channels(owner).recallable(NOW).filter(account=owner.account_id)
     if owner.user_id:
         rows = rows.filter(user_id__in=("", owner.user_id))

@@ -1,4 +1,4 @@
-"""Whatever happens to memories, words find them with the scores of a plain loop over what is left."""
+"""Words find memories with the scores of a plain loop over what is left, whatever happens to memories."""
 
 from collections.abc import Sequence
 from dataclasses import replace

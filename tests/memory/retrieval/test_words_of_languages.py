@@ -1,4 +1,4 @@
-"""Words of any language and script, and questions that are meant to break a search, find what holds their words."""
+"""Words of any language and script, and hostile questions, find the memories that hold them."""
 
 import pytest
 from django.db import connection
@@ -112,7 +112,7 @@ def test_a_word_of_three_thousand_bytes_is_found_by_its_parts(owner: Owner) -> N
 
 @pytest.mark.parametrize("piece", ["a@1", "a_", "word_", "QUJDREVGRw-_xYz0", "1.2.3-4e5"])
 def test_no_text_keeps_the_parser_busy(owner: Owner, piece: str) -> None:
-    """Whose time grows with the square of an unbroken run: 100,000 characters took minutes."""
+    """Its time grows with the square of an unbroken run: 100,000 characters took minutes."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = '5s'")
         cursor.execute("SELECT memory_lexemes(%s, 'english', %s)", [owner.account_id, piece * (100_000 // len(piece))])

@@ -1,4 +1,4 @@
-"""Which words select goes by the account; a small agent of a large one, or a filter, loses nothing by it, nor time."""
+"""Selecting words depend on the account: a small agent of a large one, or a filter, loses neither results nor time."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def make_common(owner: Owner, *terms: str) -> None:
-    """Have the account hold them so often that they select nothing beside others."""
+    """Make the account hold these words so often that they do not select."""
     count_terms(owner.account_id, dict.fromkeys(terms, MAX_MATCHES), docs=100_000, tokens=400_000)
 
 

@@ -1,4 +1,4 @@
-"""How PostgreSQL goes about what a resume and a replay read of records, among those of many accounts: by their own."""
+"""PostgreSQL's plans of the reads of a resume and a replay, among records of many accounts: by indexes of their own."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ def test_what_was_blocked_is_read_however_much_came_after(owner: Owner, monkeypa
 
 
 def read_whole(plan: dict[str, Any]) -> set[str]:
-    """The large tables of which all is read, or more than an account has."""
+    """Return the large tables that are read in full, or of which more is read than an account has."""
     return {
         step["Relation Name"]
         for step in steps_of(plan)

@@ -32,7 +32,7 @@ def recall_context(
 
 
 def rewritten(text: str, at: RecallContext | None = None) -> Query:
-    """What all rewriters make of a question, without a model unless one is given."""
+    """Pass a question through all rewriters, without a model unless one is given."""
     query, at = Query(text=text), at or recall_context()
     for rewriter in REWRITERS.values():
         query = rewriter(query, at)

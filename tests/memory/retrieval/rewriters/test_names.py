@@ -1,4 +1,4 @@
-"""Phrases in quotes, names, and what may be one."""
+"""Phrases in quotes, names and possible names in a question."""
 
 import pytest
 

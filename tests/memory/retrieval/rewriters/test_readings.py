@@ -1,4 +1,4 @@
-"""Questions as a language model reads them: asked once, in time, and believed as far as the question goes."""
+"""Answers of a language model about a question: requested once, in time, and believed as far as the question goes."""
 
 import json
 from collections.abc import Callable
@@ -41,7 +41,7 @@ EVERYTHING = frozenset(PARTS)
 
 @pytest.fixture
 def model(language_model_server: LanguageModelServer, settings: Settings) -> LanguageModel:
-    """The one of recall, on this machine; it reads QUESTION well."""
+    """A model server on this machine that reads QUESTION well."""
     settings.RECALL_MODEL = MODEL
     language_model.cache_clear()
     language_model_server.write = lambda asked: reading_of(asked, READING)
@@ -51,7 +51,7 @@ def model(language_model_server: LanguageModelServer, settings: Settings) -> Lan
 
 
 def reading_of(asked: dict[str, Any], reading: dict[str, Any]) -> dict[str, Any]:
-    """As much of a reading as is asked for."""
+    """Return as much of a reading as is asked for."""
     return {name: reading[name] for name in asked["response_format"]["json_schema"]["schema"]["properties"]}
 
 
@@ -59,7 +59,7 @@ def run(name: str, at: RecallContext, text: str = QUESTION) -> Query:
     return REWRITERS[name](Query(text=text), at)
 
 
-def test_one_call_serves_all_techniques(language_model_server: LanguageModelServer, model: LanguageModel) -> None:
+def test_one_call_answers_for_all_techniques(language_model_server: LanguageModelServer, model: LanguageModel) -> None:
     usages: list[Usage] = []
 
     query = rewritten(QUESTION, recall_context(model=model, techniques=EVERYTHING, usages=usages))

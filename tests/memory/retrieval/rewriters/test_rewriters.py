@@ -1,4 +1,4 @@
-"""What all rewriters hold to, whatever a question is."""
+"""Properties of all rewriters, for any question."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Who is asked about as having said something."""
+"""Speakers whose words a question asks for."""
 
 import pytest
 

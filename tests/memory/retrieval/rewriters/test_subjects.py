@@ -1,4 +1,4 @@
-"""Whom a question is about, and what it asks without them: its gist."""
+"""Subjects of a question, and its gist: the question without them."""
 
 from functools import partial
 

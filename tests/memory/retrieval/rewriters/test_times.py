@@ -1,4 +1,4 @@
-"""The times that questions speak of, asked on Thursday 18 May 2023, 15:00."""
+"""Times that questions mention, asked on Thursday 18 May 2023, 15:00."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -8,8 +8,8 @@ from memory.retrieval.rewriters.times import MAX_WINDOWS, find_windows
 from tests.memory.retrieval.rewriters.asking import NOW
 
 
-def told(text: str) -> list[tuple[str, str]]:
-    """Where each window begins and ends; empty where it does not."""
+def window_bounds(text: str) -> list[tuple[str, str]]:
+    """Return where each window begins and ends; empty if it is open."""
     return [
         tuple(f"{side:%Y-%m-%d %H:%M}".removesuffix(" 00:00") if side else "" for side in (each.since, each.until))  # type: ignore[misc]
         for each in find_windows(text, now=NOW)
@@ -38,7 +38,7 @@ def told(text: str) -> list[tuple[str, str]]:
     ],
 )
 def test_a_date_in_a_question_is_the_latest_past_one(text: str, since: str, until: str) -> None:
-    assert told(text) == [(since, until)]
+    assert window_bounds(text) == [(since, until)]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_date_in_a_question_is_the_latest_past_one(text: str, since: str, unti
     ],
 )
 def test_a_span_in_a_question_has_both_its_ends_or_one(text: str, since: str, until: str) -> None:
-    assert told(text) == [(since, until)]
+    assert window_bounds(text) == [(since, until)]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_span_in_a_question_has_both_its_ends_or_one(text: str, since: str, un
     ],
 )
 def test_a_question_about_what_will_be_means_the_next_date(text: str, since: str) -> None:
-    assert [begins for begins, _ in told(text)] == [since]
+    assert [begins for begins, _ in window_bounds(text)] == [since]
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_a_question_about_what_will_be_means_the_next_date(text: str, since: str
     ],
 )
 def test_what_may_be_no_time_is_none(text: str) -> None:
-    assert told(text) == []
+    assert window_bounds(text) == []
 
 
 def test_several_times_come_in_their_order_and_are_bounded() -> None:
-    assert told("On Friday or on Tuesday, or on Friday?") == [
+    assert window_bounds("On Friday or on Tuesday, or on Friday?") == [
         ("2023-05-12", "2023-05-13"),
         ("2023-05-16", "2023-05-17"),
     ]
