@@ -7,13 +7,13 @@ A recall (`pipeline.run_pipeline`) passes a `Query` through the stages of a `Pla
     analyze    query_analysis   weigh terms, find named entities, lineage, open goals    1st statement
     retrieve   retrievers/      find candidates; `gathering` runs all and scores them    2nd statement
     fuse       ranking/         one relevance out of words, meaning and other signals
-    score      scorers/         factors for time, scope, work, trust; links (`lookups`)  3rd statement
+    score      scorers          factors for time, scope, work, trust; links (`lookups`)  3rd statement
     rerank     providers        the order of a cross-encoder, if one is configured
     select     selectors        join duplicates, spread conversations, put successors first
     pack       packing          for prompt contexts: fit the results into a budget of tokens
 
 Every stage is a list of small callables over `candidates.Candidate`. To add one to a stage, follow the recipe in the
-docstring of its package: a function or a class, and its line in REWRITERS, RETRIEVERS, FUSIONS, SCORERS or SELECTORS.
+docstring of its module: a function or a class, and its line in REWRITERS, RETRIEVERS, FUSIONS, SCORERS or SELECTORS.
 Requests, settings, `explain` and `metrics` then know it by its name. Try it with `manage.py evaluate_recall --ablate`.
 
 Searches in one kind are in the kind's module (`facts`, `turns`, …) over `search`; walks over links in `graph` and

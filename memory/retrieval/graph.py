@@ -95,13 +95,13 @@ WALK = """
         SELECT bool_or(is_out) AND NOT bool_and(is_out) FROM between WHERE other_id IS NULL
     ) IS TRUE AS is_cut
     FROM (
-        SELECT nodes.id, depth, place, told.*,
+        SELECT nodes.id, depth, place, described.*,
             NULL::uuid AS source, NULL::uuid AS target, NULL::float8 AS weight, NULL::jsonb AS properties
         FROM nodes CROSS JOIN LATERAL (
             SELECT kind, coalesce(entities.name, left(text, %(label)s)) AS label, coalesce(entities.type, '') AS type,
                 salience, channel, conversation_id, event_time
             FROM memories LEFT JOIN entities ON memory_ptr_id = id WHERE id = nodes.id OFFSET 0
-        ) AS told
+        ) AS described
         UNION ALL
         SELECT id, NULL, NULL, '', '', type, NULL, '', '', NULL, source_id, target_id, weight, properties FROM edges
     ) AS found

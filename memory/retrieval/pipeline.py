@@ -158,12 +158,14 @@ def drop_question(candidates: Sequence[Candidate], query: Query) -> Sequence[Can
     asked = [each.index for each in candidates if each.index is not None and repeats_question(each, query)]
     if not asked:
         return candidates
-    beside = {index + step for index in asked for step in range(-PASSAGE_REACH, PASSAGE_REACH + 1)}
+    adjacent = {index + step for index in asked for step in range(-PASSAGE_REACH, PASSAGE_REACH + 1)}
     return [
         each
         for each in candidates
         if not repeats_question(each, query)
-        and not (each.ways == {PASSAGE.name} and each.conversation_id == query.conversation_id and each.index in beside)
+        and not (
+            each.ways == {PASSAGE.name} and each.conversation_id == query.conversation_id and each.index in adjacent
+        )
     ]
 
 

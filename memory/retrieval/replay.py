@@ -21,15 +21,15 @@ MAX_REASONING_TOKENS = 20_000
 
 # OFFSET 0 keeps each step within its records; the planner might read all slots of all accounts instead
 SLOTS = """
-SELECT memories.*, told.memory_ptr_id, told.record_id, told.slot, told.level, told.tier, told.provenance,
-    CASE WHEN told.slot = 'reasoning' AND memories.token_count <= %(longest_data)s THEN told.data END AS data
+SELECT memories.*, own.memory_ptr_id, own.record_id, own.slot, own.level, own.tier, own.provenance,
+    CASE WHEN own.slot = 'reasoning' AND memories.token_count <= %(longest_data)s THEN own.data END AS data
 FROM unnest(%(ids)s::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
     SELECT * FROM turn_slots WHERE turn_slots.record_id = wanted.id OFFSET 0
-) AS told CROSS JOIN LATERAL (
+) AS own CROSS JOIN LATERAL (
     SELECT id, kind, conversation_id, event_time, token_count, archived, quarantined,
         CASE WHEN token_count <= %(longest)s THEN text ELSE '' END AS text
-    FROM memories WHERE memories.id = told.memory_ptr_id OFFSET 0
-) AS memories ORDER BY told.level
+    FROM memories WHERE memories.id = own.memory_ptr_id OFFSET 0
+) AS memories ORDER BY own.level
 """
 
 

@@ -126,13 +126,13 @@ SELECT memories.id, memories.kind, memories.conversation_id, memories.channel, m
     CASE WHEN length(memories.text) > 2 * %(read)s::int
         THEN left(memories.text, %(read)s::int) || chr(10) || right(memories.text, %(read)s::int)
         ELSE memories.text END AS text,
-    told.slot, told.tier, told.data, own.id AS record_id, own.number, own.status, own.goal_id,
+    slot_row.slot, slot_row.tier, slot_row.data, own.id AS record_id, own.number, own.status, own.goal_id,
     own.event_time AS recorded_at
 FROM chosen JOIN own ON own.id = chosen.id CROSS JOIN LATERAL (
     SELECT memory_ptr_id, slot, tier, CASE WHEN slot = 'reasoning' THEN data END AS data FROM turn_slots
     WHERE turn_slots.record_id = own.id OFFSET 0
-) AS told CROSS JOIN LATERAL (
-    SELECT * FROM memories WHERE memories.id = told.memory_ptr_id AND {slots} OFFSET 0
+) AS slot_row CROSS JOIN LATERAL (
+    SELECT * FROM memories WHERE memories.id = slot_row.memory_ptr_id AND {slots} OFFSET 0
 ) AS memories
 """
 

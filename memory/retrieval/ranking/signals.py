@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.ranking.tables import Scores, Table
 from memory.retrieval.ranking.turns import TurnFeatures
-from memory.retrieval.scorers.time import MAX_FADES, fading_window
+from memory.retrieval.scorers import MAX_FADES, fading_window
 
 Signal = Callable[[Table], Scores]
 

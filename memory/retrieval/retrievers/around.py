@@ -45,16 +45,16 @@ class PassageRetriever(Retriever):
             return "SELECT NULL::uuid AS id WHERE false"
         return f"""
             SELECT memories.id FROM (
-                SELECT DISTINCT beside.memory_ptr_id FROM ({" UNION ".join(first)}) AS first
+                SELECT DISTINCT adjacent.memory_ptr_id FROM ({" UNION ".join(first)}) AS first
                 CROSS JOIN LATERAL (
                     SELECT log_id, "index" FROM turns WHERE turns.memory_ptr_id = first.id OFFSET 0
                 ) AS turn
                 CROSS JOIN LATERAL (
                     SELECT memory_ptr_id FROM turns WHERE turns.log_id = turn.log_id
                     AND turns.index BETWEEN turn.index - {PASSAGE_REACH} AND turn.index + {PASSAGE_REACH} OFFSET 0
-                ) AS beside
-            ) AS beside CROSS JOIN LATERAL (
-                SELECT * FROM memories WHERE memories.id = beside.memory_ptr_id OFFSET 0
+                ) AS adjacent
+            ) AS adjacent CROSS JOIN LATERAL (
+                SELECT * FROM memories WHERE memories.id = adjacent.memory_ptr_id OFFSET 0
             ) AS memories WHERE {visible.rows}"""
 
 

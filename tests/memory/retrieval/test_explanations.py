@@ -89,9 +89,7 @@ def test_a_relevance_is_e_to_half_the_distance_from_the_best_sum_of_ranked_signa
 
 @pytest.mark.parametrize("fusion", ["standardized", "rrf"])
 def test_other_fusions_weigh_no_signals(story_owner: Owner, fusion: str) -> None:
-    assert not any(
-        name.startswith(SIGNAL_PREFIX) for each in explain(story_owner, fusion) for name in each.signals
-    )
+    assert not any(name.startswith(SIGNAL_PREFIX) for each in explain(story_owner, fusion) for name in each.signals)
 
 
 def test_every_scorer_that_had_something_to_say_is_in_the_signals(story_owner: Owner) -> None:
