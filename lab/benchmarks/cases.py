@@ -20,8 +20,7 @@ from ledger import store as ledger
 from ledger.journal import ledger_keys
 from memory import conf
 from memory.models.binary import Embedding
-from memory.retrieval.episodes import search_episodes
-from memory.retrieval.search import MemoryQuery
+from memory.retrieval.search import MemoryQuery, search_episodes
 from memory.tiers import working
 from memory.tiers.base import to_json
 from memory.tiers.working import WorkingMemory, refused_above_bytes

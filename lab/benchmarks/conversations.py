@@ -17,8 +17,8 @@ from memory.models.binary import Embedding, binary_cursor, half_vector
 from memory.services.conversations.lifecycle import find_conversation
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.store import ClientVector
-from memory.services.sessions.hybrid import MemoryManager
-from memory.services.turns.store import TurnDraft, store_turns
+from memory.services.sessions import MemoryManager
+from memory.services.turns import TurnDraft, store_turns
 from memory.tiers.session_stores import session_ref
 from memory_project.ids import uuid7
 from memory_project.redis import client as redis_client

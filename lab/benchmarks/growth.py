@@ -42,7 +42,7 @@ from memory.services.contexts.access_log import Action, log_reads
 from memory.services.contexts.manage import ensure_own_context
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.summaries.summarize import request_summary
-from memory.services.turns.store import TurnDraft, store_turns
+from memory.services.turns import TurnDraft, store_turns
 from memory_project.redis import ConversationRef
 
 MAX_GROWTH = 12.0

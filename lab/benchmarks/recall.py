@@ -24,7 +24,7 @@ from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.store import ClientVector
 from memory.services.recall.recall import RecallRequest, recall
 from memory.services.summaries.store import EpisodeDraft, store_episodes
-from memory.services.turns.store import TurnDraft, store_turns
+from memory.services.turns import TurnDraft, store_turns
 
 RECALL = "/api/v1/recall"
 READER = "reader"

@@ -11,7 +11,7 @@ from uuid import uuid4
 import numpy as np
 
 from ledger import store as ledger
-from ledger.journal import JOURNAL, RESTORED, read_stream_entries
+from ledger.journal import JOURNAL, RESTORED
 from memory.models import Account, Conversation, Memory
 from memory.models.binary import Embedding
 from memory.owner import Owner
@@ -24,7 +24,7 @@ from memory.tiers import access_log, read_counts
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import session_ref
 from memory.tiers.working import WorkingMemory
-from memory_project.redis import ConversationRef, client, conversation_key
+from memory_project.redis import ConversationRef, client, conversation_key, read_stream
 
 ACTOR = "command:bench"
 CONVERSATION = "bench"
@@ -104,7 +104,7 @@ def delete_journal(account: Account) -> None:
     """Delete the journal's lines that are not rows yet; rows go with the account."""
     cursor, is_last = "", False
     while not is_last:
-        entries, cursor = read_stream_entries(BATCH_ROWS, after=cursor, account_id=account.id)
+        entries, cursor = read_stream(JOURNAL, BATCH_ROWS, after=cursor, account_id=account.id)
         is_last = not cursor
         if entries:
             client().xdel(JOURNAL, *(at for at, _entry in entries))

@@ -19,8 +19,8 @@ from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.store import ClientVector
 from memory.services.pools.data import merge_data
 from memory.services.pools.manage import PoolDraft, create_pool
-from memory.services.router.route import MemoryRouter
-from memory.services.short_term.keep import ShortTermDraft, store_entry
+from memory.services.router import MemoryRouter
+from memory.services.short_term import ShortTermDraft, store_entry
 
 SESSION, KEY, POOL = "bench", "plan", "bench"
 ENTRIES, QUESTIONS, TOP_K = 1_000, 50, 10

@@ -50,6 +50,7 @@ class QuestionResult:
     sample: str
     question: SampleQuestion
     answers: frozenset[UUID]
+    replaced: frozenset[UUID] = frozenset()
     ranked: Sequence[UUID]
     within_words: Sequence[UUID]
     within_context: Sequence[UUID]
@@ -75,7 +76,8 @@ def ask(loaded: Loaded, question: SampleQuestion, way: AskingMode) -> QuestionRe
     return QuestionResult(
         sample=loaded.sample.name,
         question=question,
-        answers=loaded.sample.answers_of(question),
+        answers=loaded.sample.ids_of(question.answers),
+        replaced=loaded.sample.ids_of(question.replaced),
         ranked=[result.id for result in bundle.results],
         within_words=[result.id for result in first_words([*bundle.results, *bundle.others], WORDS)],
         within_context=ask_for_context(loaded, question, way, now=moment),

@@ -61,7 +61,7 @@ def spend_all(loaded: Sequence[Loaded], plans: dict[str, Plan]) -> Iterator[list
 
 def spend_in_a_row(loaded: Loaded, question: SampleQuestion, name: str, plan: Plan) -> Iterator[BudgetShare]:
     """Measure the results of one recall, quoted in order."""
-    answers = loaded.sample.answers_of(question)
+    answers = loaded.sample.ids_of(question.answers)
     request = RecallRequest(query=Query(text=question.text, top_k=TOP_K), plan=plan)
     bundle = recall(loaded.owner, request, now=question.asked_at or loaded.asked_at)
     for tokens in BUDGETS:
@@ -71,7 +71,7 @@ def spend_in_a_row(loaded: Loaded, question: SampleQuestion, name: str, plan: Pl
 
 def spend_in_contexts(loaded: Loaded, question: SampleQuestion, name: str, plan: Plan) -> Iterator[BudgetShare]:
     """Measure one context per budget."""
-    answers, moment = loaded.sample.answers_of(question), question.asked_at or loaded.asked_at
+    answers, moment = loaded.sample.ids_of(question.answers), question.asked_at or loaded.asked_at
     for tokens in BUDGETS:
         found = ask_for_context(loaded, question, AskingMode(plan=plan, context_tokens=tokens), now=moment)
         yield BudgetShare(plan=name, form=IN_CONTEXT, tokens=tokens, found=recall_at(found, answers, len(found)))

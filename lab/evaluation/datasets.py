@@ -4,7 +4,7 @@ Everything is a service's draft already, with the id that its row will have, so 
 is stored. A sample can be loaded once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -15,7 +15,7 @@ from memory.services.facts.learn import FactDraft
 from memory.services.goals.plan import GoalDraft
 from memory.services.strategies.learn import StrategyDraft
 from memory.services.summaries.store import EpisodeDraft
-from memory.services.turns.store import TurnDraft
+from memory.services.turns import TurnDraft
 
 ADVERSARIAL = "adversarial"
 """The type of questions whose evidence does not answer them: they are reported apart, and are in no average."""
@@ -57,12 +57,16 @@ class SampleMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleQuestion:
-    """A question, and the keys of all memories that answer it. Without a time it is asked at its sample's."""
+    """A question, and the keys of all memories that answer it. Without a time it is asked at its sample's.
+
+    `replaced` are the keys of stale answers: memories that answered the question until an answer replaced them.
+    """
 
     text: str
     answers: Sequence[str]
     type: str
     asked_at: datetime | None = None
+    replaced: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +96,8 @@ class EvaluationSample:
         """Return the questions that averages include."""
         return [question for question in self.questions if question.type != ADVERSARIAL]
 
-    def answers_of(self, question: SampleQuestion) -> frozenset[UUID]:
-        return frozenset(self.ids[key] for key in question.answers)
+    def ids_of(self, keys: Iterable[str]) -> frozenset[UUID]:
+        return frozenset(self.ids[key] for key in keys)
 
 
 def text_of_draft(draft: Draft) -> str:

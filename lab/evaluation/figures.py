@@ -9,9 +9,11 @@ import numpy as np
 
 from lab.evaluation.asking import CONTEXT_TOKENS, WORDS, QuestionResult
 from lab.evaluation.datasets import ADVERSARIAL
-from lab.evaluation.metrics import bootstrap_interval, hit_at, ndcg_at, recall_at, reciprocal_rank
+from lab.evaluation.metrics import bootstrap_interval, hit_at, is_before, ndcg_at, recall_at, reciprocal_rank
 
-MEASURES: Mapping[str, Callable[[QuestionResult], float]] = {
+Measures = Mapping[str, Callable[[QuestionResult], float]]
+
+MEASURES: Measures = {
     "recall@5": lambda answer: recall_at(answer.ranked, answer.answers, 5),
     "recall@10": lambda answer: recall_at(answer.ranked, answer.answers, 10),
     "recall@20": lambda answer: recall_at(answer.ranked, answer.answers, 20),
@@ -24,6 +26,18 @@ MEASURES: Mapping[str, Callable[[QuestionResult], float]] = {
     ),
 }
 """Each the share of a question, by the name under which it is shown."""
+
+STALE_PLACES = 3
+
+UPDATE_MEASURES: Measures = {
+    "new first": lambda answer: hit_at(answer.ranked, answer.answers, 1),
+    "new before old": lambda answer: is_before(answer.ranked, answer.answers, answer.replaced),
+    f"old in first {STALE_PLACES}": lambda answer: hit_at(answer.ranked, answer.replaced, STALE_PLACES),
+    f"old in {CONTEXT_TOKENS:,} tokens": lambda answer: hit_at(
+        answer.within_context, answer.replaced, len(answer.within_context)
+    ),
+}
+"""Measures of questions with stale answers: the first two should be high, the others low."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +76,8 @@ class EvaluationReport:
     types: Sequence[Group]
     samples: Sequence[Group]
     apart: Group | None
+    updates: Sequence[Group]
+    """Questions with stale answers: all of them, then by type. Empty if there is none."""
     pace: Pace
     degraded: Mapping[str, int]
     """Recalls, by what kept them from being better."""
@@ -71,24 +87,34 @@ def report_on(answers: Sequence[QuestionResult]) -> EvaluationReport:
     """There is at least one."""
     counted = [answer for answer in answers if answer.question.type != ADVERSARIAL]
     apart = [answer for answer in answers if answer.question.type == ADVERSARIAL]
+    updates = [answer for answer in counted if answer.replaced]
     return EvaluationReport(
         all=group_of("all", counted) if counted else None,
-        types=groups_of(counted, lambda answer: answer.question.type),
+        types=groups_of(counted, type_of),
         samples=groups_of(counted, lambda answer: answer.sample),
         apart=group_of(ADVERSARIAL, apart) if apart else None,
+        updates=[group_of("all", updates, UPDATE_MEASURES), *groups_of(updates, type_of, UPDATE_MEASURES)]
+        if updates
+        else [],
         pace=pace_of(answers),
         degraded=Counter(code for answer in answers for code in answer.degraded),
     )
 
 
-def groups_of(answers: Sequence[QuestionResult], name_of: Callable[[QuestionResult], str]) -> list[Group]:
+def type_of(answer: QuestionResult) -> str:
+    return answer.question.type
+
+
+def groups_of(
+    answers: Sequence[QuestionResult], name_of: Callable[[QuestionResult], str], measures: Measures = MEASURES
+) -> list[Group]:
     """Return the groups in the order of their names."""
     names = sorted({name_of(answer) for answer in answers})
-    return [group_of(name, [answer for answer in answers if name_of(answer) == name]) for name in names]
+    return [group_of(name, [answer for answer in answers if name_of(answer) == name], measures) for name in names]
 
 
-def group_of(name: str, answers: Sequence[QuestionResult]) -> Group:
-    figures = {measure: mean_of([score(answer) for answer in answers]) for measure, score in MEASURES.items()}
+def group_of(name: str, answers: Sequence[QuestionResult], measures: Measures = MEASURES) -> Group:
+    figures = {measure: mean_of([score(answer) for answer in answers]) for measure, score in measures.items()}
     return Group(name=name, questions=len(answers), figures=figures)
 
 

@@ -22,7 +22,7 @@ from memory.services.goals.plan import GoalDraft, add_goal, complete_goal
 from memory.services.recall.term_statistics import TermBatch, fold_terms
 from memory.services.strategies.learn import StrategyDraft, learn_strategy, reinforce_strategy
 from memory.services.summaries.store import EpisodeDraft, store_episodes
-from memory.services.turns.store import store_turns
+from memory.services.turns import store_turns
 
 ACTOR = "command:evaluate_recall"
 TEXTS_AT_ONCE = 64

@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from lab.evaluation.datasets import ADVERSARIAL, BadDatasetError, EvaluationSample, SampleConversation, SampleQuestion
 from memory.extraction.imported import BadLine, ImportedConversation, Lenient, reason_of, refuse_blank
 from memory.extraction.locomo import read_locomo
-from memory.services.turns.store import TurnDraft
+from memory.services.turns import TurnDraft
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: ADVERSARIAL}
 LABEL = re.compile(r"D:?0*([0-9]+):0*([0-9]+)")

@@ -28,6 +28,11 @@ def reciprocal_rank(ranked: Sequence[Hashable], answers: Collection[Hashable]) -
     return next((1 / rank for rank, item in enumerate(ranked, start=1) if item in answers), 0.0)
 
 
+def is_before(ranked: Sequence[Hashable], answers: Collection[Hashable], replaced: Collection[Hashable]) -> float:
+    """1 where an answer is ranked, and none of the replaced ones before it, else 0."""
+    return next((float(item in answers) for item in ranked if item in answers or item in replaced), 0.0)
+
+
 def ndcg_at(ranked: Sequence[Hashable], answers: Collection[Hashable], k: int) -> float:
     """DCG over the best there could be: sums of 1 / log2(1 + rank) of answers. Järvelin and Kekäläinen 2002."""
     gained = sum(discount(rank) for rank, item in enumerate(ranked[:k], start=1) if item in answers)

@@ -31,7 +31,7 @@ from memory.services.facts.learn import FactDraft
 from memory.services.goals.plan import GoalDraft
 from memory.services.strategies.learn import StrategyDraft
 from memory.services.summaries.store import EpisodeDraft
-from memory.services.turns.store import TurnDraft
+from memory.services.turns import TurnDraft
 from memory_project.ids import uuid7
 
 Time = Annotated[datetime, BeforeValidator(parse_time)]
@@ -215,6 +215,7 @@ class Asked(Strict):
     answers: Annotated[list[Id], Field(min_length=1)]
     type: Text
     asked_at: Time | None = None
+    replaced: list[Id] = []
 
 
 class SampleFields(Strict):
@@ -287,9 +288,11 @@ def refuse_unknown(told: SampleFields, ids: Mapping[str, UUID]) -> None:
             if kinds.get(key) != wanted:
                 raise BadDatasetError(f"memory {memory.key!a}: there is no {wanted.value} {key!a}")
     for place, question in enumerate(told.questions):
-        for key in question.answers:
+        for key in (*question.answers, *question.replaced):
             if key not in ids:
                 raise BadDatasetError(f"questions[{place}]: there is no memory {key!a}")
+        if both := sorted({*question.answers} & {*question.replaced}):
+            raise BadDatasetError(f"questions[{place}]: {both[0]!a} is an answer and replaced; it can be one of them")
 
 
 def in_dependency_order(memories: Sequence[Remembered]) -> Iterator[Remembered]:
@@ -317,4 +320,6 @@ def memory_draft(turn: TurnFields, conversation: ConversationFields, ids: Mappin
 
 
 def native_question(told: Asked) -> SampleQuestion:
-    return SampleQuestion(text=told.text, answers=told.answers, type=told.type, asked_at=told.asked_at)
+    return SampleQuestion(
+        text=told.text, answers=told.answers, type=told.type, asked_at=told.asked_at, replaced=told.replaced
+    )

@@ -17,8 +17,7 @@ from lab.evaluation.loading import Loaded
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Plan, ScoringContext
 from memory.retrieval.ranking import DEVIATIONS_PER_E_FOLD, compute_signals, fuse_learned
-from memory.retrieval.ranking.signals import SIGNALS
-from memory.retrieval.ranking.tables import make_table
+from memory.retrieval.ranking.signals import SIGNALS, make_table
 
 LEARNED = "learned"
 
@@ -81,7 +80,7 @@ def record(loaded: Loaded, question: SampleQuestion, plan: Plan) -> RecordedQues
     # a reranker would have the last word, and teach nothing about the signals
     plan = replace(plan, fusion=LEARNED, fuse=recorder.fuse, reranks=False)
     ask(loaded, question, AskingMode(plan=plan, context_tokens=0))
-    answers = loaded.sample.answers_of(question)
+    answers = loaded.sample.ids_of(question.answers)
     rows = newest_first(recorder.candidates)
     return RecordedQuestion(
         sample=loaded.sample.name,

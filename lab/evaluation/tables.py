@@ -8,11 +8,12 @@ from rich.text import Text
 
 from lab.evaluation.ablation import Ablation, AblationRow
 from lab.evaluation.budgets import BUDGETS, Spent
-from lab.evaluation.figures import MEASURES, EvaluationReport, Group, Mean, Pace
+from lab.evaluation.figures import MEASURES, UPDATE_MEASURES, EvaluationReport, Group, Mean, Pace
 from lab.evaluation.ranker import PLACES, LearnedWeights, LearningSet
 from memory.retrieval.ranking.signals import SIGNALS
 
 FOUND = "Answers found, %, with 95 % bootstrap intervals"
+UPDATES = "New answers and the old ones that they replaced, %"
 LEFT_OUT = "The same by weights that were learnt on the other samples"
 FITTED = "The same by weights that were fitted on these very samples"
 
@@ -26,6 +27,11 @@ def render_report(report: EvaluationReport, title: str = FOUND) -> Iterator[Rend
             table.add_row(*report_row(group))
         table.add_section()
     yield table
+    if report.updates:
+        updates = open_table(UPDATES, "questions", "n", *UPDATE_MEASURES)
+        for group in report.updates:
+            updates.add_row(*report_row(group))
+        yield updates
     yield Text(format_pace(report.pace))
     for code, recalls in sorted(report.degraded.items()):
         yield Text(f"{code}: {recalls} recalls were degraded by it")
@@ -105,7 +111,7 @@ def open_table(title: str, first: str, *columns: str) -> Table:
 
 
 def report_row(group: Group) -> list[str]:
-    return [group.name, str(group.questions), *(cell(group.figures[measure]) for measure in MEASURES)]
+    return [group.name, str(group.questions), *map(cell, group.figures.values())]
 
 
 def cell(figure: Mean) -> str:

@@ -10,6 +10,7 @@ from ledger import store as ledger
 from memory.extraction.messages import read_message
 from memory.extraction.turn_slots import Action, Call, Observation, Outcome, Slots
 from memory.models import Account, ApiKey, ContextEntry, Conversation, IdempotentRequest, Team
+from memory.models.short_term import ShortTermKey
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.retrieval.queries import Query
@@ -22,16 +23,16 @@ from memory.services.conversations.lifecycle import end_conversation
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.goals.plan import GoalDraft, add_goal, complete_goal
-from memory.services.learnings.publish import LearningDraft, publish_learning
-from memory.services.memories.reinforce import reinforce
+from memory.services.learnings import LearningDraft, publish_learning
+from memory.services.memories.decay import reinforce
+from memory.services.pools.data import cache_result
 from memory.services.pools.manage import PoolDraft, create_pool
-from memory.services.pools.share import cache_result
 from memory.services.pools.workflow_runs import RunDraft, create_run_pool, start_run
 from memory.services.recall.recall import RecallRequest, conclude_recall, recall
 from memory.services.records.record import RecordDraft, prepare_record, record_turn
-from memory.services.short_term.keep import ShortTermDraft, read_entry, store_entry
+from memory.services.short_term import ShortTermDraft, read_entry, store_entry
 from memory.services.tools import InvocationDraft, record_invocation
-from memory.services.turns.store import TurnDraft, store_turns
+from memory.services.turns import TurnDraft, store_turns
 from memory_project.redis import ConversationRef
 
 ACTOR = "command:simulate_month"
@@ -148,7 +149,7 @@ class Life:
         draft = ShortTermDraft(memory_key=note.key, memory_value=note.value, session_id=session, ttl_seconds=lasts)
         store_entry(self.owner, draft, now=self.later(12))
         for _read in range(note.reads):
-            read_entry(self.owner, key=note.key, session_id=session, now=self.later(13))
+            read_entry(self.owner, ShortTermKey(key=note.key, session_id=session), now=self.later(13))
 
     def keep_entries(self) -> None:
         """Store entries and read them once, so that the contexts' access log has lines."""

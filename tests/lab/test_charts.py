@@ -15,7 +15,7 @@ def row(name: str, share: float) -> AblationRow:
 
 
 def ablation(**lost: float) -> Ablation:
-    """Of 0.8 in all; alone each finds a quarter."""
+    """Return an ablation with 0.8 for all signals, and 0.25 for each signal alone."""
     return Ablation(
         signals=[row("all signals", 0.8), row("words and meaning", 0.6)],
         alone=[row(name, 0.25) for name in lost],

@@ -54,7 +54,7 @@ def test_our_own_format_has_every_kind_in_an_order_that_can_be_stored(tmp_path: 
     assert order.index("g2") < order.index("g1")
     assert sample.talks[0].turns[0].message.text == "Mara: The greenhouse heater is broken."
     assert str(sample.questions[0].asked_at) == "2026-04-01 10:00:00+00:00"
-    assert sample.answers_of(sample.questions[0]) == {sample.ids["f1"]}
+    assert sample.ids_of(sample.questions[0].answers) == {sample.ids["f1"]}
 
 
 def together(**fields: Any) -> dict[str, Any]:

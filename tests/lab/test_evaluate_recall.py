@@ -73,6 +73,20 @@ def test_a_table_shows_types_samples_and_time(tmp_path: Path) -> None:
         assert shown in told
 
 
+def test_stale_answers_are_reported_apart(tmp_path: Path) -> None:
+    turns = [{"key": "old", "text": "The porch is green."}, {"key": "new", "text": "I painted the porch blue."}]
+    porch = {"id": "c1", "time": A_DAY, "turns": turns}
+    questions = [asked("Painted porch?", "new", replaced=["old"]), asked("Green?", "new", replaced=["old"])]
+    path = write(tmp_path, native(conversations=[porch], memories=[], questions=[*questions, asked("Porch?", "old")]))
+
+    figures = evaluate(path, "--techniques=lexical,-diversity,-lineage,-passage")
+
+    [updates, _keyword] = figures["updates"]
+    assert updates["questions"] == 2
+    assert [figure["mean"] for figure in updates["figures"].values()] == [0.5, 0.5, 1.0, 1.0]
+    assert "old in first 3" in run(path)
+
+
 def test_adversarial_questions_are_in_no_average(tmp_path: Path) -> None:
     figures = evaluate(write(tmp_path, locomo(("Porch green?", ["D2:3"], 4), ("Oven?", ["D1:1"], 5))))
 
@@ -90,7 +104,7 @@ def test_a_few_questions_are_drawn_the_same_way_every_time(tmp_path: Path) -> No
 
 
 def answer(took_ms: float, *ranked: int) -> QuestionResult:
-    """To a question whose answers are the memories 0 and 1 of `MEMORIES`."""
+    """Return the result of a question whose answers are the memories 0 and 1 of `MEMORIES`."""
     return QuestionResult(
         sample="s",
         question=SampleQuestion(text="?", answers=["0", "1"], type="t"),
@@ -123,6 +137,12 @@ def test_figures_are_means_over_questions() -> None:
 
 A_DAY = "2026-03-02T09:00:00Z"
 REFUSED: dict[str, tuple[Any, list[str], str]] = {
+    "replaced": (
+        native(questions=[asked("?", "f1", replaced=["f1"])]),
+        [],
+        "'f1' is an answer and replaced; it can be one of them",
+    ),
+    "stale": (native(questions=[asked("?", "f1", replaced=["f9"])]), [], "there is no memory 'f9'"),
     "techniques": (locomo(("Porch?", ["D2:3"], 4)), ["--techniques=tarot"], "Not techniques: tarot"),
     "file": ("[", [], "the file is no JSON list of samples"),
     "alike": (

@@ -1,4 +1,4 @@
-"""How weights are learnt: the mathematics, against differences, simulated choices and one another."""
+"""Learning weights: the mathematics, compared with differences, simulated choices and one another."""
 
 import numpy as np
 import pytest

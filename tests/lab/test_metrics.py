@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.evaluation.asking import count_words
-from lab.evaluation.metrics import bootstrap_interval, hit_at, ndcg_at, recall_at, reciprocal_rank
+from lab.evaluation.metrics import bootstrap_interval, hit_at, is_before, ndcg_at, recall_at, reciprocal_rank
 from tests.properties import examples
 
 RANKINGS = st.lists(st.integers(0, 12), unique=True, max_size=12)
@@ -40,6 +40,20 @@ def test_recall_is_the_share_of_the_answers_and_a_hit_is_any(
 )
 def test_the_reciprocal_rank_is_of_the_first_answer(ranked: str, answers: str, expected: float) -> None:
     assert reciprocal_rank(ranked, answers) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("ranked", "answers", "replaced", "expected"),
+    [
+        ("nxo", "n", "o", 1.0),
+        ("xon", "n", "o", 0.0),
+        ("xn", "n", "o", 1.0),
+        ("xo", "n", "o", 0.0),
+        ("x", "n", "o", 0.0),
+    ],
+)
+def test_an_answer_comes_before_what_it_replaced(ranked: str, answers: str, replaced: str, expected: float) -> None:
+    assert is_before(ranked, answers, replaced) == expected
 
 
 @pytest.mark.parametrize(

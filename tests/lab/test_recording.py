@@ -1,4 +1,4 @@
-"""What is recorded of a recall is what the recall went by."""
+"""A recording of a recall holds the signals that the recall used."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_no_worker_is_due_while_samples_are_loaded(tmp_path: Path) -> None:
 
 
 def ranks_of(recorded: RecordedQuestion) -> list[int]:
-    """Of the answers, by the shipped weights and what was recorded."""
+    """Return the ranks of the answers by the shipped weights and the recorded signals."""
     weights = learnt_weights()
     turns, others = (recorded.signals @ vector_of(each, ALL) for each in (weights.turns, weights.others))
     sums = np.where(recorded.is_turn, turns, others) + recorded.offset

@@ -30,8 +30,8 @@ def sample() -> EvaluationSample:
 
 
 @pytest.fixture(scope="module")
-def told() -> dict[str, Any]:
-    """As the file tells it."""
+def nursery_json() -> dict[str, Any]:
+    """Return the sample as the file has it."""
     [nursery] = json.loads(FILE.read_text())["samples"]
     assert isinstance(nursery, dict)
     return nursery
@@ -65,22 +65,22 @@ def test_one_to_four_different_memories_answer_a_question(sample: EvaluationSamp
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_answers_something_and_stands_beside_what_does_not(told: dict[str, Any], kind: str) -> None:
-    keys = {memory["key"] for memory in told["memories"] if memory["kind"] == kind}
-    answers = {key for question in told["questions"] for key in question["answers"]}
+def test_every_kind_answers_something_and_stands_beside_what_does_not(nursery_json: dict[str, Any], kind: str) -> None:
+    keys = {memory["key"] for memory in nursery_json["memories"] if memory["kind"] == kind}
+    answers = {key for question in nursery_json["questions"] for key in question["answers"]}
 
     assert keys & answers
     assert keys - answers
 
 
-def test_nothing_is_asked_before_its_answers_are_told(told: dict[str, Any]) -> None:
-    said = [turn for conversation in told["conversations"] for turn in conversation["turns"]]
-    times = {each["key"]: each["time"] for each in (*said, *told["memories"])}
+def test_nothing_is_asked_before_its_answers_are_told(nursery_json: dict[str, Any]) -> None:
+    said = [turn for conversation in nursery_json["conversations"] for turn in conversation["turns"]]
+    times = {each["key"]: each["time"] for each in (*said, *nursery_json["memories"])}
     early = [
         question["text"]
-        for question in told["questions"]
+        for question in nursery_json["questions"]
         for key in question["answers"]
-        if times[key] > question.get("asked_at", told["asked_at"])
+        if times[key] > question.get("asked_at", nursery_json["asked_at"])
     ]
 
     assert early == []

@@ -21,6 +21,7 @@ from lab.benchmarks.growth import FILLINGS, MAX_GROWTH, Growth, measure_growth
 from lab.benchmarks.measure import Measurement, measure
 from lab.benchmarks.scratch import fill_episodes, scratch_account
 from lab.benchmarks.web import KeepAliveClient, web_server
+from memory.management.base import require_database_keys
 
 EPISODES = 10_000
 GROWN = (10_000, 100_000)
@@ -56,6 +57,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["migrate"]:
             call_command("migrate", verbosity=0, skip_checks=True)
+        require_database_keys()
         if options["jobs"] is not None:
             self.print_growth_of_jobs(options["jobs"] or FILLINGS, as_json=options["json"])
             return

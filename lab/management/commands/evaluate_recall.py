@@ -36,7 +36,8 @@ formats:
   native   memories of all kinds: {"samples": [{"name", "user"?, "asked_at"?,
            "conversations"?: [{"id", "time"?, "turns": [{"key", "text", "speaker"?, "role"?, "time"?}]}],
            "memories"?: [{"key", "kind", "text", "time"?, …}],
-           "questions": [{"text", "answers": [keys], "type", "asked_at"?}]}]}
+           "questions": [{"text", "answers": [keys], "type", "asked_at"?, "replaced"?: [keys]}]}]}
+           `replaced` are stale answers: reported is whether the answers come first, and how often stale ones come along
 
   manage.py evaluate_recall questions.json
   manage.py evaluate_recall locomo10.json --techniques lexical,-diversity --questions 100

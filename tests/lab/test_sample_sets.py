@@ -1,0 +1,53 @@
+"""Invented sets in `docs/sample` besides `recall.json`: updates, with a part that is held out, and ten languages."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from lab.evaluation.datasets import EvaluationSample
+from lab.evaluation.files import read_file
+
+FOLDER = Path(settings.BASE_DIR) / "docs" / "sample"
+REGISTERS = ("assistant", "coding", "friends")
+LANGUAGES = ("de", "en", "es", "fr", "ja", "ko", "pt", "ru", "th", "zh")
+
+
+def questions_by_type(samples: list[EvaluationSample]) -> Counter[str]:
+    return Counter(question.type for sample in samples for question in sample.questions)
+
+
+@pytest.mark.parametrize(("name", "updates", "both"), [("updates", 120, 40), ("updates-held-out", 60, 20)])
+def test_updates_are_of_every_register(name: str, updates: int, both: int) -> None:
+    types = questions_by_type(read_file(FOLDER / f"{name}.json"))
+
+    assert sum(types[f"update, {register}"] for register in REGISTERS) >= updates
+    assert sum(types[f"both, {register}"] for register in REGISTERS) >= both
+    assert all(types[f"past, {register}"] for register in REGISTERS)
+
+
+@pytest.mark.parametrize("name", ["updates", "updates-held-out"])
+def test_an_update_names_what_it_replaces_and_comes_later(name: str) -> None:
+    for sample in read_file(FOLDER / f"{name}.json"):
+        said_at = {turn.client_id: turn.timestamp for talk in sample.talks for turn in talk.turns if turn.timestamp}
+        for question in sample.questions:
+            assert bool(question.replaced) == question.type.startswith("update")
+            assert all(said_at[old] < said_at[new] for old in question.replaced for new in question.answers)
+
+
+def test_what_is_held_out_shares_no_conversation_and_no_question() -> None:
+    known, held_out = (read_file(FOLDER / name) for name in ("updates.json", "updates-held-out.json"))
+
+    for parts in (
+        [{talk.conversation_id for sample in samples for talk in sample.talks} for samples in (known, held_out)],
+        [{question.text for sample in samples for question in sample.questions} for samples in (known, held_out)],
+    ):
+        assert parts[0].isdisjoint(parts[1])
+
+
+def test_the_same_is_asked_in_ten_languages() -> None:
+    samples = read_file(FOLDER / "languages.json")
+
+    assert questions_by_type(samples) == dict.fromkeys(LANGUAGES, 20)
+    assert len({len(talk.turns) for sample in samples for talk in sample.talks[:1]}) == 1
